@@ -1,0 +1,43 @@
+# make demo    set everything up and see it work          make test    set everything up and run the tests
+# make check   tests, linters and types                   make bench   measure hooks and the drain
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check lint bench clean
+
+demo: $(VENV)/installed
+	@$(BIN)/python demo/run.py
+
+test: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n 2 --cov=recollect --cov-report=term:skip-covered
+
+check: lint test
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/installed-dev
+	$(BIN)/python bench/hook_latency.py
+	$(BIN)/python bench/drain_throughput.py
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "recollect needs Python 3.11 or newer; install it, or: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "no virtual environment could be made; on Debian: apt install python3-venv"; exit 1; }
+
+$(VENV)/installed: $(VENV)/bin/python pyproject.toml .claude-plugin/plugin.json
+	@echo "installing recollect into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml .claude-plugin/plugin.json
+	@echo "installing recollect and what its tests need into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/installed
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*

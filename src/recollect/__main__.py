@@ -1,0 +1,3 @@
+from recollect.surfaces.cli.main import main
+
+main()

@@ -1,0 +1,610 @@
+"""Take secrets out of captured text before it is written anywhere.
+
+The idea. A table has one row a kind of secret. A row carries a few literal lower-case *needles* and a
+regular expression; the expression is compiled (once) and tried only when one of its needles occurs in the
+text. Substring search is nearly free and `re.compile` may cost a millisecond, so importing this module
+compiles nothing and a text without secrets compiles next to nothing. This runs inside hooks with a latency
+budget: only `re` is imported.
+
+Why no library. Hooks run on the standard library alone. detect-secrets is the oracle in the tests instead:
+whatever it finds in a text must be gone from our output.
+
+What is replaced. In a match, the last capturing group is the secret (the whole match where there is no
+group), and only that becomes `[redacted:<kind>]`; the text around it stays, because a memory needs to know
+that a password was set, not which. Vendor tokens have a shape of their own and are judged by it. The loose
+forms (`name = value`, flags, URLs) are judged again by a function that knows code from literals: a reference
+(`$TOKEN`, `os.environ[...]`, `${{ secrets.X }}`, `f"{token}"`), a type or a call is not a secret.
+
+Placeholders. `<your password>`, `****`, `xxxx`, `your-api-key`, `null` and the like stay. `changeme` and
+`password123` are redacted: people really do run with them.
+
+Idempotent by construction: the table is applied until nothing changes, and a replacement that lies within
+an earlier one is refused. Every replacement turns text into a marker, so this ends, in practice after one
+more round.
+
+Linear time: quantifiers are bounded or possessive, and a refused value is short or in quotes of its own.
+
+To add a kind, add a row, and a positive and a near miss to tests/test_redact.py, which fails without them.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MARKER = "[redacted:"
+
+
+def redact(text: str) -> str:
+    """Replace private passages and secrets by `[redacted:<kind>]`."""
+    while True:
+        before = text
+        lowered = text.lower()
+        for row in PATTERNS:
+            for needle in row.needles:
+                if needle in lowered:
+                    text = row.apply(text)
+                    break
+        if text == before:
+            return text
+
+
+class Pattern:
+    """One row of the table: what to look for, and how to tell a secret from code that looks like one."""
+
+    __slots__ = ("_compiled", "expression", "is_secret", "kind", "name", "needles")
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        needles: tuple[str, ...],
+        expression: str,
+        is_secret: Callable[[re.Match[str]], bool] | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.needles = needles
+        self.expression = expression
+        self.is_secret = is_secret
+        self._compiled: re.Pattern[str] | None = None
+
+    def apply(self, text: str) -> str:
+        if self._compiled is None:
+            self._compiled = re.compile(self.expression, re.ASCII)
+        marker = f"{_MARKER}{self.kind}]"
+        pieces: list[str] = []
+        copied = position = 0
+        while match := self._compiled.search(text, position):
+            start, end = match.span(match.lastindex or 0)
+            if text.startswith(_MARKER, start) and end <= text.find("]", start) + 1:
+                position = max(end, match.start() + 1)
+            elif self.is_secret is None or self.is_secret(match):
+                pieces += text[copied:start], marker
+                copied = position = end
+            else:
+                # Resume where the refused value begins: it may hold an assignment of its own.
+                position = max(start, match.start() + 1)
+        pieces.append(text[copied:])
+        return "".join(pieces)
+
+
+# --- judging the loose forms --------------------------------------------------------------------------------
+
+# After a secret word these say that the value is about the secret, and not the secret: `token_count`.
+_HARMLESS_SUFFIXES = frozenset(
+    "age algorithm arn attempts bucket budget callback changed class cls column confirmation count counter "
+    "created dialog dir directory duration endpoint env error errors exists expiration expires expiry field "
+    "file filename form format func function generator handler header help hint icon id ids index input "
+    "invalid issuer kind label len length less level limit link list location manager max message min "
+    "mismatch mode model name names page param parameter path pattern placeholder policy position prefix "
+    "prompt provider ref reference regex required reset resolver rotation rules scope scopes service session "
+    "size source start stdin store strategy strength suffix text timeout title tooltip ttl type types uri "
+    "url usage validation validator var variable version visible".split()
+)
+
+# Values that are not secrets whatever their name: types, keywords, and what documentation puts there.
+_HARMLESS_VALUES = frozenset(
+    "any array await blob bool boolean byte bytea bytes char const default dict disabled enabled example "
+    "fail failed false float hidden include int integer invalid let list missing new nil no none null number "
+    "object off ok omit on optional placeholder raise redacted required return same-origin secretstr self "
+    "set static str string tbd text this todo true typeof undefined unknown unset uuid valid varchar void "
+    "yes".split()
+)
+
+# A value made of these, without a digit, is the name of a variable or a field more often than a secret.
+_SECRET_WORDS = ("pass", "pwd", "secret", "token", "key", "cred", "auth")
+
+_PASSWORD_WORDS = ("passw", "pwd", "passphrase")
+
+# What follows a flag in prose about the flag: "use --token to sign in".
+_PROSE_WORDS = frozenset(
+    "a an and argument as can flag flags for from if in instead is not on option options or the to via with".split()
+)
+
+# Longer than this, a bare value is never refused: refusing long values again and again, each within the one
+# before, would take quadratic time.
+_LONGEST_REFERENCE = 512
+
+
+def _value(match: re.Match[str]) -> str:
+    return match[match.lastindex or 0]
+
+
+def _has_digit(value: str) -> bool:
+    return any(character.isdigit() for character in value)
+
+
+def _names_a_secret(value: str) -> bool:
+    lowered = value.lower()
+    return any(word in lowered for word in _SECRET_WORDS)
+
+
+def _is_words(value: str) -> bool:
+    """`user_name`, `settings.value`, `my-secret`: letters and what joins them."""
+    return value.replace("_", "").replace(".", "").replace("-", "").isalpha()
+
+
+def _is_variable(value: str) -> bool:
+    """`$NAME`, `${NAME}`, `$(command)`, `%NAME%`, `%s`, `<name>`."""
+    if value[0] == "$":
+        name = value[1:].replace("_", "").replace(":", "")
+        return name[:1] in ("", "{", "(") or (name.isalnum() and not name[0].isdigit())
+    return (value[0] == "<" and value[-1] == ">") or (value[0] == "%" and value[-1] in "%sd")
+
+
+def _is_template(value: str) -> bool:
+    """`{token}`, `{{ token }}`, `Bearer ${token}`, but not any brace in a password."""
+    opened = value.find("{")
+    if opened < 0 or value.find("}", opened) < 0:
+        return False
+    inside = value[opened + 1 :].lstrip("{ %")
+    return inside[:1].isalpha() or inside[:1] in ("_", "}", "$") or inside[1:2] == "}"
+
+
+def _is_reference(value: str) -> bool:
+    """A variable, a template, a placeholder or a keyword in the place of a value."""
+    if len(value) > _LONGEST_REFERENCE:
+        return False
+    value = value.strip()
+    lowered = value.lower()
+    return (
+        not value.strip("*.xX-_#?\u2022\u2026")
+        or lowered in _HARMLESS_VALUES
+        or lowered.startswith(("your-", "your_", "your "))
+        or _is_variable(value)
+        or _is_template(value)
+        or any(source in value for source in ("os.environ", "os.getenv", "process.env"))
+    )
+
+
+def _is_path(value: str) -> bool:
+    """A file or an address; base64 may begin with a slash too, but seldom lacks its other signs."""
+    is_rooted = value.startswith(("http://", "https://", "/", "./", "../", "~/"))
+    return is_rooted and "=" not in value and "+" not in value
+
+
+def _is_literal(match: re.Match[str]) -> bool:
+    return not _is_reference(_value(match))
+
+
+def _is_flag_value(match: re.Match[str]) -> bool:
+    """`--token abc` but not `--token TOKEN`, `--max-tokens 4096`, `--token to sign in`."""
+    value = _value(match)
+    if value.lower() in _PROSE_WORDS or _is_reference(value):
+        return False
+    if value.isdigit():
+        return len(value) >= 4 and match["name"].startswith("pass")
+    return not (value.isupper() and _is_words(value) and _names_a_secret(value))
+
+
+def _is_header_value(match: re.Match[str]) -> bool:
+    """`Authorization: Bearer xyz` but not `Authorization: Bearer token` or `... Basic auth is on`."""
+    value = _value(match)
+    if _is_reference(value):
+        return False
+    is_followed_by_prose = match.string[match.end() : match.end() + 1] == " "
+    return not (_is_words(value) and (_names_a_secret(value) or is_followed_by_prose))
+
+
+def _looks_random(match: re.Match[str]) -> bool:
+    """Generated keys have digits; `sk-learn-contrib-examples` has none."""
+    return _has_digit(_value(match))
+
+
+def _is_harmless_suffix(suffix: str) -> bool:
+    """Does `_type`, `TypeName` or `-file.path` after a secret word say that no secret follows?"""
+    if not suffix.isupper():
+        suffix = "".join(f"_{letter}" if letter.isupper() else letter for letter in suffix)
+    segments = suffix.lower().replace("-", "_").replace(".", "_").split("_")
+    return not _HARMLESS_SUFFIXES.isdisjoint(segments)
+
+
+def _is_assigned_secret(match: re.Match[str]) -> bool:
+    """Tell `password = "hunter2"` from `password = read()`, `token: str` and `tokens: 1532`."""
+    value = _value(match)
+    name = match["name"]
+    is_quoted = match.string[match.start(match.lastindex or 0) - 1] in "\"'`"
+    if not is_quoted and len(value) > _LONGEST_REFERENCE:
+        return True
+    if len(value) < 3 or not any(character.isalnum() for character in value):
+        return False
+    if _is_harmless_suffix(match["suffix"]) or _is_reference(value) or _is_path(value):
+        return False
+    is_password = name.lower().startswith(_PASSWORD_WORDS)
+    if value.replace(".", "").replace(",", "").isdigit():
+        return is_password and len(value) >= 4
+    # `export API_TOKEN=abc`: in a shell or an .env file a bare word is a literal.
+    is_environment = name.isupper() and match["operator"] == "="
+    if is_quoted:
+        is_strong = is_password or is_environment or "secret" in name.lower()
+        return _is_quoted_secret(value, name, is_strong)
+    return _is_bare_secret(match, value, is_password, is_environment)
+
+
+def _is_quoted_secret(value: str, name: str, is_strong: bool) -> bool:
+    if _has_digit(value):
+        return True
+    if value.lower() == name.lower():
+        return False  # `CONF_PASSWORD = "password"` names a field
+    if " " in value and _names_a_secret(value):
+        return False  # a label or a message: "Password is required"
+    # `token = "IDENT"`, `credentials: "same-origin"`: a weak name needs a value that could be a key.
+    could_be_key = len(value) >= 20 and " " not in value and not value.islower() and not value.isupper()
+    return is_strong or could_be_key
+
+
+def _is_bare_secret(match: re.Match[str], value: str, is_password: bool, is_environment: bool) -> bool:
+    core = value.lstrip("&*!@%?-")
+    following = match.string[match.end() : match.end() + 1]
+    if match["operator"].strip() not in ("=", ":", ":=", "=>") or core[:1] in ("", ":"):
+        return False
+    if following in ("(", "[") or core.startswith(("self.", "this.")):
+        return False  # a call, a subscript, an attribute
+    if "." in core and (_names_a_secret(core) or _is_words(core)):
+        return False  # an attribute
+    if is_environment:
+        return True
+    if _is_words(core):
+        return is_password and _is_bare_word_password(match, core, following)
+    return is_password or _could_be_bare_key(core)
+
+
+def _is_bare_word_password(match: re.Match[str], word: str, following: str) -> bool:
+    """A word alone is a variable or a type, unless a line of configuration or a query ends with it."""
+    line = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
+    if _names_a_secret(word) or word.istitle() or line.rstrip("_abcdefghijklmnopqrstuvwxyz").endswith(", "):
+        return False
+    if following == ";":
+        return match["operator"] == "="  # a connection string; a statement has spaces
+    return following in ("", "\n", "\r", "\\", '"', "'", "&")
+
+
+def _could_be_bare_key(value: str) -> bool:
+    """Not `oauth2_state`, `tls-cert-2`, `Ed25519PrivateKey`: names with a number in them."""
+    if len(value) < 8 or not any(character.isalpha() for character in value):
+        return False
+    letters = "".join(character for character in value if not character.isdigit())
+    if len(value) - len(letters) <= 5 and value.isidentifier() and _names_a_secret(value):
+        return False
+    return len(value) - len(letters) > 2 or not value.islower() or not _is_words(letters)
+
+
+# --- the shapes that several rows share ---------------------------------------------------------------------
+
+# Quoted (plain, or with the backslashes of a JSON string in a JSON string) or bare. A quoted value needs no
+# closing quote, as captured output is often cut off. A bare one ends where code or a query string would go
+# on; backslashes before n, r, t or a quote belong to an enclosing JSON string.
+_VALUE = r"""(?:
+    [bBfFrRuU]{0,2}(?:
+        "((?:[^"\\\n]|\\.)++)
+      | '((?:[^'\\\n]|\\.)++)
+      | `((?:[^`\\\n]|\\.)++)
+      | \\{1,8}"((?:[^"\\\n]|\\(?!\\{0,8}"))++)
+      | \\{1,8}'((?:[^'\\\n]|\\(?!\\{0,8}'))++)
+    )
+  | ((?:\[redacted:[a-z-]+\]|[^\s"'`,;()\[\]{}<>|&\\]|\\[^\snrt"'\\])++)
+)"""
+
+
+def _assignment(words: str) -> str:
+    """`name = value` in its many spellings; what stands before the secret word does not matter."""
+    return (
+        rf"""(?xi) (?P<name>(?:{words})s?\d{{0,3}})
+        (?P<suffix>(?:[_.-][\w.-]{{1,40}} | (?-i:[A-Z][a-z])\w{{0,40}})?)
+        (?:\\{{0,8}}["'`])? \]?                                     # "name": and config["name"] =
+        (?:[ \t]?:[ \t]?[A-Za-z][\w.\[\]|, ?]{{0,40}}(?=\ ?=))?       # name: str | None =
+        (?P<operator>[ \t]{{0,8}}(?: ={{1,3}}>? | !={{1,2}} | :=? )[ \t]{{0,8}})"""
+        + _VALUE
+    )
+
+
+def _flag(words: str) -> str:
+    """`--name value` or `--db-name=value`; `--name-file` is another flag."""
+    return (
+        rf"(?<![\w-])--(?:[a-z0-9]{{1,20}}-){{0,4}}(?P<name>{words})(?:=| {{1,4}})"
+        r"""[\\"']{0,8}(?!-)((?:\[redacted:[a-z-]+\]|[^\s"'\\,()\[\]|;&])++)"""
+    )
+
+
+# --- the table ---------------------------------------------------------------------------------------------
+
+# name (unique), kind (what the marker says), needles (lower case), expression, judge for the loose ones.
+# Vendor rows first: `token = "ghp_..."` should say github, unless more than the token stood in the quotes.
+PATTERNS: tuple[Pattern, ...] = (
+    Pattern("private passage", "private", ("<private>",), r"(?is)<private>.*?(?:</private>|\Z)"),
+    # Keys in PEM armour; `\n` may be two characters (JSON). With an END mark, all of it, whatever a diff or
+    # `cat -n` put before the lines; cut off, as far as the base64 runs. A mark without a key is code about
+    # keys.
+    Pattern(
+        "private key",
+        "private-key",
+        ("private key",),
+        r"""(?x) -----BEGIN\ (?:[A-Z0-9]{1,12}\ ){0,3}PRIVATE\ KEY(?:\ BLOCK)?-----
+        (?: (?:[^-]|-(?!----)){16,}+ -----END\ [A-Z0-9 ]{1,50}-----
+          | (?:(?:\\+[nrt]|[\s>|:,.+"'\u2192-]|\d{1,6}[\u2192\t|:])*+
+               (?:(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\]*+ | [A-Za-z0-9/][A-Za-z0-9+/=]{15,}+))++
+            (?:(?:\\+[nr]|\n)\s?[A-Za-z0-9+/=]{1,64}+(?![\w ]))?
+        )""",
+    ),
+    # The other half of a key that was cut off at its beginning.
+    Pattern(
+        "private key tail",
+        "private-key",
+        ("private key-----", "private key block-----"),
+        r"""(?x) (?<![A-Za-z0-9+/=]) (?:[A-Za-z0-9+/]{16,}+={0,2}(?:\\+[nr]|\s)++){1,100}+
+        (?:[A-Za-z0-9+/=]{1,64}(?:\\+[nr]|\s)++){0,2} -----END\ [A-Z ]{0,30}PRIVATE\ KEY(?:\ BLOCK)?-----""",
+    ),
+    Pattern("age key", "age-key", ("age-secret-key-",), r"(?i)\bAGE-SECRET-KEY-1[A-Z0-9]{40,}+"),
+    Pattern(
+        "aws access key id",
+        "aws-access-key-id",
+        ("akia", "asia"),
+        r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    ),
+    # No prefix of its own, so by its name; the brackets are the prompt of `aws configure`.
+    Pattern(
+        "aws secret access key",
+        "aws-secret-access-key",
+        ("secret",),
+        r"""(?i)secret[_ -]?access[_ -]?key[\\"'\]]{0,8}(?: \[\S{0,30}\])?\s{0,8}[:=]>?[\s\\"']{0,8}"""
+        r"""([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])""",
+    ),
+    Pattern("google api key", "gcp-api-key", ("aiza",), r"\bAIza[A-Za-z0-9_-]{35,}+"),
+    # The id of the key in a service account file; the key itself is in PEM armour.
+    Pattern(
+        "google service account",
+        "gcp-service-account",
+        ("private_key_id",),
+        r"""private_key_id[\\"']{0,8}\s{0,8}[:=]\s{0,8}[\\"']{0,8}([0-9a-f]{40})\b""",
+    ),
+    Pattern("google oauth client secret", "google-oauth", ("gocspx-",), r"\bGOCSPX-[A-Za-z0-9_-]{20,}+"),
+    Pattern(
+        "azure account key",
+        "azure-key",
+        ("key=",),
+        r"(?i)(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{20,}+={0,2})",
+    ),
+    Pattern("azure sas signature", "azure-sas", ("sig=",), r"[?&;]sig=([A-Za-z0-9%+/_-]{20,}+={0,2})"),
+    Pattern(
+        "azure client secret",
+        "azure-secret",
+        ("q~",),
+        r"(?<![\w~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,}+",
+    ),
+    Pattern(
+        "github token",
+        "github-token",
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,}+|github_pat_[A-Za-z0-9_]{40,}+)",
+    ),
+    Pattern("gitlab token", "gitlab-token", ("glpat-",), r"\bglpat-[A-Za-z0-9_.-]{20,}+"),
+    Pattern(
+        "slack token",
+        "slack-token",
+        ("xox", "xapp-"),
+        r"(?i)\b(?:xox[a-z](?:\.xox[a-z])?|xapp)-[A-Za-z0-9%/+-]{10,}+=*+",
+    ),
+    Pattern(
+        "slack webhook",
+        "slack-webhook",
+        ("hooks.slack.com",),
+        r"(?i)hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/]{20,}+)",
+    ),
+    Pattern(
+        "discord webhook",
+        "discord-webhook",
+        ("/api/webhooks/",),
+        r"(?i)discord(?:app)?\.com/api/webhooks/\d{10,}+/([A-Za-z0-9_-]{30,}+)",
+    ),
+    # A bot token is base64 of an id, a time and a signature: without a prefix, so only near these words.
+    Pattern(
+        "discord bot token",
+        "discord-token",
+        ("discord", "bot"),
+        r"(?<![\w.-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}+",
+    ),
+    Pattern(
+        "stripe key",
+        "stripe-key",
+        ("k_live_", "k_test_", "whsec_"),
+        r"(?<![A-Za-z0-9])(?:[sr]k_(?:live|test)_[A-Za-z0-9]{10,}+|whsec_[A-Za-z0-9+/]{20,}+=*+)",
+    ),
+    Pattern("anthropic key", "anthropic-key", ("sk-ant-",), r"(?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{16,}+"),
+    Pattern("openai key", "openai-key", ("sk-",), r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,}+", _looks_random),
+    Pattern("groq key", "groq-key", ("gsk_",), r"\bgsk_[A-Za-z0-9]{40,}+"),
+    Pattern("hugging face token", "huggingface-token", ("hf_",), r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{30,}+"),
+    Pattern("npm token", "npm-token", ("npm_",), r"(?<![A-Za-z0-9_])npm_[A-Za-z0-9]{36,}+"),
+    Pattern("pypi token", "pypi-token", ("pypi-age",), r"\bpypi-AgE[A-Za-z0-9_-]{40,}+"),
+    # Account and key ids have two letters for a prefix, so only near these words.
+    Pattern(
+        "twilio key",
+        "twilio-key",
+        ("twilio", "_sid"),
+        r"(?<![A-Za-z0-9])(?:AC|SK)[0-9a-f]{32}(?![A-Za-z0-9])",
+    ),
+    Pattern("sendgrid key", "sendgrid-key", ("sg.",), r"\bSG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,}+"),
+    Pattern("mailgun key", "mailgun-key", ("key-",), r"(?<![A-Za-z0-9-])key-[0-9a-f]{32}(?![A-Za-z0-9])"),
+    Pattern(
+        "mailchimp key",
+        "mailchimp-key",
+        ("-us",),
+        r"(?<![0-9a-z])[0-9a-f]{32}-us[0-9]{1,2}(?![0-9a-z])",
+    ),
+    Pattern(
+        "telegram bot token", "telegram-token", (":aa",), r"(?<![0-9A-Za-z])\d{8,10}:AA[A-Za-z0-9_-]{32,}+"
+    ),
+    Pattern(
+        "shopify token",
+        "shopify-token",
+        ("shp",),
+        r"\bshp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32,}+",
+    ),
+    Pattern(
+        "digitalocean token",
+        "digitalocean-token",
+        ("_v1_",),
+        r"\bdo[opr]_v1_[0-9a-f]{64,}+",
+    ),
+    Pattern("databricks token", "databricks-token", ("dapi",), r"\bdapi[0-9a-f]{32}(?:-\d)?(?![A-Za-z0-9])"),
+    Pattern("square token", "square-token", ("sq0",), r"\bsq0(?:csp|atp)-[A-Za-z0-9_-]{22,}+"),
+    Pattern("artifactory token", "artifactory-token", ("akc",), r"(?<![A-Za-z0-9+/])AKC[A-Za-z0-9]{10,}+"),
+    Pattern("vault token", "vault-token", ("hvs.", "hvb.", "hvr."), r"\bhv[sbr]\.[A-Za-z0-9_-]{20,}+"),
+    Pattern("atlassian token", "atlassian-token", ("atatt3",), r"\bATATT3[A-Za-z0-9_=-]{50,}+"),
+    Pattern("linear key", "linear-key", ("lin_api_",), r"\blin_api_[A-Za-z0-9]{30,}+"),
+    Pattern("grafana token", "grafana-token", ("glsa_", "glc_"), r"\b(?:glsa|glc)_[A-Za-z0-9_+/]{30,}+=*+"),
+    Pattern(
+        "jwt", "jwt", ("eyj",), r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]{4,}+={0,2}){1,4}"
+    ),
+    Pattern(
+        "authorization header",
+        "token",
+        ("authorization",),
+        r"""(?ix) authorization[\\"'\]]{0,8} \s{0,4} [:=,] \s{0,4} [\\"']{0,8}
+        (?:bearer|basic|token|bot|digest|apikey|api-key|key)[ \t]{1,4} (?:token=[\\"']{0,8})?
+        ([A-Za-z0-9._~+/:|=-]{2,}+)""",
+        _is_header_value,
+    ),
+    # Without the header's name a bearer token must look like one.
+    Pattern("bearer token", "token", ("bearer ",), r"(?i)\bbearer ([A-Za-z0-9._~+/=-]{16,}+)", _looks_random),
+    # Of a response, the value of the cookie; what follows are its attributes. Short ones are settings.
+    Pattern(
+        "set-cookie header",
+        "cookie",
+        ("set-cookie",),
+        r"""(?i)set-cookie[\\"']{0,8}\s{0,4}[:=]\s{0,4}[\\"']{0,8}[\w.-]{1,64}=([^\s;"'\\,]{8,}+)""",
+        _is_literal,
+    ),
+    # Of a request, all cookies together.
+    Pattern(
+        "cookie header",
+        "cookie",
+        ("cookie",),
+        r"""(?ix) (?<!set-) \bcookie[\\"']{0,8} (?:\s{0,4}[:=]\s{0,4}|\ ) [\\"']{0,8}
+        ((?=(?:[\w.-]{1,64}=[^\s;"'\\]{0,7};[ ]){0,20}[\w.-]{1,64}=[^\s;"'\\]{8}) [^\r\n"'\\]++)""",
+        _is_literal,
+    ),
+    # A greedy password takes in the @ that people forget to escape: the last one before a slash counts.
+    Pattern(
+        "url password",
+        "password",
+        ("://",),
+        r"""://[^\s/:@"'<>\\]{0,128}:((?:\[redacted:[a-z-]+\]|[^\s/"'<>\\]){1,256})@""",
+        _is_literal,
+    ),
+    Pattern("url token", "token", ("://",), r"://([A-Za-z0-9_-]{20,256})@", _looks_random),
+    Pattern(
+        "curl user",
+        "password",
+        ("curl",),
+        r"""\bcurl\b[^\n]{0,300}?\s(?:-u|--user|--proxy-user)[ =]?"""
+        r"""[\\"']{0,8}[^\s:"'\\]{0,128}:([^\s"'\\]++)""",
+        _is_literal,
+    ),
+    # mysql takes the password without a space after -p; digits there are docker's ports.
+    Pattern(
+        "mysql password",
+        "password",
+        ("mysql", "mariadb"),
+        r"""\b(?:mysql|mariadb)[\w-]{0,12}\b[^\n|;&]{0,200}?\s-p(?![\d:.]*(?:\s|$))[\\"']{0,8}([^\s"'\\|;&]++)""",
+        _is_literal,
+    ),
+    Pattern(
+        "password argument",
+        "password",
+        ("sshpass", "redis-cli"),
+        r"""\b(?:sshpass|redis-cli\b[^\n|;&]{0,200}?)\s(?:-p|-a)\s?[\\"']{0,8}([^\s"'\\|;&]++)""",
+        _is_literal,
+    ),
+    Pattern(
+        "password flag",
+        "password",
+        ("-pass",),
+        _flag("pass|password|passwd|passphrase"),
+        _is_flag_value,
+    ),
+    Pattern(
+        "token flag",
+        "token",
+        ("-token", "-secret", "-key", "-apikey"),
+        _flag("token|tokens|secret|secret-key|api-?key|access-key|private-key"),
+        _is_flag_value,
+    ),
+    # ODBC and ADO strings: between semicolons a bare word is a literal, and may hold spaces.
+    Pattern(
+        "connection string password",
+        "password",
+        ("password=", "pwd="),
+        r"""(?i); ?(?:password|pwd)=((?:\[redacted:[a-z-]+\]|[^;"'\r\n\\(\[])++)(?=[;"'\r\n\\]|$)""",
+        _is_literal,
+    ),
+    Pattern("npmrc auth", "token", (":_auth",), r""":_auth(?:Token)?[ ]?=[ ]?"?([^\s"'\\]++)""", _is_literal),
+    Pattern(
+        "netrc password",
+        "password",
+        ("login",),
+        r"""\blogin(?:\s|\\n){1,8}[^\s\\]{1,128}(?:\s|\\n){1,8}password(?:\s|\\n){1,8}([^\s"'\\]++)""",
+        _is_literal,
+    ),
+    Pattern(
+        "sql password",
+        "password",
+        ("identified by", "password '"),
+        r"""(?i)\b(?:user|role)\b[^;\n]{0,200}?\s(?:identified (?:with \S{1,40} )?by|password) """
+        r"""\\{0,8}'((?:[^'\\\n]|\\[^'\n])++)""",
+        _is_literal,
+    ),
+    Pattern(
+        "xml password",
+        "password",
+        ("password>", "passphrase>"),
+        r"(?i)<(?:[\w.-]{0,40}:)?[\w.-]{0,40}(?:password|passphrase)>([^<>\n]++)</",
+        _is_literal,
+    ),
+    # The generic assignments, by the word in the name.
+    Pattern(
+        "password assignment",
+        "password",
+        ("passw", "passphrase", "pwd"),
+        _assignment("passw(?:or)?d|passphrase|pwd"),
+        _is_assigned_secret,
+    ),
+    Pattern(
+        "secret assignment", "secret", ("secret",), _assignment("secret(?:[_-]?key)?"), _is_assigned_secret
+    ),
+    Pattern("token assignment", "token", ("token",), _assignment("token"), _is_assigned_secret),
+    Pattern(
+        "key assignment",
+        "key",
+        ("api_key", "apikey", "api-key", "access_key", "accesskey", "access-key", "private_key", "privatekey")
+        + ("encryption_key", "encryptionkey", "signing_key", "account_key", "auth_key", "master_key"),
+        _assignment("(?:api|access|private|encryption|signing|account|auth|master)[_-]?key"),
+        _is_assigned_secret,
+    ),
+    Pattern(
+        "credential assignment", "credential", ("credential",), _assignment("credential"), _is_assigned_secret
+    ),
+)

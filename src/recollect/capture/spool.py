@@ -1,0 +1,115 @@
+"""The spool: a folder of payloads, written by hook.sh and emptied by intake.
+
+    tmp/     being written; what a killed hook left behind is taken over after a minute
+    new/     complete, waiting
+    failed/  could not be read; beside each payload lies <name>.reason
+
+A payload leaves new/ only after the transaction that stored it is on disk, so a drain that dies anywhere is
+simply done again.
+"""
+
+from __future__ import annotations
+
+import os
+
+SALVAGE_AFTER_MS = 60_000  # far beyond the time-out of any hook
+REASON = ".reason"
+
+
+class Waiting:
+    """A payload in new/. The file's time is the event's: a hook cannot afford to ask for the time."""
+
+    __slots__ = ("name", "size", "time_ns")
+
+    def __init__(self, name: str, time_ns: int, size: int) -> None:
+        self.name = name
+        self.time_ns = time_ns
+        self.size = size
+
+    @property
+    def at(self) -> int:
+        return self.time_ns // 1_000_000
+
+
+def prepare(folder: str) -> None:
+    for part in ("tmp", "new", "failed"):
+        os.makedirs(os.path.join(folder, part), mode=0o700, exist_ok=True)
+
+
+def waiting(folder: str) -> list[Waiting]:
+    """What is complete, oldest first."""
+    found = _files(os.path.join(folder, "new"))
+    found.sort(key=lambda payload: (payload.time_ns, payload.name))
+    return found
+
+
+def read(folder: str, name: str) -> bytes | None:
+    """The payload, or None when another process has already stored it."""
+    try:
+        with open(os.path.join(folder, "new", name), "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def remove(folder: str, name: str) -> None:
+    try:
+        os.unlink(os.path.join(folder, "new", name))
+    except FileNotFoundError:
+        pass  # two drains at once: the other one was faster
+
+
+def fail(folder: str, name: str, reason: str) -> None:
+    """Put a payload aside. The reason is written first, so no payload ever lies there without one."""
+    aside = os.path.join(folder, "failed", name)
+    handle = os.open(aside + REASON, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(handle, "w", encoding="utf-8", errors="replace") as file:
+        file.write(reason + "\n")
+    try:
+        os.rename(os.path.join(folder, "new", name), aside)
+    except FileNotFoundError:
+        pass
+
+
+def salvage(folder: str, now: int) -> int:
+    """Take over what hooks that died left in tmp/. Half a payload will not parse and ends in failed/."""
+    rescued = 0
+    for left in _files(os.path.join(folder, "tmp")):
+        if now - left.at >= SALVAGE_AFTER_MS:
+            try:
+                os.rename(os.path.join(folder, "tmp", left.name), os.path.join(folder, "new", left.name))
+            except FileNotFoundError:
+                continue
+            rescued += 1
+    return rescued
+
+
+def failures(folder: str) -> list[tuple[str, str]]:
+    """(name, reason) of everything put aside."""
+    found = []
+    for payload in _files(os.path.join(folder, "failed")):
+        if payload.name.endswith(REASON):
+            continue
+        try:
+            path = os.path.join(folder, "failed", payload.name + REASON)
+            with open(path, encoding="utf-8", errors="replace") as file:
+                found.append((payload.name, file.read().strip()))
+        except FileNotFoundError:
+            found.append((payload.name, "no reason recorded"))
+    return sorted(found)
+
+
+def _files(folder: str) -> list[Waiting]:
+    found = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    if entry.is_file(follow_symlinks=False):
+                        stat = entry.stat(follow_symlinks=False)
+                        found.append(Waiting(entry.name, stat.st_mtime_ns, stat.st_size))
+                except FileNotFoundError:
+                    continue
+    except FileNotFoundError:
+        pass
+    return found

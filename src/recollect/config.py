@@ -1,0 +1,45 @@
+"""Settings, read once at the edge: the environment wins over config.toml, which wins over the default.
+
+The file lies in the data folder and nowhere else: a cloned repository must not redirect anyone's memory.
+"""
+
+from __future__ import annotations
+
+import os
+
+from recollect import paths
+from recollect.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULTS: dict[str, str] = {"log.level": "info"}
+
+
+def setting(name: str, env: Mapping[str, str]) -> str:
+    """`log.level` comes from RECOLLECT_LOG_LEVEL, else from `level` under `[log]` in config.toml."""
+    default = DEFAULTS[name]
+    override = env.get("RECOLLECT_" + name.upper().replace(".", "_"))
+    if override is not None:
+        return override
+    folder = paths.data_folder(env)
+    path = os.path.join(folder, "config.toml") if folder else None
+    if path is None or not os.path.exists(path):
+        return default
+    value: object = _read(path)
+    for part in name.split("."):
+        value = value.get(part, default) if isinstance(value, dict) else default
+    if not isinstance(value, type(default)):
+        raise BadInput(f"{path}: {name} should be a string like {default!r}; correct that line")
+    return value
+
+
+def _read(path: str) -> dict[str, object]:
+    import tomllib  # here: a hook without a config file must not pay for the parser
+
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise BadInput(f"{path} cannot be read ({error}); correct it or move it away") from error

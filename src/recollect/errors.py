@@ -1,0 +1,40 @@
+"""Every error that recollect raises on purpose.
+
+    RecollectError
+    ├── BadPayload       a hook payload that cannot be read; it goes to failed/, never away
+    ├── BadInput         a person or a model asked for something impossible
+    ├── NotFound         the thing asked for is not there
+    ├── StoreError       the database cannot be used
+    │   └── SchemaTooNew     a newer recollect wrote it
+    └── ClientError      Claude Code is missing, or refused what we asked
+
+Each message is a sentence that says what to do next. Only the CLI turns them into exit codes.
+"""
+
+
+class RecollectError(Exception):
+    pass
+
+
+class BadPayload(RecollectError):
+    pass
+
+
+class BadInput(RecollectError):
+    pass
+
+
+class NotFound(RecollectError):
+    pass
+
+
+class StoreError(RecollectError):
+    pass
+
+
+class SchemaTooNew(StoreError):
+    pass
+
+
+class ClientError(RecollectError):
+    pass

@@ -1,0 +1,12 @@
+"""Ids that people and models see. The random bytes come straight from the system: no module to load."""
+
+import os
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # 32 signs without i, l, o, u, so that none is misread
+MEMORY_PREFIX = "mem_"
+
+
+def new_id(prefix: str = MEMORY_PREFIX) -> str:
+    """60 random bits: a collision among a million memories is a one in two million event, and then refused
+    by the UNIQUE column."""
+    return prefix + "".join(_ALPHABET[byte & 31] for byte in os.urandom(12))

@@ -1,0 +1,91 @@
+"""A tool use as text: what the memory of it says, and which files it was about. Pure."""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from recollect.capture.event import Event
+
+COMMAND_LIMIT = 200
+OUTPUT_LIMIT = 500
+INPUT_LIMIT = 300
+FILES_LIMIT = 10
+CHANGING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+FILE_VERBS = {
+    "Read": "Read",
+    "Write": "Wrote",
+    "Edit": "Edited",
+    "MultiEdit": "Edited",
+    "NotebookEdit": "Edited",
+}
+
+
+def is_ours(event: Event) -> bool:
+    """Our own tools show what is remembered already; remembering that would be an echo."""
+    tool = event.tool or ""
+    return tool.startswith("mcp__") and "recollect" in tool
+
+
+def describe(event: Event) -> str:
+    lines = [f"Tool: {event.tool}"]
+    given = event.tool_input
+    if event.tool in FILE_VERBS:
+        lines.append(f"{FILE_VERBS[event.tool]} file: {given.get('file_path') or given.get('notebook_path')}")
+    elif event.tool == "Bash":
+        command = str(given.get("command", ""))
+        lines.append(f"Command: {command[:COMMAND_LIMIT]}")
+        output = None if _runs_recollect(command) else _output(event.result)
+        if output and len(output) < OUTPUT_LIMIT:
+            lines.append(f"Output: {output}")
+    elif event.tool in ("Grep", "Glob"):
+        lines.append(f"Pattern: {given.get('pattern')}")
+    else:
+        lines.append(f"Input: {json.dumps(given, ensure_ascii=False, separators=(',', ':'))[:INPUT_LIMIT]}")
+    if event.error is not None:
+        lines.append(f"Failed: {event.error[:OUTPUT_LIMIT]}")
+    return "\n".join(lines)
+
+
+def files_of(event: Event) -> list[str]:
+    """The paths a tool use names: in its input, and in a result that lists files."""
+    given = [event.tool_input.get(field) for field in ("file_path", "notebook_path", "path")]
+    paths = [path for path in given if isinstance(path, str) and path]
+    result = event.result
+    listed = result.get("filenames") if isinstance(result, dict) else result
+    if isinstance(listed, list):
+        found = [item for item in listed if isinstance(item, str) and ("/" in item or "\\" in item)]
+        paths += found[:FILES_LIMIT]
+    return list(dict.fromkeys(paths))
+
+
+def importance_of(event: Event) -> float:
+    """Edits, commits and failures say more about a session than looking around does."""
+    if event.tool in CHANGING_TOOLS or event.error is not None:
+        return 0.4
+    committed = event.tool == "Bash" and "git commit" in str(event.tool_input.get("command", ""))
+    return 0.4 if committed else 0.3
+
+
+def _output(result: object) -> str | None:
+    if isinstance(result, str):
+        return result
+    if not isinstance(result, dict):
+        return None
+    parts = [result.get("stdout"), result.get("stderr")]
+    return "\n".join(part.strip("\n") for part in parts if isinstance(part, str) and part.strip())
+
+
+def _runs_recollect(command: str) -> bool:
+    """Our CLI prints memories; its output in a shell is an echo as well."""
+    if "recollect" not in command:
+        return False
+    for sign in ";&|()`\n":
+        command = command.replace(sign, "\n")
+    for part in command.split("\n"):
+        words = [word for word in part.split() if "=" not in word]
+        names = [word.rsplit("/", 1)[-1] for word in words]
+        if names[:1] == ["recollect"] or ("-m" in names and "recollect" in names):
+            return True
+    return False

@@ -1,0 +1,137 @@
+"""Opening the one SQLite file, and bringing it up to date.
+
+A migration is a numbered SQL file. Two processes may start on an empty folder at the same moment: each takes
+the write lock, looks at the version again, and does only what is still missing.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+
+from recollect.errors import SchemaTooNew, StoreError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BUSY_SECONDS = 10
+MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """An up-to-date store. Transactions are explicit: `with transaction(db):`."""
+    try:
+        db = _open(path)
+    except sqlite3.DatabaseError as error:
+        raise StoreError(_advice(path, error)) from error
+    try:
+        migrate(db, path)
+    except sqlite3.DatabaseError as error:
+        db.close()
+        raise StoreError(_advice(path, error)) from error
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+class transaction:
+    """`with transaction(db):` is BEGIN IMMEDIATE ... COMMIT.
+
+    A deferred transaction that upgrades later is refused at once when somebody else writes, whatever the
+    time-out.
+    """
+
+    __slots__ = ("_db",)
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._db.execute("BEGIN IMMEDIATE")
+        return self._db
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self._db.execute("COMMIT")
+        elif self._db.in_transaction:  # SQLite rolls back by itself when the disk is full
+            self._db.execute("ROLLBACK")
+
+
+def version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def latest(folder: str = MIGRATIONS) -> int:
+    return max(number for number, _ in _migrations(folder))
+
+
+def migrate(db: sqlite3.Connection, path: str, folder: str = MIGRATIONS) -> None:
+    newest = latest(folder)
+    at = version(db)
+    if at == newest:
+        return
+    if at > newest:
+        raise SchemaTooNew(
+            f"{path} is at schema {at}, this recollect knows {newest}; upgrade with: pip install -U recollect"
+        )
+    for number, file in _migrations(folder):
+        with transaction(db):
+            if version(db) >= number:
+                continue  # another process won
+            with open(os.path.join(folder, file), encoding="utf-8") as script:
+                for statement in _statements(script.read()):
+                    db.execute(statement)
+            db.execute(f"PRAGMA user_version = {number}")
+
+
+def _open(path: str) -> sqlite3.Connection:
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    # SQLite gives its -wal and -shm files the mode of the database, so this one decides for all.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    db.row_factory = sqlite3.Row
+    try:
+        _use_wal(db)
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    """The switch to WAL happens once in a store's life and does not wait for locks by itself."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
+                return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+        if time.monotonic() > deadline:
+            raise sqlite3.OperationalError("the file system does not support write-ahead logging")
+        time.sleep(0.01)
+
+
+def _migrations(folder: str) -> list[tuple[int, str]]:
+    return sorted((int(file[:4]), file) for file in os.listdir(folder) if file.endswith(".sql"))
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _advice(path: str, error: sqlite3.DatabaseError) -> str:
+    if "not a database" in str(error) or "malformed" in str(error):
+        return f"{path} is damaged ({error}); move it away and what is captured from now on starts a new one"
+    return f"{path} cannot be used ({error}); `recollect doctor` looks closer"

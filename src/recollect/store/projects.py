@@ -1,0 +1,49 @@
+"""Projects: whose memories these are."""
+
+from __future__ import annotations
+
+from recollect.ids import new_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection, Row
+
+    from recollect.model import Project
+    from recollect.paths import Place
+
+
+def ensure(db: Connection, place: Place, now: int) -> str:
+    """The id of the project at this place, new or known."""
+    row = db.execute("SELECT id FROM projects WHERE identity = ?", (place.identity,)).fetchone()
+    if row:
+        return str(row["id"])
+    project_id = new_id("prj_")
+    db.execute(
+        "INSERT INTO projects (id, identity, name, root, created_at) VALUES (?, ?, ?, ?, ?)",
+        (project_id, place.identity, place.name, place.root, now),
+    )
+    return project_id
+
+
+def at(db: Connection, place: Place) -> Project | None:
+    row = db.execute("SELECT * FROM projects WHERE identity = ?", (place.identity,)).fetchone()
+    return _project(row) if row else None
+
+
+def rows(number: int) -> tuple[int, int]:
+    """The first and last possible memories.row of a project."""
+    return number << 32, (number << 32) | 0xFFFFFFFF
+
+
+def next_row(db: Connection, project_id: str) -> int:
+    number, counter = db.execute(
+        "UPDATE projects SET last_memory = last_memory + 1 WHERE id = ? RETURNING number, last_memory",
+        (project_id,),
+    ).fetchone()
+    return rows(number)[0] | int(counter)
+
+
+def _project(row: Row) -> Project:
+    from recollect.model import Project
+
+    return Project(id=row["id"], number=row["number"], name=row["name"], root=row["root"])

@@ -1,0 +1,142 @@
+"""Sessions and what the user said in them.
+
+Events may be stored late or out of order, so every change here compares times instead of trusting order.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection, Row
+
+    from recollect.model import Session
+    from recollect.paths import Place
+
+SILENT_MS = 24 * 3600 * 1000
+
+
+def project_of(db: Connection, session_id: str) -> str | None:
+    row = db.execute("SELECT project_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return str(row["project_id"]) if row else None
+
+
+def start(db: Connection, session_id: str, project_id: str, cwd: str, place: Place, now: int) -> None:
+    db.execute(
+        "INSERT INTO sessions (id, project_id, cwd, branch, head, started_at, last_event_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+        (session_id, project_id, cwd, place.branch, place.head, now, now),
+    )
+
+
+def touch(db: Connection, session_id: str, at: int) -> None:
+    """Something happened. An interrupted session was only thought dead, so a sign of life revives it."""
+    db.execute(
+        "UPDATE sessions SET started_at = min(started_at, ?1), last_event_at = max(last_event_at, ?1),"
+        " ended_at = iif(status = 'interrupted' AND last_event_at < ?1, NULL, ended_at),"
+        " status = iif(status = 'interrupted' AND last_event_at < ?1, 'active', status)"
+        " WHERE id = ?2",
+        (at, session_id),
+    )
+
+
+def reopen(db: Connection, session_id: str, at: int) -> None:
+    """A prompt or a resume after the end goes on with the session; one from before the end does not."""
+    db.execute(
+        "UPDATE sessions SET status = 'active', ended_at = NULL"
+        " WHERE id = ? AND status <> 'active' AND coalesce(ended_at, last_event_at) <= ?",
+        (session_id, at),
+    )
+
+
+def end(db: Connection, session_id: str, at: int) -> None:
+    """Ended, unless something newer has been seen already."""
+    db.execute(
+        "UPDATE sessions SET status = 'completed', ended_at = ?1 WHERE id = ?2 AND last_event_at <= ?1",
+        (at, session_id),
+    )
+
+
+def mark_interrupted(db: Connection, now: int) -> int:
+    """Sessions that have been silent for a day were interrupted: Claude Code says nothing when it dies."""
+    return db.execute(
+        "UPDATE sessions SET status = 'interrupted', ended_at = last_event_at"
+        " WHERE status = 'active' AND last_event_at < ?",
+        (now - SILENT_MS,),
+    ).rowcount
+
+
+def keep_prompt(db: Connection, session_id: str, prompt: str, at: int) -> None:
+    db.execute(
+        "INSERT INTO prompts (session_id, prompt, created_at) VALUES (?, ?, ?)", (session_id, prompt, at)
+    )
+    db.execute(
+        "UPDATE sessions SET user_prompt ="
+        " (SELECT prompt FROM prompts WHERE session_id = ?1 ORDER BY created_at, id LIMIT 1) WHERE id = ?1",
+        (session_id,),
+    )
+
+
+def get(db: Connection, session_id: str) -> Session | None:
+    row = db.execute(f"{_SELECT} WHERE s.id = ?", (session_id,)).fetchone()
+    return _session(row) if row else None
+
+
+def by_ids(db: Connection, session_ids: list[str]) -> dict[str, Session]:
+    marks = ", ".join("?" * len(session_ids))
+    rows = db.execute(f"{_SELECT} WHERE s.id IN ({marks})", session_ids)
+    return {row["id"]: _session(row) for row in rows}
+
+
+def recent(db: Connection, project_id: str, limit: int) -> list[Session]:
+    rows = db.execute(
+        f"{_SELECT} WHERE s.project_id = ? ORDER BY s.started_at DESC LIMIT ?", (project_id, limit)
+    )
+    return [_session(row) for row in rows]
+
+
+def prompts(db: Connection, session_id: str) -> list[str]:
+    rows = db.execute(
+        "SELECT prompt FROM prompts WHERE session_id = ? ORDER BY created_at, id", (session_id,)
+    )
+    return [row["prompt"] for row in rows]
+
+
+def count(db: Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM sessions").fetchone()[0])
+
+
+def purge(db: Connection, session_id: str) -> None:
+    """Remove a session with all it made, and its project if nothing else is in it."""
+    project_id = project_of(db, session_id)
+    db.execute("DELETE FROM events WHERE session_id = ?", (session_id,))
+    db.execute("DELETE FROM memories WHERE session_id = ?", (session_id,))
+    db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+    db.execute(
+        "DELETE FROM projects WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM sessions WHERE project_id = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM memories WHERE project_id = ?1)",
+        (project_id,),
+    )
+
+
+_SELECT = (
+    "SELECT s.*, (SELECT count(*) FROM session_memories m"
+    " WHERE m.session_id = s.id AND m.usage_type = 'created') AS memories FROM sessions s"
+)
+
+
+def _session(row: Row) -> Session:
+    from recollect.model import Session
+
+    return Session(
+        id=row["id"],
+        project_id=row["project_id"],
+        status=row["status"],
+        started_at=row["started_at"],
+        last_event_at=row["last_event_at"],
+        ended_at=row["ended_at"],
+        user_prompt=row["user_prompt"],
+        branch=row["branch"],
+        head=row["head"],
+        summary=row["summary"],
+        memories=row["memories"],
+    )

@@ -1,0 +1,232 @@
+"""Is everything in order? One line each, and what to do where it is not.
+
+The canary is a real event: through the hook script into the spool, through intake into the store, and found
+by search; afterwards it is removed again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+
+from rich.text import Text
+
+from recollect import config, log, paths
+from recollect.capture import spool
+from recollect.errors import BadInput, ClientError, RecollectError
+from recollect.ids import new_id
+from recollect.intake.drain import open_store
+from recollect.recall.search import search
+from recollect.store import memories, sessions
+from recollect.store.connection import connect, transaction
+from recollect.store.connection import version as schema_of
+from recollect.surfaces.cli import install, output
+
+OLDEST_CLIENT = (2, 1, 197)  # the oldest Claude Code this was tried with
+HOOK = os.path.join(install.PACKAGE, "plugin", "hooks", "hook.sh")
+SIGNS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    level: str  # ok, warn, bad
+    finding: str
+    advice: str = ""
+
+
+def examine(folder: str, env: Mapping[str, str]) -> list[Check]:
+    checks: list[tuple[str, Callable[[], Check]]] = [
+        ("python", _python),
+        ("data folder", lambda: _data_folder(folder)),
+        ("disk", lambda: _disk(folder)),
+        ("settings", lambda: _settings(env)),
+        ("canary", lambda: _canary(folder, env)),
+        ("database", lambda: _database(folder)),
+        ("spool", lambda: _spool(folder)),
+        ("worker", _worker),
+        ("Claude Code", _client),
+        ("plugin", lambda: _plugin(folder)),
+    ]
+    return [_guarded(name, check) for name, check in checks]
+
+
+def report(found: list[Check], *, as_json: bool) -> None:
+    if as_json:
+        output.as_json([asdict(check) for check in found])
+        return
+    out = output.console()
+    for check in found:
+        sign, colour = SIGNS[check.level]
+        line = Text(f"{sign} ", style=colour).append(f"{check.name:<12}", style="bold not dim default")
+        line.append(f" {output.visible(check.finding)}", style="default")
+        if check.advice:
+            line.append(f" → {output.visible(check.advice)}", style=colour)
+        out.print(line)
+
+
+def _guarded(name: str, check: Callable[[], Check]) -> Check:
+    try:
+        return check()
+    except RecollectError as error:
+        return Check(name, "bad", str(error))
+    except (OSError, sqlite3.Error) as error:
+        return Check(name, "bad", f"{type(error).__name__}: {error}", "mend that, then run doctor again")
+
+
+def _python() -> Check:
+    found = f"{sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}"
+    db = sqlite3.connect(":memory:")
+    try:
+        db.execute("CREATE VIRTUAL TABLE probe USING fts5 (text)")
+    except sqlite3.OperationalError:
+        return Check("python", "bad", f"{found} without FTS5", "use a Python whose SQLite has FTS5")
+    finally:
+        db.close()
+    return Check("python", "ok", found)
+
+
+def _data_folder(folder: str) -> Check:
+    if not os.path.isdir(folder):
+        return Check("data folder", "ok", f"{folder} (made when the first event comes)")
+    mode = stat.S_IMODE(os.stat(folder).st_mode)
+    if mode & 0o077:
+        return Check("data folder", "warn", f"{folder} is open to others", f"chmod 700 '{folder}'")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return Check("data folder", "bad", f"{folder} cannot be written", f"chown it to {os.geteuid()}")
+    return Check("data folder", "ok", folder)
+
+
+def _disk(folder: str) -> Check:
+    at = folder
+    while not os.path.exists(at):
+        at = os.path.dirname(at)
+    free = shutil.disk_usage(at).free / 1e6
+    finding = f"{free / 1000:.1f} GB free" if free >= 1000 else f"{free:.0f} MB free"
+    if free < 50:
+        return Check("disk", "bad", finding, "events are lost on a full disk; make room")
+    return Check("disk", "warn" if free < 500 else "ok", finding, "make room soon" if free < 500 else "")
+
+
+def _settings(env: Mapping[str, str]) -> Check:
+    level = config.setting("log.level", env)
+    if level.lower() not in log.LEVELS:
+        raise BadInput(f"log.level is {level!r}; it is one of {', '.join(log.LEVELS)}")
+    return Check("settings", "ok", f"log.level = {level}")
+
+
+def _canary(folder: str, env: Mapping[str, str]) -> Check:
+    word = new_id("canary")
+    session_id = f"recollect-doctor-{word}"
+    event = {
+        "hook_event_name": "PostToolUse",
+        "session_id": session_id,
+        "cwd": folder,
+        "tool_name": "Bash",
+        "tool_use_id": word,
+        "tool_input": {"command": f"echo {word}"},
+        "tool_response": {"stdout": word, "stderr": ""},
+    }
+    hook_env = {**env, "RECOLLECT_HOME": folder}
+    hook_env.pop("RECOLLECT_WORKER", None)
+    started = time.perf_counter()
+    hook = subprocess.run(
+        ["sh", HOOK],
+        input=json.dumps(event).encode(),
+        env=hook_env,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    milliseconds = (time.perf_counter() - started) * 1000
+    if hook.returncode or hook.stdout or hook.stderr:
+        return Check(
+            "canary", "bad", f"the hook said {hook.stderr.decode(errors='replace')!r}", f"try: sh {HOOK}"
+        )
+    now = int(time.time() * 1000)
+    db = open_store(folder, now=now)
+    try:
+        found = any(hit.memory.session_id == session_id for hit in search(db, folder, word, now=now))
+        with transaction(db):
+            sessions.purge(db, session_id)
+    finally:
+        db.close()
+    if not found:
+        advice = f"see {paths.log_file(folder)} and {paths.spool(folder)}"
+        return Check("canary", "bad", "a test event did not arrive in search", advice)
+    return Check("canary", "ok", f"hook → spool → intake → search; the hook took {milliseconds:.1f} ms")
+
+
+def _database(folder: str) -> Check:
+    path = paths.database(folder)
+    db = connect(path)
+    try:
+        verdict = db.execute("PRAGMA quick_check").fetchone()[0]
+        remembered, met = memories.count(db), sessions.count(db)
+        schema = schema_of(db)
+    finally:
+        db.close()
+    if verdict != "ok":
+        return Check("database", "bad", f"{path}: {verdict}", "move it away and restore a copy")
+    size = os.path.getsize(path) / 1e6
+    finding = f"schema {schema}, {remembered:,} memories of {met:,} sessions, {size:.1f} MB"
+    return Check("database", "ok", finding)
+
+
+def _spool(folder: str) -> Check:
+    place = paths.spool(folder)
+    waiting = len(spool.waiting(place))
+    failed = spool.failures(place)
+    if failed:
+        finding = f"{len(failed)} payloads could not be stored; the last: {failed[-1][1]}"
+        return Check("spool", "warn", finding, f"look at {place}/failed; delete what is not needed")
+    return Check("spool", "ok", f"{waiting} waiting, none failed")
+
+
+def _worker() -> Check:
+    return Check("worker", "ok", "none needed: this version stores what it captures as it is")
+
+
+def _client() -> Check:
+    client = install.find_client(None)
+    said = subprocess.run(
+        [client, "--version"], capture_output=True, text=True, timeout=30, check=False
+    ).stdout
+    number = re.match(r"(\d+)\.(\d+)\.(\d+)", said)
+    if number is None:
+        return Check("Claude Code", "warn", f"{client} does not tell its version", "is it Claude Code?")
+    if tuple(int(part) for part in number.groups()) < OLDEST_CLIENT:
+        oldest = ".".join(map(str, OLDEST_CLIENT))
+        return Check("Claude Code", "warn", f"{number[0]} is older than {oldest}", "claude update")
+    return Check("Claude Code", "ok", f"{number[0]} at {client}")
+
+
+def _plugin(folder: str) -> Check:
+    try:
+        plugin = install.registered(install.find_client(None))
+    except ClientError as error:
+        return Check("plugin", "warn", str(error))
+    if plugin is None:
+        return Check("plugin", "warn", "not registered with Claude Code", "recollect install")
+    if not plugin.get("enabled"):
+        return Check(
+            "plugin", "warn", "registered but switched off", f"claude plugin enable {install.PLUGIN}"
+        )
+    root = str(plugin.get("readFromFolder") or plugin.get("installPath"))
+    if not os.path.exists(os.path.join(root, "src", "recollect", "plugin", "hooks", "hook.sh")):
+        return Check("plugin", "bad", f"its files are missing from {root}", "recollect install")
+    runs = str(plugin.get("folderVersion") or plugin.get("version"))
+    if runs != version("recollect"):
+        finding = f"Claude Code runs {runs}, this is {version('recollect')}"
+        return Check("plugin", "warn", finding, "recollect install")
+    return Check("plugin", "ok", f"{runs}, enabled, from {root}")

@@ -1,0 +1,253 @@
+"""The command line. A command parses, calls one function, prints; only `main` turns errors into exit codes.
+
+0  done    1  the answer is no, or not found    2  wrong use    3  a fault of ours
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from sqlite3 import Connection
+from typing import Any
+
+import click
+
+from recollect import errors, log, paths
+
+SECTOR = click.Choice(["episodic", "semantic", "procedural", "emotional", "reflective"])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+project_option = click.option(
+    "--project",
+    default=".",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="The project to look at.  [default: the current folder]",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="recollect", message="recollect %(version)s")
+def cli() -> None:
+    """A memory for Claude Code: what happened, kept and found again."""
+
+
+@cli.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("--sector", type=SECTOR, help="Only this kind of memory.")
+@click.option("--limit", default=10, show_default=True, help="How many, 1 to 100.")
+@project_option
+@json_option
+def search(query: tuple[str, ...], sector: str | None, limit: int, project: str, as_json: bool) -> None:
+    """Find memories by their words (or one by its id)."""
+    from recollect.recall.search import search as find
+    from recollect.surfaces.cli import output
+
+    with _store() as (db, now):
+        found = find(db, project, " ".join(query), now=now, sector=sector, limit=limit)
+    if as_json:
+        output.as_json([{"score": round(hit.score, 4), **asdict(hit.memory)} for hit in found])
+    elif found:
+        output.hits(found)
+    if not found:
+        raise errors.NotFound(
+            "No memories found. Other words may do; `recollect sessions` lists what there is."
+        )
+
+
+@cli.command()
+@click.argument("memory_id")
+@json_option
+def show(memory_id: str, as_json: bool) -> None:
+    """Show one memory whole."""
+    from recollect.store import memories
+    from recollect.surfaces.cli import output
+
+    with _store() as (db, now):
+        memory = memories.get(db, memory_id, now)
+    if memory is None:
+        raise errors.NotFound(f"There is no memory {memory_id}; `recollect search` shows ids.")
+    if as_json:
+        output.as_json(asdict(memory))
+    else:
+        output.memory(memory)
+
+
+@cli.command()
+@click.argument("text", nargs=-1, required=True)
+@click.option("--sector", type=SECTOR, help="What kind of memory it is.")
+@click.option("--tag", "tags", multiple=True, help="A tag; may be given more than once.")
+@click.option("--importance", type=float, help="From 0 to 1.  [default: 0.5]")
+@project_option
+@json_option
+def add(
+    text: tuple[str, ...],
+    sector: str | None,
+    tags: tuple[str, ...],
+    importance: float | None,
+    project: str,
+    as_json: bool,
+) -> None:
+    """Remember a note. `-` reads it from standard input."""
+    from recollect.intake.note import keep
+    from recollect.surfaces.cli import output
+
+    content = sys.stdin.read() if text == ("-",) else " ".join(text)
+    with _store() as (db, now):
+        kept = keep(db, project, content, now=now, sector=sector, tags=tags, importance=importance)
+    memory = kept.memory
+    if as_json:
+        output.as_json({"created": kept.is_new, **asdict(memory)})
+    elif kept.is_new:
+        click.echo(f"Memory created: {memory.id} (sector: {memory.sector}, salience: {memory.salience:.2f})")
+    else:
+        click.echo(f"Memory reinforced: {memory.id} (new salience: {memory.salience:.2f})")
+
+
+@cli.command()
+@click.argument("session_id", required=False)
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="How many.")
+@project_option
+@json_option
+def sessions(session_id: str | None, limit: int, project: str, as_json: bool) -> None:
+    """List this project's sessions, or show what one of them did."""
+    from recollect.store import memories, projects
+    from recollect.store import sessions as stored
+    from recollect.surfaces.cli import output
+
+    with _store() as (db, now):
+        if session_id:
+            session = stored.get(db, session_id)
+            if session is None:
+                raise errors.NotFound(f"There is no session {session_id}; `recollect sessions` lists them.")
+            found = [session]
+            prompts = stored.prompts(db, session_id)
+            made = memories.of_session(db, session_id, now)
+        else:
+            here = projects.at(db, paths.place(project))
+            found = stored.recent(db, here.id, limit) if here else []
+    if as_json and session_id:
+        output.as_json(
+            {**asdict(found[0]), "prompts": prompts, "memories": [asdict(memory) for memory in made]}
+        )
+    elif as_json:
+        output.as_json([asdict(session) for session in found])
+    elif not found:
+        raise errors.NotFound("No sessions here yet. They appear with the first Claude Code session.")
+    else:
+        output.sessions(found)
+        if session_id:
+            output.memory_lines(made)
+
+
+@cli.command()
+@click.option("--claude", metavar="PATH", help="The Claude Code to register with.  [default: from PATH]")
+@json_option
+def install(claude: str | None, as_json: bool) -> None:
+    """Register the plugin with Claude Code. Safe to repeat, and to run after an upgrade."""
+    from recollect.surfaces.cli import install as plugin
+
+    _report(plugin.install(_folder(), claude), as_json)
+
+
+@cli.command()
+@click.option("--claude", metavar="PATH", help="The Claude Code to remove it from.  [default: from PATH]")
+@json_option
+def uninstall(claude: str | None, as_json: bool) -> None:
+    """Remove the plugin from Claude Code. The memories stay."""
+    from recollect.surfaces.cli import install as plugin
+
+    _report(plugin.uninstall(_folder(), claude), as_json)
+
+
+@cli.command()
+@json_option
+def doctor(as_json: bool) -> None:
+    """Check every part, with a test event sent all the way through."""
+    from recollect.surfaces.cli import doctor as checks
+
+    found = checks.examine(_folder(), os.environ)
+    checks.report(found, as_json=as_json)
+    if any(check.level == "bad" for check in found):
+        sys.exit(1)
+
+
+@cli.group()
+def mcp() -> None:
+    """The MCP servers; Claude Code starts them."""
+
+
+@mcp.command("memory")
+def mcp_memory() -> None:
+    """Search and add memories, over stdio."""
+    from recollect.surfaces.mcp_memory import serve
+
+    serve()
+
+
+def main() -> None:
+    """Every error ends here, as one sentence and an exit code."""
+    sys.exit(_run(cli))
+
+
+def _run(command: Callable[..., Any]) -> int:  # noqa: PLR0911  one line an error
+    try:
+        command(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except (errors.NotFound, errors.ClientError) as error:
+        return _complain(error, 1)
+    except errors.BadInput as error:
+        return _complain(error, 2)
+    except errors.RecollectError as error:
+        return _complain(error, 3)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has had enough
+        return 0
+    except Exception as error:  # noqa: BLE001  the edge of the program
+        log.crash("cli")
+        return _complain(f"{type(error).__name__}: {error} (a fault of recollect; the log has more)", 3)
+    return 0
+
+
+def _complain(message: object, code: int) -> int:
+    click.echo(f"recollect: {message}", err=True)
+    return code
+
+
+@contextmanager
+def _store() -> Iterator[tuple[Connection, int]]:
+    from recollect.intake.drain import open_store
+
+    now = int(time.time() * 1000)
+    db = open_store(_folder(), now=now)
+    try:
+        yield db, now
+    finally:
+        db.close()
+
+
+def _folder() -> str:
+    folder = paths.data_folder(os.environ)
+    if folder is None:
+        raise errors.BadInput("there is no data folder; set HOME, or RECOLLECT_HOME to where it should be")
+    return os.path.abspath(folder)
+
+
+def _report(lines: list[str], as_json: bool) -> None:
+    from recollect.surfaces.cli import output
+
+    if as_json:
+        output.as_json(lines)
+    else:
+        for line in lines:
+            click.echo(line)

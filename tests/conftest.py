@@ -1,0 +1,62 @@
+"""Every test has a home of its own, and the suite fails if anything touches the real one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+HOOK = REPOSITORY / "src" / "recollect" / "plugin" / "hooks" / "hook.sh"
+REAL_HOME = os.path.realpath(os.path.expanduser("~"))
+OURS_IN_HOME = tuple(
+    os.path.join(REAL_HOME, *place) for place in ((".local", "share", "recollect"), (".claude", "plugins"))
+)
+LEAKING = ("RECOLLECT_", "CLAUDE_", "ANTHROPIC_", "XDG_")
+
+
+def _guard(event: str, args: tuple[object, ...]) -> None:
+    if event in ("open", "os.mkdir", "os.rename", "sqlite3.connect") and args:
+        path = os.fsdecode(args[0]) if isinstance(args[0], str | bytes) else ""
+        if path.startswith(OURS_IN_HOME):
+            raise AssertionError(f"a test touched the real home: {event} {path}")
+
+
+sys.addaudithook(_guard)
+
+
+def _snapshot() -> dict[str, float]:
+    return {
+        os.path.join(folder, name): os.lstat(os.path.join(folder, name)).st_mtime
+        for place in OURS_IN_HOME
+        for folder, _, names in os.walk(place)
+        for name in names
+    }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def real_home_is_left_alone() -> Iterator[None]:
+    """Child processes are not seen by the audit hook; what they leave behind is."""
+    before = _snapshot()
+    yield
+    assert _snapshot() == before, "a child process of a test wrote into the real home"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh HOME for this process and its children; the data folder is the default one below it."""
+    place = tmp_path / "home"
+    place.mkdir()
+    for name in [name for name in os.environ if name.startswith(LEAKING)]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(place))
+    return place
+
+
+@pytest.fixture
+def data(home: Path) -> Path:
+    """The data folder that belongs to `home`."""
+    return home / ".local" / "share" / "recollect"
