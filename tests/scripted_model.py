@@ -146,6 +146,19 @@ class ScriptedModel:
         Injected context travels as a system message or as user text, depending on the model's name."""
         return "\n".join(json.dumps(body, ensure_ascii=False) for body in self.requests)
 
+    def results(self, tool: str) -> list[str]:
+        """What came back from each use of a tool, oldest first."""
+        blocks = [
+            block
+            for body in self.requests
+            for message in body.get("messages", ())
+            if isinstance(message["content"], list)
+            for block in message["content"]
+        ]
+        uses = [block["id"] for block in blocks if block["type"] == "tool_use" and block["name"] == tool]
+        results = {block["tool_use_id"]: block for block in blocks if block["type"] == "tool_result"}
+        return [text_of(results[use]) for use in dict.fromkeys(uses) if use in results]
+
     def answer(self, body: Json) -> Step:
         with self._lock:
             self._requests.append(body)

@@ -20,7 +20,7 @@ def defuse(text: str) -> str:
     return re.sub(rf"<(?=/?{TAG})", "&lt;", text, flags=re.IGNORECASE)
 
 
-def strip(text: str) -> str:
+def remove(text: str) -> str:
     """The text without what had been recalled; a block that was never closed runs to the end."""
     if TAG not in text.lower():
         return text

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 
+from recollect import fence
 from recollect.capture.redact import redact
 from recollect.errors import BadPayload
-from recollect.fence import strip
 
 EVENTS = frozenset(
     {
@@ -112,7 +112,7 @@ def _read(payload: dict[str, object], spool_name: str, at: int) -> Event:
 def clean(text: str, limit: int = TEXT_LIMIT) -> str:
     """Text that may be stored."""
     window = _storable(text[: limit + CUT_MARGIN])
-    return redact(strip(window))[:limit]
+    return redact(fence.remove(window))[:limit]
 
 
 def _read_tool_use(event: Event, payload: dict[str, object]) -> None:

@@ -80,7 +80,7 @@ class Pattern:
         copied = position = 0
         while match := self._compiled.search(text, position):
             start, end = match.span(match.lastindex or 0)
-            if text.startswith(_MARKER, start) and end <= text.find("]", start) + 1:
+            if _lies_in_marker(text, start, end):
                 position = max(end, match.start() + 1)
             elif self.is_secret is None or self.is_secret(match):
                 pieces += text[copied:start], marker
@@ -92,7 +92,16 @@ class Pattern:
         return "".join(pieces)
 
 
-# --- judging the loose forms --------------------------------------------------------------------------------
+def _lies_in_marker(text: str, start: int, end: int) -> bool:
+    """Is this span a marker, or does it begin amid one? A longer span that begins with one is not."""
+    opened = text.rfind(_MARKER, max(0, start - 40), start + len(_MARKER))
+    if opened < 0:
+        return False
+    closed = text.find("]", opened, opened + 40)
+    return opened < start <= closed or (opened == start and end <= closed + 1)
+
+
+# --- judging the loose forms ------------------------------------------------------------------------------
 
 # After a secret word these say that the value is about the secret, and not the secret: `token_count`.
 _HARMLESS_SUFFIXES = frozenset(
@@ -122,8 +131,11 @@ _PASSWORD_WORDS = ("passw", "pwd", "passphrase")
 
 # What follows a flag in prose about the flag: "use --token to sign in".
 _PROSE_WORDS = frozenset(
-    "a an and argument as can flag flags for from if in instead is not on option options or the to via with".split()
+    "a an and argument as can flag flags for from if in instead is not on option options or the to via "
+    "with".split()
 )
+
+_OPERATOR_WORDS = frozenset(("and", "else", "for", "if", "in", "is", "not", "or"))
 
 # Longer than this, a bare value is never refused: refusing long values again and again, each within the one
 # before, would take quadratic time.
@@ -246,6 +258,10 @@ def _is_assigned_secret(match: re.Match[str]) -> bool:
 
 
 def _is_quoted_secret(value: str, name: str, is_strong: bool) -> bool:
+    if _MARKER in value:
+        return True  # a part of it was a secret, so is the rest
+    if _is_after_a_string(value):
+        return False
     if _has_digit(value):
         return True
     if value.lower() == name.lower():
@@ -255,6 +271,14 @@ def _is_quoted_secret(value: str, name: str, is_strong: bool) -> bool:
     # `token = "IDENT"`, `credentials: "same-origin"`: a weak name needs a value that could be a key.
     could_be_key = len(value) >= 20 and " " not in value and not value.islower() and not value.isupper()
     return is_strong or could_be_key
+
+
+def _is_after_a_string(value: str) -> bool:
+    """In `input("Password: ").strip()` and `"token=" + value` the quote ends a string, it opens none."""
+    rest = value.lstrip("),;]}")
+    if len(rest) < len(value):
+        return rest[:1] in ("", " ", ".", ":", "\\")
+    return value[0] == " " and (value[1] in "+%.&|,)]}=<>?:" or value.split(maxsplit=1)[0] in _OPERATOR_WORDS)
 
 
 def _is_bare_secret(match: re.Match[str], value: str, is_password: bool, is_environment: bool) -> bool:
@@ -275,8 +299,9 @@ def _is_bare_secret(match: re.Match[str], value: str, is_password: bool, is_envi
 
 def _is_bare_word_password(match: re.Match[str], word: str, following: str) -> bool:
     """A word alone is a variable or a type, unless a line of configuration or a query ends with it."""
-    line = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
-    if _names_a_secret(word) or word.istitle() or line.rstrip("_abcdefghijklmnopqrstuvwxyz").endswith(", "):
+    before = match.string[max(0, match.start() - 40) : match.start()]
+    is_unpacking = before.rstrip("_abcdefghijklmnopqrstuvwxyz").endswith(", ")  # user, password = pair
+    if is_unpacking or _names_a_secret(word) or word.istitle():
         return False
     if following == ";":
         return match["operator"] == "="  # a connection string; a statement has spaces
@@ -293,7 +318,7 @@ def _could_be_bare_key(value: str) -> bool:
     return len(value) - len(letters) > 2 or not value.islower() or not _is_words(letters)
 
 
-# --- the shapes that several rows share ---------------------------------------------------------------------
+# --- the shapes that several rows share -------------------------------------------------------------------
 
 # Quoted (plain, or with the backslashes of a JSON string in a JSON string) or bare. A quoted value needs no
 # closing quote, as captured output is often cut off. A bare one ends where code or a query string would go
@@ -330,7 +355,7 @@ def _flag(words: str) -> str:
     )
 
 
-# --- the table ---------------------------------------------------------------------------------------------
+# --- the table --------------------------------------------------------------------------------------------
 
 # name (unique), kind (what the marker says), needles (lower case), expression, judge for the loose ones.
 # Vendor rows first: `token = "ghp_..."` should say github, unless more than the token stood in the quotes.
@@ -512,7 +537,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "url password",
         "password",
         ("://",),
-        r"""://[^\s/:@"'<>\\]{0,128}:((?:\[redacted:[a-z-]+\]|[^\s/"'<>\\]){1,256})@""",
+        r"""://(?:\[redacted:[a-z-]+\]|[^\s/:@"'<>\\\[]){0,128}:((?:\[redacted:[a-z-]+\]|[^\s/"'<>\\]){1,256})@""",
         _is_literal,
     ),
     Pattern("url token", "token", ("://",), r"://([A-Za-z0-9_-]{20,256})@", _looks_random),
@@ -599,8 +624,11 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "key assignment",
         "key",
-        ("api_key", "apikey", "api-key", "access_key", "accesskey", "access-key", "private_key", "privatekey")
-        + ("encryption_key", "encryptionkey", "signing_key", "account_key", "auth_key", "master_key"),
+        (
+            *("api_key", "api-key", "apikey", "access_key", "access-key", "accesskey", "account_key"),
+            *("private_key", "privatekey", "encryption_key", "encryptionkey"),
+            *("signing_key", "auth_key", "master_key"),
+        ),
         _assignment("(?:api|access|private|encryption|signing|account|auth|master)[_-]?key"),
         _is_assigned_secret,
     ),

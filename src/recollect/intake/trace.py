@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from recollect.capture.redact import redact
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from recollect.capture.event import Event
@@ -42,9 +44,11 @@ def describe(event: Event) -> str:
     elif event.tool in ("Grep", "Glob"):
         lines.append(f"Pattern: {given.get('pattern')}")
     else:
-        lines.append(f"Input: {json.dumps(given, ensure_ascii=False, separators=(',', ':'))[:INPUT_LIMIT]}")
+        # Once more: only beside its name does a value show that it is a password.
+        whole = redact(json.dumps(given, ensure_ascii=False, separators=(",", ":")))
+        lines.append(f"Input: {whole[:INPUT_LIMIT]}")
     if event.error is not None:
-        lines.append(f"Failed: {event.error[:OUTPUT_LIMIT]}")
+        lines.append(f"Failed: {_ends(event.error, OUTPUT_LIMIT)}")
     return "\n".join(lines)
 
 
@@ -66,6 +70,14 @@ def importance_of(event: Event) -> float:
         return 0.4
     committed = event.tool == "Bash" and "git commit" in str(event.tool_input.get("command", ""))
     return 0.4 if committed else 0.3
+
+
+def _ends(text: str, limit: int) -> str:
+    """A long error keeps its beginning and, above all, its end: that is where the reason stands."""
+    if len(text) <= limit:
+        return text
+    head = limit // 4
+    return f"{text[:head]}\n[...]\n{text[head - limit :]}"
 
 
 def _output(result: object) -> str | None:

@@ -94,11 +94,12 @@ def recent(db: Connection, project_id: str, limit: int) -> list[Session]:
     return [_session(row) for row in rows]
 
 
-def prompts(db: Connection, session_id: str) -> list[str]:
+def prompts(db: Connection, session_id: str) -> list[tuple[int, str]]:
+    """(when, what) the user said."""
     rows = db.execute(
-        "SELECT prompt FROM prompts WHERE session_id = ? ORDER BY created_at, id", (session_id,)
+        "SELECT created_at, prompt FROM prompts WHERE session_id = ? ORDER BY created_at, id", (session_id,)
     )
-    return [row["prompt"] for row in rows]
+    return [(row["created_at"], row["prompt"]) for row in rows]
 
 
 def count(db: Connection) -> int:

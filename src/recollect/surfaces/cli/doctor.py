@@ -188,7 +188,8 @@ def _spool(folder: str) -> Check:
     waiting = len(spool.waiting(place))
     failed = spool.failures(place)
     if failed:
-        finding = f"{len(failed)} payloads could not be stored; the last: {failed[-1][1]}"
+        payloads = "1 payload" if len(failed) == 1 else f"{len(failed)} payloads"
+        finding = f"{payloads} could not be stored; the last: {failed[-1][1]}"
         return Check("spool", "warn", finding, f"look at {place}/failed; delete what is not needed")
     return Check("spool", "ok", f"{waiting} waiting, none failed")
 

@@ -52,7 +52,7 @@ def search(query: tuple[str, ...], sector: str | None, limit: int, project: str,
     if as_json:
         output.as_json([{"score": round(hit.score, 4), **asdict(hit.memory)} for hit in found])
     elif found:
-        output.hits(found)
+        output.hits(found, paths.place(project).root)
     if not found:
         raise errors.NotFound(
             "No memories found. Other words may do; `recollect sessions` lists what there is."
@@ -124,24 +124,22 @@ def sessions(session_id: str | None, limit: int, project: str, as_json: bool) ->
             session = stored.get(db, session_id)
             if session is None:
                 raise errors.NotFound(f"There is no session {session_id}; `recollect sessions` lists them.")
-            found = [session]
             prompts = stored.prompts(db, session_id)
             made = memories.of_session(db, session_id, now)
         else:
             here = projects.at(db, paths.place(project))
             found = stored.recent(db, here.id, limit) if here else []
-    if as_json and session_id:
-        output.as_json(
-            {**asdict(found[0]), "prompts": prompts, "memories": [asdict(memory) for memory in made]}
-        )
+    if session_id and as_json:
+        said = [{"created_at": at, "prompt": prompt} for at, prompt in prompts]
+        output.as_json({**asdict(session), "prompts": said, "memories": [asdict(memory) for memory in made]})
+    elif session_id:
+        output.session(session, prompts, made, paths.place(project).root)
     elif as_json:
         output.as_json([asdict(session) for session in found])
-    elif not found:
-        raise errors.NotFound("No sessions here yet. They appear with the first Claude Code session.")
-    else:
+    elif found:
         output.sessions(found)
-        if session_id:
-            output.memory_lines(made)
+    else:
+        raise errors.NotFound("No sessions here yet. They appear with the first Claude Code session.")
 
 
 @cli.command()

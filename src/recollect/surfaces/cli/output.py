@@ -45,11 +45,19 @@ def one_line(text: str, length: int = SHOWN) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
+def gist(memory: Memory, root: str) -> str:
+    """A memory in one line: without what the list says already, and with paths as seen from the project."""
+    content = memory.content
+    if memory.kind == "tool":
+        content = content.partition("\n")[2] or content
+    return one_line(content.replace(root + "/", ""))
+
+
 def when(at: int) -> str:
     return datetime.fromtimestamp(at / 1000).strftime("%Y-%m-%d %H:%M")
 
 
-def hits(found: Sequence[Hit]) -> None:
+def hits(found: Sequence[Hit], root: str) -> None:
     out = console()
     for place, hit in enumerate(found, 1):
         memory = hit.memory
@@ -59,7 +67,7 @@ def hits(found: Sequence[Hit]) -> None:
         head.append(f"{memory.kind}/{memory.sector}", style="magenta")
         head.append(f"  score {hit.score:.2f}", style="green")
         out.print(head)
-        out.print(Text("    " + one_line(memory.content)))
+        out.print(Text("    " + gist(memory, root)))
 
 
 def sessions(found: Sequence[Session]) -> None:
@@ -78,12 +86,24 @@ def sessions(found: Sequence[Session]) -> None:
     console().print(table)
 
 
-def memory_lines(found: Sequence[Memory]) -> None:
+def session(found: Session, prompts: Sequence[tuple[int, str]], made: Sequence[Memory], root: str) -> None:
+    """One session as it went: what was asked, and what was done."""
     out = console()
-    for memory in found:
-        line = Text(f"{when(memory.created_at)}  ", style="dim")
-        line.append(memory.id, style="cyan")
-        line.append("  " + one_line(memory.content), style="")
+    facts = [found.status, f"on {found.branch}" if found.branch else "", f"{len(made)} memories"]
+    out.print(
+        Text(found.id, style="bold cyan").append(
+            "  " + ", ".join(filter(None, facts)), style="not bold default"
+        )
+    )
+    lines: list[tuple[int, Text]] = []
+    for at, prompt in prompts:
+        lines.append(
+            (at, Text(f"{when(at)}  ", style="dim").append(f"> {one_line(prompt)}", style="bold not dim"))
+        )
+    for memory in made:
+        line = Text(f"{when(memory.created_at)}  ", style="dim").append(memory.id, style="cyan not dim")
+        lines.append((memory.created_at, line.append("  " + gist(memory, root), style="default not dim")))
+    for _, line in sorted(lines, key=lambda entry: entry[0]):
         out.print(line)
 
 

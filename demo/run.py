@@ -1,0 +1,86 @@
+"""Replays a recorded Claude Code session through the real hook scripts and shows what was remembered.
+
+Everything happens in a throw-away folder: a store of its own, a project of its own. Nothing here is canned;
+what is shown comes out of the store by way of the same commands that you would type.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SAMPLE = os.path.join(REPOSITORY, "demo", "session.jsonl")
+HOOKS = os.path.join(REPOSITORY, "src", "recollect", "plugin", "hooks", "hooks.json")
+PROJECT = "@PROJECT@"  # stands in the recording where the project's folder was
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sample", default=SAMPLE, help="a recording: one hook payload a line")
+    parser.add_argument("--query", default="why did sign-in fail", help="what to search for")
+    options = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="recollect-demo-")
+    try:
+        demo(folder, options.sample, options.query)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def demo(folder: str, sample: str, query: str) -> None:
+    project = os.path.join(folder, "shop")
+    os.mkdir(project)
+    env = {
+        name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "CLAUDE_"))
+    }
+    env |= {"RECOLLECT_HOME": os.path.join(folder, "data"), "CLAUDE_PLUGIN_ROOT": REPOSITORY}
+    env["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), env.get("PATH", os.defpath)])
+
+    heading("A recorded Claude Code session, replayed through the real hooks")
+    with open(sample, encoding="utf-8") as lines:
+        payloads = [line.replace(PROJECT, project) for line in lines if line.strip()]
+    took = [replay(payload, project, env) for payload in payloads]
+    print(f"{len(took)} events captured; a hook took {statistics.median(took):.1f} ms (median)")
+
+    heading("What was remembered")
+    say(["recollect", "sessions"], project, env)
+    for session in dict.fromkeys(str(json.loads(payload)["session_id"]) for payload in payloads):
+        say(["recollect", "sessions", session], project, env)
+
+    heading("Weeks later, in another session")
+    say(["recollect", "search", query, "--limit", "3"], project, env)
+    print("\nThe store of this demo is gone again. To have it for real: recollect install")
+
+
+def replay(payload: str, project: str, env: dict[str, str]) -> float:
+    """Run the command that hooks.json names for this event, as Claude Code does; its time in ms."""
+    event: dict[str, Any] = json.loads(payload)
+    with open(HOOKS, encoding="utf-8") as file:
+        entries = json.load(file)["hooks"][event["hook_event_name"]]
+    command = entries[0]["hooks"][0]["command"]
+    started = time.perf_counter()
+    subprocess.run(["sh", "-c", command], input=payload.encode(), cwd=project, env=env, check=True)
+    return (time.perf_counter() - started) * 1000
+
+
+def say(command: list[str], project: str, env: dict[str, str]) -> None:
+    shown = " ".join(f'"{word}"' if " " in word else word for word in command)
+    print(f"\n$ {shown}", flush=True)
+    subprocess.run(command, cwd=project, env=env, check=False)
+
+
+def heading(text: str) -> None:
+    bold, plain = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
+    print(f"\n{bold}{text}{plain}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

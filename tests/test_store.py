@@ -1,0 +1,254 @@
+"""The store on real files: opening, migrating, remembering."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.errors import SchemaTooNew, StoreError
+from recollect.paths import Place
+from recollect.store import connection, memories, projects, salience, sessions
+from recollect.store.connection import connect, transaction
+
+NOW = 1_800_000_000_000
+DAY = salience.DAY_MS
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "store" / "recollect.db")
+
+
+@pytest.fixture
+def db(path: str) -> Iterator[sqlite3.Connection]:
+    store = connect(path)
+    yield store
+    store.close()
+
+
+def a_place(name: str = "api") -> Place:
+    return Place(identity=f"/x/{name}/.git", name=name, root=f"/x/{name}", branch="main", head="abc")
+
+
+def a_session(db: sqlite3.Connection, session_id: str = "s1", place: Place | None = None) -> str:
+    place = place or a_place()
+    project_id = projects.ensure(db, place, NOW)
+    sessions.start(db, session_id, project_id, place.root, place, NOW)
+    return project_id
+
+
+def a_memory(db: sqlite3.Connection, project_id: str, content: str = "use tabs", **changes: object) -> str:
+    values: dict[str, object] = {
+        "project_id": project_id,
+        "session_id": "s1",
+        "kind": "tool",
+        "sector": "episodic",
+        "tier": "session",
+        "content": content,
+        "now": NOW,
+        "importance": 0.3,
+    }
+    return memories.add(db, **(values | changes))  # type: ignore[arg-type]
+
+
+def test_the_file_is_private_and_in_wal_mode(db: sqlite3.Connection, path: str) -> None:
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
+    assert stat.S_IMODE(os.stat(path + "-wal").st_mode) == 0o600
+    assert db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    assert db.execute("PRAGMA synchronous").fetchone()[0] == 2  # FULL
+    assert db.execute("PRAGMA foreign_keys").fetchone()[0] == 1
+
+
+def test_the_tables_have_the_names_and_columns_that_others_rely_on(db: sqlite3.Connection) -> None:
+    def columns(table: str) -> set[str]:
+        return {row["name"] for row in db.execute(f"PRAGMA table_xinfo({table})")}
+
+    assert {
+        "id",
+        "project_id",
+        "session_id",
+        "sector",
+        "tier",
+        "salience",
+        "is_deleted",
+        "valid_until",
+    } <= columns("memories")
+    assert {"id", "project_id", "started_at", "ended_at", "summary", "status", "branch", "head"} <= columns(
+        "sessions"
+    )
+    assert {"session_id", "memory_id", "usage_type"} <= columns("session_memories")
+
+
+def test_every_table_is_strict(db: sqlite3.Connection) -> None:
+    loose = [
+        row["name"]
+        for row in db.execute("PRAGMA table_list")
+        if row["type"] == "table" and not row["strict"] and not row["name"].startswith("sqlite_")
+    ]
+    assert loose == []
+
+
+def test_a_newer_schema_is_refused_with_what_to_do(db: sqlite3.Connection, path: str) -> None:
+    db.execute("PRAGMA user_version = 99")
+    with pytest.raises(
+        SchemaTooNew, match=r"schema 99, this recollect knows \d+; upgrade with: pip install -U"
+    ):
+        connect(path)
+
+
+def test_a_damaged_file_is_an_error_that_says_so(tmp_path: Path) -> None:
+    broken = tmp_path / "recollect.db"
+    broken.write_bytes(b"not a database at all" * 100)
+    with pytest.raises(StoreError, match="damaged"):
+        connect(str(broken))
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    (folder / "0001_good.sql").write_text("CREATE TABLE first (a INTEGER) STRICT;")
+    (folder / "0002_bad.sql").write_text("CREATE TABLE second (a INTEGER) STRICT;\nCREATE NONSENSE;")
+    db = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    with pytest.raises(sqlite3.OperationalError):
+        connection.migrate(db, "x.db", str(folder))
+    assert connection.version(db) == 1
+    tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
+    assert tables == {"first"}
+    db.close()
+
+
+def test_a_transaction_that_raises_changes_nothing(db: sqlite3.Connection) -> None:
+    with pytest.raises(ZeroDivisionError), transaction(db):
+        projects.ensure(db, a_place(), NOW)
+        raise ZeroDivisionError
+    assert projects.at(db, a_place()) is None
+
+
+def test_a_project_is_one_range_of_rows(db: sqlite3.Connection) -> None:
+    first, second = a_session(db), a_session(db, "s2", a_place("web"))
+    for project_id in (first, second, first):
+        a_memory(db, project_id)
+    rows = [row["row"] for row in db.execute("SELECT row FROM memories ORDER BY row")]
+    assert rows == [1 << 32 | 1, 1 << 32 | 2, 2 << 32 | 1]
+
+
+def test_a_row_is_never_used_again(db: sqlite3.Connection) -> None:
+    project_id = a_session(db)
+    a_memory(db, project_id)
+    db.execute("DELETE FROM memories")
+    a_memory(db, project_id)
+    assert db.execute("SELECT row FROM memories").fetchone()["row"] == (1 << 32 | 2)
+
+
+def test_the_keyword_index_follows_every_change(db: sqlite3.Connection) -> None:
+    memory_id = a_memory(db, a_session(db), "the zebra crosses")
+
+    def found(word: str) -> int:
+        return len(
+            db.execute("SELECT rowid FROM memories_fts WHERE memories_fts MATCH ?", (word,)).fetchall()
+        )
+
+    assert (found("zebra"), found("lion")) == (1, 0)
+    db.execute("UPDATE memories SET content = 'the lion sleeps' WHERE id = ?", (memory_id,))
+    assert (found("zebra"), found("lion")) == (0, 1)
+    db.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
+    assert found("lion") == 0
+    db.execute("INSERT INTO memories_fts (memories_fts) VALUES ('integrity-check')")
+
+
+def test_is_deleted_follows_deleted_at(db: sqlite3.Connection) -> None:
+    memory_id = a_memory(db, a_session(db))
+    db.execute("UPDATE memories SET deleted_at = ? WHERE id = ?", (NOW, memory_id))
+    assert db.execute("SELECT is_deleted FROM memories").fetchone()["is_deleted"] == 1
+
+
+def test_a_new_memory_is_linked_to_the_session_that_made_it(db: sqlite3.Connection) -> None:
+    memory_id = a_memory(db, a_session(db))
+    links = [
+        tuple(row) for row in db.execute("SELECT session_id, memory_id, usage_type FROM session_memories")
+    ]
+    assert links == [("s1", memory_id, "created")]
+
+
+def test_reinforcing_has_diminishing_returns_and_is_linked(db: sqlite3.Connection) -> None:
+    memory_id = a_memory(db, a_session(db), importance=0.5)
+    seen = [0.5]
+    for _ in range(40):
+        memories.reinforce(db, memory_id, 0.2, "s1", NOW)
+        memory = memories.get(db, memory_id, NOW)
+        assert memory is not None
+        seen.append(memory.salience)
+    steps = [after - before for before, after in pairwise(seen)]
+    assert seen[-1] <= salience.CEILING
+    assert steps[0] > steps[3] > steps[6] >= 0
+    links = db.execute("SELECT usage_type FROM session_memories ORDER BY usage_type").fetchall()
+    assert [row["usage_type"] for row in links] == ["created", "reinforced"]
+
+
+def test_reading_does_not_compound_the_decay(db: sqlite3.Connection) -> None:
+    memory_id = a_memory(db, a_session(db), importance=0.5)
+    later = NOW + 30 * DAY
+    readings = {memories.get(db, memory_id, later).salience for _ in range(5)}  # type: ignore[union-attr]
+    assert len(readings) == 1
+    assert db.execute("SELECT salience FROM memories").fetchone()["salience"] == 0.5
+
+
+def test_salience_decays_as_the_table_says() -> None:
+    # d = s * exp(-lambda * days / (importance + .1)); episodic .02, ten days, importance .5
+    assert salience.decayed(0.5, "episodic", 0.5, NOW, NOW + 10 * DAY) == pytest.approx(
+        0.5 * 2.718281828 ** (-1 / 3)
+    )
+    assert salience.decayed(0.5, "emotional", 0.5, NOW, NOW + 10 * DAY) > 0.47
+    assert salience.decayed(0.5, "episodic", 0.5, NOW, NOW - DAY) == 0.5  # a clock that went back
+
+
+@given(
+    st.floats(0, 1),
+    st.sampled_from(sorted(salience.DECAY_PER_DAY)),
+    st.floats(0, 1),
+    st.integers(0, 5000),
+    st.integers(0, 10_000),
+)
+def test_salience_stays_in_its_bounds_and_only_falls_with_time(
+    stored: float, sector: str, importance: float, days: int, accesses: int
+) -> None:
+    first = salience.present(salience.decayed(stored, sector, importance, NOW, NOW + days * DAY), accesses)
+    later = salience.present(
+        salience.decayed(stored, sector, importance, NOW, NOW + (days + 1) * DAY), accesses
+    )
+    assert salience.FLOOR <= later <= first <= salience.CEILING
+
+
+def test_promotion_takes_what_is_above_the_line_and_nothing_else(db: sqlite3.Connection) -> None:
+    project_id = a_session(db)
+    kept = a_memory(db, project_id, "worthy", importance=0.71)
+    left = a_memory(db, project_id, "just not", importance=0.7)
+    gone = a_memory(db, project_id, "deleted", importance=0.9)
+    db.execute("UPDATE memories SET deleted_at = ? WHERE id = ?", (NOW, gone))
+    assert memories.promote(db, "s1", NOW) == 1
+    tiers = {row["id"]: row["tier"] for row in db.execute("SELECT id, tier FROM memories")}
+    assert tiers == {kept: "project", left: "session", gone: "session"}
+
+
+def test_purging_a_session_leaves_nothing_of_it_and_all_of_the_rest(db: sqlite3.Connection) -> None:
+    project_id = a_session(db)
+    a_session(db, "s2")
+    a_memory(db, project_id)
+    other = a_memory(db, project_id, session_id="s2")
+    sessions.keep_prompt(db, "s1", "hello", NOW)
+    sessions.purge(db, "s1")
+    assert [row["id"] for row in db.execute("SELECT id FROM memories")] == [other]
+    assert sessions.count(db) == 1
+    assert db.execute("SELECT count(*) FROM prompts").fetchone()[0] == 0
+    assert projects.at(db, a_place()) is not None
+    sessions.purge(db, "s2")
+    assert projects.at(db, a_place()) is None
