@@ -53,7 +53,7 @@ def demo(folder: str, sample: str, query: str) -> None:
     heading("What was remembered")
     say(["recollect", "sessions"], project, env)
     for session in dict.fromkeys(str(json.loads(payload)["session_id"]) for payload in payloads):
-        say(["recollect", "sessions", session], project, env)
+        say(["recollect", "sessions", session[:8]], project, env)
 
     heading("Weeks later, in another session")
     say(["recollect", "search", query, "--limit", "3"], project, env)

@@ -124,6 +124,16 @@ def test_sessions_are_listed_and_told_in_order(project: Path) -> None:
     assert [prompt["prompt"] for prompt in as_json["prompts"]] == ["fix the door"]
 
 
+def test_the_beginning_of_an_id_names_a_session_unless_it_fits_two(project: Path) -> None:
+    for session in ("abc-1", "abc-2", "xyz"):
+        hook(tool_use(project, f"echo {session}", session))
+    assert "Command: echo xyz" in recollect("sessions", "x", cwd=project).stdout
+    assert "Command: echo abc-2" in recollect("sessions", "abc-2", cwd=project).stdout
+    vague = recollect("sessions", "abc", cwd=project)
+    assert vague.returncode == 2
+    assert "abc-1, abc-2" in vague.stderr
+
+
 def test_a_pipe_gets_plain_text_and_a_terminal_gets_colours(project: Path) -> None:
     recollect("add", "colour me", cwd=project)
     assert "\x1b" not in recollect("search", "colour", cwd=project).stdout

@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from recollect import errors, log, paths
+from recollect.model import Session
 
 SECTOR = click.Choice(["episodic", "semantic", "procedural", "emotional", "reflective"])
 
@@ -109,23 +110,21 @@ def add(
 
 
 @cli.command()
-@click.argument("session_id", required=False)
+@click.argument("session_id", metavar="[ID]", required=False)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="How many.")
 @project_option
 @json_option
 def sessions(session_id: str | None, limit: int, project: str, as_json: bool) -> None:
-    """List this project's sessions, or show what one of them did."""
+    """List this project's sessions, or tell what one of them did (the beginning of its id is enough)."""
     from recollect.store import memories, projects
     from recollect.store import sessions as stored
     from recollect.surfaces.cli import output
 
     with _store() as (db, now):
         if session_id:
-            session = stored.get(db, session_id)
-            if session is None:
-                raise errors.NotFound(f"There is no session {session_id}; `recollect sessions` lists them.")
-            prompts = stored.prompts(db, session_id)
-            made = memories.of_session(db, session_id, now)
+            session = _only(session_id, stored.starting_with(db, session_id))
+            prompts = stored.prompts(db, session.id)
+            made = memories.of_session(db, session.id, now)
         else:
             here = projects.at(db, paths.place(project))
             found = stored.recent(db, here.id, limit) if here else []
@@ -140,6 +139,16 @@ def sessions(session_id: str | None, limit: int, project: str, as_json: bool) ->
         output.sessions(found)
     else:
         raise errors.NotFound("No sessions here yet. They appear with the first Claude Code session.")
+
+
+def _only(prefix: str, found: list[Session]) -> Session:
+    exact = [session for session in found if session.id == prefix]
+    if not found:
+        raise errors.NotFound(f"There is no session {prefix}; `recollect sessions` lists them.")
+    if len(found) > 1 and not exact:
+        ids = ", ".join(session.id for session in found)
+        raise errors.BadInput(f"more than one session starts with {prefix}: {ids}; give more of the id")
+    return (exact or found)[0]
 
 
 @cli.command()

@@ -41,7 +41,10 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, length: int = SHOWN) -> str:
-    line = " · ".join(part.strip() for part in visible(text).splitlines() if part.strip())
+    parts = [part.strip() for part in visible(text).splitlines() if part.strip()]
+    if len(parts) > 4:
+        parts = [*parts[:2], "…", parts[-1]]  # of a long error the last line says most
+    line = " · ".join(parts)
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
@@ -61,22 +64,21 @@ def hits(found: Sequence[Hit], root: str) -> None:
     out = console()
     for place, hit in enumerate(found, 1):
         memory = hit.memory
-        head = Text(f"{place:>2}. ", style="dim")
-        head.append(memory.id, style="cyan")
+        head = Text(f"{place:>2}. ").append(memory.id, style="cyan")
         head.append(f"  {when(memory.created_at)}  ", style="dim")
         head.append(f"{memory.kind}/{memory.sector}", style="magenta")
         head.append(f"  score {hit.score:.2f}", style="green")
         out.print(head)
-        out.print(Text("    " + gist(memory, root)))
+        _one_row(out, Text("    " + gist(memory, root)))
 
 
 def sessions(found: Sequence[Session]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("session", "started", "status", "branch", "memories", "asked for"):
-        table.add_column(heading, justify="right" if heading == "memories" else "left")
+        table.add_column(heading, justify="right" if heading == "memories" else "left", no_wrap=True)
     for session in found:
         table.add_row(
-            Text(session.id, style="cyan"),
+            Text(session.id[:8], style="cyan"),  # `recollect sessions` takes the beginning of an id
             when(session.started_at),
             Text(session.status, style="green" if session.status == "active" else ""),
             Text(visible(session.branch or "-")),
@@ -104,7 +106,12 @@ def session(found: Session, prompts: Sequence[tuple[int, str]], made: Sequence[M
         line = Text(f"{when(memory.created_at)}  ", style="dim").append(memory.id, style="cyan not dim")
         lines.append((memory.created_at, line.append("  " + gist(memory, root), style="default not dim")))
     for _, line in sorted(lines, key=lambda entry: entry[0]):
-        out.print(line)
+        _one_row(out, line)
+
+
+def _one_row(out: Console, line: Text) -> None:
+    """What is too long for the terminal's width ends in an ellipsis instead of a second row."""
+    out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
 
 
 def memory(found: Memory) -> None:
