@@ -62,6 +62,7 @@ def remove(folder: str, name: str) -> None:
 def fail(folder: str, name: str, reason: str) -> None:
     """Put a payload aside. The reason is written first, so no payload ever lies there without one."""
     aside = os.path.join(folder, "failed", name)
+    os.makedirs(os.path.dirname(aside), mode=0o700, exist_ok=True)  # somebody may have tidied it away
     handle = os.open(aside + REASON, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(handle, "w", encoding="utf-8", errors="replace") as file:
         file.write(reason + "\n")

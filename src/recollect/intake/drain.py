@@ -13,10 +13,16 @@ import time
 from recollect import log, paths
 from recollect.capture import spool
 from recollect.capture.event import TOOL_EVENTS, Event, read_event
-from recollect.errors import BadPayload
+from recollect.errors import BadPayload, StoreError
 from recollect.intake import trace
 from recollect.store import events, memories, projects, sessions
-from recollect.store.connection import connect, transaction
+from recollect.store.connection import advice, connect, transaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Progress = Callable[[int, int], None]  # so many of so many are stored
 
 BATCH_EVENTS = 250
 BATCH_BYTES = 16_000_000
@@ -32,11 +38,17 @@ class Drained:
         self.left = 0  # still waiting when the time was up
 
 
-def open_store(folder: str, *, now: int, seconds: float | None = None) -> sqlite3.Connection:
+def open_store(
+    folder: str, *, now: int, seconds: float | None = None, progress: Progress | None = None
+) -> sqlite3.Connection:
     """The store, with everything in it that was captured before now: whoever reads opens it like this."""
-    db = connect(paths.database(folder))
+    path = paths.database(folder)
+    db = connect(path)
     try:
-        done = drain(db, paths.spool(folder), now=now, seconds=seconds)
+        done = drain(db, paths.spool(folder), now=now, seconds=seconds, progress=progress)
+    except sqlite3.DatabaseError as error:
+        db.close()
+        raise StoreError(advice(path, error)) from error
     except BaseException:
         db.close()
         raise
@@ -45,7 +57,14 @@ def open_store(folder: str, *, now: int, seconds: float | None = None) -> sqlite
     return db
 
 
-def drain(db: sqlite3.Connection, folder: str, *, now: int, seconds: float | None = None) -> Drained:
+def drain(
+    db: sqlite3.Connection,
+    folder: str,
+    *,
+    now: int,
+    seconds: float | None = None,
+    progress: Progress | None = None,
+) -> Drained:
     """Store what is waiting, oldest first; with `seconds`, stop after the batch in which they end."""
     done = Drained()
     deadline = None if seconds is None else time.monotonic() + seconds
@@ -53,14 +72,18 @@ def drain(db: sqlite3.Connection, folder: str, *, now: int, seconds: float | Non
     if rescued:
         log.write("warning", f"took over {rescued} payloads left in tmp by hooks that were killed")
     queue = spool.waiting(folder)
+    total = len(queue)
     while queue:
         batch = _take(queue)
         _store(db, folder, batch, done)
+        if progress:
+            progress(total - len(queue), total)
         if deadline is not None and time.monotonic() >= deadline:
             break
     done.left = len(queue)
-    with transaction(db):
-        sessions.mark_interrupted(db, now)
+    if sessions.any_silent(db, now):
+        with transaction(db):
+            sessions.mark_interrupted(db, now)
     return done
 
 
@@ -81,7 +104,11 @@ def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Waiting], done
     settled: list[str] = []
     bad: list[tuple[str, str]] = []
     for payload in batch:
-        raw = spool.read(folder, payload.name)
+        try:
+            raw = spool.read(folder, payload.name)
+        except PermissionError as error:  # a session under sudo left it; those behind it are readable
+            bad.append((payload.name, f"may not be read: {error.strerror}"))
+            continue
         if raw is None:
             continue
         try:

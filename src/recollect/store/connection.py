@@ -25,12 +25,12 @@ def connect(path: str) -> sqlite3.Connection:
     try:
         db = _open(path)
     except sqlite3.DatabaseError as error:
-        raise StoreError(_advice(path, error)) from error
+        raise StoreError(advice(path, error)) from error
     try:
         migrate(db, path)
     except sqlite3.DatabaseError as error:
         db.close()
-        raise StoreError(_advice(path, error)) from error
+        raise StoreError(advice(path, error)) from error
     except BaseException:
         db.close()
         raise
@@ -131,7 +131,12 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-def _advice(path: str, error: sqlite3.DatabaseError) -> str:
+def advice(path: str, error: sqlite3.DatabaseError) -> str:
+    """What to do about a database that cannot be used. Whatever it is, the spool keeps what is captured."""
+    if "full" in str(error):
+        return f"the disk is full ({error}); make room, nothing that was captured is lost"
+    if "locked" in str(error):
+        return f"{path} was busy for {BUSY_SECONDS} s ({error}); try again in a moment"
     if "not a database" in str(error) or "malformed" in str(error):
         return f"{path} is damaged ({error}); move it away and what is captured from now on starts a new one"
     return f"{path} cannot be used ({error}); `recollect doctor` looks closer"

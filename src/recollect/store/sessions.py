@@ -56,6 +56,14 @@ def end(db: Connection, session_id: str, at: int) -> None:
     )
 
 
+def any_silent(db: Connection, now: int) -> bool:
+    """Is there anything to mark? Asking takes no lock, and mostly the answer is no."""
+    found = db.execute(
+        "SELECT 1 FROM sessions WHERE status = 'active' AND last_event_at < ? LIMIT 1", (now - SILENT_MS,)
+    )
+    return found.fetchone() is not None
+
+
 def mark_interrupted(db: Connection, now: int) -> int:
     """Sessions that have been silent for a day were interrupted: Claude Code says nothing when it dies."""
     return db.execute(

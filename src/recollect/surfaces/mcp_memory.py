@@ -44,7 +44,7 @@ Sector = Literal["episodic", "semantic", "procedural", "emotional", "reflective"
 def serve() -> None:
     if os.environ.get("RECOLLECT_WORKER") == "1":
         return  # our own worker must not remember itself
-    logging.basicConfig(handlers=[_ToOurLog()], level=logging.INFO, force=True)
+    logging.basicConfig(handlers=[_ToOurLog()], level=logging.WARNING, force=True)
     server().run("stdio")
 
 

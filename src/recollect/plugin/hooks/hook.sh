@@ -21,7 +21,8 @@ else exec cat >/dev/null
 fi
 
 spool=$data/spool
-[ -d "$spool/new" ] || mkdir -p "$spool/tmp" "$spool/new" "$spool/failed" 2>/dev/null || exec cat >/dev/null
+{ [ -d "$spool/new" ] && [ -d "$spool/tmp" ]; } ||
+  mkdir -p "$spool/tmp" "$spool/new" "$spool/failed" 2>/dev/null || exec cat >/dev/null
 
 # A name nobody else has. Linux hands one out without a process; elsewhere pid and time do.
 { read -r name </proc/sys/kernel/random/uuid || name=$$-$PPID-$(date +%s); } 2>/dev/null

@@ -236,11 +236,16 @@ def _store() -> Iterator[tuple[Connection, int]]:
     from recollect.intake.drain import open_store
 
     now = int(time.time() * 1000)
-    db = open_store(_folder(), now=now)
+    db = open_store(_folder(), now=now, progress=_progress if sys.stderr.isatty() else None)
     try:
         yield db, now
     finally:
         db.close()
+
+
+def _progress(stored: int, total: int) -> None:
+    if total >= 1_000:  # fewer are stored before anyone could read this
+        click.echo(f"\rstoring what was captured: {stored:,} of {total:,}", err=True, nl=stored == total)
 
 
 def _folder() -> str:
