@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import HOOK, REPOSITORY
 
 from recollect.intake.drain import Drained
@@ -83,7 +84,9 @@ def prompt(text: str, **fields: object) -> Json:
 # --- the spool ----------------------------------------------------------------------------------------------
 
 
-def put(data: Path, payload: Json | bytes, *, at: int | None = None, name: str = "", into: str = "new") -> str:
+def put(
+    data: Path, payload: Json | bytes, *, at: int | None = None, name: str = "", into: str = "new"
+) -> str:
     """A payload as the hook would have left it; the file's time is the event's."""
     for part in ("tmp", "new", "failed"):
         (data / "spool" / part).mkdir(parents=True, mode=0o700, exist_ok=True)
@@ -200,6 +203,13 @@ def run_hook(
     return Ran(hook.returncode, stdout, stderr, seconds)
 
 
+def put_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the interpreter of the tests the hook's `python3`: a version manager's shim takes its time."""
+    folder.mkdir()
+    (folder / "python3").symlink_to(PYTHON)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
 def hook_program() -> str:
     """The very program that hook.sh hands to Python."""
     found = re.search(r"-c '([^']+)'", HOOK.read_text())
@@ -228,6 +238,7 @@ def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 folder = sys.argv[2]
+# the line
 db = connect(folder + "/recollect.db")
 """
 GO = """

@@ -58,13 +58,11 @@ class Result:
         return next((str(m["result"]) for m in reversed(self.messages) if "result" in m), "")
 
 
-def binary() -> Path | None:
-    """None where the SDK is not installed: the tests that need it skip."""
+def binary() -> Path:
+    """The program itself. Where it is missing the tests fail: skipped, they would show nothing."""
     spec = find_spec("claude_agent_sdk")
-    if spec is None or spec.origin is None:
-        return None
-    path = Path(spec.origin).parent / "_bundled" / "claude"
-    return path if path.exists() else None
+    assert spec is not None and spec.origin is not None, "no Claude Code here; make test installs it"
+    return Path(spec.origin).parent / "_bundled" / "claude"
 
 
 def environment(home: Path, model_url: str) -> dict[str, str]:
@@ -180,8 +178,6 @@ class _Claude:
 @contextmanager
 def _started(args: list[str], cwd: Path, env: Mapping[str, str], timeout: float) -> Iterator[_Claude]:
     program = binary()
-    if program is None:
-        raise FileNotFoundError("no Claude Code to test with; install it with: pip install claude-agent-sdk")
     # A file for stderr: nobody reads that pipe while the turns are going on.
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
         process = subprocess.Popen(

@@ -175,6 +175,14 @@ def test_every_command_explains_itself(project: Path) -> None:
         assert recollect(command, "--help", cwd=project).returncode == 0
 
 
+def test_every_command_that_prints_is_known_to_capture() -> None:
+    """What our own commands print in a shell must not be remembered again."""
+    from recollect.intake.trace import PRINTING_COMMANDS
+    from recollect.surfaces.cli.main import cli
+
+    assert set(cli.commands) - {"install", "uninstall", "mcp"} == PRINTING_COMMANDS
+
+
 def test_the_docs_name_every_command() -> None:
     text = (REPOSITORY / "docs" / "cli.md").read_text()
     overview = recollect("--help", cwd=REPOSITORY).stdout.split("Commands:")[1]

@@ -239,6 +239,20 @@ def test_promotion_takes_what_is_above_the_line_and_nothing_else(db: sqlite3.Con
     assert tiers == {kept: "project", left: "session", gone: "session"}
 
 
+def test_after_a_clear_the_session_that_began_at_once_is_meant(db: sqlite3.Connection) -> None:
+    project_id, place = a_session(db), a_place()
+    assert sessions.following(db, "s1") == "s1"  # it has not ended
+    sessions.end(db, "s1", NOW + 10)
+    assert sessions.following(db, "s1") == "s1"  # nothing came after
+    sessions.start(db, "later", project_id, place.root, place, NOW + 60_000)
+    assert sessions.following(db, "s1") == "s1"  # somebody else's
+    sessions.start(db, "s2", project_id, place.root, place, NOW + 20)
+    sessions.end(db, "s2", NOW + 30)
+    sessions.start(db, "s3", project_id, place.root, place, NOW + 40)
+    assert sessions.following(db, "s1") == "s3"
+    assert sessions.following(db, "unheard of") == "unheard of"
+
+
 def test_purging_a_session_leaves_nothing_of_it_and_all_of_the_rest(db: sqlite3.Connection) -> None:
     project_id = a_session(db)
     a_session(db, "s2")

@@ -41,5 +41,5 @@ def _read(path: str) -> dict[str, object]:
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # not TOML, or not UTF-8
         raise BadInput(f"{path} cannot be read ({error}); correct it or move it away") from error

@@ -33,6 +33,7 @@ def write(level: str, message: str, env: Mapping[str, str] | None = None) -> Non
     text = " ".join(message.split())  # one event, one line: a payload's newline must not forge another
     line = f"{stamp} {level.upper():7} [{os.getpid()}] {text}\n"
     try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
         _append(paths.log_file(folder), line.encode("utf-8", "replace"))
     except OSError:
         pass

@@ -27,17 +27,19 @@ EVENTS = frozenset(
     }
 )
 TOOL_EVENTS = frozenset({"PostToolUse", "PostToolUseFailure"})
-RESULT_FIELDS = ("tool_response", "tool_result", "tool_output")  # the client's name, then the seeds'
+RESULT_FIELDS = ("tool_response", "tool_result", "tool_output")  # the client's own name first
 RESULT_LIMIT = 10_000  # characters of JSON; more is not a memory
 TEXT_LIMIT = 8_000  # of any one string; no memory shows that much of a trace
 PROMPT_LIMIT = 100_000
+PARTS_LIMIT = 2_000  # strings, numbers and containers of a tool's input or result
+PATH_LIMIT = 4_096
 CUT_MARGIN = 4_000  # redaction sees this much beyond a cut, so that no cut leaves half a secret
 
 # What the client repeats of a file's text in the result of an edit. The file has it, so it is not counted.
 # (NotebookEdit spells them with underscores.)
 ECHOED = frozenset(
     "content originalFile oldString newString structuredPatch edits"
-    " new_source original_file updated_file".split()
+    " new_source old_source original_file updated_file".split()
 )
 ECHOING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 
@@ -98,7 +100,7 @@ def _read(payload: dict[str, object], spool_name: str, at: int) -> Event:
         name=name,
         at=at,
         session_id=clean(_text(payload, "session_id")),
-        cwd=_storable(_text(payload, "cwd")),
+        cwd=_path(payload),
     )
     if name == "UserPromptSubmit":
         event.prompt = clean(_text(payload, "prompt", empty=True), PROMPT_LIMIT)
@@ -117,10 +119,10 @@ def clean(text: str, limit: int = TEXT_LIMIT) -> str:
 
 def _read_tool_use(event: Event, payload: dict[str, object]) -> None:
     event.tool = clean(_text(payload, "tool_name"))
-    tool_input = payload.get("tool_input")
+    tool_input = _clean(payload.get("tool_input"))
     if not isinstance(tool_input, dict):
         raise BadPayload("tool_input is not an object")
-    event.tool_input = {_storable(name): _clean(value) for name, value in tool_input.items()}
+    event.tool_input = tool_input
     if "tool_use_id" in payload:
         event.key = f"{_storable(_text(payload, 'tool_use_id'))}:{event.name}"
     if event.name == "PostToolUseFailure":
@@ -156,14 +158,29 @@ def _text(payload: dict[str, object], field: str, *, empty: bool = False) -> str
     return value
 
 
+def _path(payload: dict[str, object]) -> str:
+    path = _storable(_text(payload, "cwd"))
+    if len(path) > PATH_LIMIT:
+        raise BadPayload(f"cwd has {len(path):,} characters")
+    return path
+
+
 def _clean(value: object) -> object:
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {_storable(name): _clean(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_clean(part) for part in value]
-    return value
+    """The value with every string in it clean; of more parts than anyone will read, only the first."""
+    left = PARTS_LIMIT
+
+    def visit(part: object) -> object:
+        nonlocal left
+        left -= 1
+        if isinstance(part, str):
+            return clean(part)
+        if isinstance(part, dict):
+            return {_storable(name): visit(inner) for name, inner in part.items() if left > 0}
+        if isinstance(part, list):
+            return [visit(inner) for inner in part if left > 0]
+        return part
+
+    return visit(value)
 
 
 def _without_echo(result: object) -> object:

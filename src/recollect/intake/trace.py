@@ -15,6 +15,8 @@ OUTPUT_LIMIT = 500
 INPUT_LIMIT = 300
 FILES_LIMIT = 10
 CHANGING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+PROGRAMS = frozenset({"recollect", "recollect.sh"})
+PRINTING_COMMANDS = frozenset({"search", "show", "sessions", "add", "doctor"})  # a test holds it to the CLI
 FILE_VERBS = {
     "Read": "Read",
     "Write": "Wrote",
@@ -27,18 +29,21 @@ FILE_VERBS = {
 def is_ours(event: Event) -> bool:
     """Our own tools show what is remembered already; remembering that would be an echo."""
     tool = event.tool or ""
+    if tool == "ToolSearch":  # how a model gets hold of them
+        return "recollect" in str(event.tool_input.get("query"))
     return tool.startswith("mcp__") and "recollect" in tool
 
 
 def describe(event: Event) -> str:
     lines = [f"Tool: {event.tool}"]
     given = event.tool_input
+    echoes = event.tool == "Bash" and _runs_recollect(str(given.get("command", "")))
     if event.tool in FILE_VERBS:
         lines.append(f"{FILE_VERBS[event.tool]} file: {given.get('file_path') or given.get('notebook_path')}")
     elif event.tool == "Bash":
         command = str(given.get("command", ""))
         lines.append(f"Command: {command[:COMMAND_LIMIT]}")
-        output = None if _runs_recollect(command) else _output(event.result)
+        output = None if echoes else _output(event.result)
         if output and len(output) < OUTPUT_LIMIT:
             lines.append(f"Output: {output}")
     elif event.tool in ("Grep", "Glob"):
@@ -47,7 +52,7 @@ def describe(event: Event) -> str:
         # Once more: only beside its name does a value show that it is a password.
         whole = redact(json.dumps(given, ensure_ascii=False, separators=(",", ":")))
         lines.append(f"Input: {whole[:INPUT_LIMIT]}")
-    if event.error is not None:
+    if event.error is not None and not echoes:
         lines.append(f"Failed: {_ends(event.error, OUTPUT_LIMIT)}")
     return "\n".join(lines)
 
@@ -90,14 +95,11 @@ def _output(result: object) -> str | None:
 
 
 def _runs_recollect(command: str) -> bool:
-    """Our CLI prints memories; its output in a shell is an echo as well."""
+    """Our CLI prints memories; what it prints in a shell is an echo as well."""
     if "recollect" not in command:
         return False
     for sign in ";&|()`\n":
-        command = command.replace(sign, "\n")
-    for part in command.split("\n"):
-        words = [word for word in part.split() if "=" not in word]
-        names = [word.rsplit("/", 1)[-1] for word in words]
-        if names[:1] == ["recollect"] or ("-m" in names and "recollect" in names):
-            return True
-    return False
+        command = command.replace(sign, " ")
+    words = [word.rsplit("/", 1)[-1].strip("\"'") for word in command.split()]
+    after = zip(words, words[1:])  # noqa: B905, RUF007  itertools is one more import for a hook
+    return any(program in PROGRAMS and then in PRINTING_COMMANDS for program, then in after)

@@ -110,8 +110,9 @@ def _use_wal(db: sqlite3.Connection) -> None:
         try:
             if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
                 return
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
+        except sqlite3.OperationalError as error:
+            is_lock = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
+            if not is_lock or time.monotonic() > deadline:
                 raise
         if time.monotonic() > deadline:
             raise sqlite3.OperationalError("the file system does not support write-ahead logging")

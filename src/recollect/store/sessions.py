@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from recollect.paths import Place
 
 SILENT_MS = 24 * 3600 * 1000
+CLEARING_MS = 2_000
 
 
 def project_of(db: Connection, session_id: str) -> str | None:
@@ -42,8 +43,9 @@ def touch(db: Connection, session_id: str, at: int) -> None:
 def reopen(db: Connection, session_id: str, at: int) -> None:
     """A prompt or a resume after the end goes on with the session; one from before the end does not."""
     db.execute(
-        "UPDATE sessions SET status = 'active', ended_at = NULL"
-        " WHERE id = ? AND status <> 'active' AND coalesce(ended_at, last_event_at) <= ?",
+        "UPDATE sessions SET opened_at = max(opened_at, ?2),"
+        " status = iif(coalesce(ended_at, ?2) <= ?2, 'active', status),"
+        " ended_at = iif(ended_at <= ?2, NULL, ended_at) WHERE id = ?1",
         (session_id, at),
     )
 
@@ -51,7 +53,8 @@ def reopen(db: Connection, session_id: str, at: int) -> None:
 def end(db: Connection, session_id: str, at: int) -> None:
     """Ended, unless something newer has been seen already."""
     db.execute(
-        "UPDATE sessions SET status = 'completed', ended_at = ?1 WHERE id = ?2 AND last_event_at <= ?1",
+        "UPDATE sessions SET status = 'completed', ended_at = ?1 WHERE id = ?2 AND opened_at <= ?1"
+        " AND (status = 'interrupted' OR coalesce(ended_at, 0) <= ?1)",
         (at, session_id),
     )
 
@@ -71,6 +74,22 @@ def mark_interrupted(db: Connection, now: int) -> int:
         " WHERE status = 'active' AND last_event_at < ?",
         (now - SILENT_MS,),
     ).rowcount
+
+
+def following(db: Connection, session_id: str) -> str:
+    """The session that this one has become. `/clear` ends a session and begins another at once, and a server
+    that was started for the first lives on with its id."""
+    for _ in range(1000):
+        row = db.execute(
+            "SELECT next.id FROM sessions this JOIN sessions next ON next.project_id = this.project_id"
+            " AND next.id <> this.id AND next.started_at BETWEEN this.ended_at AND this.ended_at + ?"
+            " WHERE this.id = ? ORDER BY next.started_at LIMIT 1",
+            (CLEARING_MS, session_id),
+        ).fetchone()
+        if row is None:
+            break
+        session_id = row["id"]
+    return session_id
 
 
 def keep_prompt(db: Connection, session_id: str, prompt: str, at: int) -> None:

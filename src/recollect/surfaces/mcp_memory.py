@@ -27,7 +27,7 @@ from recollect.intake.drain import open_store
 from recollect.intake.note import keep
 from recollect.model import Hit
 from recollect.recall.search import DEFAULT_LIMIT, MAX_LIMIT, search
-from recollect.store import memories, salience
+from recollect.store import memories, salience, sessions
 from recollect.store.connection import transaction
 
 INSTRUCTIONS = (
@@ -52,8 +52,9 @@ def server() -> MCPServer:
     app: MCPServer = MCPServer("memory", instructions=INSTRUCTIONS, version=version("recollect"))
     read = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     write = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-    app.tool(annotations=read, structured_output=False)(memory_search)
-    app.tool(annotations=write, structured_output=False)(memory_add)
+    for tool, notes in ((memory_search, read), (memory_add, write)):
+        description = " ".join((tool.__doc__ or "").split())
+        app.tool(description=description, annotations=notes, structured_output=False)(tool)
     return app
 
 
@@ -68,7 +69,7 @@ def memory_search(
         hits = search(db, _project(), query, now=now, sector=sector, limit=limit)
         with transaction(db):
             for hit in hits:
-                memories.reinforce(db, hit.memory.id, salience.RECALLED, _session(), now, usage="recalled")
+                memories.reinforce(db, hit.memory.id, salience.RECALLED, _session(db), now, usage="recalled")
     return render(hits, whole=len(hits) == 1 and query.strip() == hits[0].memory.id)
 
 
@@ -85,7 +86,7 @@ def memory_add(
             _project(),
             content,
             now=now,
-            session_id=_session(),
+            session_id=_session(db),
             sector=sector,
             tags=tags or [],
             importance=importance,
@@ -114,9 +115,8 @@ def _render_hit(place: int, hit: Hit, whole: bool) -> str:
         started = datetime.fromtimestamp(hit.session.started_at / 1000, UTC).strftime("%Y-%m-%dT%H:%M")
         lines.append(f"Session: {started}" + (f" - {_cut(' '.join(about.split()), 50)}" if about else ""))
     content = memory.content if whole else _cut(memory.content, SHOWN)
-    lines.append(
-        "Content: " + content.replace("\n", "\n  ")
-    )  # indented, so that no memory can pose as another
+    # Indented, so that no memory can pose as another; splitlines knows every sign that ends a line.
+    lines.append("Content: " + "\n  ".join(content.splitlines()))
     return "\n".join(lines)
 
 
@@ -144,8 +144,9 @@ def _project() -> str:
     return os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
 
 
-def _session() -> str | None:
-    return os.environ.get("CLAUDE_CODE_SESSION_ID") or None
+def _session(db: Connection) -> str | None:
+    session_id = os.environ.get("CLAUDE_CODE_SESSION_ID")
+    return sessions.following(db, session_id) if session_id else None
 
 
 class _ToOurLog(logging.Handler):

@@ -1,14 +1,32 @@
 #!/bin/sh
 # Runs recollect, wherever it is installed.
 #
-#   recollect.sh ARGS...   run it; where it is not installed yet, say so and end at once
+#   recollect.sh ARGS...   run it; where it is not installed yet, say so and end
 #   recollect.sh --setup   at the start of a session: where it is not installed, set it up in the background
 
 umask 077
-if [ "${RECOLLECT_WORKER:-}" = 1 ]; then
-  echo "recollect: switched off, because this is recollect's own worker" >&2
+
+# Why there is no server now. Claude Code does not start a server again for 15 minutes that failed once, so an
+# MCP server that cannot be there yet must not fail: it shakes hands, says why, has no tools, and ends.
+unavailable() {
+  echo "recollect: $1" >&2
+  [ "$2" = mcp ] || exit 1
+  while read -r line; do
+    id=${line##*'"id":'}
+    id=${id%%[,\}]*}
+    case $line in
+      *'"method":"initialize"'*)
+        version=${line#*'"protocolVersion":"'}
+        printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"%s","capabilities":{},' "$id" "${version%%\"*}"
+        printf '"serverInfo":{"name":"memory","version":"0"},"instructions":"recollect %s."}}\n' "$1" ;;
+      *'"notifications/initialized"'*) exit 0 ;;
+      *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"recollect %s"}}\n' "$id" "$1" ;;
+    esac
+  done
   exit 0
-fi
+}
+
+[ "${RECOLLECT_WORKER:-}" = 1 ] && unavailable "is switched off, because this is its own worker" "${1:-}"
 
 here=${0%/*}
 python=
@@ -16,17 +34,19 @@ python=
 own=${CLAUDE_PLUGIN_DATA:-}/venv/bin
 
 if [ "${1:-}" != --setup ]; then
-  command -v recollect >/dev/null 2>&1 && exec recollect "$@"
   [ -x "$python" ] && exec "$python" -m recollect "$@"
+  command -v recollect >/dev/null 2>&1 && exec recollect "$@"
   [ -x "$own/recollect" ] && exec "$own/recollect" "$@"
   status=
   { read -r status <"${CLAUDE_PLUGIN_DATA:-}/setup.status"; } 2>/dev/null
-  echo "recollect: ${status:-not set up yet; that happens in the background once a session has started}" >&2
-  exit 1
+  case $status in
+    "" | *[\"\\]*) status="is not set up yet; that happens in the background once a session has started" ;;
+  esac
+  unavailable "$status" "${1:-}"
 fi
 
-command -v recollect >/dev/null 2>&1 && exit 0
 [ -x "$python" ] && exit 0
+command -v recollect >/dev/null 2>&1 && exit 0
 [ -n "${CLAUDE_PLUGIN_DATA:-}" ] || exit 0
 mkdir -p "$CLAUDE_PLUGIN_DATA" || exit 0
 

@@ -16,6 +16,7 @@ import sys
 import time
 
 TIME_OUT = 900
+READY = "has been set up; start a new session"
 
 
 def main(root: str, data: str) -> None:
@@ -31,6 +32,9 @@ def main(root: str, data: str) -> None:
         version = _version(root)
         home = os.path.join(data, "venv-" + version)
         if os.path.exists(os.path.join(home, "ready")):
+            if os.path.realpath(os.path.join(data, "venv")) != os.path.realpath(home):
+                _switch(data, home)  # killed before it could, or back from a newer version
+                _say(data, READY)
             return
         _say(
             data, "is being set up in the background; its tools are there once that is done, in a new session"
@@ -41,7 +45,7 @@ def main(root: str, data: str) -> None:
             _say(data, f"could not be set up ({problem}); the next session tries again; details: {log}")
             return
         _switch(data, home)
-        _say(data, "has been set up; start a new session")
+        _say(data, READY)
 
 
 def _build(root: str, data: str, home: str) -> str | None:

@@ -22,6 +22,7 @@ CREATE TABLE sessions (
                   CHECK (status IN ('active', 'completed', 'interrupted', 'failed')),
     started_at    INTEGER NOT NULL,
     last_event_at INTEGER NOT NULL DEFAULT 0,
+    opened_at     INTEGER NOT NULL DEFAULT 0, -- the latest start or prompt: what an end must be newer than
     ended_at      INTEGER,
     summary       TEXT
 ) STRICT;

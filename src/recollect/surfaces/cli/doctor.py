@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import sqlite3
 import stat
@@ -101,7 +102,7 @@ def _data_folder(folder: str) -> Check:
         return Check("data folder", "ok", f"{folder} (made when the first event comes)")
     mode = stat.S_IMODE(os.stat(folder).st_mode)
     if mode & 0o077:
-        return Check("data folder", "warn", f"{folder} is open to others", f"chmod 700 '{folder}'")
+        return Check("data folder", "warn", f"{folder} is open to others", f"chmod 700 {shlex.quote(folder)}")
     if not os.access(folder, os.W_OK | os.X_OK):
         return Check("data folder", "bad", f"{folder} cannot be written", f"chown it to {os.geteuid()}")
     return Check("data folder", "ok", folder)

@@ -27,6 +27,7 @@ PACKAGE = os.path.dirname(os.path.abspath(recollect.__file__))
 def install(folder: str, claude: str | None) -> list[str]:
     client = find_client(claude)
     root = plugin_folder(folder)
+    os.makedirs(folder, mode=0o700, exist_ok=True)  # the mode is only for the last folder of a path
     lay_out(root)
     done = [f"plugin {version('recollect')} laid out in {root}"]
     known = {market["name"]: market for market in ask(client, "marketplace", "list")}
@@ -93,7 +94,7 @@ def lay_out(root: str) -> None:
         wanted[os.path.join(root, place)] = source
     for target, source in wanted.items():
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-        shutil.copy2(source, target + ".new")
+        shutil.copy(source, target + ".new")
         os.replace(target + ".new", target)
     interpreter = os.path.join(root, "interpreter")
     with open(interpreter + ".new", "w", encoding="utf-8") as file:

@@ -1,0 +1,267 @@
+"""How long Claude Code waits for a hook, as ratios to an empty shell measured in the same run.
+
+Every round runs each case once, in a new order, so that whatever else the machine does hits all of them
+alike. A hook's time is from its start to its exit with the payload fed through a pipe, as the client does it;
+the drain that a prompt leaves behind in the background is waited for outside the timed part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from recollect.surfaces.cli import install
+
+SIZES = (2_000, 1_000_000)
+BASELINE, BARE_PYTHON = "empty shell", "python -I -S"
+WITNESS = 9  # a descriptor that everything started by a hook inherits: it closes when the last one is gone
+TURN = 20  # events in one session
+LIMIT = 3.0  # every budget of a hook is three times something
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    command: list[str]
+    env: dict[str, str]
+    event: str = "PostToolUse"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    case: str
+    payload_bytes: int
+    p50_ms: float
+    p95_ms: float
+    ratio: float  # of the p50 to the empty shell's with the same payload
+    settled_p50_ms: float  # until everything it started is gone as well
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    name: str
+    limit: float
+    measured: float
+    passed: bool
+
+
+def main() -> int:
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+        cases = _cases(folder)
+        times = {(case.name, size): _Times() for case in cases for size in SIZES}
+        _measure(cases, times, options.samples, _Payloads(folder))
+    rows = _rows(times)
+    budgets = _budgets(rows)
+    report = {
+        "benchmark": "hook_latency",
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "samples": options.samples,
+        "rows": [asdict(row) for row in rows],
+        "budgets": [asdict(budget) for budget in budgets],
+    }
+    if options.json == "-":
+        print(json.dumps(report, indent=2))
+    else:
+        _show(rows, budgets, options.samples)
+        if options.json:
+            with open(options.json, "w", encoding="utf-8") as file:
+                json.dump(report, file, indent=2)
+    return 0 if all(budget.passed for budget in budgets) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--samples", type=int, default=120, help="of each case and payload size [120]")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there as JSON; - is stdout")
+    return parser.parse_args()
+
+
+def _cases(folder: str) -> list[Case]:
+    """Everything runs from a plugin laid out for this run, with an interpreter that is no shim."""
+    python = os.path.realpath(sys.executable)
+    root = os.path.join(folder, "plugin")
+    install.lay_out(root)
+    with open(os.path.join(root, "interpreter"), "w", encoding="utf-8") as file:
+        file.write(python + "\n")
+    hook = os.path.join(root, "src", "recollect", "plugin", "hooks", "hook.sh")
+    env = {"PATH": os.environ["PATH"], "HOME": folder, "RECOLLECT_HOME": os.path.join(folder, "data")}
+    cases = [
+        Case(BASELINE, ["sh", "-c", "cat >/dev/null"], env),
+        Case("capture", ["sh", hook], env),
+        Case("prompt", ["sh", hook, "drain"], env, "UserPromptSubmit"),
+        Case("stop", ["sh", hook, "drain"], env, "Stop"),
+        Case("inert", ["sh", hook, "drain"], {**env, "RECOLLECT_WORKER": "1"}),
+        Case(BARE_PYTHON, [python, "-I", "-S", "-c", "pass"], env),
+        Case("python", [python, "-c", "pass"], env),
+    ]
+    if node := shutil.which("node"):
+        cases.append(Case("node", [node, "-e", "0"], env))
+    return cases
+
+
+class _Times:
+    def __init__(self) -> None:
+        self.exited: list[float] = []
+        self.settled: list[float] = []
+
+
+class _Payloads:
+    """Payloads of a given size, each with ids of its own: a known one would be no work for the drain."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._number = 0
+
+    def make(self, event: str, size: int) -> bytes:
+        self._number += 1
+        payload: dict[str, object] = {
+            "session_id": f"bench-{self._number // TURN}",
+            "cwd": self._folder,
+            "hook_event_name": event,
+        }
+        filler = "The quick brown fox jumps over the lazy dog.\n" * (size // 45)
+        if event == "PostToolUse":
+            payload["tool_use_id"] = f"toolu_{self._number}"
+            payload["tool_name"] = "Bash"
+            payload["tool_input"] = {"command": "make test", "description": "run the tests"}
+            payload["tool_response"] = {"stdout": filler, "stderr": "", "interrupted": False}
+        elif event == "UserPromptSubmit":
+            payload["prompt_id"] = f"prompt_{self._number}"
+            payload["prompt"] = filler
+        else:
+            payload["last_assistant_message"] = filler
+        return json.dumps(payload).encode()
+
+
+def _measure(
+    cases: list[Case], times: dict[tuple[str, int], _Times], samples: int, payloads: _Payloads
+) -> None:
+    order = [(case, size) for case in cases for size in SIZES]
+    shuffle = random.Random(0)  # noqa: S311 - the same order in every run
+    for sample in range(-2, samples):  # two rounds to warm up: compiled files, the store, the page cache
+        shuffle.shuffle(order)
+        for case, size in order:
+            exited, settled = _run(case, payloads.make(case.event, size))
+            if sample >= 0:
+                times[case.name, size].exited.append(exited)
+                times[case.name, size].settled.append(settled)
+
+
+def _run(case: Case, payload: bytes) -> tuple[float, float]:
+    """(milliseconds until it exited, until everything it started was gone)."""
+    stdin, feed = os.pipe()
+    witness, held = os.pipe()
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    program = shutil.which(case.command[0]) or case.command[0]
+    actions = [
+        (os.POSIX_SPAWN_DUP2, held, WITNESS),
+        (os.POSIX_SPAWN_DUP2, stdin, 0),
+        (os.POSIX_SPAWN_DUP2, quiet, 1),
+        (os.POSIX_SPAWN_DUP2, quiet, 2),
+    ]
+    started = time.perf_counter()
+    child = os.posix_spawn(program, case.command, case.env, file_actions=actions)
+    for handle in (stdin, held, quiet):
+        os.close(handle)
+    _feed(feed, payload)
+    _, status = os.waitpid(child, 0)
+    exited = time.perf_counter()
+    os.read(witness, 1)  # end of file
+    settled = time.perf_counter()
+    os.close(witness)
+    if status:
+        raise SystemExit(f"{' '.join(case.command)} ended with status {status}")
+    return (exited - started) * 1000, (settled - started) * 1000
+
+
+def _feed(feed: int, payload: bytes) -> None:
+    try:
+        rest = memoryview(payload)
+        while rest:
+            rest = rest[os.write(feed, rest) :]
+    except BrokenPipeError:
+        pass  # an interpreter that does nothing does not read either
+    finally:
+        os.close(feed)
+
+
+def _rows(times: dict[tuple[str, int], _Times]) -> list[Row]:
+    rows = []
+    for (case, size), found in times.items():
+        p50 = statistics.median(found.exited)
+        baseline = statistics.median(times[BASELINE, size].exited)
+        rows.append(
+            Row(
+                case=case,
+                payload_bytes=size,
+                p50_ms=round(p50, 3),
+                p95_ms=round(_percentile(found.exited, 0.95), 3),
+                ratio=round(p50 / baseline, 2),
+                settled_p50_ms=round(statistics.median(found.settled), 3),
+            )
+        )
+    return sorted(rows, key=lambda row: row.payload_bytes)
+
+
+def _percentile(values: list[float], part: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * part))]
+
+
+def _budgets(rows: list[Row]) -> list[Budget]:
+    p50 = {(row.case, row.payload_bytes): row.p50_ms for row in rows}
+    wanted = [
+        ("capture / empty shell", "capture", BASELINE),
+        ("inert hook / empty shell", "inert", BASELINE),
+        ("UserPromptSubmit with work / python -I -S", "prompt", BARE_PYTHON),
+        ("Stop with work / python -I -S", "stop", BARE_PYTHON),
+    ]
+    budgets = []
+    for size in SIZES:
+        for name, case, against in wanted:
+            ratio = round(p50[case, size] / p50[against, size], 2)
+            budgets.append(Budget(f"{name}, {_size(size)}", LIMIT, ratio, ratio <= LIMIT))
+    return budgets
+
+
+def _size(size: int) -> str:
+    return f"{size // 1_000_000} MB" if size >= 1_000_000 else f"{size // 1_000} KB"
+
+
+def _show(rows: list[Row], budgets: list[Budget], samples: int) -> None:
+    console = Console()
+    table = Table("case", "payload", "p50 ms", "p95 ms", "x empty shell", "p50 ms with background")
+    for row in rows:
+        background = f"{row.settled_p50_ms:.2f}" if row.settled_p50_ms > row.p50_ms * 1.5 else ""
+        table.add_row(
+            row.case,
+            _size(row.payload_bytes),
+            f"{row.p50_ms:.2f}",
+            f"{row.p95_ms:.2f}",
+            f"{row.ratio:.2f}",
+            background,
+        )
+    table.caption = f"{samples} samples each, interleaved"
+    console.print(table)
+    table = Table("budget", "limit", "measured", "")
+    for budget in budgets:
+        verdict = "[green]pass[/]" if budget.passed else "[red]FAIL[/]"
+        table.add_row(budget.name, f"{budget.limit:g} x", f"{budget.measured:.2f} x", verdict)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
