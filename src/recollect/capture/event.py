@@ -94,7 +94,7 @@ def read_event(raw: bytes, *, spool_name: str, at: int) -> Event:
 def _read(payload: dict[str, object], spool_name: str, at: int) -> Event:
     name = _text(payload, "hook_event_name")
     if name not in EVENTS:
-        raise BadPayload(f"unknown event {name[:80]!r}")
+        raise BadPayload(f"unknown event {clean(name, 80)!r}")
     event = Event(
         key=spool_name,
         name=name,

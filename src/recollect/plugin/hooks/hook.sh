@@ -34,7 +34,7 @@ set +C
 [ $# -gt 0 ] || exit 0
 
 here=${0%/*}
-[ "$1" != start ] || sh "$here/../bin/recollect.sh" --setup </dev/null >/dev/null 2>&1
+if [ "$1" = start ]; then sh "$here/../bin/recollect.sh" --setup </dev/null >/dev/null 2>&1 & fi
 
 # The interpreter that `recollect install` noted, else the plugin's own, else what PATH has.
 python=
