@@ -1,29 +1,31 @@
 """How many events a second go from the spool into the store, durably.
 
-A deterministic mix of tool uses, prompts and turns is written into a spool, then drained as in production
-(synchronous=FULL, one transaction a batch). Beside it, in the same run and on the same disk, the least that
-could be done at all: read each file, json.loads, one INSERT an event, one transaction a batch. The two take
-turns, so that whatever else the machine does hits both.
+A deterministic mix of tool uses on real source code, prompts and turns is written into a spool, then drained
+as in production (synchronous=FULL, one transaction a batch). Beside it, in the same run and on the same disk,
+the least that could be done at all: read each file, json.loads, one INSERT an event, one transaction a batch.
+The two take turns, so that whatever else the machine does hits both.
 """
 
 from __future__ import annotations
 
 import argparse
+import glob
 import json
 import os
 import platform
 import random
 import sqlite3
 import sys
+import sysconfig
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from recollect.capture import spool
 from recollect.intake.drain import BATCH_EVENTS, drain
 from recollect.store.connection import connect
 
@@ -72,7 +74,7 @@ def main() -> int:
     stored = size = number = 0
     with tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=options.dir) as folder:
         spool_folder = os.path.join(folder, "spool")
-        spool.prepare(spool_folder)
+        os.makedirs(os.path.join(spool_folder, "new"))
         db = connect(os.path.join(folder, "recollect.db"))
         bare = _bare(os.path.join(folder, "bare.db"))
         for round_number in range(ROUNDS):
@@ -137,7 +139,7 @@ def _event(kind: str, number: int, cwd: str, generator: random.Random) -> dict[s
 def _tool_use(kind: str, path: str, generator: random.Random) -> tuple[dict[str, Any], Any]:
     """(input, response) in the client's shapes."""
     length = min(8_000, int(generator.lognormvariate(4.5, 1.2)))  # words: 90 in the middle, rarely thousands
-    text = _text(generator, length)
+    text = _source(generator, length * 6)
     given: dict[str, Any] = {"file_path": path}
     result: Any
     match kind:
@@ -148,7 +150,7 @@ def _tool_use(kind: str, path: str, generator: random.Random) -> tuple[dict[str,
             given["content"] = text
             result = {"type": "create", "filePath": path, "content": text, "structuredPatch": []}
         case "Edit":
-            given |= {"old_string": _text(generator, 20), "new_string": _text(generator, 25)}
+            given |= {"old_string": _source(generator, 400), "new_string": _source(generator, 500)}
             result = {
                 "filePath": path,
                 "oldString": given["old_string"],
@@ -166,6 +168,28 @@ def _tool_use(kind: str, path: str, generator: random.Random) -> tuple[dict[str,
             given = {"query": _text(generator, 6)}
             result = [{"type": "text", "text": text}]
     return given, result
+
+
+@cache
+def _sources() -> str:
+    """Real code, since redaction looks at every word of it: the standard library, network modules and all."""
+    folder = sysconfig.get_path("stdlib")
+    names = ["http", "urllib", "asyncio", "email", "unittest", "json", "importlib"]
+    paths = [path for name in names for path in sorted(glob.glob(os.path.join(folder, name, "*.py")))]
+    texts = []
+    for path in [
+        *paths,
+        *(os.path.join(folder, f"{name}.py") for name in ("smtplib", "ftplib", "netrc", "ssl")),
+    ]:
+        with open(path, encoding="utf-8") as file:
+            texts.append(file.read())
+    return "\n".join(texts)
+
+
+def _source(generator: random.Random, length: int) -> str:
+    text = _sources()
+    start = generator.randrange(len(text) - length)
+    return text[start : start + length]
 
 
 def _text(generator: random.Random, words: int) -> str:

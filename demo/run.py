@@ -55,9 +55,14 @@ def demo(folder: str, sample: str, query: str) -> None:
     for session in dict.fromkeys(str(json.loads(payload)["session_id"]) for payload in payloads):
         say(["recollect", "sessions", session[:8]], project, env)
 
-    heading("Weeks later, in another session")
+    heading("Later, in another session")
     say(["recollect", "search", query, "--limit", "3"], project, env)
-    print("\nThe store of this demo is gone again. To have it for real: recollect install")
+    print(f"\nThe store of this demo is gone again. To have it for real: {shown(sys.executable)} install")
+
+
+def shown(python: str) -> str:
+    """The recollect that was installed beside this Python, as one would type it here."""
+    return os.path.relpath(os.path.join(os.path.dirname(python), "recollect"))
 
 
 def replay(payload: str, project: str, env: dict[str, str]) -> float:
@@ -72,8 +77,8 @@ def replay(payload: str, project: str, env: dict[str, str]) -> float:
 
 
 def say(command: list[str], project: str, env: dict[str, str]) -> None:
-    shown = " ".join(f'"{word}"' if " " in word else word for word in command)
-    print(f"\n$ {shown}", flush=True)
+    typed = " ".join(f'"{word}"' if " " in word else word for word in command)
+    print(f"\n$ {typed}", flush=True)
     subprocess.run(command, cwd=project, env=env, check=False)
 
 

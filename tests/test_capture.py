@@ -289,6 +289,19 @@ print(json.dumps(facts))
 """
 
 
+def test_a_payload_that_cannot_be_written_is_read_to_its_end_all_the_same(data: Path) -> None:
+    """A client that meets a closed pipe might call that an error of the hook."""
+    (data / "spool" / "new").mkdir(parents=True)
+    (data / "spool" / "tmp").symlink_to("/proc")  # a folder in which nobody can write
+    hook = subprocess.Popen(
+        ["sh", HOOK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert hook.stdin is not None
+    hook.stdin.write(b"x" * 5_000_000)  # raises BrokenPipeError where nobody reads
+    assert hook.communicate(timeout=30)[0] == b""
+    assert hook.returncode == 0
+
+
 @pytest.mark.usefixtures("real_python")
 def test_on_a_full_disk_hooks_end_well_and_what_they_could_not_write_is_reported_later(
     tmp_path: Path,

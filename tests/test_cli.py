@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -149,13 +150,106 @@ def test_a_pipe_gets_plain_text_and_a_terminal_gets_colours(project: Path) -> No
     assert "\x1b[" in seen.stdout
 
 
-def test_a_memory_cannot_drive_the_terminal(project: Path) -> None:
-    recollect("add", "-", cwd=project, stdin="evil \x1b[2J\x1b]0;title\x07 [red]markup[/red] \x9b31m")
-    for args in (("search", "evil"), ("show", recollect("search", "evil", cwd=project).stdout.split()[1])):
-        shown = recollect(*args, cwd=project).stdout
-        assert "\x1b" not in shown
-        assert "\x9b" not in shown
-        assert "[red]markup[/red]" in shown
+def test_nothing_that_was_captured_can_drive_the_terminal(project: Path) -> None:
+    evil = "evil \x1b[2J\x1b]0;title\x07 [red]markup[/red] \x9b31m"
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    (project / ".git" / "HEAD").write_text("ref: refs/heads/\x1b[2Jbranch\n")
+    recollect("add", "-", cwd=project, stdin=evil)
+    hook(tool_use(project, evil, f"session {evil}"))
+    hook(
+        {
+            "hook_event_name": "UserPromptSubmit",
+            "session_id": f"session {evil}",
+            "cwd": str(project),
+            "prompt": evil,
+        }
+    )
+    memory_id = recollect("search", "evil", cwd=project).stdout.split()[1]
+    commands = [
+        ["search", "evil"],
+        ["show", memory_id],
+        ["sessions"],
+        ["sessions", "session"],
+        ["show", evil[5:]],
+    ]
+    for command in [*commands, *([*command, "--json"] for command in commands)]:
+        ran = recollect(*command, cwd=project)
+        assert "\x1b" not in ran.stdout + ran.stderr
+        assert "\x9b" not in ran.stdout + ran.stderr
+    assert "[red]markup[/red]" in recollect("show", memory_id, cwd=project).stdout
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_narrow_terminal_shortens_what_was_asked_and_never_the_id(columns: int, project: Path) -> None:
+    base: dict[str, object] = {"session_id": "0123456789", "cwd": str(project)}
+    hook(base | {"hook_event_name": "UserPromptSubmit", "prompt": "make it so " * 20})
+    script = ["script", "-qec", f"stty cols {columns}; {RECOLLECT} sessions", "/dev/null"]
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"}
+    seen = subprocess.run(script, cwd=project, env=env, capture_output=True, text=True, check=False).stdout
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", seen).splitlines()
+    assert plain[1].startswith("01234567  20")
+    assert [line for line in plain if len(line) > columns] == []
+
+
+def test_a_reader_that_has_had_enough_is_no_error(project: Path) -> None:
+    for number in range(30):
+        recollect("add", f"walrus number {number}", cwd=project)
+    command = f"{RECOLLECT} search walrus --limit 30 | head -1; echo ${{PIPESTATUS[0]}}"
+    ran = subprocess.run(["bash", "-c", command], cwd=project, capture_output=True, text=True, check=False)
+    assert (ran.stdout.splitlines()[-1], ran.stderr) == ("0", "")
+
+
+def test_a_disk_too_full_to_print_on_is_one_sentence(project: Path) -> None:
+    recollect("add", "walrus", cwd=project)
+    ran = subprocess.run(
+        ["sh", "-c", f"{RECOLLECT} search walrus >/dev/full"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 3
+    assert ran.stderr.splitlines() == [ran.stderr.strip()]
+    assert "No space left" in ran.stderr
+
+
+def test_words_and_folders_that_are_not_utf8_are_no_crash(tmp_path: Path) -> None:
+    odd = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(odd)
+    for args in (["add", "a walrus"], ["search", "walrus"], ["sessions"]):
+        ran = subprocess.run([RECOLLECT, *args], cwd=odd, capture_output=True, text=True, check=False)
+        assert ran.returncode in (0, 1)
+        assert "fault of recollect" not in ran.stderr
+    shown = subprocess.run([RECOLLECT, "show", b"\xff"], cwd=odd, capture_output=True, text=True, check=False)
+    assert (shown.returncode, "There is no memory" in shown.stderr) == (1, True)
+
+
+def test_a_locale_too_small_for_our_signs_still_gets_an_answer(project: Path) -> None:
+    env = os.environ | {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ran = subprocess.run(
+        [RECOLLECT, "doctor"], cwd=project, env=env, capture_output=True, text=True, check=False
+    )
+    assert "canary" in ran.stdout
+    assert "Error" not in ran.stderr
+
+
+def test_a_folder_that_cannot_be_used_is_not_called_our_fault(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_HOME", "/dev/null/nowhere")
+    ran = recollect("search", "x", cwd=project)
+    assert ran.returncode == 3
+    assert "set RECOLLECT_HOME to a folder of yours" in ran.stderr
+    line = next(
+        line for line in recollect("doctor", cwd=project).stdout.splitlines() if "data folder" in line
+    )
+    assert line.startswith("✗")
+
+
+def test_standard_input_that_is_closed_is_an_empty_note(project: Path) -> None:
+    command = ["sh", "-c", f"{RECOLLECT} add - <&-"]
+    ran = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "empty" in ran.stderr) == (2, True)
 
 
 def test_paths_are_shown_as_seen_from_the_project(project: Path) -> None:
@@ -233,6 +327,13 @@ def test_doctor_sees_a_hook_that_cannot_write(project: Path, data: Path) -> None
     canary = next(check for check in json.loads(done.stdout) if check["name"] == "canary")
     assert canary["level"] == "bad"
     assert done.returncode == 1
+
+
+def test_doctor_names_a_setting_that_nobody_reads(project: Path, data: Path) -> None:
+    data.mkdir(parents=True)
+    (data / "config.toml").write_text('[log]\nlevell = "debug"\n')
+    line = next(line for line in recollect("doctor", cwd=project).stdout.splitlines() if "settings" in line)
+    assert "log.levell" in line
 
 
 def test_doctor_reports_a_bad_setting(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

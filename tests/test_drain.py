@@ -52,6 +52,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import StoreError
 from recollect.intake.drain import BATCH_EVENTS
+from recollect.intake.drain import drain as drain_spool
 from recollect.store import memories
 from recollect.store.connection import connect, transaction
 
@@ -266,6 +267,38 @@ def test_an_event_that_the_store_refuses_leaves_nothing_behind_and_can_be_tried_
     assert commands(data) == ["echo before", "echo refused", "echo behind"]
 
 
+def test_a_payload_that_cannot_be_put_aside_holds_up_nothing(data: Path) -> None:
+    put(data, b"{broken", at=NOW - 2)
+    put(data, bash("echo behind"), at=NOW - 1)
+    shutil.rmtree(data / "spool" / "failed", ignore_errors=True)
+    (data / "spool" / "failed").write_text("a file where the folder should be")
+    drain(data)
+    assert commands(data) == ["echo behind"]
+    assert len(spooled(data)) == 1  # it stays, and the next drain tries again
+    assert "could not be put aside" in log_text(data)
+
+
+def test_others_do_not_wait_while_large_payloads_are_read(data: Path) -> None:
+    """The write lock is for storing. What is slow about a payload is over before it is taken."""
+    text = "the password of the token is a secret\n" * 60_000
+    for number in range(12):
+        given = {"text": text, "list": [text[:4_000]] * 500}
+        put(data, tool_use("Custom", given, "ok", tool_use_id=f"t{number}"))
+    locked: list[float] = []
+
+    def watch(statement: str) -> None:
+        if statement in ("BEGIN IMMEDIATE", "COMMIT"):
+            locked.append(time.monotonic())
+
+    db = connect(str(data / "recollect.db"))
+    db.set_trace_callback(watch)
+    started = time.monotonic()
+    drain_spool(db, str(data / "spool"), now=NOW)
+    whole = time.monotonic() - started
+    db.close()
+    assert locked[1] - locked[0] < max(0.2, whole / 5)
+
+
 def test_what_is_not_a_payload_is_left_alone(data: Path) -> None:
     put(data, bash("true"))
     folder = data / "spool" / "new" / "a folder"
@@ -304,6 +337,13 @@ def test_a_tool_use_and_its_failure_are_two_events(data: Path) -> None:
     put(data, failed, at=NOW - 1)
     drain(data)
     assert contents(data) == ["Tool: Bash\nCommand: make", "Tool: Bash\nCommand: make\nFailed: Exit code 2"]
+
+
+def test_the_same_id_in_two_sessions_is_two_events(data: Path) -> None:
+    """Some proxies number the tool uses of every session from zero."""
+    put(data, bash("echo one", tool_use_id="call_0", session_id="a"))
+    put(data, bash("echo two", tool_use_id="call_0", session_id="b"))
+    assert drain(data).stored == 2
 
 
 def test_a_prompt_that_was_spooled_twice_is_kept_once(data: Path) -> None:
@@ -362,9 +402,9 @@ def assert_each_once(data: Path, good: set[str], bad: set[str]) -> None:
 
 
 INSTANTS = {
-    "before the first event": suicidal_at_statement("SAVEPOINT event", 1),
+    "before the first event": suicidal_at_statement("SAVEPOINT part", 1),
     "in the midst of an event": suicidal_at_statement("INSERT INTO session_memories", 2),
-    "between two events": suicidal_at_statement("SAVEPOINT event", 4),
+    "between two events": suicidal_at_statement("SAVEPOINT part", 4),
     "just before the commit": suicidal_at_statement("COMMIT", 1),
     "after the commit, before the first unlink": suicidal("unlink", 1),
     "between two unlinks": suicidal("unlink", 3),
@@ -962,6 +1002,54 @@ def test_events_that_arrive_out_of_order_leave_the_same_behind(
 def test_a_straggler_after_the_end_leaves_the_same_behind_in_any_order() -> None:
     life = [prompt("first"), event("SessionEnd", reason="other"), bash("echo straggler")]
     assert known(outcome(life, [[0, 2], [1]])) == known(outcome(life, [[0, 1, 2]]))
+
+
+# --- no secret, whole or in part ---------------------------------------------------------------------------
+
+SPLIT = "ghp_" + "9fKq2LmZx8Rv4TnYw7Bc3HdJ6sPa1GeUi5Qo"
+HALVED: dict[str, Json] = {
+    # What is cut off, and what redaction and fences take out before the cut, must not leave half a secret.
+    "at the cut of a prompt": prompt("x " * (50_000 - 10) + SPLIT + " y" * 10_000),
+    "at the end of the window": prompt("x " * (52_000 - 10) + SPLIT + " y" * 10_000),
+    "moved to the cut by a fence": prompt(
+        "<recollected>" + "z" * 60_000 + "</recollected> " + "x " * (22_000 - 10) + SPLIT + " y" * 90_000
+    ),
+    "moved to the cut by a private part": prompt(
+        "<private>" + "z" * 60_000 + "</private> " + "x " * (22_000 - 10) + SPLIT + " y" * 90_000
+    ),
+    "in a command": bash("echo " + "x " * 90 + SPLIT),
+    "in the input of any tool": tool_use("Custom", {"a": "x" * 280, "b": SPLIT}, "ok"),
+    "as a name": tool_use("Custom", {SPLIT: "x"}, "ok"),
+    "as an id": bash("echo", tool_use_id=SPLIT),
+    "as a session": bash("echo", session_id=SPLIT),
+    "as a tool": tool_use(SPLIT, {}, "ok"),
+}
+
+
+@pytest.mark.parametrize("payload", HALVED.values(), ids=HALVED.keys())
+def test_no_part_of_a_secret_reaches_the_store(payload: Json, data: Path) -> None:
+    put(data, payload)
+    assert drain(data).stored == 1
+    for path in data.glob("recollect.db*"):
+        assert SPLIT[:14].encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        tool_use("Write", {"file_path": {"password": "hunter2xyz"}}, {}),
+        tool_use("Bash", {"command": {"api_key": "hunter2xyz"}}, {"stdout": "", "stderr": ""}),
+        tool_use("Bash", {"command": ["mysql", "--password", "hunter2xyz"]}, {"stdout": "", "stderr": ""}),
+        tool_use("Custom", {"password": "hunter2xyz", "user": "ada"}, {}),
+        tool_use("Grep", {"pattern": {"token": "hunter2xyz"}}, {}),
+    ],
+)
+def test_a_value_beside_a_name_that_gives_it_away_is_redacted_whatever_its_type(
+    payload: Json, data: Path
+) -> None:
+    content = remembered(data, payload)
+    assert content is not None
+    assert "hunter2xyz" not in content
 
 
 # --- not the user's words, and not ours ---------------------------------------------------------------------

@@ -71,7 +71,8 @@ def session(
 
 def rows(data: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:
     """Straight from the file, after what a hook may have left to the next reader has been taken in."""
-    open_store(str(data), now=int(time.time() * 1000)).close()
+    with open_store(str(data), now=int(time.time() * 1000)):
+        pass
     with closing(sqlite3.connect(data / "recollect.db")) as db:
         return db.execute(sql, values).fetchall()
 
@@ -249,7 +250,7 @@ def test_no_byte_of_a_secret_or_a_private_passage_is_stored(home: Path, data: Pa
     assert len(rows(data, "SELECT * FROM memories WHERE content LIKE '%[redacted:%'")) == 2
 
     # A reader that stays open keeps the write-ahead log on the disk as well.
-    with closing(open_store(str(data), now=int(time.time() * 1000))):
+    with open_store(str(data), now=int(time.time() * 1000)):
         files = [path for path in data.rglob("*") if path.is_file()]
         assert {"recollect.db", "recollect.db-wal"} <= {path.name for path in files}
         for secret in (key, token, "heliotrope"):

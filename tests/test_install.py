@@ -379,11 +379,51 @@ def test_without_a_python_that_fits_events_wait_in_the_spool_and_the_server_says
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert [path.read_text() for path in (data / "spool" / "new").iterdir()] == ["{}"] * 3
 
+    _wait_until((own / "setup.status").exists, seconds=10)
     launched = _launch(checkout, env)
     assert launched.stdout == ""
     assert launched.stderr == (
         "recollect: needs Python 3.11 or newer on PATH; install it and start a new session\n"
     )
+
+
+def _launcher(tmp_path: Path, noted: str) -> Path:
+    """A plugin as `recollect install` lays it out, as far as the launcher looks."""
+    root = tmp_path / "plugin"
+    source = Path("src", "recollect", "plugin", "bin")
+    shutil.copytree(REPOSITORY / source, root / source)
+    (root / "interpreter").write_text(noted + "\n")
+    return root / source / "recollect.sh"
+
+
+def test_a_noted_python_that_has_lost_recollect_is_passed_over(tmp_path: Path, home: Path) -> None:
+    launcher, own = _launcher(tmp_path, os.path.realpath(_python())), tmp_path / "plugin data"
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(own)}
+    subprocess.run(["sh", launcher, "--setup"], env=env, check=True, timeout=10)
+    ran = subprocess.run(["sh", launcher, "--version"], env=env, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("recollect: is gone from the Python it was installed with; install it again")
+    assert not list(own.glob("venv*"))  # and nothing is fetched from anywhere
+
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "recollect").write_text("#!/bin/sh\necho found on PATH\n")
+    (programs / "recollect").chmod(0o755)
+    env["PATH"] = f"{programs}:/usr/bin:/bin"
+    assert subprocess.check_output(["sh", launcher, "--version"], env=env, text=True) == "found on PATH\n"
+
+
+def test_a_project_cannot_pose_as_recollect(tmp_path: Path, project: Path, home: Path) -> None:
+    """The launcher runs in somebody's project; a package of our name there is none of our business."""
+    (project / "recollect").mkdir()
+    for name in ("__init__.py", "__main__.py"):
+        (project / "recollect" / name).write_text("raise SystemExit('code of the project ran')\n")
+    launcher = _launcher(tmp_path, sys.executable)
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    ran = subprocess.run(
+        ["sh", launcher, "--version"], cwd=project, env=env, capture_output=True, text=True, check=False
+    )
+    assert (ran.stdout, ran.stderr) == (f"recollect {version('recollect')}\n", "")
 
 
 def test_a_set_up_that_failed_says_so_and_the_next_one_mends_it(

@@ -96,6 +96,16 @@ def test_a_folder_that_is_gone_is_still_a_place(tmp_path: Path) -> None:
     assert place(str(tmp_path / "gone")).name == "gone"
 
 
+def test_a_pipe_in_the_place_of_git_s_files_keeps_nobody_waiting(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "trap").mkdir()
+    os.mkfifo(tmp_path / "trap" / ".git")
+    assert place(str(tmp_path / "trap")).identity == os.path.realpath(tmp_path / "trap")
+    (repository / ".git" / "packed-refs").unlink(missing_ok=True)
+    (repository / ".git" / "refs" / "heads" / "main").unlink()
+    os.mkfifo(repository / ".git" / "refs" / "heads" / "main")
+    assert place(str(repository)).branch == "main"
+
+
 def test_an_empty_git_folder_or_a_broken_pointer_is_no_repository(tmp_path: Path) -> None:
     (tmp_path / "odd" / ".git").mkdir(parents=True)
     (tmp_path / "broken").mkdir()

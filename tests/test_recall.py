@@ -5,15 +5,20 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mcp.server.mcpserver.exceptions import ToolError
 
 from recollect.errors import BadInput
 from recollect.intake.note import keep
+from recollect.model import SECTORS
 from recollect.recall.search import match_expression, search
+from recollect.store import connection
 from recollect.store.connection import connect
+from recollect.surfaces import mcp_memory
 
 NOW = 1_800_000_000_000
 
@@ -72,10 +77,16 @@ def test_the_id_of_a_memory_finds_that_memory(db: sqlite3.Connection, project: s
     assert found(db, project, "mem_doesnotexist") == []
 
 
+def test_a_query_that_only_looks_like_an_id_is_words(db: sqlite3.Connection, project: str) -> None:
+    keep(db, project, "fixed the mem_leak in the parser", now=NOW)
+    assert found(db, project, "mem_leak in the parser") == ["fixed the mem_leak in the parser"]
+
+
 def test_deleted_and_superseded_memories_are_left_out(db: sqlite3.Connection, project: str) -> None:
     for column in ("deleted_at", "valid_until"):
         kept = keep(db, project, f"walrus {column}", now=NOW)
         db.execute(f"UPDATE memories SET {column} = ? WHERE id = ?", (NOW - 1, kept.memory.id))  # noqa: S608
+        assert found(db, project, kept.memory.id) == []
     keep(db, project, "walrus lives", now=NOW)
     assert found(db, project, "walrus") == ["walrus lives"]
 
@@ -153,6 +164,8 @@ def test_a_note_is_redacted_before_it_is_stored(db: sqlite3.Connection, project:
     ("changes", "says"),
     [
         ({"content": "  \n"}, "empty"),
+        ({"content": "\0"}, "nothing is left"),
+        ({"content": "<private>all of it</private>"}, "nothing is left"),
         ({"content": "x" * 20_001}, "20,001 characters"),
         ({"sector": "cosmic"}, "one of"),
         ({"importance": 1.5}, "between 0 and 1"),
@@ -167,3 +180,34 @@ def test_a_bad_note_is_refused_with_what_to_do(
     values: dict[str, object] = {"content": "fine"} | changes
     with pytest.raises(BadInput, match=says):
         keep(db, project, now=NOW, **values)  # type: ignore[arg-type]
+
+
+# How the model's tools behave while somebody else writes
+
+
+@pytest.fixture
+def busy(data: Path, project: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A store with a note in it, whose write lock another process does not give back."""
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", project)
+    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.1)
+    mcp_memory.memory_add("the walrus is awake")
+    other = connect(str(data / "recollect.db"))
+    other.execute("BEGIN IMMEDIATE")
+    yield
+    other.close()
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_busy_store_still_answers_and_only_forgets_to_note_it(data: Path) -> None:
+    assert "the walrus is awake" in mcp_memory.memory_search("walrus")
+    assert "a recall was not noted" in (data / "logs" / "recollect.log").read_text()
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_busy_store_tells_the_model_to_try_again() -> None:
+    with pytest.raises(ToolError, match=r"was busy for .*; try again in a moment"):
+        mcp_memory.memory_add("the walrus sleeps")
+
+
+def test_the_tools_name_the_sectors_that_there_are() -> None:
+    assert get_args(mcp_memory.Sector) == SECTORS

@@ -35,6 +35,19 @@ def setting(name: str, env: Mapping[str, str]) -> str:
     return value
 
 
+def unknown(env: Mapping[str, str]) -> list[str]:
+    """What config.toml sets that nobody reads: most likely misspelt."""
+    folder = paths.data_folder(env)
+    path = os.path.join(folder, "config.toml") if folder else ""
+    if not os.path.exists(path):
+        return []
+    found = []
+    for section, value in _read(path).items():
+        names = [f"{section}.{name}" for name in value] if isinstance(value, dict) else [section]
+        found += [name for name in names if name not in DEFAULTS]
+    return found
+
+
 def _read(path: str) -> dict[str, object]:
     import tomllib  # here: a hook without a config file must not pay for the parser
 

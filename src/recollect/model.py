@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
-TIERS = ("session", "project", "global")
 
 
 @dataclass(frozen=True, slots=True)

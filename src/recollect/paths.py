@@ -64,9 +64,12 @@ def place(cwd: str) -> Place:
             root = os.path.dirname(common) if os.path.basename(common) == ".git" else common
             name = os.path.basename(root).removesuffix(".git")
             branch, head = _head(git, common)
-            return Place(identity=common, name=name or root, root=root, branch=branch, head=head)
+            return Place(
+                identity=_text(common), name=_text(name or root), root=_text(root), branch=branch, head=head
+            )
         parent = os.path.dirname(at)
         if parent == at:
+            folder = _text(folder)
             return Place(folder, os.path.basename(folder) or folder, folder, None, None)
         at = parent
 
@@ -110,9 +113,16 @@ def _packed(common: str, ref: str) -> str | None:
     return None
 
 
+def _text(path: str) -> str:
+    """A path as text that can be stored: a name that is not UTF-8 stays distinct from every other."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def _line(path: str) -> str | None:
+    if not os.path.isfile(path):
+        return None  # a pipe of that name would keep us waiting for ever
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return file.readline().strip()
+            return file.readline(4096).strip()
     except OSError:
         return None

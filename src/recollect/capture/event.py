@@ -1,8 +1,8 @@
 """A hook payload becomes an event: checked once, made safe to store, trusted afterwards.
 
-Every string in an event has been through `clean`: recalled text taken out, secrets and private parts
-redacted, nothing in it that SQLite could not hold. What comes later cannot store a secret by mistake, because
-it never sees one.
+Every text in an event has been through `clean`: recalled text taken out, secrets and private parts redacted,
+nothing in it that SQLite could not hold. Only the working folder stays as it is, since it says which project
+this is.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ RESULT_FIELDS = ("tool_response", "tool_result", "tool_output")  # the client's 
 RESULT_LIMIT = 10_000  # characters of JSON; more is not a memory
 TEXT_LIMIT = 8_000  # of any one string; no memory shows that much of a trace
 PROMPT_LIMIT = 100_000
-PARTS_LIMIT = 2_000  # strings, numbers and containers of a tool's input or result
+ROOM = 24_000  # characters of a tool's input or result that are looked at; a trace shows a few hundred
 PATH_LIMIT = 4_096
+ID_LIMIT = 200
 CUT_MARGIN = 4_000  # redaction sees this much beyond a cut, so that no cut leaves half a secret
 
 # What the client repeats of a file's text in the result of an edit. The file has it, so it is not counted.
@@ -41,6 +42,7 @@ ECHOED = frozenset(
     "content originalFile oldString newString structuredPatch edits"
     " new_source old_source original_file updated_file".split()
 )
+ECHOED_INPUT = frozenset("content old_string new_string edits new_source".split())
 ECHOING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 
 
@@ -99,13 +101,13 @@ def _read(payload: dict[str, object], spool_name: str, at: int) -> Event:
         key=spool_name,
         name=name,
         at=at,
-        session_id=clean(_text(payload, "session_id")),
+        session_id=_id(payload, "session_id"),
         cwd=_path(payload),
     )
     if name == "UserPromptSubmit":
         event.prompt = clean(_text(payload, "prompt", empty=True), PROMPT_LIMIT)
         if "prompt_id" in payload:
-            event.key = f"{_storable(_text(payload, 'prompt_id'))}:{name}"
+            event.key = f"{event.session_id}:{_id(payload, 'prompt_id')}:{name}"
     if name in TOOL_EVENTS:
         _read_tool_use(event, payload)
     return event
@@ -114,27 +116,33 @@ def _read(payload: dict[str, object], spool_name: str, at: int) -> Event:
 def clean(text: str, limit: int = TEXT_LIMIT) -> str:
     """Text that may be stored."""
     window = _storable(text[: limit + CUT_MARGIN])
-    return redact(fence.remove(window))[:limit]
+    cleaned = redact(fence.remove(window))
+    if len(text) > limit + CUT_MARGIN:  # what stands at the cut may be half a secret
+        cleaned = cleaned[: max(0, len(cleaned) - CUT_MARGIN)]
+    return cleaned[:limit]
 
 
 def _read_tool_use(event: Event, payload: dict[str, object]) -> None:
-    event.tool = clean(_text(payload, "tool_name"))
-    tool_input = _clean(payload.get("tool_input"))
+    event.tool = _id(payload, "tool_name")
+    tool_input = payload.get("tool_input")
     if not isinstance(tool_input, dict):
         raise BadPayload("tool_input is not an object")
-    event.tool_input = tool_input
+    echoes = event.tool in ECHOING_TOOLS
+    event.tool_input = _clean_dict(_without(ECHOED_INPUT, tool_input) if echoes else tool_input)
     if "tool_use_id" in payload:
-        event.key = f"{_storable(_text(payload, 'tool_use_id'))}:{event.name}"
+        event.key = f"{event.session_id}:{_id(payload, 'tool_use_id')}:{event.name}"
     if event.name == "PostToolUseFailure":
         event.error = clean(_text(payload, "error", empty=True))
         return
     field = next((field for field in RESULT_FIELDS if field in payload), None)
     if field is None:
         raise BadPayload("tool_response is missing")
-    result = _without_echo(payload[field]) if event.tool in ECHOING_TOOLS else payload[field]
+    result = payload[field]
+    if echoes and isinstance(result, dict):
+        result = _without(ECHOED, result)
     size = len(json.dumps(result, ensure_ascii=False, separators=(",", ":")))
     event.too_large = size > RESULT_LIMIT
-    event.result = None if event.too_large else _clean(result)
+    event.result = None if event.too_large else _clean_dict({"": result})[""]
 
 
 def _parse(raw: bytes) -> dict[str, object]:
@@ -158,6 +166,10 @@ def _text(payload: dict[str, object], field: str, *, empty: bool = False) -> str
     return value
 
 
+def _id(payload: dict[str, object], field: str) -> str:
+    return clean(_text(payload, field), ID_LIMIT)
+
+
 def _path(payload: dict[str, object]) -> str:
     path = _storable(_text(payload, "cwd"))
     if len(path) > PATH_LIMIT:
@@ -165,28 +177,28 @@ def _path(payload: dict[str, object]) -> str:
     return path
 
 
-def _clean(value: object) -> object:
-    """The value with every string in it clean; of more parts than anyone will read, only the first."""
-    left = PARTS_LIMIT
+def _clean_dict(given: dict[str, object]) -> dict[str, object]:
+    """The same with every text in it clean, as far as the room goes."""
+    room = ROOM
 
     def visit(part: object) -> object:
-        nonlocal left
-        left -= 1
+        nonlocal room
+        room -= 8
         if isinstance(part, str):
-            return clean(part)
+            cleaned = clean(part, min(TEXT_LIMIT, max(0, room)))
+            room -= len(part)
+            return cleaned
         if isinstance(part, dict):
-            return {_storable(name): visit(inner) for name, inner in part.items() if left > 0}
+            return {clean(name, ID_LIMIT): visit(inner) for name, inner in part.items() if room > 0}
         if isinstance(part, list):
-            return [visit(inner) for inner in part if left > 0]
+            return [visit(inner) for inner in part if room > 0]
         return part
 
-    return visit(value)
+    return {clean(name, ID_LIMIT): visit(part) for name, part in given.items() if room > 0}
 
 
-def _without_echo(result: object) -> object:
-    if not isinstance(result, dict):
-        return result
-    return {name: part for name, part in result.items() if name not in ECHOED}
+def _without(fields: frozenset[str], given: dict[str, object]) -> dict[str, object]:
+    return {name: part for name, part in given.items() if name not in fields}
 
 
 def _storable(text: str) -> str:

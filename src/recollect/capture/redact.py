@@ -6,6 +6,10 @@ text. Substring search is nearly free and `re.compile` may cost a millisecond, s
 compiles nothing and a text without secrets compiles next to nothing. This runs inside hooks with a latency
 budget: only `re` is imported.
 
+Two short cuts make the search cheaper still. A vendor's token is one long word with the needle in it, so the
+needles of those rows (`Token`) are looked for only in the long words of a text, which are few. The needles of
+the other rows share roots: where no `key` is, `api_key` need not be looked for.
+
 Why no library. Hooks run on the standard library alone. detect-secrets is the oracle in the tests instead:
 whatever it finds in a text must be gone from our output.
 
@@ -17,6 +21,12 @@ forms (`name = value`, flags, URLs) are judged again by a function that knows co
 
 Placeholders. `<your password>`, `****`, `xxxx`, `your-api-key`, `null` and the like stay. `changeme` and
 `password123` are redacted: people really do run with them.
+
+Kubernetes. Every value in the `data` of a Secret is redacted, base64 being no protection; elsewhere base64 is
+judged by its name like any other value, except that an encoded private key is known by its first letters.
+
+Left alone on purpose: a bare word that may as well be a variable (`token = abc`, `secret = value1`), a count
+(`pass: 12`), a hash without a telling name, a signature of a single request.
 
 Idempotent by construction: the table is applied until nothing changes, and a replacement that lies within
 an earlier one is refused. Every replacement turns text into a marker, so this ends, in practice after one
@@ -40,16 +50,41 @@ _MARKER = "[redacted:"
 
 def redact(text: str) -> str:
     """Replace private passages and secrets by `[redacted:<kind>]`."""
-    while True:
+    while needles := _needles_in(text.lower()):
         before = text
-        lowered = text.lower()
         for row in PATTERNS:
-            for needle in row.needles:
-                if needle in lowered:
-                    text = row.apply(text)
-                    break
+            if not needles.isdisjoint(row.needles):
+                text = row.apply(text)
         if text == before:
-            return text
+            break
+    return text
+
+
+def _needles_in(lowered: str) -> set[str]:
+    words = _long_words(lowered)
+    found = {needle for needle in _TOKEN_NEEDLES if needle in words}
+    for root, needles in _OTHER_NEEDLES.items():
+        if root in lowered:
+            found.update(needle for needle in needles if needle in lowered)
+    return found
+
+
+# No token that a `Token` row matches is shorter.
+_LONG_WORD = 18
+
+
+def _long_words(lowered: str) -> str:
+    """The words in which a token may hide. A search for a run of one letter leaps from word to word."""
+    shape = lowered.encode("ascii", "replace").translate(_WORD_SHAPE)
+    run = b"w" * _LONG_WORD
+    words: list[str] = []
+    end = 0
+    while (start := shape.find(run, end)) >= 0:
+        end = shape.find(b" ", start)
+        if end < 0:
+            end = len(shape)
+        words.append(lowered[start:end])
+    return " ".join(words)
 
 
 class Pattern:
@@ -92,6 +127,35 @@ class Pattern:
         return "".join(pieces)
 
 
+class Token(Pattern):
+    """A secret that is one long word, of which each of its needles is a part."""
+
+    __slots__ = ()
+
+
+class Passage(Pattern):
+    """From an opening tag to the closing one that belongs to it, or to the end; the expression finds tags."""
+
+    __slots__ = ()
+
+    def apply(self, text: str) -> str:
+        if self._compiled is None:
+            self._compiled = re.compile(self.expression, re.ASCII)
+        pieces: list[str] = []
+        copied = depth = 0
+        for tag in self._compiled.finditer(text):
+            if tag[0][1] != "/":
+                if depth == 0:
+                    pieces += text[copied : tag.start()], f"{_MARKER}{self.kind}]"
+                depth += 1
+            elif depth:
+                depth -= 1
+                copied = tag.end()
+        if depth == 0:
+            pieces.append(text[copied:])
+        return "".join(pieces)
+
+
 def _lies_in_marker(text: str, start: int, end: int) -> bool:
     """Is this span a marker, or does it begin amid one? A longer span that begins with one is not."""
     opened = text.rfind(_MARKER, max(0, start - 40), start + len(_MARKER))
@@ -128,6 +192,12 @@ _HARMLESS_VALUES = frozenset(
 _SECRET_WORDS = ("pass", "pwd", "secret", "token", "key", "cred", "auth")
 
 _PASSWORD_WORDS = ("passw", "pwd", "passphrase")
+
+# Before `pass`: a round of something and no password, as in `first_pass`.
+_ROUNDS = (
+    *("all", "backward", "each", "final", "first", "forward", "last", "multi", "next", "one", "prev"),
+    *("render", "second", "shader", "single", "test", "tests", "third", "two"),
+)
 
 # What follows a flag in prose about the flag: "use --token to sign in".
 _PROSE_WORDS = frozenset(
@@ -222,6 +292,35 @@ def _is_header_value(match: re.Match[str]) -> bool:
     return not (_is_words(value) and (_names_a_secret(value) or is_followed_by_prose))
 
 
+def _is_raw_header_value(match: re.Match[str]) -> bool:
+    """`Authorization: 5fc9...` without a scheme: nothing but the look of it tells it from a word."""
+    value = _value(match)
+    digits = sum(character.isdigit() for character in value)
+    letters = sum(character.isalpha() for character in value)
+    return digits >= 3 and letters >= 3 and not _is_reference(value) and not _is_path(value)
+
+
+def _is_environment_value(match: re.Match[str]) -> bool:
+    """`ENV DB_PASSWORD hunter2` but not `ENV DB_PASSWORD_FILE x` or `ENV TOKEN is what ...`."""
+    value = _value(match)
+    if value.lower() in _PROSE_WORDS or _is_harmless_suffix(match["suffix"] or ""):
+        return False
+    return not _is_reference(value) and not _is_path(value)
+
+
+def _is_encoded_value(match: re.Match[str]) -> bool:
+    """Base64 in a Kubernetes secret, but not `type: Opaque` or `app: postgres`."""
+    value = _value(match)
+    is_word = value.islower() or value.istitle() or value.isdigit()
+    return len(value) % 4 == 0 and not is_word and match["name"] not in ("name", "namespace")
+
+
+def _is_mixed(match: re.Match[str]) -> bool:
+    """Keys of 20 and more letters and digits: `PRIMARY_KEY=customer_account_number` is none."""
+    value = _value(match)
+    return _has_digit(value) and any(character.isalpha() for character in value)
+
+
 def _looks_random(match: re.Match[str]) -> bool:
     """Generated keys have digits; `sk-learn-contrib-examples` has none."""
     return _has_digit(_value(match))
@@ -235,18 +334,25 @@ def _is_harmless_suffix(suffix: str) -> bool:
     return not _HARMLESS_SUFFIXES.isdisjoint(segments)
 
 
+def _is_quoted(match: re.Match[str]) -> bool:
+    return match.string[match.start(match.lastindex or 0) - 1] in "\"'`"
+
+
 def _is_assigned_secret(match: re.Match[str]) -> bool:
     """Tell `password = "hunter2"` from `password = read()`, `token: str` and `tokens: 1532`."""
+    return _is_assigned(match, is_password=match["name"].lower().startswith(_PASSWORD_WORDS))
+
+
+def _is_assigned(match: re.Match[str], is_password: bool) -> bool:
     value = _value(match)
     name = match["name"]
-    is_quoted = match.string[match.start(match.lastindex or 0) - 1] in "\"'`"
+    is_quoted = _is_quoted(match)
     if not is_quoted and len(value) > _LONGEST_REFERENCE:
         return True
     if len(value) < 3 or not any(character.isalnum() for character in value):
         return False
     if _is_harmless_suffix(match["suffix"]) or _is_reference(value) or _is_path(value):
         return False
-    is_password = name.lower().startswith(_PASSWORD_WORDS)
     if value.replace(".", "").replace(",", "").isdigit():
         return is_password and len(value) >= 4
     # `export API_TOKEN=abc`: in a shell or an .env file a bare word is a literal.
@@ -255,6 +361,31 @@ def _is_assigned_secret(match: re.Match[str]) -> bool:
         is_strong = is_password or is_environment or "secret" in name.lower()
         return _is_quoted_secret(value, name, is_strong)
     return _is_bare_secret(match, value, is_password, is_environment)
+
+
+def _is_assigned_pass(match: re.Match[str]) -> bool:
+    """Tell `DB_PASS=hunter2` from `pass: 12 of 12`, `PASS: test_login` and `first_pass = shader2`."""
+    value = _value(match)
+    name = match["name"]
+    operator = match["operator"]
+    before = match.string[max(0, match.start() - 80) : match.start()].lower()
+    stem = before.rstrip("_-.")
+    is_part = len(stem) < len(before) or len(name) > len("pass12") or name.startswith("Pass")
+    if stem.endswith(_ROUNDS) or (match["suffix"] and not (is_part and name.isupper())):
+        return False
+    if name.isupper() and operator == "=":
+        return _is_assigned(match, is_password=True)
+    is_login = "user" in before or "login" in before or "smtp" in before
+    is_mixed = " " not in value and _is_mixed(match)
+    if _is_quoted(match):
+        return (is_mixed or is_login or (is_part and name.isupper())) and _is_assigned(
+            match, is_password=True
+        )
+    # Bare, and so the end of a test report as likely as a line of YAML.
+    if value.isdigit() or not (is_part or (is_login and name.islower()) or operator == "="):
+        return False
+    is_tight = operator in ("=", ":", ": ")
+    return (is_mixed or is_login) and _is_assigned(match, is_password=is_tight)
 
 
 def _is_quoted_secret(value: str, name: str, is_strong: bool) -> bool:
@@ -288,13 +419,32 @@ def _is_bare_secret(match: re.Match[str], value: str, is_password: bool, is_envi
         return False
     if following in ("(", "[") or core.startswith(("self.", "this.")):
         return False  # a call, a subscript, an attribute
+    if is_password and _is_parameter(match):
+        return True
     if "." in core and (_names_a_secret(core) or _is_words(core)):
         return False  # an attribute
-    if is_environment:
+    if is_environment or _is_bare_client_secret(match, core, following):
         return True
     if _is_words(core):
         return is_password and _is_bare_word_password(match, core, following)
     return is_password or _could_be_bare_key(core)
+
+
+def _is_parameter(match: re.Match[str]) -> bool:
+    """In `host=x password=abc user=y` no code is near; the arguments of a call have commas."""
+    before = match.string[max(0, match.start() - 80) : match.start()]
+    after = match.string[match.end() : match.end() + 40]
+    if match["operator"] != "=" or after[:1] not in ("", " ", '"', "'", "\n"):
+        return False
+    follows_one = before[-1:] == " " and before.split(" ")[-2].strip("\"'").partition("=")[2] != ""
+    name, equals, _ = after[1:].partition("=")
+    return follows_one or (after[:1] == " " and equals == "=" and name.isidentifier())
+
+
+def _is_bare_client_secret(match: re.Match[str], value: str, following: str) -> bool:
+    """`client_secret=hunter2abc`: tight, with a digit, and not the argument of a call."""
+    is_tight = "secret" in match["name"].lower() and match["operator"] == "=" and following not in (",", ")")
+    return is_tight and len(value) >= 6 and _has_digit(value) and not _names_a_secret(value)
 
 
 def _is_bare_word_password(match: re.Match[str], word: str, following: str) -> bool:
@@ -355,12 +505,18 @@ def _flag(words: str) -> str:
     )
 
 
+# `docker login -u me -p hunter2`
+_LOGIN_TOOLS = ("docker", "podman", "nerdctl", "registry", "acr", "az", "oc")
+
+
 # --- the table --------------------------------------------------------------------------------------------
 
 # name (unique), kind (what the marker says), needles (lower case), expression, judge for the loose ones.
 # Vendor rows first: `token = "ghp_..."` should say github, unless more than the token stood in the quotes.
 PATTERNS: tuple[Pattern, ...] = (
-    Pattern("private passage", "private", ("<private>",), r"(?is)<private>.*?(?:</private>|\Z)"),
+    Passage(
+        "private passage", "private", ("<private>", "<private "), r"(?i)</?private(?:\s[^<>]{0,200})?(?<!/)>"
+    ),
     # Keys in PEM armour; `\n` may be two characters (JSON). With an END mark, all of it, whatever a diff or
     # `cat -n` put before the lines; cut off, as far as the base64 runs. A mark without a key is code about
     # keys.
@@ -383,8 +539,16 @@ PATTERNS: tuple[Pattern, ...] = (
         r"""(?x) (?<![A-Za-z0-9+/=]) (?:[A-Za-z0-9+/]{16,}+={0,2}(?:\\+[nr]|\s)++){1,100}+
         (?:[A-Za-z0-9+/=]{1,64}(?:\\+[nr]|\s)++){0,2} -----END\ [A-Z ]{0,30}PRIVATE\ KEY(?:\ BLOCK)?-----""",
     ),
-    Pattern("age key", "age-key", ("age-secret-key-",), r"(?i)\bAGE-SECRET-KEY-1[A-Z0-9]{40,}+"),
-    Pattern(
+    # Base64 of "-----BEGIN PRIVATE KEY" and its kin, as in a kubeconfig.
+    Token(
+        "encoded private key",
+        "private-key",
+        ("ls0tls1crudjti",),
+        r"LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFUR|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVE|BFTkNSWVBURUQgUFJJ)"
+        r"[A-Za-z0-9+/]{8,}+={0,2}",
+    ),
+    Token("age key", "age-key", ("age-secret-key-",), r"(?i)\bAGE-SECRET-KEY-1[A-Z0-9]{40,}+"),
+    Token(
         "aws access key id",
         "aws-access-key-id",
         ("akia", "asia"),
@@ -398,7 +562,14 @@ PATTERNS: tuple[Pattern, ...] = (
         r"""(?i)secret[_ -]?access[_ -]?key[\\"'\]]{0,8}(?: \[\S{0,30}\])?\s{0,8}[:=]>?[\s\\"']{0,8}"""
         r"""([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])""",
     ),
-    Pattern("google api key", "gcp-api-key", ("aiza",), r"\bAIza[A-Za-z0-9_-]{35,}+"),
+    Pattern(
+        "aws configure",
+        "aws-secret-access-key",
+        ("configure set",),
+        r"""\bconfigure set [\w.-]{0,80}aws_(?:secret_access_key|session_token) {1,4}[\\"']{0,8}([^\s"'\\|;&]++)""",
+        _is_literal,
+    ),
+    Token("google api key", "gcp-api-key", ("aiza",), r"\bAIza[A-Za-z0-9_-]{35,}+"),
     # The id of the key in a service account file; the key itself is in PEM armour.
     Pattern(
         "google service account",
@@ -406,7 +577,12 @@ PATTERNS: tuple[Pattern, ...] = (
         ("private_key_id",),
         r"""private_key_id[\\"']{0,8}\s{0,8}[:=]\s{0,8}[\\"']{0,8}([0-9a-f]{40})\b""",
     ),
-    Pattern("google oauth client secret", "google-oauth", ("gocspx-",), r"\bGOCSPX-[A-Za-z0-9_-]{20,}+"),
+    Token(
+        "google oauth",
+        "google-oauth",
+        ("gocspx-", "ya29."),
+        r"\b(?:GOCSPX-|ya29\.(?:[a-z]\.)?)[A-Za-z0-9_-]{20,}+",
+    ),
     Pattern(
         "azure account key",
         "azure-key",
@@ -414,24 +590,33 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?i)(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{20,}+={0,2})",
     ),
     Pattern("azure sas signature", "azure-sas", ("sig=",), r"[?&;]sig=([A-Za-z0-9%+/_-]{20,}+={0,2})"),
-    Pattern(
+    Token(
         "azure client secret",
         "azure-secret",
         ("q~",),
         r"(?<![\w~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,}+",
     ),
-    Pattern(
+    Token(
         "github token",
         "github-token",
         ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
         r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,}+|github_pat_[A-Za-z0-9_]{40,}+)",
     ),
-    Pattern("gitlab token", "gitlab-token", ("glpat-",), r"\bglpat-[A-Za-z0-9_.-]{20,}+"),
-    Pattern(
+    Token(
+        "gitlab token",
+        "gitlab-token",
+        (
+            *("glpat-", "gloas-", "gldt-", "glrt-", "glrtr-", "glcbt-", "glptt-", "glft-", "glimt-"),
+            *("glagent-", "glsoat-", "glffct-"),
+        ),
+        r"\bgl(?:pat|oas|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct)-[A-Za-z0-9_.-]{20,}+",
+        _looks_random,
+    ),
+    Token(
         "slack token",
         "slack-token",
         ("xox", "xapp-"),
-        r"(?i)\b(?:xox[a-z](?:\.xox[a-z])?|xapp)-[A-Za-z0-9%/+-]{10,}+=*+",
+        r"(?i)\b(?:xox[a-z](?:\.xox[a-z])?|xapp)-[A-Za-z0-9%/+-]{13,}+=*+",
     ),
     Pattern(
         "slack webhook",
@@ -452,18 +637,21 @@ PATTERNS: tuple[Pattern, ...] = (
         ("discord", "bot"),
         r"(?<![\w.-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}+",
     ),
-    Pattern(
+    Token(
         "stripe key",
         "stripe-key",
         ("k_live_", "k_test_", "whsec_"),
         r"(?<![A-Za-z0-9])(?:[sr]k_(?:live|test)_[A-Za-z0-9]{10,}+|whsec_[A-Za-z0-9+/]{20,}+=*+)",
     ),
-    Pattern("anthropic key", "anthropic-key", ("sk-ant-",), r"(?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{16,}+"),
-    Pattern("openai key", "openai-key", ("sk-",), r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,}+", _looks_random),
-    Pattern("groq key", "groq-key", ("gsk_",), r"\bgsk_[A-Za-z0-9]{40,}+"),
-    Pattern("hugging face token", "huggingface-token", ("hf_",), r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{30,}+"),
-    Pattern("npm token", "npm-token", ("npm_",), r"(?<![A-Za-z0-9_])npm_[A-Za-z0-9]{36,}+"),
-    Pattern("pypi token", "pypi-token", ("pypi-age",), r"\bpypi-AgE[A-Za-z0-9_-]{40,}+"),
+    Token("anthropic key", "anthropic-key", ("sk-ant-",), r"(?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{16,}+"),
+    Token("openai key", "openai-key", ("sk-",), r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,}+", _looks_random),
+    Token("groq key", "groq-key", ("gsk_",), r"\bgsk_[A-Za-z0-9]{40,}+"),
+    Token("xai key", "xai-key", ("xai-",), r"(?<![A-Za-z0-9_-])xai-[A-Za-z0-9]{40,}+"),
+    Token("nvidia key", "nvidia-key", ("nvapi-",), r"\bnvapi-[A-Za-z0-9_-]{40,}+", _looks_random),
+    Token("perplexity key", "perplexity-key", ("pplx-",), r"\bpplx-[A-Za-z0-9]{40,}+"),
+    Token("hugging face token", "huggingface-token", ("hf_",), r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{30,}+"),
+    Token("npm token", "npm-token", ("npm_",), r"(?<![A-Za-z0-9_])npm_[A-Za-z0-9]{36,}+"),
+    Token("pypi token", "pypi-token", ("pypi-age",), r"\bpypi-AgE[A-Za-z0-9_-]{40,}+"),
     # Account and key ids have two letters for a prefix, so only near these words.
     Pattern(
         "twilio key",
@@ -471,47 +659,59 @@ PATTERNS: tuple[Pattern, ...] = (
         ("twilio", "_sid"),
         r"(?<![A-Za-z0-9])(?:AC|SK)[0-9a-f]{32}(?![A-Za-z0-9])",
     ),
-    Pattern("sendgrid key", "sendgrid-key", ("sg.",), r"\bSG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,}+"),
-    Pattern("mailgun key", "mailgun-key", ("key-",), r"(?<![A-Za-z0-9-])key-[0-9a-f]{32}(?![A-Za-z0-9])"),
-    Pattern(
+    Token("sendgrid key", "sendgrid-key", ("sg.",), r"\bSG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,}+"),
+    Token("mailgun key", "mailgun-key", ("key-",), r"(?<![A-Za-z0-9-])key-[0-9a-f]{32}(?![A-Za-z0-9])"),
+    Token(
         "mailchimp key",
         "mailchimp-key",
         ("-us",),
         r"(?<![0-9a-z])[0-9a-f]{32}-us[0-9]{1,2}(?![0-9a-z])",
     ),
-    Pattern(
+    Token(
         "telegram bot token", "telegram-token", (":aa",), r"(?<![0-9A-Za-z])\d{8,10}:AA[A-Za-z0-9_-]{32,}+"
     ),
-    Pattern(
+    Token(
         "shopify token",
         "shopify-token",
         ("shp",),
         r"\bshp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32,}+",
     ),
-    Pattern(
+    Token(
         "digitalocean token",
         "digitalocean-token",
         ("_v1_",),
         r"\bdo[opr]_v1_[0-9a-f]{64,}+",
     ),
-    Pattern("databricks token", "databricks-token", ("dapi",), r"\bdapi[0-9a-f]{32}(?:-\d)?(?![A-Za-z0-9])"),
-    Pattern("square token", "square-token", ("sq0",), r"\bsq0(?:csp|atp)-[A-Za-z0-9_-]{22,}+"),
-    Pattern("artifactory token", "artifactory-token", ("akc",), r"(?<![A-Za-z0-9+/])AKC[A-Za-z0-9]{10,}+"),
-    Pattern("vault token", "vault-token", ("hvs.", "hvb.", "hvr."), r"\bhv[sbr]\.[A-Za-z0-9_-]{20,}+"),
-    Pattern("atlassian token", "atlassian-token", ("atatt3",), r"\bATATT3[A-Za-z0-9_=-]{50,}+"),
-    Pattern("linear key", "linear-key", ("lin_api_",), r"\blin_api_[A-Za-z0-9]{30,}+"),
-    Pattern("grafana token", "grafana-token", ("glsa_", "glc_"), r"\b(?:glsa|glc)_[A-Za-z0-9_+/]{30,}+=*+"),
-    Pattern(
-        "jwt", "jwt", ("eyj",), r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]{4,}+={0,2}){1,4}"
+    Token("databricks token", "databricks-token", ("dapi",), r"\bdapi[0-9a-f]{32}(?:-\d)?(?![A-Za-z0-9])"),
+    Token("square token", "square-token", ("sq0",), r"\bsq0(?:csp|atp)-[A-Za-z0-9_-]{22,}+"),
+    Token("artifactory token", "artifactory-token", ("akc",), r"(?<![A-Za-z0-9+/])AKC[A-Za-z0-9]{15,}+"),
+    Token("vault token", "vault-token", ("hvs.", "hvb.", "hvr."), r"\bhv[sbr]\.[A-Za-z0-9_-]{20,}+"),
+    Token("atlassian token", "atlassian-token", ("atatt3",), r"\bATATT3[A-Za-z0-9_=-]{50,}+"),
+    Token("linear key", "linear-key", ("lin_api_",), r"\blin_api_[A-Za-z0-9]{30,}+"),
+    Token("grafana token", "grafana-token", ("glsa_", "glc_"), r"\b(?:glsa|glc)_[A-Za-z0-9_+/]{30,}+=*+"),
+    Token("figma token", "figma-token", ("figd_",), r"\bfigd_[A-Za-z0-9_-]{30,}+", _looks_random),
+    Token(
+        "sentry token", "sentry-token", ("sntrys_", "sntryu_"), r"\bsntry[su]_[A-Za-z0-9+/_-]{40,}+[\w+/=-]*+"
+    ),
+    Token("tailscale key", "tailscale-key", ("tskey-",), r"\btskey-[A-Za-z0-9-]{16,}+", _looks_random),
+    Token(
+        "jwt", "jwt", ("eyj",), r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}+(?:\.[A-Za-z0-9_-]{4,}+={0,2}){1,4}"
     ),
     Pattern(
         "authorization header",
         "token",
         ("authorization",),
         r"""(?ix) authorization[\\"'\]]{0,8} \s{0,4} [:=,] \s{0,4} [\\"']{0,8}
-        (?:bearer|basic|token|bot|digest|apikey|api-key|key)[ \t]{1,4} (?:token=[\\"']{0,8})?
+        (?:bearer|basic|token|bot|digest|apikey|api-key|key|negotiate|ssws|jwt)[ \t]{1,4} (?:token=[\\"']{0,8})?
         ([A-Za-z0-9._~+/:|=-]{2,}+)""",
         _is_header_value,
+    ),
+    Pattern(
+        "raw authorization header",
+        "token",
+        ("authorization",),
+        r"""(?i)authorization[\\"'\]]{0,8}\s{0,4}[:=,]\s{0,4}[\\"']{0,8}(?!AWS4-)([A-Za-z0-9._~+/=-]{16,}+)(?![:(\[])""",
+        _is_raw_header_value,
     ),
     # Without the header's name a bearer token must look like one.
     Pattern("bearer token", "token", ("bearer ",), r"(?i)\bbearer ([A-Za-z0-9._~+/=-]{16,}+)", _looks_random),
@@ -549,6 +749,14 @@ PATTERNS: tuple[Pattern, ...] = (
         r"""[\\"']{0,8}[^\s:"'\\]{0,128}:([^\s"'\\]++)""",
         _is_literal,
     ),
+    Pattern(
+        "httpie user",
+        "password",
+        (" -a", "--auth"),
+        r"""(?<![\w/.:@-])https?[ \t][^\n|;&]{0,300}?(?<=\s)(?:-a|--auth)[ =]?"""
+        r"""[\\"']{0,8}[^\s:"'\\]{1,128}:([^\s"'\\]++)""",
+        _is_literal,
+    ),
     # mysql takes the password without a space after -p; digits there are docker's ports.
     Pattern(
         "mysql password",
@@ -560,9 +768,45 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "password argument",
         "password",
-        ("sshpass", "redis-cli"),
-        r"""\b(?:sshpass|redis-cli\b[^\n|;&]{0,200}?)\s(?:-p|-a)\s?[\\"']{0,8}([^\s"'\\|;&]++)""",
+        ("sshpass", "redis-cli", "ldap", *(f"{tool} login" for tool in _LOGIN_TOOLS)),
+        rf"""(?x) \b(?: sshpass\b[^\n|;&]{{0,40}}?\s-p | redis-cli\b[^\n|;&]{{0,200}}?\s-a
+          | ldap(?:search|add|modify|delete|whoami|passwd)\b[^\n|;&]{{0,200}}?\s-w
+          | (?:{"|".join(_LOGIN_TOOLS)})\ login\b[^\n|;&]{{0,200}}?\s-p(?=[ =]) )
+        [ =]?[\\"']{{0,8}}([^\s"'\\|;&]++)""",
         _is_literal,
+    ),
+    Pattern(
+        "openssl password",
+        "password",
+        ("pass pass:", "passin pass:", "passout pass:", "openssl enc"),
+        r"""(?:-pass(?:in|out)?[ ]{1,4}[\\"']{0,8}pass:|\bopenssl[ ]enc\b[^\n|;&]{0,200}?\s-[kK][ ]{1,4}[\\"']{0,8})"""
+        r"""([^\s"'\\|;&]++)""",
+        _is_literal,
+    ),
+    Pattern(
+        "chpasswd",
+        "password",
+        ("chpasswd",),
+        r"""(?x) (?<![\w.-])[\w.-]{1,64}:([^\s"'\\|]{1,256})[\\"']{0,8}\s{0,4}\|\s{0,4}(?:sudo\s)?chpasswd\b
+          | \bchpasswd\b[^\n|;&<]{0,40}<<<\s{0,4}[\\"']{0,8}[\w.-]{1,64}:([^\s"'\\|]{1,256})""",
+        _is_literal,
+    ),
+    Pattern(
+        "dockerfile env",
+        "password",
+        ("env ",),
+        r"""(?xm) (?:^|[:\u2192\t]|\\[nt])[ \t]{0,8} ENV[ \t]{1,4} (?:[A-Z0-9_]{0,40}_|PG|DB)?
+        (?:PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|SECRET|TOKEN|(?:API|ACCESS|SECRET|PRIVATE)_?KEY)
+        (?P<suffix>_[A-Z0-9_]{1,40})? [ \t]{1,4} [\\"']{0,8} (?!=) ([^\s"'\\]++)""",
+        _is_environment_value,
+    ),
+    Pattern(
+        "kubernetes secret",
+        "kubernetes-secret",
+        ("kind: secret", '"kind": "secret"', '"kind":"secret"'),
+        r"""(?xm) (?:^|\\n|\{)[ \t]{0,12} \\?"?(?P<name>[\w.-]{1,80})\\?"?:[ ]?\\?"?
+        ([A-Za-z0-9+/]{4,}+={0,2}) (?=\\?"?,?(?:$|\\n|\}))""",
+        _is_encoded_value,
     ),
     Pattern(
         "password flag",
@@ -609,6 +853,14 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?i)<(?:[\w.-]{0,40}:)?[\w.-]{0,40}(?:password|passphrase)>([^<>\n]++)</",
         _is_literal,
     ),
+    # A variable of the environment whose value can be nothing but a key: AZURE_STORAGE_KEY, Laravel's APP_KEY.
+    Pattern(
+        "environment key",
+        "key",
+        ("_key=", "_key:", "_key =", '_key"', "_key'", "_key\\"),
+        r"""[A-Z0-9]_KEY[\\"']{0,8}\s{0,4}[:=]\s{0,4}[\\"']{0,8}((?:base64:)?[A-Za-z0-9+/_]{20,}+={0,2})(?![\w.:(\[-])""",
+        _is_mixed,
+    ),
     # The generic assignments, by the word in the name.
     Pattern(
         "password assignment",
@@ -616,6 +868,13 @@ PATTERNS: tuple[Pattern, ...] = (
         ("passw", "passphrase", "pwd"),
         _assignment("passw(?:or)?d|passphrase|pwd"),
         _is_assigned_secret,
+    ),
+    Pattern(
+        "pass assignment",
+        "password",
+        ("pass=", "pass:", "pass =", "pass :", 'pass"', "pass'", "pass\\", "_pass_"),
+        _assignment("(?<![a-z])pass|(?<=[a-z])(?-i:Pass)|(?:db|user|my|root|admin|smtp|ftp)pass"),
+        _is_assigned_pass,
     ),
     Pattern(
         "secret assignment", "secret", ("secret",), _assignment("secret(?:[_-]?key)?"), _is_assigned_secret
@@ -636,3 +895,19 @@ PATTERNS: tuple[Pattern, ...] = (
         "credential assignment", "credential", ("credential",), _assignment("credential"), _is_assigned_secret
     ),
 )
+
+# --- where to look for the needles ------------------------------------------------------------------------
+
+_ROOTS = ("key", "pass", "secret", "token", "auth", "login", "cookie", "private")
+
+_TOKEN_NEEDLES = tuple(needle for row in PATTERNS if isinstance(row, Token) for needle in row.needles)
+
+_OTHER_NEEDLES: dict[str, list[str]] = {}
+for _row in PATTERNS:
+    for _needle in () if isinstance(_row, Token) else _row.needles:
+        _root = next((root for root in _ROOTS if root in _needle), _needle)
+        _OTHER_NEEDLES.setdefault(_root, []).append(_needle)
+
+_WORD_SHAPE = bytearray(b" " * 256)
+for _character in b"abcdefghijklmnopqrstuvwxyz0123456789_.~:%+/-":
+    _WORD_SHAPE[_character] = ord("w")

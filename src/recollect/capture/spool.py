@@ -16,8 +16,8 @@ SALVAGE_AFTER_MS = 60_000  # far beyond the time-out of any hook
 REASON = ".reason"
 
 
-class Waiting:
-    """A payload in new/. The file's time is the event's: a hook cannot afford to ask for the time."""
+class Spooled:
+    """A payload in the spool. The file's time is the event's: a hook cannot afford to ask for the time."""
 
     __slots__ = ("name", "size", "time_ns")
 
@@ -31,12 +31,7 @@ class Waiting:
         return self.time_ns // 1_000_000
 
 
-def prepare(folder: str) -> None:
-    for part in ("tmp", "new", "failed"):
-        os.makedirs(os.path.join(folder, part), mode=0o700, exist_ok=True)
-
-
-def waiting(folder: str) -> list[Waiting]:
+def waiting(folder: str) -> list[Spooled]:
     """What is complete, oldest first."""
     found = _files(os.path.join(folder, "new"))
     found.sort(key=lambda payload: (payload.time_ns, payload.name))
@@ -100,7 +95,7 @@ def failures(folder: str) -> list[tuple[str, str]]:
     return sorted(found)
 
 
-def _files(folder: str) -> list[Waiting]:
+def _files(folder: str) -> list[Spooled]:
     found = []
     try:
         with os.scandir(folder) as entries:
@@ -108,7 +103,7 @@ def _files(folder: str) -> list[Waiting]:
                 try:
                     if entry.is_file(follow_symlinks=False):
                         stat = entry.stat(follow_symlinks=False)
-                        found.append(Waiting(entry.name, stat.st_mtime_ns, stat.st_size))
+                        found.append(Spooled(entry.name, stat.st_mtime_ns, stat.st_size))
                 except FileNotFoundError:
                     continue
     except FileNotFoundError:

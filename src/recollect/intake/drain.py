@@ -12,11 +12,11 @@ import time
 
 from recollect import log, paths
 from recollect.capture import spool
-from recollect.capture.event import TOOL_EVENTS, Event, read_event
+from recollect.capture.event import Event, read_event
 from recollect.errors import BadPayload, StoreError
-from recollect.intake import trace
+from recollect.intake.trace import trace
 from recollect.store import events, memories, projects, sessions
-from recollect.store.connection import advice, connect, transaction
+from recollect.store.connection import advice, connect, savepoint, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,23 +38,41 @@ class Drained:
         self.left = 0  # still waiting when the time was up
 
 
-def open_store(
-    folder: str, *, now: int, seconds: float | None = None, progress: Progress | None = None
-) -> sqlite3.Connection:
-    """The store, with everything in it that was captured before now: whoever reads opens it like this."""
-    path = paths.database(folder)
-    db = connect(path)
-    try:
-        done = drain(db, paths.spool(folder), now=now, seconds=seconds, progress=progress)
-    except sqlite3.DatabaseError as error:
-        db.close()
-        raise StoreError(advice(path, error)) from error
-    except BaseException:
-        db.close()
-        raise
-    if done.stored or done.failed or done.left:
-        log.write("debug", f"drained {done.stored} events; {done.failed} put aside, {done.left} left waiting")
-    return db
+class open_store:
+    """`with open_store(folder, now=now) as db:` is the store with all in it that was captured before now.
+
+    Whoever reads opens it like this. It is closed afterwards, and what SQLite refuses becomes a StoreError
+    that says what to do.
+    """
+
+    __slots__ = ("_db", "_path")
+
+    def __init__(
+        self, folder: str, *, now: int, seconds: float | None = None, progress: Progress | None = None
+    ) -> None:
+        self._path = paths.database(folder)
+        self._db = connect(self._path)
+        try:
+            done = drain(self._db, paths.spool(folder), now=now, seconds=seconds, progress=progress)
+        except BaseException as error:
+            self._db.close()
+            self._translate(error)
+            raise
+        if done.stored or done.failed or done.left:
+            log.write(
+                "debug", f"drained {done.stored} events; {done.failed} put aside, {done.left} left waiting"
+            )
+
+    def __enter__(self) -> sqlite3.Connection:
+        return self._db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._db.close()
+        self._translate(error)
+
+    def _translate(self, error: BaseException | None) -> None:
+        if isinstance(error, sqlite3.DatabaseError):
+            raise StoreError(advice(self._path, error)) from error
 
 
 def drain(
@@ -87,7 +105,7 @@ def drain(
     return done
 
 
-def _take(queue: list[spool.Waiting]) -> list[spool.Waiting]:
+def _take(queue: list[spool.Spooled]) -> list[spool.Spooled]:
     size = count = 0
     for payload in queue[:BATCH_EVENTS]:
         size += payload.size
@@ -99,40 +117,58 @@ def _take(queue: list[spool.Waiting]) -> list[spool.Waiting]:
     return batch
 
 
-def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Waiting], done: Drained) -> None:
-    found: list[tuple[str, Event]] = []
+class _Prepared:
+    """An event with all that can be known of it without the write lock, which others wait for."""
+
+    __slots__ = ("event", "name", "place", "trace")
+
+    def __init__(self, name: str, event: Event, places: dict[str, paths.Place]) -> None:
+        self.name = name  # of its payload
+        self.event = event
+        self.trace = trace(event)
+        if event.cwd not in places:
+            places[event.cwd] = paths.place(event.cwd)
+        self.place = places[event.cwd]
+
+
+def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done: Drained) -> None:
+    found: list[_Prepared] = []
     settled: list[str] = []
     bad: list[tuple[str, str]] = []
+    places: dict[str, paths.Place] = {}
     for payload in batch:
         try:
             raw = spool.read(folder, payload.name)
+            if raw is not None:
+                event = read_event(raw, spool_name=payload.name, at=payload.at)
+                found.append(_Prepared(payload.name, event, places))
         except PermissionError as error:  # a session under sudo left it; those behind it are readable
             bad.append((payload.name, f"may not be read: {error.strerror}"))
-            continue
-        if raw is None:
-            continue
-        try:
-            found.append((payload.name, read_event(raw, spool_name=payload.name, at=payload.at)))
         except BadPayload as error:
             bad.append((payload.name, str(error)))
     with transaction(db):
-        for name, event in found:
-            db.execute("SAVEPOINT event")
+        for prepared in found:
             try:
-                done.stored += _remember(db, event)
-                settled.append(name)
+                with savepoint(db):
+                    done.stored += _remember(db, prepared)
+                settled.append(prepared.name)
             except Exception as error:  # one odd event must not hold up those behind it
                 if _is_fault_of_the_store(error):
                     raise
-                db.execute("ROLLBACK TO event")
-                bad.append((name, f"could not be stored: {type(error).__name__}: {error}"))
-            db.execute("RELEASE event")
+                bad.append((prepared.name, f"could not be stored: {type(error).__name__}: {error}"))
     for name in settled:
         spool.remove(folder, name)
     for name, reason in bad:
+        _put_aside(folder, name, reason)
+    done.failed += len(bad)
+
+
+def _put_aside(folder: str, name: str, reason: str) -> None:
+    try:
         spool.fail(folder, name, reason)
         log.write("warning", f"payload {name} put aside in {folder}/failed: {reason}")
-    done.failed += len(bad)
+    except OSError as error:  # it stays in new/, and the next drain tries again
+        log.write("error", f"payload {name} could not be put aside ({error}): {reason}")
 
 
 def _is_fault_of_the_store(error: Exception) -> bool:
@@ -140,12 +176,12 @@ def _is_fault_of_the_store(error: Exception) -> bool:
     return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
 
 
-def _remember(db: sqlite3.Connection, event: Event) -> bool:
+def _remember(db: sqlite3.Connection, prepared: _Prepared) -> bool:
+    event, place = prepared.event, prepared.place
     if not events.first_time(db, event.key, event.name, event.session_id, event.at):
         return False
     project_id = sessions.project_of(db, event.session_id)
     if project_id is None:
-        place = paths.place(event.cwd)
         project_id = projects.ensure(db, place, event.at)
         sessions.start(db, event.session_id, project_id, event.cwd, place, event.at)
     if event.name in ("UserPromptSubmit", "SessionStart"):
@@ -153,26 +189,20 @@ def _remember(db: sqlite3.Connection, event: Event) -> bool:
     sessions.touch(db, event.session_id, event.at)
     if event.prompt and not event.prompt.startswith(NOT_THE_USER):
         sessions.keep_prompt(db, event.session_id, event.prompt, event.at)
-    elif event.name in TOOL_EVENTS:
-        _remember_tool_use(db, event, project_id)
+    elif prepared.trace:
+        memories.add(
+            db,
+            project_id=project_id,
+            session_id=event.session_id,
+            kind="tool",
+            sector="episodic",
+            tier="session",
+            content=prepared.trace.content,
+            files=prepared.trace.files,
+            importance=prepared.trace.importance,
+            now=event.at,
+        )
     elif event.name == "SessionEnd":
         sessions.end(db, event.session_id, event.at)
         memories.promote(db, event.session_id, event.at)
     return True
-
-
-def _remember_tool_use(db: sqlite3.Connection, event: Event, project_id: str) -> None:
-    if event.too_large or trace.is_ours(event):
-        return
-    memories.add(
-        db,
-        project_id=project_id,
-        session_id=event.session_id,
-        kind="tool",
-        sector="episodic",
-        tier="session",
-        content=trace.describe(event),
-        files=trace.files_of(event),
-        importance=trace.importance_of(event),
-        now=event.at,
-    )

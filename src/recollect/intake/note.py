@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,12 @@ class Kept:
     memory: Memory
     is_new: bool  # False: the same was known already and has been reinforced
 
+    def __str__(self) -> str:
+        memory = self.memory
+        if self.is_new:
+            return f"Memory created: {memory.id} (sector: {memory.sector}, salience: {memory.salience:.2f})"
+        return f"Memory reinforced: {memory.id} (new salience: {memory.salience:.2f})"
+
 
 def keep(
     db: sqlite3.Connection,
@@ -40,7 +47,9 @@ def keep(
     """Remember a note for this folder's project; one that is known already is reinforced instead."""
     weight = DEFAULT_IMPORTANCE if importance is None else importance
     check(content, sector, tags, weight)
-    text = clean(content.strip(), MAX_CONTENT)
+    text = clean(content.strip(), MAX_CONTENT).strip()
+    if not re.sub(r"\[redacted:[a-z-]+\]", "", text).strip():
+        raise BadInput("nothing is left of it without what is private or secret; say it without that")
     content_hash = hashlib.sha256(text.encode()).hexdigest()
     place = paths.place(cwd)
     with transaction(db):

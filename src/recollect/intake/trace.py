@@ -26,6 +26,22 @@ FILE_VERBS = {
 }
 
 
+class Trace:
+    """What will be remembered of a tool use."""
+
+    __slots__ = ("content", "files", "importance")
+
+    def __init__(self, event: Event) -> None:
+        self.content = describe(event)
+        self.files = files_of(event)
+        self.importance = importance_of(event)
+
+
+def trace(event: Event) -> Trace | None:
+    """The trace of a tool use; None where there is nothing to remember, or too much."""
+    return None if event.tool is None or event.too_large or is_ours(event) else Trace(event)
+
+
 def is_ours(event: Event) -> bool:
     """Our own tools show what is remembered already; remembering that would be an echo."""
     tool = event.tool or ""
@@ -35,13 +51,14 @@ def is_ours(event: Event) -> bool:
 
 
 def describe(event: Event) -> str:
-    lines = [f"Tool: {event.tool}"]
     given = event.tool_input
-    echoes = event.tool == "Bash" and _runs_recollect(str(given.get("command", "")))
+    lines = [f"Tool: {event.tool}"]
+    echoes = False
     if event.tool in FILE_VERBS:
         lines.append(f"{FILE_VERBS[event.tool]} file: {given.get('file_path') or given.get('notebook_path')}")
     elif event.tool == "Bash":
-        command = str(given.get("command", ""))
+        command = _command(given.get("command", ""))
+        echoes = _runs_recollect(command)
         lines.append(f"Command: {command[:COMMAND_LIMIT]}")
         output = None if echoes else _output(event.result)
         if output and len(output) < OUTPUT_LIMIT:
@@ -49,12 +66,11 @@ def describe(event: Event) -> str:
     elif event.tool in ("Grep", "Glob"):
         lines.append(f"Pattern: {given.get('pattern')}")
     else:
-        # Once more: only beside its name does a value show that it is a password.
-        whole = redact(json.dumps(given, ensure_ascii=False, separators=(",", ":")))
-        lines.append(f"Input: {whole[:INPUT_LIMIT]}")
+        lines.append(f"Input: {json.dumps(given, ensure_ascii=False, separators=(',', ':'))[:INPUT_LIMIT]}")
     if event.error is not None and not echoes:
         lines.append(f"Failed: {_ends(event.error, OUTPUT_LIMIT)}")
-    return "\n".join(lines)
+    # Each part is clean; once more for the whole, since only beside its name does a value show what it is.
+    return redact("\n".join(lines))
 
 
 def files_of(event: Event) -> list[str]:
@@ -75,6 +91,10 @@ def importance_of(event: Event) -> float:
         return 0.4
     committed = event.tool == "Bash" and "git commit" in str(event.tool_input.get("command", ""))
     return 0.4 if committed else 0.3
+
+
+def _command(given: object) -> str:
+    return " ".join(map(str, given)) if isinstance(given, list) else str(given)
 
 
 def _ends(text: str, limit: int) -> str:

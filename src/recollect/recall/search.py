@@ -10,7 +10,6 @@ from sqlite3 import Connection
 
 from recollect import paths
 from recollect.errors import BadInput
-from recollect.ids import MEMORY_PREFIX
 from recollect.model import SECTORS, Hit
 from recollect.store import memories, projects, sessions
 
@@ -39,10 +38,9 @@ def search(
     project = projects.at(db, paths.place(cwd))
     if project is None:
         return []
-    if query.strip().startswith(MEMORY_PREFIX):
-        memory = memories.get(db, query.strip(), now)
-        found = [(memory, 1.0)] if memory and memory.project_id == project.id else []
-    else:
+    memory = memories.living(db, query.strip(), project.id, now)
+    found = [(memory, 1.0)] if memory else []
+    if not found:
         found = memories.by_words(
             db, match_expression(query), project_number=project.number, sector=sector, limit=limit, now=now
         )

@@ -24,7 +24,7 @@ def connect(path: str) -> sqlite3.Connection:
     """An up-to-date store. Transactions are explicit: `with transaction(db):`."""
     try:
         db = _open(path)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, OSError) as error:
         raise StoreError(advice(path, error)) from error
     try:
         migrate(db, path)
@@ -49,15 +49,49 @@ class transaction:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
-    def __enter__(self) -> sqlite3.Connection:
+    def __enter__(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")
-        return self._db
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
             self._db.execute("COMMIT")
         elif self._db.in_transaction:  # SQLite rolls back by itself when the disk is full
             self._db.execute("ROLLBACK")
+
+
+class savepoint:
+    """`with savepoint(db):` undoes its part of a transaction when it raises, and lets the rest go on."""
+
+    __slots__ = ("_db",)
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("SAVEPOINT part")
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if self._db.in_transaction:
+            if kind is not None:
+                self._db.execute("ROLLBACK TO part")
+            self._db.execute("RELEASE part")
+
+
+def has_fts5() -> bool:
+    db = sqlite3.connect(":memory:")
+    try:
+        db.execute("CREATE VIRTUAL TABLE probe USING fts5 (text)")
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        db.close()
+    return True
+
+
+def damage(db: sqlite3.Connection) -> str | None:
+    """What SQLite finds wrong with the file."""
+    verdict = str(db.execute("PRAGMA quick_check").fetchone()[0])
+    return None if verdict == "ok" else verdict
 
 
 def version(db: sqlite3.Connection) -> int:
@@ -74,9 +108,7 @@ def migrate(db: sqlite3.Connection, path: str, folder: str = MIGRATIONS) -> None
     if at == newest:
         return
     if at > newest:
-        raise SchemaTooNew(
-            f"{path} is at schema {at}, this recollect knows {newest}; upgrade with: pip install -U recollect"
-        )
+        raise SchemaTooNew(f"{path} is at schema {at}, this recollect knows {newest}; upgrade recollect")
     for number, file in _migrations(folder):
         with transaction(db):
             if version(db) >= number:
@@ -132,7 +164,7 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-def advice(path: str, error: sqlite3.DatabaseError) -> str:
+def advice(path: str, error: Exception) -> str:
     """What to do about a database that cannot be used. Whatever it is, the spool keeps what is captured."""
     if "full" in str(error):
         return f"the disk is full ({error}); make room, nothing that was captured is lost"
@@ -140,4 +172,8 @@ def advice(path: str, error: sqlite3.DatabaseError) -> str:
         return f"{path} was busy for {BUSY_SECONDS} s ({error}); try again in a moment"
     if "not a database" in str(error) or "malformed" in str(error):
         return f"{path} is damaged ({error}); move it away and what is captured from now on starts a new one"
+    if isinstance(error, OSError):
+        return (
+            f"{path} cannot be used ({error.strerror}); mend that, or set RECOLLECT_HOME to a folder of yours"
+        )
     return f"{path} cannot be used ({error}); `recollect doctor` looks closer"

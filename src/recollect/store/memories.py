@@ -80,7 +80,12 @@ def same(db: Connection, project_id: str, kind: str, content_hash: str) -> str |
 
 
 def reinforce(
-    db: Connection, memory_id: str, amount: float, session_id: str | None, now: int, usage: str = "reinforced"
+    db: Connection,
+    memory_id: str,
+    amount: float,
+    session_id: str | None,
+    now: int,
+    usage_type: str = "reinforced",
 ) -> None:
     """Strengthen a memory from what it is worth now."""
     row = db.execute("SELECT * FROM memories WHERE id = ?", (memory_id,)).fetchone()
@@ -89,10 +94,10 @@ def reinforce(
         "UPDATE memories SET salience = ?, access_count = access_count + 1, last_accessed = ? WHERE id = ?",
         (stored, now, memory_id),
     )
-    link(db, session_id, memory_id, usage, now)
+    link(db, session_id, memory_id, usage_type, now)
 
 
-def promote(db: Connection, session_id: str, now: int) -> int:
+def promote(db: Connection, session_id: str, now: int) -> None:
     """At a session's end, what turned out to matter stays with the project."""
     rows = db.execute(
         "SELECT * FROM memories WHERE session_id = ? AND tier = 'session' AND deleted_at IS NULL",
@@ -100,11 +105,20 @@ def promote(db: Connection, session_id: str, now: int) -> int:
     )
     worthy = [(now, row["id"]) for row in rows if _present(row, now) > salience.PROMOTED_ABOVE]
     db.executemany("UPDATE memories SET tier = 'project', updated_at = ? WHERE id = ?", worthy)
-    return len(worthy)
 
 
 def get(db: Connection, memory_id: str, now: int) -> Memory | None:
     row = db.execute("SELECT * FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    return _memory(row, now) if row else None
+
+
+def living(db: Connection, memory_id: str, project_id: str, now: int) -> Memory | None:
+    """A memory of this project that is neither deleted nor superseded."""
+    row = db.execute(
+        "SELECT * FROM memories WHERE id = ? AND project_id = ? AND deleted_at IS NULL"
+        " AND (valid_until IS NULL OR valid_until > ?)",
+        (memory_id, project_id, now),
+    ).fetchone()
     return _memory(row, now) if row else None
 
 

@@ -67,13 +67,13 @@ def any_silent(db: Connection, now: int) -> bool:
     return found.fetchone() is not None
 
 
-def mark_interrupted(db: Connection, now: int) -> int:
+def mark_interrupted(db: Connection, now: int) -> None:
     """Sessions that have been silent for a day were interrupted: Claude Code says nothing when it dies."""
-    return db.execute(
+    db.execute(
         "UPDATE sessions SET status = 'interrupted', ended_at = last_event_at"
         " WHERE status = 'active' AND last_event_at < ?",
         (now - SILENT_MS,),
-    ).rowcount
+    )
 
 
 def following(db: Connection, session_id: str) -> str:

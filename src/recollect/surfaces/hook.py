@@ -35,4 +35,5 @@ def drain() -> None:
 
     folder = paths.data_folder(os.environ)
     if folder is not None:
-        open_store(folder, now=int(time.time() * 1000), seconds=SECONDS).close()
+        with open_store(folder, now=int(time.time() * 1000), seconds=SECONDS):
+            pass  # opening drains

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
-from sqlite3 import Connection
+from sqlite3 import Connection, OperationalError
 from typing import Annotated, Literal
 
 from mcp.server.mcpserver import MCPServer
@@ -22,6 +22,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from recollect import fence, log, paths
+from recollect.capture.redact import redact
 from recollect.errors import RecollectError
 from recollect.intake.drain import open_store
 from recollect.intake.note import keep
@@ -67,15 +68,13 @@ def memory_search(
     context. A query that is a memory id returns that memory whole."""
     with _store() as (db, now):
         hits = search(db, _project(), query, now=now, sector=sector, limit=limit)
-        with transaction(db):
-            for hit in hits:
-                memories.reinforce(db, hit.memory.id, salience.RECALLED, _session(db), now, usage="recalled")
+        _note_recall(db, hits, now)
     return render(hits, whole=len(hits) == 1 and query.strip() == hits[0].memory.id)
 
 
 def memory_add(
     content: Annotated[str, Field(description="Memory content")],
-    sector: Annotated[Sector | None, Field(description="Memory sector (chosen if not provided)")] = None,
+    sector: Annotated[Sector | None, Field(description="Memory sector (default: semantic)")] = None,
     tags: Annotated[list[str] | None, Field(description="Tags for categorization")] = None,
     importance: Annotated[float | None, Field(description="Base importance 0-1 (default: 0.5)")] = None,
 ) -> str:
@@ -91,10 +90,7 @@ def memory_add(
             tags=tags or [],
             importance=importance,
         )
-    memory = kept.memory
-    if kept.is_new:
-        return f"Memory created: {memory.id} (sector: {memory.sector}, salience: {memory.salience:.2f})"
-    return f"Memory reinforced: {memory.id} (new salience: {memory.salience:.2f})"
+    return str(kept)
 
 
 def render(hits: list[Hit], *, whole: bool = False) -> str:
@@ -124,6 +120,17 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[:length] + "..."
 
 
+def _note_recall(db: Connection, hits: list[Hit], now: int) -> None:
+    """What was recalled is reinforced. A store too busy for that is no reason to withhold the answer."""
+    session_id = _session(db)
+    try:
+        with transaction(db):
+            for hit in hits:
+                memories.reinforce(db, hit.memory.id, salience.RECALLED, session_id, now, "recalled")
+    except OperationalError as error:
+        log.write("warning", f"a recall was not noted: {error}")
+
+
 @contextmanager
 def _store() -> Iterator[tuple[Connection, int]]:
     now = int(time.time() * 1000)
@@ -131,11 +138,8 @@ def _store() -> Iterator[tuple[Connection, int]]:
     if folder is None:
         raise ToolError("recollect has no data folder; set HOME or RECOLLECT_HOME and start a new session")
     try:
-        db = open_store(folder, now=now)
-        try:
+        with open_store(folder, now=now) as db:
             yield db, now
-        finally:
-            db.close()
     except RecollectError as error:
         raise ToolError(str(error)) from error
 
@@ -154,4 +158,5 @@ class _ToOurLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         level = record.levelname.lower()
-        log.write(level if level in log.LEVELS else "error", f"mcp: {record.getMessage()}")
+        cause = f": {record.exc_info[1]!r}" if record.exc_info else ""
+        log.write(level if level in log.LEVELS else "error", redact(f"mcp: {record.getMessage()}{cause}"))

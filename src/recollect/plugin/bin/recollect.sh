@@ -29,30 +29,36 @@ unavailable() {
 [ "${RECOLLECT_WORKER:-}" = 1 ] && unavailable "is switched off, because this is its own worker" "${1:-}"
 
 here=${0%/*}
-python=
-{ read -r python <"$here/../../../../interpreter"; } 2>/dev/null # noted by `recollect install`
-own=${CLAUDE_PLUGIN_DATA:-}/venv/bin
+noted=
+{ read -r noted <"$here/../../../../interpreter"; } 2>/dev/null # by `recollect install`
+own=${CLAUDE_PLUGIN_DATA:+$CLAUDE_PLUGIN_DATA/venv/bin/recollect}
+status=${CLAUDE_PLUGIN_DATA:+$CLAUDE_PLUGIN_DATA/setup.status}
+
+# -P: never from the current folder, which is somebody's project.
+works() { [ -x "$1" ] && "$1" -P -c 'import recollect' 2>/dev/null; }
 
 if [ "${1:-}" != --setup ]; then
-  [ -x "$python" ] && exec "$python" -m recollect "$@"
+  works "$noted" && exec "$noted" -P -m recollect "$@"
   command -v recollect >/dev/null 2>&1 && exec recollect "$@"
-  [ -x "$own/recollect" ] && exec "$own/recollect" "$@"
-  status=
-  { read -r status <"${CLAUDE_PLUGIN_DATA:-}/setup.status"; } 2>/dev/null
-  case $status in
-    "" | *[\"\\]*) status="is not set up yet; that happens in the background once a session has started" ;;
+  [ -x "$own" ] && exec "$own" "$@"
+  why=
+  { read -r why <"$status"; } 2>/dev/null
+  case $why in
+    "" | *[\"\\]*) why="is not set up yet; that happens in the background once a session has started" ;;
   esac
-  unavailable "$status" "${1:-}"
+  unavailable "$why" "${1:-}"
 fi
 
-[ -x "$python" ] && exit 0
+[ -n "$status" ] && mkdir -p "$CLAUDE_PLUGIN_DATA" || exit 0
+works "$noted" && exit 0
 command -v recollect >/dev/null 2>&1 && exit 0
-[ -n "${CLAUDE_PLUGIN_DATA:-}" ] || exit 0
-mkdir -p "$CLAUDE_PLUGIN_DATA" || exit 0
-
+if [ -n "$noted" ]; then
+  echo "is gone from the Python it was installed with; install it again and run: recollect install" >"$status"
+  exit 0
+fi
 for python in python3 python3.14 python3.13 python3.12 python3.11; do
   "$python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue
   "$python" -I "$here/setup.py" "$here/../../../.." "$CLAUDE_PLUGIN_DATA" </dev/null >/dev/null 2>&1 &
   exit 0
 done
-echo "needs Python 3.11 or newer on PATH; install it and start a new session" >"$CLAUDE_PLUGIN_DATA/setup.status"
+echo "needs Python 3.11 or newer on PATH; install it and start a new session" >"$status"

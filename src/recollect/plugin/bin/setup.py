@@ -51,14 +51,11 @@ def main(root: str, data: str) -> None:
 def _build(root: str, data: str, home: str) -> str | None:
     shutil.rmtree(home, ignore_errors=True)
     python = os.path.join(home, "bin", "python")
-    # A plugin laid out by `recollect install` has no project file; the registry has the same version.
-    project = os.path.exists(os.path.join(root, "pyproject.toml"))
-    package = root if project else f"recollect=={_version(root)}"
     steps = [
         ("no virtual environment; on Debian: apt install python3-venv", [sys.executable, "-m", "venv", home]),
         (
             "pip could not install it",
-            [python, "-m", "pip", "install", "--disable-pip-version-check", package],
+            [python, "-m", "pip", "install", "--disable-pip-version-check", root],
         ),
     ]
     with open(os.path.join(data, "setup.log"), "a", encoding="utf-8") as log:

@@ -28,7 +28,7 @@ spool=$data/spool
 { read -r name </proc/sys/kernel/random/uuid || name=$$-$PPID-$(date +%s); } 2>/dev/null
 
 set -C # never overwrite
-{ cat >"$spool/tmp/$name"; } 2>/dev/null && mv "$spool/tmp/$name" "$spool/new/$name" 2>/dev/null
+{ cat >"$spool/tmp/$name" && mv "$spool/tmp/$name" "$spool/new/$name" || cat >/dev/null; } 2>/dev/null
 set +C
 
 [ $# -gt 0 ] || exit 0
@@ -39,7 +39,7 @@ if [ "$1" = start ]; then sh "$here/../bin/recollect.sh" --setup </dev/null >/de
 # The interpreter that `recollect install` noted, else the plugin's own, else what PATH has.
 python=
 { read -r python <"$here/../../../../interpreter"; } 2>/dev/null
-[ -x "$python" ] || python=${CLAUDE_PLUGIN_DATA:-}/venv/bin/python
+[ -x "$python" ] || python=${CLAUDE_PLUGIN_DATA:+$CLAUDE_PLUGIN_DATA/venv/bin/python}
 [ -x "$python" ] || python=python3
 
 "$python" -I -S -c 'import sys; sys.path.insert(0, sys.argv[1]); from recollect.surfaces import hook; hook.main()' \

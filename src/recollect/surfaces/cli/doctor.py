@@ -29,12 +29,12 @@ from recollect.ids import new_id
 from recollect.intake.drain import open_store
 from recollect.recall.search import search
 from recollect.store import memories, sessions
-from recollect.store.connection import connect, transaction
+from recollect.store.connection import connect, damage, has_fts5, transaction
 from recollect.store.connection import version as schema_of
 from recollect.surfaces.cli import install, output
 
 OLDEST_CLIENT = (2, 1, 197)  # the oldest Claude Code this was tried with
-HOOK = os.path.join(install.PACKAGE, "plugin", "hooks", "hook.sh")
+HOOK = os.path.join("plugin", "hooks", "hook.sh")
 SIGNS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
 
 
@@ -46,7 +46,7 @@ class Check:
     advice: str = ""
 
 
-def examine(folder: str, env: Mapping[str, str]) -> list[Check]:
+def examine(folder: str, env: Mapping[str, str], claude: str | None = None) -> list[Check]:
     checks: list[tuple[str, Callable[[], Check]]] = [
         ("python", _python),
         ("data folder", lambda: _data_folder(folder)),
@@ -56,8 +56,8 @@ def examine(folder: str, env: Mapping[str, str]) -> list[Check]:
         ("database", lambda: _database(folder)),
         ("spool", lambda: _spool(folder)),
         ("worker", _worker),
-        ("Claude Code", _client),
-        ("plugin", lambda: _plugin(folder)),
+        ("Claude Code", lambda: _client(claude)),
+        ("plugin", lambda: _plugin(claude, env)),
     ]
     return [_guarded(name, check) for name, check in checks]
 
@@ -81,38 +81,38 @@ def _guarded(name: str, check: Callable[[], Check]) -> Check:
         return check()
     except RecollectError as error:
         return Check(name, "bad", str(error))
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error, subprocess.SubprocessError) as error:
         return Check(name, "bad", f"{type(error).__name__}: {error}", "mend that, then run doctor again")
 
 
 def _python() -> Check:
     found = f"{sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}"
-    db = sqlite3.connect(":memory:")
-    try:
-        db.execute("CREATE VIRTUAL TABLE probe USING fts5 (text)")
-    except sqlite3.OperationalError:
+    if not has_fts5():
         return Check("python", "bad", f"{found} without FTS5", "use a Python whose SQLite has FTS5")
-    finally:
-        db.close()
     return Check("python", "ok", found)
 
 
 def _data_folder(folder: str) -> Check:
-    if not os.path.isdir(folder):
+    at = _nearest(folder)
+    if not os.path.isdir(at) or not os.access(at, os.W_OK | os.X_OK):
+        problem = "is not a folder" if not os.path.isdir(at) else "cannot be written"
+        return Check("data folder", "bad", f"{at} {problem}", "set RECOLLECT_HOME to a folder of yours")
+    if at != folder:
         return Check("data folder", "ok", f"{folder} (made when the first event comes)")
-    mode = stat.S_IMODE(os.stat(folder).st_mode)
-    if mode & 0o077:
+    if stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
         return Check("data folder", "warn", f"{folder} is open to others", f"chmod 700 {shlex.quote(folder)}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        return Check("data folder", "bad", f"{folder} cannot be written", f"chown it to {os.geteuid()}")
     return Check("data folder", "ok", folder)
 
 
+def _nearest(path: str) -> str:
+    """The path itself, or what there is of the way to it."""
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    return path
+
+
 def _disk(folder: str) -> Check:
-    at = folder
-    while not os.path.exists(at):
-        at = os.path.dirname(at)
-    free = shutil.disk_usage(at).free / 1e6
+    free = shutil.disk_usage(_nearest(folder)).free / 1e6
     finding = f"{free / 1000:.1f} GB free" if free >= 1000 else f"{free:.0f} MB free"
     if free < 50:
         return Check("disk", "bad", finding, "events are lost on a full disk; make room")
@@ -123,6 +123,9 @@ def _settings(env: Mapping[str, str]) -> Check:
     level = config.setting("log.level", env)
     if level.lower() not in log.LEVELS:
         raise BadInput(f"log.level is {level!r}; it is one of {', '.join(log.LEVELS)}")
+    if strange := config.unknown(env):
+        known = ", ".join(config.DEFAULTS)
+        return Check("settings", "warn", f"unknown in config.toml: {', '.join(strange)}", f"known: {known}")
     return Check("settings", "ok", f"log.level = {level}")
 
 
@@ -138,11 +141,13 @@ def _canary(folder: str, env: Mapping[str, str]) -> Check:
         "tool_input": {"command": f"echo {word}"},
         "tool_response": {"stdout": word, "stderr": ""},
     }
+    laid_out = os.path.join(install.plugin_folder(folder), "src", "recollect", HOOK)
+    hook = laid_out if os.path.exists(laid_out) else os.path.join(install.PACKAGE, HOOK)
     hook_env = {**env, "RECOLLECT_HOME": folder}
     hook_env.pop("RECOLLECT_WORKER", None)
     started = time.perf_counter()
-    hook = subprocess.run(
-        ["sh", HOOK],
+    ran = subprocess.run(
+        ["sh", hook],
         input=json.dumps(event).encode(),
         env=hook_env,
         capture_output=True,
@@ -150,18 +155,15 @@ def _canary(folder: str, env: Mapping[str, str]) -> Check:
         check=False,
     )
     milliseconds = (time.perf_counter() - started) * 1000
-    if hook.returncode or hook.stdout or hook.stderr:
+    if ran.returncode or ran.stdout or ran.stderr:
         return Check(
-            "canary", "bad", f"the hook said {hook.stderr.decode(errors='replace')!r}", f"try: sh {HOOK}"
+            "canary", "bad", f"the hook said {ran.stderr.decode(errors='replace')!r}", f"try: sh {hook}"
         )
     now = int(time.time() * 1000)
-    db = open_store(folder, now=now)
-    try:
+    with open_store(folder, now=now) as db:
         found = any(hit.memory.session_id == session_id for hit in search(db, folder, word, now=now))
         with transaction(db):
             sessions.purge(db, session_id)
-    finally:
-        db.close()
     if not found:
         advice = f"see {paths.log_file(folder)} and {paths.spool(folder)}"
         return Check("canary", "bad", "a test event did not arrive in search", advice)
@@ -172,15 +174,16 @@ def _database(folder: str) -> Check:
     path = paths.database(folder)
     db = connect(path)
     try:
-        verdict = db.execute("PRAGMA quick_check").fetchone()[0]
+        damaged = damage(db)
         remembered, met = memories.count(db), sessions.count(db)
         schema = schema_of(db)
     finally:
         db.close()
-    if verdict != "ok":
-        return Check("database", "bad", f"{path}: {verdict}", "move it away and restore a copy")
-    size = os.path.getsize(path) / 1e6
-    finding = f"schema {schema}, {remembered:,} memories of {met:,} sessions, {size:.1f} MB"
+    if damaged:
+        return Check("database", "bad", f"{path}: {damaged}", "move it away and restore a copy")
+    what = output.number_of(remembered, "memory", "memories")
+    whose = output.number_of(met, "session", "sessions")
+    finding = f"schema {schema}, {what}, {whose}, {os.path.getsize(path) / 1e6:.1f} MB"
     return Check("database", "ok", finding)
 
 
@@ -189,18 +192,18 @@ def _spool(folder: str) -> Check:
     waiting = len(spool.waiting(place))
     failed = spool.failures(place)
     if failed:
-        payloads = "1 payload" if len(failed) == 1 else f"{len(failed)} payloads"
+        payloads = output.number_of(len(failed), "payload", "payloads")
         finding = f"{payloads} could not be stored; the last: {failed[-1][1]}"
         return Check("spool", "warn", finding, f"look at {place}/failed; delete what is not needed")
     return Check("spool", "ok", f"{waiting} waiting, none failed")
 
 
 def _worker() -> Check:
-    return Check("worker", "ok", "none needed: this version stores what it captures as it is")
+    return Check("worker", "ok", "none: this version stores what it captures as it is")
 
 
-def _client() -> Check:
-    client = install.find_client(None)
+def _client(claude: str | None) -> Check:
+    client = install.find_client(claude)
     said = subprocess.run(
         [client, "--version"], capture_output=True, text=True, timeout=30, check=False
     ).stdout
@@ -213,9 +216,9 @@ def _client() -> Check:
     return Check("Claude Code", "ok", f"{number[0]} at {client}")
 
 
-def _plugin(folder: str) -> Check:
+def _plugin(claude: str | None, env: Mapping[str, str]) -> Check:  # noqa: PLR0911  one line a problem
     try:
-        plugin = install.registered(install.find_client(None))
+        plugin = install.registered(install.find_client(claude))
     except ClientError as error:
         return Check("plugin", "warn", str(error))
     if plugin is None:
@@ -225,10 +228,21 @@ def _plugin(folder: str) -> Check:
             "plugin", "warn", "registered but switched off", f"claude plugin enable {install.PLUGIN}"
         )
     root = str(plugin.get("readFromFolder") or plugin.get("installPath"))
-    if not os.path.exists(os.path.join(root, "src", "recollect", "plugin", "hooks", "hook.sh")):
+    if not os.path.exists(os.path.join(root, "src", "recollect", HOOK)):
         return Check("plugin", "bad", f"its files are missing from {root}", "recollect install")
     runs = str(plugin.get("folderVersion") or plugin.get("version"))
     if runs != version("recollect"):
         finding = f"Claude Code runs {runs}, this is {version('recollect')}"
         return Check("plugin", "warn", finding, "recollect install")
+    if problem := _server_problem(root, env):
+        return Check("plugin", "bad", f"its server does not start: {problem}", "recollect install")
     return Check("plugin", "ok", f"{runs}, enabled, from {root}")
+
+
+def _server_problem(root: str, env: Mapping[str, str]) -> str | None:
+    """What the plugin's launcher says when it is asked for recollect, as Claude Code would ask it."""
+    launcher = os.path.join(root, "src", "recollect", "plugin", "bin", "recollect.sh")
+    asked = subprocess.run(
+        ["sh", launcher, "--version"], env=dict(env), capture_output=True, text=True, timeout=30, check=False
+    )
+    return None if asked.returncode == 0 else asked.stderr.strip().removeprefix("recollect: ")

@@ -27,10 +27,10 @@ PACKAGE = os.path.dirname(os.path.abspath(recollect.__file__))
 def install(folder: str, claude: str | None) -> list[str]:
     client = find_client(claude)
     root = plugin_folder(folder)
+    known = {market["name"]: market for market in ask(client, "marketplace", "list")}
     os.makedirs(folder, mode=0o700, exist_ok=True)  # the mode is only for the last folder of a path
     lay_out(root)
     done = [f"plugin {version('recollect')} laid out in {root}"]
-    known = {market["name"]: market for market in ask(client, "marketplace", "list")}
     if MARKETPLACE in known and not _is_at(known[MARKETPLACE], root):
         _call(client, "marketplace", "remove", MARKETPLACE)
         done.append("replaced a marketplace of the same name that pointed elsewhere")
@@ -82,7 +82,7 @@ def ask(client: str, *args: str) -> list[dict[str, Any]]:
         found = json.loads(answer)
     except ValueError as error:
         raise ClientError(
-            f"`claude plugin {' '.join(args)} --json` gave no JSON; is it up to date?"
+            f"{client} gave no JSON for `plugin {' '.join(args)}`; is it Claude Code?"
         ) from error
     return [item for item in found if isinstance(item, dict)]
 

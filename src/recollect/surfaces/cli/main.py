@@ -5,21 +5,21 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from sqlite3 import Connection
-from typing import Any
 
 import click
 
 from recollect import errors, log, paths
-from recollect.model import Session
+from recollect.model import SECTORS, Session
 
-SECTOR = click.Choice(["episodic", "semantic", "procedural", "emotional", "reflective"])
+SECTOR = click.Choice(SECTORS)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 project_option = click.option(
@@ -97,16 +97,15 @@ def add(
     from recollect.intake.note import keep
     from recollect.surfaces.cli import output
 
-    content = sys.stdin.read() if text == ("-",) else " ".join(text)
+    content = " ".join(text)
+    if content == "-":
+        content = sys.stdin.read() if sys.stdin else ""
     with _store() as (db, now):
         kept = keep(db, project, content, now=now, sector=sector, tags=tags, importance=importance)
-    memory = kept.memory
     if as_json:
-        output.as_json({"created": kept.is_new, **asdict(memory)})
-    elif kept.is_new:
-        click.echo(f"Memory created: {memory.id} (sector: {memory.sector}, salience: {memory.salience:.2f})")
+        output.as_json({"created": kept.is_new, **asdict(kept.memory)})
     else:
-        click.echo(f"Memory reinforced: {memory.id} (new salience: {memory.salience:.2f})")
+        click.echo(kept)
 
 
 @cli.command()
@@ -116,29 +115,42 @@ def add(
 @json_option
 def sessions(session_id: str | None, limit: int, project: str, as_json: bool) -> None:
     """List this project's sessions, or tell what one of them did (the beginning of its id is enough)."""
-    from recollect.store import memories, projects
+    if session_id:
+        _tell(session_id, project, as_json)
+    else:
+        _list_sessions(project, limit, as_json)
+
+
+def _list_sessions(project: str, limit: int, as_json: bool) -> None:
+    from recollect.store import projects
+    from recollect.store import sessions as stored
+    from recollect.surfaces.cli import output
+
+    with _store() as (db, _):
+        here = projects.at(db, paths.place(project))
+        found = stored.recent(db, here.id, limit) if here else []
+    if as_json:
+        output.as_json([asdict(session) for session in found])
+    elif found:
+        output.sessions(found)
+    if not found:
+        raise errors.NotFound("No sessions here yet. They appear with the first Claude Code session.")
+
+
+def _tell(prefix: str, project: str, as_json: bool) -> None:
+    from recollect.store import memories
     from recollect.store import sessions as stored
     from recollect.surfaces.cli import output
 
     with _store() as (db, now):
-        if session_id:
-            session = _only(session_id, stored.starting_with(db, session_id))
-            prompts = stored.prompts(db, session.id)
-            made = memories.of_session(db, session.id, now)
-        else:
-            here = projects.at(db, paths.place(project))
-            found = stored.recent(db, here.id, limit) if here else []
-    if session_id and as_json:
+        session = _only(prefix, stored.starting_with(db, prefix))
+        prompts = stored.prompts(db, session.id)
+        made = memories.of_session(db, session.id, now)
+    if as_json:
         said = [{"created_at": at, "prompt": prompt} for at, prompt in prompts]
         output.as_json({**asdict(session), "prompts": said, "memories": [asdict(memory) for memory in made]})
-    elif session_id:
-        output.session(session, prompts, made, paths.place(project).root)
-    elif as_json:
-        output.as_json([asdict(session) for session in found])
-    elif found:
-        output.sessions(found)
     else:
-        raise errors.NotFound("No sessions here yet. They appear with the first Claude Code session.")
+        output.session(session, prompts, made, paths.place(project).root)
 
 
 def _only(prefix: str, found: list[Session]) -> Session:
@@ -172,12 +184,13 @@ def uninstall(claude: str | None, as_json: bool) -> None:
 
 
 @cli.command()
+@click.option("--claude", metavar="PATH", help="The Claude Code to look at.  [default: from PATH]")
 @json_option
-def doctor(as_json: bool) -> None:
+def doctor(claude: str | None, as_json: bool) -> None:
     """Check every part, with a test event sent all the way through."""
     from recollect.surfaces.cli import doctor as checks
 
-    found = checks.examine(_folder(), os.environ)
+    found = checks.examine(_folder(), os.environ, claude)
     checks.report(found, as_json=as_json)
     if any(check.level == "bad" for check in found):
         sys.exit(1)
@@ -198,12 +211,18 @@ def mcp_memory() -> None:
 
 def main() -> None:
     """Every error ends here, as one sentence and an exit code."""
-    sys.exit(_run(cli))
+    # Words that are not UTF-8 cannot be stored, so they cannot be meant; no locale is too small to print in.
+    words = [os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.argv[1:]]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(_run(cli, words))
 
 
-def _run(command: Callable[..., Any]) -> int:  # noqa: PLR0911  one line an error
+def _run(command: click.Command, words: list[str]) -> int:  # noqa: PLR0911  one line an error
     try:
-        command(standalone_mode=False)
+        command(words, standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
@@ -218,16 +237,27 @@ def _run(command: Callable[..., Any]) -> int:  # noqa: PLR0911  one line an erro
     except errors.RecollectError as error:
         return _complain(error, 3)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has had enough
+        _silence()  # the reader has had enough
         return 0
+    except OSError as error:
+        _silence()
+        where = f": {error.filename}" if error.filename else "; does the current folder still exist?"
+        return _complain(f"{error.strerror}{where}", 3)
     except Exception as error:  # noqa: BLE001  the edge of the program
         log.crash("cli")
         return _complain(f"{type(error).__name__}: {error} (a fault of recollect; the log has more)", 3)
     return 0
 
 
+def _silence() -> None:
+    """Python flushes at the end; what could not be printed before must not fail there again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def _complain(message: object, code: int) -> int:
-    click.echo(f"recollect: {message}", err=True)
+    from recollect.surfaces.cli.output import visible
+
+    click.echo(f"recollect: {visible(str(message))}", err=True)
     return code
 
 
@@ -236,11 +266,8 @@ def _store() -> Iterator[tuple[Connection, int]]:
     from recollect.intake.drain import open_store
 
     now = int(time.time() * 1000)
-    db = open_store(_folder(), now=now, progress=_progress if sys.stderr.isatty() else None)
-    try:
+    with open_store(_folder(), now=now, progress=_progress if sys.stderr.isatty() else None) as db:
         yield db, now
-    finally:
-        db.close()
 
 
 def _progress(stored: int, total: int) -> None:

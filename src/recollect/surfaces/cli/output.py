@@ -6,6 +6,7 @@ Memory is hostile input here too: control characters in it could drive the termi
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,7 +14,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from recollect.model import Hit, Memory, Session
@@ -21,13 +21,24 @@ from recollect.model import Hit, Memory, Session
 SHOWN = 200
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # for main() to settle, like every other error
+
+
 def console() -> Console:
     wide = None if sys.stdout.isatty() else 10_000  # a pipe has no width: one line stays one line
-    return Console(highlight=False, width=wide, soft_wrap=wide is not None)
+    return _Console(highlight=False, width=wide, soft_wrap=wide is not None)
+
+
+def number_of(things: int, one: str, many: str) -> str:
+    return f"{things:,} {one if things == 1 else many}"
 
 
 def as_json(value: object) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    # JSON escapes the control characters below space itself; those above ASCII drive a terminal as well.
+    click.echo(re.sub(r"[\x7f-\x9f]", lambda sign: f"\\u{ord(sign[0]):04x}", text))
 
 
 def visible(text: str) -> str:
@@ -49,11 +60,11 @@ def one_line(text: str, length: int = SHOWN) -> str:
 
 
 def gist(memory: Memory, root: str) -> str:
-    """A memory in one line: without what the list says already, and with paths as seen from the project."""
-    content = memory.content
-    if memory.kind == "tool":
+    """A memory in one line: without what goes without saying, and with paths as seen from the project."""
+    content = memory.content.replace(root + "/", "")
+    if memory.kind == "tool" and "\nInput: " not in content:
         content = content.partition("\n")[2] or content
-    return one_line(content.replace(root + "/", ""))
+    return one_line(content)
 
 
 def when(at: int) -> str:
@@ -68,35 +79,37 @@ def hits(found: Sequence[Hit], root: str) -> None:
         head.append(f"  {when(memory.created_at)}  ", style="dim")
         head.append(f"{memory.kind}/{memory.sector}", style="magenta")
         head.append(f"  score {hit.score:.2f}", style="green")
-        out.print(head)
+        _one_row(out, head)
         _one_row(out, Text("    " + gist(memory, root)))
 
 
 def sessions(found: Sequence[Session]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("session", "started", "status", "branch", "memories", "asked for"):
-        table.add_column(heading, justify="right" if heading == "memories" else "left", no_wrap=True)
+    """A row each. Where the terminal is narrow, what was asked for gives way; the id never does."""
+    out = console()
+    branch = min(20, max(len("branch"), *(len(session.branch or "-") for session in found)))
+    head = (
+        f"{'session':<8}  {'started':<16}  {'status':<11}  {'branch':<{branch}}  {'memories':>8}  asked for"
+    )
+    _one_row(out, Text(head, style="bold"))
     for session in found:
-        table.add_row(
-            Text(session.id[:8], style="cyan"),  # `recollect sessions` takes the beginning of an id
-            when(session.started_at),
-            Text(session.status, style="green" if session.status == "active" else ""),
-            Text(visible(session.branch or "-")),
-            str(session.memories),
-            Text(one_line(session.user_prompt or "-", 60)),
-        )
-    console().print(table)
+        row = Text(f"{visible(session.id[:8]):<8}", style="cyan")  # its beginning is enough to name a session
+        row.append(f"  {when(session.started_at)}  ", style="default")
+        row.append(f"{session.status:<11}", style="green" if session.status == "active" else "default")
+        row.append(f"  {one_line(session.branch or '-', branch):<{branch}}", style="default")
+        row.append(f"  {session.memories:>8,}  {one_line(session.user_prompt or '-')}", style="default")
+        _one_row(out, row)
 
 
 def session(found: Session, prompts: Sequence[tuple[int, str]], made: Sequence[Memory], root: str) -> None:
     """One session as it went: what was asked, and what was done."""
     out = console()
-    facts = [found.status, f"on {found.branch}" if found.branch else "", f"{len(made)} memories"]
-    out.print(
-        Text(found.id, style="bold cyan").append(
-            "  " + ", ".join(filter(None, facts)), style="not bold default"
-        )
-    )
+    facts = [
+        found.status,
+        f"on {found.branch}" if found.branch else "",
+        number_of(len(made), "memory", "memories"),
+    ]
+    about = visible(", ".join(filter(None, facts)))
+    out.print(Text(visible(found.id), style="bold cyan").append(f"  {about}", style="not bold default"))
     lines: list[tuple[int, Text]] = []
     for at, prompt in prompts:
         lines.append(
@@ -130,4 +143,4 @@ def memory(found: Memory) -> None:
     for name, value in facts.items():
         out.print(Text(f"{name:>9}  ", style="dim").append(visible(str(value)), style="not dim"))
     out.print()
-    out.print(Text(visible(found.content)))
+    out.print(Text(visible(found.content)), soft_wrap=True)  # a command copied from here must stay whole
