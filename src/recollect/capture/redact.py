@@ -41,11 +41,12 @@ from __future__ import annotations
 
 import re
 
+from recollect.capture import judge
+from recollect.capture.judge import MARKER
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_MARKER = "[redacted:"
 
 
 def redact(text: str) -> str:
@@ -110,7 +111,7 @@ class Pattern:
     def apply(self, text: str) -> str:
         if self._compiled is None:
             self._compiled = re.compile(self.expression, re.ASCII)
-        marker = f"{_MARKER}{self.kind}]"
+        marker = f"{MARKER}{self.kind}]"
         pieces: list[str] = []
         copied = position = 0
         while match := self._compiled.search(text, position):
@@ -146,7 +147,7 @@ class Passage(Pattern):
         for tag in self._compiled.finditer(text):
             if tag[0][1] != "/":
                 if depth == 0:
-                    pieces += text[copied : tag.start()], f"{_MARKER}{self.kind}]"
+                    pieces += text[copied : tag.start()], f"{MARKER}{self.kind}]"
                 depth += 1
             elif depth:
                 depth -= 1
@@ -158,314 +159,11 @@ class Passage(Pattern):
 
 def _lies_in_marker(text: str, start: int, end: int) -> bool:
     """Is this span a marker, or does it begin amid one? A longer span that begins with one is not."""
-    opened = text.rfind(_MARKER, max(0, start - 40), start + len(_MARKER))
+    opened = text.rfind(MARKER, max(0, start - 40), start + len(MARKER))
     if opened < 0:
         return False
     closed = text.find("]", opened, opened + 40)
     return opened < start <= closed or (opened == start and end <= closed + 1)
-
-
-# --- judging the loose forms ------------------------------------------------------------------------------
-
-# After a secret word these say that the value is about the secret, and not the secret: `token_count`.
-_HARMLESS_SUFFIXES = frozenset(
-    "age algorithm arn attempts bucket budget callback changed class cls column confirmation count counter "
-    "created dialog dir directory duration endpoint env error errors exists expiration expires expiry field "
-    "file filename form format func function generator handler header help hint icon id ids index input "
-    "invalid issuer kind label len length less level limit link list location manager max message min "
-    "mismatch mode model name names page param parameter path pattern placeholder policy position prefix "
-    "prompt provider ref reference regex required reset resolver rotation rules scope scopes service session "
-    "size source start stdin store strategy strength suffix text timeout title tooltip ttl type types uri "
-    "url usage validation validator var variable version visible".split()
-)
-
-# Values that are not secrets whatever their name: types, keywords, and what documentation puts there.
-_HARMLESS_VALUES = frozenset(
-    "any array await blob bool boolean byte bytea bytes char const default dict disabled enabled example "
-    "fail failed false float hidden include int integer invalid let list missing new nil no none null number "
-    "object off ok omit on optional placeholder raise redacted required return same-origin secretstr self "
-    "set static str string tbd text this todo true typeof undefined unknown unset uuid valid varchar void "
-    "yes".split()
-)
-
-# A value made of these, without a digit, is the name of a variable or a field more often than a secret.
-_SECRET_WORDS = ("pass", "pwd", "secret", "token", "key", "cred", "auth")
-
-_PASSWORD_WORDS = ("passw", "pwd", "passphrase")
-
-# Before `pass`: a round of something and no password, as in `first_pass`.
-_ROUNDS = (
-    *("all", "backward", "each", "final", "first", "forward", "last", "multi", "next", "one", "prev"),
-    *("render", "second", "shader", "single", "test", "tests", "third", "two"),
-)
-
-# What follows a flag in prose about the flag: "use --token to sign in".
-_PROSE_WORDS = frozenset(
-    "a an and argument as can flag flags for from if in instead is not on option options or the to via "
-    "with".split()
-)
-
-_OPERATOR_WORDS = frozenset(("and", "else", "for", "if", "in", "is", "not", "or"))
-
-# Longer than this, a bare value is never refused: refusing long values again and again, each within the one
-# before, would take quadratic time.
-_LONGEST_REFERENCE = 512
-
-
-def _value(match: re.Match[str]) -> str:
-    return match[match.lastindex or 0]
-
-
-def _has_digit(value: str) -> bool:
-    return any(character.isdigit() for character in value)
-
-
-def _names_a_secret(value: str) -> bool:
-    lowered = value.lower()
-    return any(word in lowered for word in _SECRET_WORDS)
-
-
-def _is_words(value: str) -> bool:
-    """`user_name`, `settings.value`, `my-secret`: letters and what joins them."""
-    return value.replace("_", "").replace(".", "").replace("-", "").isalpha()
-
-
-def _is_variable(value: str) -> bool:
-    """`$NAME`, `${NAME}`, `$(command)`, `%NAME%`, `%s`, `<name>`."""
-    if value[0] == "$":
-        name = value[1:].replace("_", "").replace(":", "")
-        return name[:1] in ("", "{", "(") or (name.isalnum() and not name[0].isdigit())
-    return (value[0] == "<" and value[-1] == ">") or (value[0] == "%" and value[-1] in "%sd")
-
-
-def _is_template(value: str) -> bool:
-    """`{token}`, `{{ token }}`, `Bearer ${token}`, but not any brace in a password."""
-    opened = value.find("{")
-    if opened < 0 or value.find("}", opened) < 0:
-        return False
-    inside = value[opened + 1 :].lstrip("{ %")
-    return inside[:1].isalpha() or inside[:1] in ("_", "}", "$") or inside[1:2] == "}"
-
-
-def _is_reference(value: str) -> bool:
-    """A variable, a template, a placeholder or a keyword in the place of a value."""
-    if len(value) > _LONGEST_REFERENCE:
-        return False
-    value = value.strip()
-    lowered = value.lower()
-    return (
-        not value.strip("*.xX-_#?\u2022\u2026")
-        or lowered in _HARMLESS_VALUES
-        or lowered.startswith(("your-", "your_", "your "))
-        or _is_variable(value)
-        or _is_template(value)
-        or any(source in value for source in ("os.environ", "os.getenv", "process.env"))
-    )
-
-
-def _is_path(value: str) -> bool:
-    """A file or an address; base64 may begin with a slash too, but seldom lacks its other signs."""
-    is_rooted = value.startswith(("http://", "https://", "/", "./", "../", "~/"))
-    return is_rooted and "=" not in value and "+" not in value
-
-
-def _is_literal(match: re.Match[str]) -> bool:
-    return not _is_reference(_value(match))
-
-
-def _is_flag_value(match: re.Match[str]) -> bool:
-    """`--token abc` but not `--token TOKEN`, `--max-tokens 4096`, `--token to sign in`."""
-    value = _value(match)
-    if value.lower() in _PROSE_WORDS or _is_reference(value):
-        return False
-    if value.isdigit():
-        return len(value) >= 4 and match["name"].startswith("pass")
-    return not (value.isupper() and _is_words(value) and _names_a_secret(value))
-
-
-def _is_header_value(match: re.Match[str]) -> bool:
-    """`Authorization: Bearer xyz` but not `Authorization: Bearer token` or `... Basic auth is on`."""
-    value = _value(match)
-    if _is_reference(value):
-        return False
-    is_followed_by_prose = match.string[match.end() : match.end() + 1] == " "
-    return not (_is_words(value) and (_names_a_secret(value) or is_followed_by_prose))
-
-
-def _is_raw_header_value(match: re.Match[str]) -> bool:
-    """`Authorization: 5fc9...` without a scheme: nothing but the look of it tells it from a word."""
-    value = _value(match)
-    digits = sum(character.isdigit() for character in value)
-    letters = sum(character.isalpha() for character in value)
-    return digits >= 3 and letters >= 3 and not _is_reference(value) and not _is_path(value)
-
-
-def _is_environment_value(match: re.Match[str]) -> bool:
-    """`ENV DB_PASSWORD hunter2` but not `ENV DB_PASSWORD_FILE x` or `ENV TOKEN is what ...`."""
-    value = _value(match)
-    if value.lower() in _PROSE_WORDS or _is_harmless_suffix(match["suffix"] or ""):
-        return False
-    return not _is_reference(value) and not _is_path(value)
-
-
-def _is_encoded_value(match: re.Match[str]) -> bool:
-    """Base64 in a Kubernetes secret, but not `type: Opaque` or `app: postgres`."""
-    value = _value(match)
-    is_word = value.islower() or value.istitle() or value.isdigit()
-    return len(value) % 4 == 0 and not is_word and match["name"] not in ("name", "namespace")
-
-
-def _is_mixed(match: re.Match[str]) -> bool:
-    """Keys of 20 and more letters and digits: `PRIMARY_KEY=customer_account_number` is none."""
-    value = _value(match)
-    return _has_digit(value) and any(character.isalpha() for character in value)
-
-
-def _looks_random(match: re.Match[str]) -> bool:
-    """Generated keys have digits; `sk-learn-contrib-examples` has none."""
-    return _has_digit(_value(match))
-
-
-def _is_harmless_suffix(suffix: str) -> bool:
-    """Does `_type`, `TypeName` or `-file.path` after a secret word say that no secret follows?"""
-    if not suffix.isupper():
-        suffix = "".join(f"_{letter}" if letter.isupper() else letter for letter in suffix)
-    segments = suffix.lower().replace("-", "_").replace(".", "_").split("_")
-    return not _HARMLESS_SUFFIXES.isdisjoint(segments)
-
-
-def _is_quoted(match: re.Match[str]) -> bool:
-    return match.string[match.start(match.lastindex or 0) - 1] in "\"'`"
-
-
-def _is_assigned_secret(match: re.Match[str]) -> bool:
-    """Tell `password = "hunter2"` from `password = read()`, `token: str` and `tokens: 1532`."""
-    return _is_assigned(match, is_password=match["name"].lower().startswith(_PASSWORD_WORDS))
-
-
-def _is_assigned(match: re.Match[str], is_password: bool) -> bool:
-    value = _value(match)
-    name = match["name"]
-    is_quoted = _is_quoted(match)
-    if not is_quoted and len(value) > _LONGEST_REFERENCE:
-        return True
-    if len(value) < 3 or not any(character.isalnum() for character in value):
-        return False
-    if _is_harmless_suffix(match["suffix"]) or _is_reference(value) or _is_path(value):
-        return False
-    if value.replace(".", "").replace(",", "").isdigit():
-        return is_password and len(value) >= 4
-    # `export API_TOKEN=abc`: in a shell or an .env file a bare word is a literal.
-    is_environment = name.isupper() and match["operator"] == "="
-    if is_quoted:
-        is_strong = is_password or is_environment or "secret" in name.lower()
-        return _is_quoted_secret(value, name, is_strong)
-    return _is_bare_secret(match, value, is_password, is_environment)
-
-
-def _is_assigned_pass(match: re.Match[str]) -> bool:
-    """Tell `DB_PASS=hunter2` from `pass: 12 of 12`, `PASS: test_login` and `first_pass = shader2`."""
-    value = _value(match)
-    name = match["name"]
-    operator = match["operator"]
-    before = match.string[max(0, match.start() - 80) : match.start()].lower()
-    stem = before.rstrip("_-.")
-    is_part = len(stem) < len(before) or len(name) > len("pass12") or name.startswith("Pass")
-    if stem.endswith(_ROUNDS) or (match["suffix"] and not (is_part and name.isupper())):
-        return False
-    if name.isupper() and operator == "=":
-        return _is_assigned(match, is_password=True)
-    is_login = "user" in before or "login" in before or "smtp" in before
-    is_mixed = " " not in value and _is_mixed(match)
-    if _is_quoted(match):
-        return (is_mixed or is_login or (is_part and name.isupper())) and _is_assigned(
-            match, is_password=True
-        )
-    # Bare, and so the end of a test report as likely as a line of YAML.
-    if value.isdigit() or not (is_part or (is_login and name.islower()) or operator == "="):
-        return False
-    is_tight = operator in ("=", ":", ": ")
-    return (is_mixed or is_login) and _is_assigned(match, is_password=is_tight)
-
-
-def _is_quoted_secret(value: str, name: str, is_strong: bool) -> bool:
-    if _MARKER in value:
-        return True  # a part of it was a secret, so is the rest
-    if _is_after_a_string(value):
-        return False
-    if _has_digit(value):
-        return True
-    if value.lower() == name.lower():
-        return False  # `CONF_PASSWORD = "password"` names a field
-    if " " in value and _names_a_secret(value):
-        return False  # a label or a message: "Password is required"
-    # `token = "IDENT"`, `credentials: "same-origin"`: a weak name needs a value that could be a key.
-    could_be_key = len(value) >= 20 and " " not in value and not value.islower() and not value.isupper()
-    return is_strong or could_be_key
-
-
-def _is_after_a_string(value: str) -> bool:
-    """In `input("Password: ").strip()` and `"token=" + value` the quote ends a string, it opens none."""
-    rest = value.lstrip("),;]}")
-    if len(rest) < len(value):
-        return rest[:1] in ("", " ", ".", ":", "\\")
-    return value[0] == " " and (value[1] in "+%.&|,)]}=<>?:" or value.split(maxsplit=1)[0] in _OPERATOR_WORDS)
-
-
-def _is_bare_secret(match: re.Match[str], value: str, is_password: bool, is_environment: bool) -> bool:
-    core = value.lstrip("&*!@%?-")
-    following = match.string[match.end() : match.end() + 1]
-    if match["operator"].strip() not in ("=", ":", ":=", "=>") or core[:1] in ("", ":"):
-        return False
-    if following in ("(", "[") or core.startswith(("self.", "this.")):
-        return False  # a call, a subscript, an attribute
-    if is_password and _is_parameter(match):
-        return True
-    if "." in core and (_names_a_secret(core) or _is_words(core)):
-        return False  # an attribute
-    if is_environment or _is_bare_client_secret(match, core, following):
-        return True
-    if _is_words(core):
-        return is_password and _is_bare_word_password(match, core, following)
-    return is_password or _could_be_bare_key(core)
-
-
-def _is_parameter(match: re.Match[str]) -> bool:
-    """In `host=x password=abc user=y` no code is near; the arguments of a call have commas."""
-    before = match.string[max(0, match.start() - 80) : match.start()]
-    after = match.string[match.end() : match.end() + 40]
-    if match["operator"] != "=" or after[:1] not in ("", " ", '"', "'", "\n"):
-        return False
-    follows_one = before[-1:] == " " and before.split(" ")[-2].strip("\"'").partition("=")[2] != ""
-    name, equals, _ = after[1:].partition("=")
-    return follows_one or (after[:1] == " " and equals == "=" and name.isidentifier())
-
-
-def _is_bare_client_secret(match: re.Match[str], value: str, following: str) -> bool:
-    """`client_secret=hunter2abc`: tight, with a digit, and not the argument of a call."""
-    is_tight = "secret" in match["name"].lower() and match["operator"] == "=" and following not in (",", ")")
-    return is_tight and len(value) >= 6 and _has_digit(value) and not _names_a_secret(value)
-
-
-def _is_bare_word_password(match: re.Match[str], word: str, following: str) -> bool:
-    """A word alone is a variable or a type, unless a line of configuration or a query ends with it."""
-    before = match.string[max(0, match.start() - 40) : match.start()]
-    is_unpacking = before.rstrip("_abcdefghijklmnopqrstuvwxyz").endswith(", ")  # user, password = pair
-    if is_unpacking or _names_a_secret(word) or word.istitle():
-        return False
-    if following == ";":
-        return match["operator"] == "="  # a connection string; a statement has spaces
-    return following in ("", "\n", "\r", "\\", '"', "'", "&")
-
-
-def _could_be_bare_key(value: str) -> bool:
-    """Not `oauth2_state`, `tls-cert-2`, `Ed25519PrivateKey`: names with a number in them."""
-    if len(value) < 8 or not any(character.isalpha() for character in value):
-        return False
-    letters = "".join(character for character in value if not character.isdigit())
-    if len(value) - len(letters) <= 5 and value.isidentifier() and _names_a_secret(value):
-        return False
-    return len(value) - len(letters) > 2 or not value.islower() or not _is_words(letters)
 
 
 # --- the shapes that several rows share -------------------------------------------------------------------
@@ -514,8 +212,12 @@ _LOGIN_TOOLS = ("docker", "podman", "nerdctl", "registry", "acr", "az", "oc")
 # name (unique), kind (what the marker says), needles (lower case), expression, judge for the loose ones.
 # Vendor rows first: `token = "ghp_..."` should say github, unless more than the token stood in the quotes.
 PATTERNS: tuple[Pattern, ...] = (
+    # With attributes or without, but not Unicode's `<Private Use>`.
     Passage(
-        "private passage", "private", ("<private>", "<private "), r"(?i)</?private(?:\s[^<>]{0,200})?(?<!/)>"
+        "private passage",
+        "private",
+        ("<private",),
+        r"(?i)<private(?:\s{1,8}[\w:-]{1,40}\s?=[^<>]{0,200}|\s{0,8})(?<!/)>|</private\s{0,8}>",
     ),
     # Keys in PEM armour; `\n` may be two characters (JSON). With an END mark, all of it, whatever a diff or
     # `cat -n` put before the lines; cut off, as far as the base64 runs. A mark without a key is code about
@@ -566,8 +268,9 @@ PATTERNS: tuple[Pattern, ...] = (
         "aws configure",
         "aws-secret-access-key",
         ("configure set",),
-        r"""\bconfigure set [\w.-]{0,80}aws_(?:secret_access_key|session_token) {1,4}[\\"']{0,8}([^\s"'\\|;&]++)""",
-        _is_literal,
+        r"""\bconfigure set [\w.-]{0,80}aws_(?:secret_access_key|session_token) {1,4}"""
+        r"""[\\"']{0,8}([^\s"'\\|;&]++)""",
+        judge.is_literal,
     ),
     Token("google api key", "gcp-api-key", ("aiza",), r"\bAIza[A-Za-z0-9_-]{35,}+"),
     # The id of the key in a service account file; the key itself is in PEM armour.
@@ -610,7 +313,7 @@ PATTERNS: tuple[Pattern, ...] = (
             *("glagent-", "glsoat-", "glffct-"),
         ),
         r"\bgl(?:pat|oas|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct)-[A-Za-z0-9_.-]{20,}+",
-        _looks_random,
+        judge.looks_random,
     ),
     Token(
         "slack token",
@@ -644,10 +347,12 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?<![A-Za-z0-9])(?:[sr]k_(?:live|test)_[A-Za-z0-9]{10,}+|whsec_[A-Za-z0-9+/]{20,}+=*+)",
     ),
     Token("anthropic key", "anthropic-key", ("sk-ant-",), r"(?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{16,}+"),
-    Token("openai key", "openai-key", ("sk-",), r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,}+", _looks_random),
+    Token(
+        "openai key", "openai-key", ("sk-",), r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,}+", judge.looks_random
+    ),
     Token("groq key", "groq-key", ("gsk_",), r"\bgsk_[A-Za-z0-9]{40,}+"),
     Token("xai key", "xai-key", ("xai-",), r"(?<![A-Za-z0-9_-])xai-[A-Za-z0-9]{40,}+"),
-    Token("nvidia key", "nvidia-key", ("nvapi-",), r"\bnvapi-[A-Za-z0-9_-]{40,}+", _looks_random),
+    Token("nvidia key", "nvidia-key", ("nvapi-",), r"\bnvapi-[A-Za-z0-9_-]{40,}+", judge.looks_random),
     Token("perplexity key", "perplexity-key", ("pplx-",), r"\bpplx-[A-Za-z0-9]{40,}+"),
     Token("hugging face token", "huggingface-token", ("hf_",), r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{30,}+"),
     Token("npm token", "npm-token", ("npm_",), r"(?<![A-Za-z0-9_])npm_[A-Za-z0-9]{36,}+"),
@@ -689,11 +394,11 @@ PATTERNS: tuple[Pattern, ...] = (
     Token("atlassian token", "atlassian-token", ("atatt3",), r"\bATATT3[A-Za-z0-9_=-]{50,}+"),
     Token("linear key", "linear-key", ("lin_api_",), r"\blin_api_[A-Za-z0-9]{30,}+"),
     Token("grafana token", "grafana-token", ("glsa_", "glc_"), r"\b(?:glsa|glc)_[A-Za-z0-9_+/]{30,}+=*+"),
-    Token("figma token", "figma-token", ("figd_",), r"\bfigd_[A-Za-z0-9_-]{30,}+", _looks_random),
+    Token("figma token", "figma-token", ("figd_",), r"\bfigd_[A-Za-z0-9_-]{30,}+", judge.looks_random),
     Token(
         "sentry token", "sentry-token", ("sntrys_", "sntryu_"), r"\bsntry[su]_[A-Za-z0-9+/_-]{40,}+[\w+/=-]*+"
     ),
-    Token("tailscale key", "tailscale-key", ("tskey-",), r"\btskey-[A-Za-z0-9-]{16,}+", _looks_random),
+    Token("tailscale key", "tailscale-key", ("tskey-",), r"\btskey-[A-Za-z0-9-]{16,}+", judge.looks_random),
     Token(
         "jwt", "jwt", ("eyj",), r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}+(?:\.[A-Za-z0-9_-]{4,}+={0,2}){1,4}"
     ),
@@ -702,26 +407,29 @@ PATTERNS: tuple[Pattern, ...] = (
         "token",
         ("authorization",),
         r"""(?ix) authorization[\\"'\]]{0,8} \s{0,4} [:=,] \s{0,4} [\\"']{0,8}
-        (?:bearer|basic|token|bot|digest|apikey|api-key|key|negotiate|ssws|jwt)[ \t]{1,4} (?:token=[\\"']{0,8})?
+        (?:bearer|basic|token|bot|digest|apikey|api-key|key|negotiate|ssws|jwt)[ \t]{1,4}
+        (?:token=[\\"']{0,8})?
         ([A-Za-z0-9._~+/:|=-]{2,}+)""",
-        _is_header_value,
+        judge.is_header_value,
     ),
     Pattern(
         "raw authorization header",
         "token",
         ("authorization",),
         r"""(?i)authorization[\\"'\]]{0,8}\s{0,4}[:=,]\s{0,4}[\\"']{0,8}(?!AWS4-)([A-Za-z0-9._~+/=-]{16,}+)(?![:(\[])""",
-        _is_raw_header_value,
+        judge.is_raw_header_value,
     ),
     # Without the header's name a bearer token must look like one.
-    Pattern("bearer token", "token", ("bearer ",), r"(?i)\bbearer ([A-Za-z0-9._~+/=-]{16,}+)", _looks_random),
+    Pattern(
+        "bearer token", "token", ("bearer ",), r"(?i)\bbearer ([A-Za-z0-9._~+/=-]{16,}+)", judge.looks_random
+    ),
     # Of a response, the value of the cookie; what follows are its attributes. Short ones are settings.
     Pattern(
         "set-cookie header",
         "cookie",
         ("set-cookie",),
         r"""(?i)set-cookie[\\"']{0,8}\s{0,4}[:=]\s{0,4}[\\"']{0,8}[\w.-]{1,64}=([^\s;"'\\,]{8,}+)""",
-        _is_literal,
+        judge.is_literal,
     ),
     # Of a request, all cookies together.
     Pattern(
@@ -730,7 +438,7 @@ PATTERNS: tuple[Pattern, ...] = (
         ("cookie",),
         r"""(?ix) (?<!set-) \bcookie[\\"']{0,8} (?:\s{0,4}[:=]\s{0,4}|\ ) [\\"']{0,8}
         ((?=(?:[\w.-]{1,64}=[^\s;"'\\]{0,7};[ ]){0,20}[\w.-]{1,64}=[^\s;"'\\]{8}) [^\r\n"'\\]++)""",
-        _is_literal,
+        judge.is_literal,
     ),
     # A greedy password takes in the @ that people forget to escape: the last one before a slash counts.
     Pattern(
@@ -738,16 +446,16 @@ PATTERNS: tuple[Pattern, ...] = (
         "password",
         ("://",),
         r"""://(?:\[redacted:[a-z-]+\]|[^\s/:@"'<>\\\[]){0,128}:((?:\[redacted:[a-z-]+\]|[^\s/"'<>\\]){1,256})@""",
-        _is_literal,
+        judge.is_literal,
     ),
-    Pattern("url token", "token", ("://",), r"://([A-Za-z0-9_-]{20,256})@", _looks_random),
+    Pattern("url token", "token", ("://",), r"://([A-Za-z0-9_-]{20,256})@", judge.looks_random),
     Pattern(
         "curl user",
         "password",
         ("curl",),
         r"""\bcurl\b[^\n]{0,300}?\s(?:-u|--user|--proxy-user)[ =]?"""
         r"""[\\"']{0,8}[^\s:"'\\]{0,128}:([^\s"'\\]++)""",
-        _is_literal,
+        judge.is_literal,
     ),
     Pattern(
         "httpie user",
@@ -755,7 +463,7 @@ PATTERNS: tuple[Pattern, ...] = (
         (" -a", "--auth"),
         r"""(?<![\w/.:@-])https?[ \t][^\n|;&]{0,300}?(?<=\s)(?:-a|--auth)[ =]?"""
         r"""[\\"']{0,8}[^\s:"'\\]{1,128}:([^\s"'\\]++)""",
-        _is_literal,
+        judge.is_literal,
     ),
     # mysql takes the password without a space after -p; digits there are docker's ports.
     Pattern(
@@ -763,33 +471,45 @@ PATTERNS: tuple[Pattern, ...] = (
         "password",
         ("mysql", "mariadb"),
         r"""\b(?:mysql|mariadb)[\w-]{0,12}\b[^\n|;&]{0,200}?\s-p(?![\d:.]*(?:\s|$))[\\"']{0,8}([^\s"'\\|;&]++)""",
-        _is_literal,
+        judge.is_literal,
     ),
     Pattern(
         "password argument",
         "password",
-        ("sshpass", "redis-cli", "ldap", *(f"{tool} login" for tool in _LOGIN_TOOLS)),
-        rf"""(?x) \b(?: sshpass\b[^\n|;&]{{0,40}}?\s-p | redis-cli\b[^\n|;&]{{0,200}}?\s-a
-          | ldap(?:search|add|modify|delete|whoami|passwd)\b[^\n|;&]{{0,200}}?\s-w
-          | (?:{"|".join(_LOGIN_TOOLS)})\ login\b[^\n|;&]{{0,200}}?\s-p(?=[ =]) )
+        (
+            *("sshpass", "redis-cli", "sqlcmd", "ldap", "storepass", "keypass"),
+            *(f"{tool} login" for tool in _LOGIN_TOOLS),
+        ),
+        rf"""(?x) (?: \bsshpass\b[^\n|;&]{{0,40}}?\s-p | \bredis-cli\b[^\n|;&]{{0,200}}?\s-a
+          | \bsqlcmd\b[^\n|;&]{{0,200}}?\s-P | -(?:src|dest)?(?:store|key)pass(?=[ ])
+          | \bldap(?:search|add|modify|delete|whoami|passwd)\b[^\n|;&]{{0,200}}?\s-w
+          | \b(?:{"|".join(_LOGIN_TOOLS)})\ login\b[^\n|;&]{{0,200}}?\s-p(?=[ =]) )
         [ =]?[\\"']{{0,8}}([^\s"'\\|;&]++)""",
-        _is_literal,
+        judge.is_literal,
+    ),
+    Pattern(
+        "piped password",
+        "password",
+        ("password-stdin", "sudo -s", "with-token"),
+        r"""(?x) \becho\s(?:-n\s)?[\\"']{0,8}([^\s"'\\|;&]{1,256}+)[\\"']{0,8}\s{0,4}\|
+        [^\n|;&]{0,200}?(?:--password-stdin|sudo\ -S|--with-token)\b""",
+        judge.is_literal,
     ),
     Pattern(
         "openssl password",
         "password",
-        ("pass pass:", "passin pass:", "passout pass:", "openssl enc"),
-        r"""(?:-pass(?:in|out)?[ ]{1,4}[\\"']{0,8}pass:|\bopenssl[ ]enc\b[^\n|;&]{0,200}?\s-[kK][ ]{1,4}[\\"']{0,8})"""
-        r"""([^\s"'\\|;&]++)""",
-        _is_literal,
+        ("pass:", "openssl enc"),
+        r"""(?x) (?: -pass(?:in|out)?\ {1,4}[\\"']{0,8}pass:
+          | \bopenssl\ enc\b[^\n|;&]{0,200}?\s-[kK]\ {1,4}[\\"']{0,8} ) ([^\s"'\\|;&]++)""",
+        judge.is_literal,
     ),
     Pattern(
         "chpasswd",
         "password",
         ("chpasswd",),
-        r"""(?x) (?<![\w.-])[\w.-]{1,64}:([^\s"'\\|]{1,256})[\\"']{0,8}\s{0,4}\|\s{0,4}(?:sudo\s)?chpasswd\b
+        r"""(?x) (?<![\w.-])[\w.-]{1,64}:([^\s"'\\|]{1,256}+)[\\"']{0,8}\s{0,4}\|\s{0,4}(?:sudo\s)?chpasswd\b
           | \bchpasswd\b[^\n|;&<]{0,40}<<<\s{0,4}[\\"']{0,8}[\w.-]{1,64}:([^\s"'\\|]{1,256})""",
-        _is_literal,
+        judge.is_literal,
     ),
     Pattern(
         "dockerfile env",
@@ -798,7 +518,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"""(?xm) (?:^|[:\u2192\t]|\\[nt])[ \t]{0,8} ENV[ \t]{1,4} (?:[A-Z0-9_]{0,40}_|PG|DB)?
         (?:PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|SECRET|TOKEN|(?:API|ACCESS|SECRET|PRIVATE)_?KEY)
         (?P<suffix>_[A-Z0-9_]{1,40})? [ \t]{1,4} [\\"']{0,8} (?!=) ([^\s"'\\]++)""",
-        _is_environment_value,
+        judge.is_environment_value,
     ),
     Pattern(
         "kubernetes secret",
@@ -806,21 +526,21 @@ PATTERNS: tuple[Pattern, ...] = (
         ("kind: secret", '"kind": "secret"', '"kind":"secret"'),
         r"""(?xm) (?:^|\\n|\{)[ \t]{0,12} \\?"?(?P<name>[\w.-]{1,80})\\?"?:[ ]?\\?"?
         ([A-Za-z0-9+/]{4,}+={0,2}) (?=\\?"?,?(?:$|\\n|\}))""",
-        _is_encoded_value,
+        judge.is_encoded_value,
     ),
     Pattern(
         "password flag",
         "password",
         ("-pass",),
         _flag("pass|password|passwd|passphrase"),
-        _is_flag_value,
+        judge.is_flag_value,
     ),
     Pattern(
         "token flag",
         "token",
         ("-token", "-secret", "-key", "-apikey"),
         _flag("token|tokens|secret|secret-key|api-?key|access-key|private-key"),
-        _is_flag_value,
+        judge.is_flag_value,
     ),
     # ODBC and ADO strings: between semicolons a bare word is a literal, and may hold spaces.
     Pattern(
@@ -828,15 +548,27 @@ PATTERNS: tuple[Pattern, ...] = (
         "password",
         ("password=", "pwd="),
         r"""(?i); ?(?:password|pwd)=((?:\[redacted:[a-z-]+\]|[^;"'\r\n\\(\[])++)(?=[;"'\r\n\\]|$)""",
-        _is_literal,
+        judge.is_literal,
     ),
-    Pattern("npmrc auth", "token", (":_auth",), r""":_auth(?:Token)?[ ]?=[ ]?"?([^\s"'\\]++)""", _is_literal),
+    # Go's MySQL driver and Oracle's tools put it in forms of their own.
+    Pattern(
+        "dsn password",
+        "password",
+        ("@tcp(", "@unix(", "oracle:", "sqlplus"),
+        r"""(?x) (?<![\w.-])[\w.-]{1,64}:([^\s"'`\\@/]{1,128})@(?:tcp|unix)\(
+          | \b(?:oracle:(?:thin|oci):|sqlplus\s(?:-\S{1,8}\s)?[\\"']{0,8})[\w.-]{1,64}
+            /([^\s"'\\@/]{1,128})@""",
+        judge.is_literal,
+    ),
+    Pattern(
+        "npmrc auth", "token", (":_auth",), r""":_auth(?:Token)?[ ]?=[ ]?"?([^\s"'\\]++)""", judge.is_literal
+    ),
     Pattern(
         "netrc password",
         "password",
         ("login",),
         r"""\blogin(?:\s|\\n){1,8}[^\s\\]{1,128}(?:\s|\\n){1,8}password(?:\s|\\n){1,8}([^\s"'\\]++)""",
-        _is_literal,
+        judge.is_literal,
     ),
     Pattern(
         "sql password",
@@ -844,22 +576,22 @@ PATTERNS: tuple[Pattern, ...] = (
         ("identified by", "password '"),
         r"""(?i)\b(?:user|role)\b[^;\n]{0,200}?\s(?:identified (?:with \S{1,40} )?by|password) """
         r"""\\{0,8}'((?:[^'\\\n]|\\[^'\n])++)""",
-        _is_literal,
+        judge.is_literal,
     ),
     Pattern(
         "xml password",
         "password",
         ("password>", "passphrase>"),
         r"(?i)<(?:[\w.-]{0,40}:)?[\w.-]{0,40}(?:password|passphrase)>([^<>\n]++)</",
-        _is_literal,
+        judge.is_literal,
     ),
-    # A variable of the environment whose value can be nothing but a key: AZURE_STORAGE_KEY, Laravel's APP_KEY.
+    # A variable of the environment with a value that can only be a key: AZURE_STORAGE_KEY, Laravel's APP_KEY.
     Pattern(
         "environment key",
         "key",
         ("_key=", "_key:", "_key =", '_key"', "_key'", "_key\\"),
         r"""[A-Z0-9]_KEY[\\"']{0,8}\s{0,4}[:=]\s{0,4}[\\"']{0,8}((?:base64:)?[A-Za-z0-9+/_]{20,}+={0,2})(?![\w.:(\[-])""",
-        _is_mixed,
+        judge.is_mixed,
     ),
     # The generic assignments, by the word in the name.
     Pattern(
@@ -867,19 +599,23 @@ PATTERNS: tuple[Pattern, ...] = (
         "password",
         ("passw", "passphrase", "pwd"),
         _assignment("passw(?:or)?d|passphrase|pwd"),
-        _is_assigned_secret,
+        judge.is_assigned_secret,
     ),
     Pattern(
         "pass assignment",
         "password",
         ("pass=", "pass:", "pass =", "pass :", 'pass"', "pass'", "pass\\", "_pass_"),
         _assignment("(?<![a-z])pass|(?<=[a-z])(?-i:Pass)|(?:db|user|my|root|admin|smtp|ftp)pass"),
-        _is_assigned_pass,
+        judge.is_assigned_pass,
     ),
     Pattern(
-        "secret assignment", "secret", ("secret",), _assignment("secret(?:[_-]?key)?"), _is_assigned_secret
+        "secret assignment",
+        "secret",
+        ("secret",),
+        _assignment("secret(?:[_-]?key)?"),
+        judge.is_assigned_secret,
     ),
-    Pattern("token assignment", "token", ("token",), _assignment("token"), _is_assigned_secret),
+    Pattern("token assignment", "token", ("token",), _assignment("token"), judge.is_assigned_secret),
     Pattern(
         "key assignment",
         "key",
@@ -889,25 +625,40 @@ PATTERNS: tuple[Pattern, ...] = (
             *("signing_key", "auth_key", "master_key"),
         ),
         _assignment("(?:api|access|private|encryption|signing|account|auth|master)[_-]?key"),
-        _is_assigned_secret,
+        judge.is_assigned_secret,
     ),
     Pattern(
-        "credential assignment", "credential", ("credential",), _assignment("credential"), _is_assigned_secret
+        "credential assignment",
+        "credential",
+        ("credential",),
+        _assignment("credential"),
+        judge.is_assigned_secret,
     ),
 )
 
 # --- where to look for the needles ------------------------------------------------------------------------
 
-_ROOTS = ("key", "pass", "secret", "token", "auth", "login", "cookie", "private")
+_ROOTS = ("@", "key", "pass", "secret", "token", "auth", "login", "cookie", "private", "sql", "hooks")
 
-_TOKEN_NEEDLES = tuple(needle for row in PATTERNS if isinstance(row, Token) for needle in row.needles)
 
-_OTHER_NEEDLES: dict[str, list[str]] = {}
-for _row in PATTERNS:
-    for _needle in () if isinstance(_row, Token) else _row.needles:
-        _root = next((root for root in _ROOTS if root in _needle), _needle)
-        _OTHER_NEEDLES.setdefault(_root, []).append(_needle)
+def _by_root(patterns: tuple[Pattern, ...]) -> dict[str, list[str]]:
+    roots: dict[str, list[str]] = {root: [] for root in _ROOTS}
+    for row in patterns:
+        if row.__class__ is not Token:
+            for needle in row.needles:
+                for root in _ROOTS:
+                    if root in needle:
+                        roots[root].append(needle)
+                        break
+                else:
+                    roots[needle] = [needle]
+    return roots
 
+
+_TOKEN_NEEDLES = tuple([needle for row in PATTERNS if row.__class__ is Token for needle in row.needles])
+_OTHER_NEEDLES = _by_root(PATTERNS)
+
+# `w` for what a word is made of, a space for everything else.
 _WORD_SHAPE = bytearray(b" " * 256)
-for _character in b"abcdefghijklmnopqrstuvwxyz0123456789_.~:%+/-":
-    _WORD_SHAPE[_character] = ord("w")
+for _byte in b"abcdefghijklmnopqrstuvwxyz0123456789_.~:%+/-":
+    _WORD_SHAPE[_byte] = ord("w")
