@@ -116,6 +116,7 @@ UNREADABLE: dict[str, tuple[Json | bytes, str]] = {
     "session_id is empty": ({**GOOD, "session_id": ""}, "session_id is empty"),
     "cwd is a list": ({**GOOD, "cwd": ["/"]}, "cwd is not a string but list"),
     "cwd is empty": ({**GOOD, "cwd": ""}, "cwd is empty"),
+    "cwd is relative": ({**GOOD, "cwd": "src"}, "cwd is not an absolute path"),
     "tool_name is an object": ({**GOOD, "tool_name": {}}, "tool_name is not a string but dict"),
     "tool_input is a string": ({**GOOD, "tool_input": "ls"}, "tool_input is not an object"),
     "tool_use_id is a number": ({**GOOD, "tool_use_id": 7}, "tool_use_id is not a string but int"),
@@ -344,6 +345,13 @@ def test_the_same_id_in_two_sessions_is_two_events(data: Path) -> None:
     put(data, bash("echo one", tool_use_id="call_0", session_id="a"))
     put(data, bash("echo two", tool_use_id="call_0", session_id="b"))
     assert drain(data).stored == 2
+
+
+def test_ids_that_cannot_be_kept_as_they_are_still_tell_events_apart(data: Path) -> None:
+    for number in "12":
+        put(data, bash(f"echo long {number}", tool_use_id="i" * 300 + number))
+        put(data, bash(f"echo secret {number}", tool_use_id="ghp_" + number * 36))
+    assert drain(data).stored == 4
 
 
 def test_a_prompt_that_was_spooled_twice_is_kept_once(data: Path) -> None:

@@ -106,8 +106,7 @@ def _read(payload: dict[str, object], spool_name: str, at: int) -> Event:
     )
     if name == "UserPromptSubmit":
         event.prompt = clean(_text(payload, "prompt", empty=True), PROMPT_LIMIT)
-        if "prompt_id" in payload:
-            event.key = f"{event.session_id}:{_id(payload, 'prompt_id')}:{name}"
+        event.key = _key(event, payload, "prompt_id")
     if name in TOOL_EVENTS:
         _read_tool_use(event, payload)
     return event
@@ -129,8 +128,7 @@ def _read_tool_use(event: Event, payload: dict[str, object]) -> None:
         raise BadPayload("tool_input is not an object")
     echoes = event.tool in ECHOING_TOOLS
     event.tool_input = _clean_dict(_without(ECHOED_INPUT, tool_input) if echoes else tool_input)
-    if "tool_use_id" in payload:
-        event.key = f"{event.session_id}:{_id(payload, 'tool_use_id')}:{event.name}"
+    event.key = _key(event, payload, "tool_use_id")
     if event.name == "PostToolUseFailure":
         event.error = clean(_text(payload, "error", empty=True))
         return
@@ -170,10 +168,21 @@ def _id(payload: dict[str, object], field: str) -> str:
     return clean(_text(payload, field), ID_LIMIT)
 
 
+def _key(event: Event, payload: dict[str, object], field: str) -> str:
+    """By the client's own id, so that two registrations of the plugin store an event once. An id that cannot
+    be kept as it is would no longer tell events apart; then the spool's name does."""
+    if field not in payload:
+        return event.key
+    found = _id(payload, field)
+    return f"{event.session_id}:{found}:{event.name}" if found == payload[field] else event.key
+
+
 def _path(payload: dict[str, object]) -> str:
     path = _storable(_text(payload, "cwd"))
     if len(path) > PATH_LIMIT:
         raise BadPayload(f"cwd has {len(path):,} characters")
+    if not path.startswith("/"):
+        raise BadPayload("cwd is not an absolute path")
     return path
 
 
