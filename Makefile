@@ -30,7 +30,7 @@ chaos: $(VENV)/installed-dev
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "recollect needs Python 3.11 or newer; install it, or: make PYTHON=/path/to/python3"; exit 1; }
-	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "no virtual environment could be made; on Debian: apt install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -f $(VENV)/bin/python; echo "no virtual environment could be made; on Debian: apt install python3-venv"; exit 1; }
 
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml .claude-plugin/plugin.json
 	@echo "installing recollect into $(VENV) ..."

@@ -211,6 +211,21 @@ def test_a_disk_too_full_to_print_on_is_one_sentence(project: Path) -> None:
     assert ran.returncode == 3
     assert ran.stderr.splitlines() == [ran.stderr.strip()]
     assert "No space left" in ran.stderr
+    assert "folder" not in ran.stderr
+
+
+def test_with_everything_closed_a_note_is_still_kept(project: Path) -> None:
+    closed = ["sh", "-c", f"{RECOLLECT} add the walrus >&- 2>&- <&-"]
+    assert subprocess.run(closed, cwd=project, check=False).returncode == 0
+    assert recollect("search", "walrus", cwd=project).returncode == 0
+
+
+def test_a_folder_that_is_gone_is_said_so(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = ["sh", "-c", f"rmdir '{gone}'; {RECOLLECT} sessions"]
+    ran = subprocess.run(script, cwd=gone, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "the current folder is gone" in ran.stderr) == (2, True)
 
 
 def test_words_and_folders_that_are_not_utf8_are_no_crash(tmp_path: Path) -> None:
@@ -220,6 +235,10 @@ def test_words_and_folders_that_are_not_utf8_are_no_crash(tmp_path: Path) -> Non
         ran = subprocess.run([RECOLLECT, *args], cwd=odd, capture_output=True, text=True, check=False)
         assert ran.returncode in (0, 1)
         assert "fault of recollect" not in ran.stderr
+    named = subprocess.run(
+        [RECOLLECT, "search", "walrus", "--project", odd], capture_output=True, check=False
+    )
+    assert named.returncode == 0
     shown = subprocess.run([RECOLLECT, "show", b"\xff"], cwd=odd, capture_output=True, text=True, check=False)
     assert (shown.returncode, "There is no memory" in shown.stderr) == (1, True)
 

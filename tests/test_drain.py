@@ -50,6 +50,7 @@ from conftest import REPOSITORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect import paths
 from recollect.errors import StoreError
 from recollect.intake.drain import BATCH_EVENTS
 from recollect.intake.drain import drain as drain_spool
@@ -216,6 +217,32 @@ def test_odd_characters_and_numbers_are_no_reason_to_forget(name: str, data: Pat
     put(data, ODD[name])
     assert drain(data).stored == 1
     assert len(contents(data)) == 1
+
+
+def test_a_folder_that_cannot_be_looked_at_holds_up_nothing(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / ".git").write_bytes(b"gitdir: a\0b\n")
+    for place in ("good", "bad", "good"):
+        put(data, bash(f"echo in {place}", cwd=str(tmp_path / place)))
+    assert drain(data).stored == 3
+    assert spooled(data) == []
+
+
+def test_an_error_nobody_thought_of_puts_one_payload_aside(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stumble(folder: str) -> paths.Place:
+        if folder == "/odd":
+            raise ZeroDivisionError("nobody thought of this")
+        return real(folder)
+
+    real = paths.place
+    monkeypatch.setattr(paths, "place", stumble)
+    put(data, bash("echo odd", cwd="/odd"), at=NOW - 2)
+    put(data, bash("echo behind"), at=NOW - 1)
+    done = drain(data)
+    assert (done.stored, done.failed) == (1, 1)
+    assert "ZeroDivisionError: nobody thought of this" in next(iter(failures(data).values()))
 
 
 def test_a_payload_that_may_not_be_read_holds_up_nothing(data: Path) -> None:
@@ -1027,6 +1054,12 @@ HALVED: dict[str, Json] = {
     ),
     "in a command": bash("echo " + "x " * 90 + SPLIT),
     "in the input of any tool": tool_use("Custom", {"a": "x" * 280, "b": SPLIT}, "ok"),
+    **{
+        f"beside its name at the cut, {length} before it": tool_use(
+            "Custom", {"q": "a " * (length // 2), "token": "qwertyuiopasdfghjkLZXCV8842xx"}, "ok"
+        )
+        for length in range(230, 300, 6)
+    },
     "as a name": tool_use("Custom", {SPLIT: "x"}, "ok"),
     "as an id": bash("echo", tool_use_id=SPLIT),
     "as a session": bash("echo", session_id=SPLIT),
@@ -1039,7 +1072,8 @@ def test_no_part_of_a_secret_reaches_the_store(payload: Json, data: Path) -> Non
     put(data, payload)
     assert drain(data).stored == 1
     for path in data.glob("recollect.db*"):
-        assert SPLIT[:14].encode() not in path.read_bytes()
+        for part in (SPLIT[:14], "qwertyuiop"):
+            assert part.encode() not in path.read_bytes()
 
 
 @pytest.mark.parametrize(

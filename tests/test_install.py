@@ -300,6 +300,10 @@ def test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile(
     assert (own / "setup.status").read_text() == "has been set up; start a new session\n"
     assert sorted(path.name for path in own.glob("venv*")) == ["venv", f"venv-{plugin['version']}"]
 
+    program = own / "venv" / "bin" / "recollect"
+    checks = json.loads(recollect(program, "doctor", "--json", "--claude", str(binary()), env=env).stdout)
+    assert [check for check in checks if check["level"] != "ok"] == []
+
 
 def _publish(checkout: Path, place: Path, home: Path) -> None:
     """The checkout as a repository that Claude Code takes for one on GitHub."""

@@ -103,6 +103,8 @@ def test_a_pipe_in_the_place_of_git_s_files_keeps_nobody_waiting(repository: Pat
     (repository / ".git" / "packed-refs").unlink(missing_ok=True)
     (repository / ".git" / "refs" / "heads" / "main").unlink()
     os.mkfifo(repository / ".git" / "refs" / "heads" / "main")
+    (repository / ".git" / "packed-refs").unlink(missing_ok=True)
+    os.mkfifo(repository / ".git" / "packed-refs")
     assert place(str(repository)).branch == "main"
 
 

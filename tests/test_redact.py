@@ -935,6 +935,17 @@ HOSTILE = {
     "logins": "docker login -u ",
     "yaml": "  name: abcdefgh\n",
     "long words": "abcdefghij" * 9 + " ",
+    "paths for passes": "pass:/",
+    "flags for passes": "-pass://",
+    "variables for passes": "x_pass=$a/",
+    "headers": "authorization=",
+    "gitlab words": "gldt-",
+    "figma words": "figd_a-",
+    "tailscale words": "tskey-a-",
+    "nvidia words": "nvapi-a-",
+    "openai words": "sk-a",
+    "bearers": "bearer a",
+    "quoted headers": 'authorization: "',
 }
 
 

@@ -102,8 +102,11 @@ def _head(git: str, common: str) -> tuple[str | None, str | None]:
 
 
 def _packed(common: str, ref: str) -> str | None:
+    path = os.path.join(common, "packed-refs")
+    if not os.path.isfile(path):
+        return None
     try:
-        with open(os.path.join(common, "packed-refs"), encoding="utf-8", errors="replace") as lines:
+        with open(path, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 commit, _, name = line.rstrip("\n").partition(" ")
                 if name == ref:
@@ -123,6 +126,6 @@ def _line(path: str) -> str | None:
         return None  # a pipe of that name would keep us waiting for ever
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return file.readline(4096).strip()
+            return file.readline(4096).strip().replace("\0", "")
     except OSError:
         return None

@@ -141,6 +141,8 @@ def is_header_value(match: re.Match[str]) -> bool:
 def is_raw_header_value(match: re.Match[str]) -> bool:
     """`Authorization: 5fc9...` without a scheme: nothing but the look of it tells it from a word."""
     value = _value(match)
+    if _is_endless(match):
+        return True
     digits = sum(character.isdigit() for character in value)
     letters = sum(character.isalpha() for character in value)
     capitals = sum(character.isupper() for character in value)
@@ -187,6 +189,11 @@ def _is_quoted(match: re.Match[str]) -> bool:
     return match.string[match.start(match.lastindex or 0) - 1] in "\"'`"
 
 
+def _is_endless(match: re.Match[str]) -> bool:
+    """A bare value too long to be a reference, and to be refused and searched again."""
+    return not _is_quoted(match) and len(_value(match)) > _LONGEST_REFERENCE
+
+
 def is_assigned_secret(match: re.Match[str]) -> bool:
     """Tell `password = "hunter2"` from `password = read()`, `token: str` and `tokens: 1532`."""
     return _is_assigned(match, is_password=match["name"].lower().startswith(_PASSWORD_WORDS))
@@ -196,7 +203,7 @@ def _is_assigned(match: re.Match[str], is_password: bool) -> bool:
     value = _value(match)
     name = match["name"]
     is_quoted = _is_quoted(match)
-    if not is_quoted and len(value) > _LONGEST_REFERENCE:
+    if _is_endless(match):
         return True
     if len(value) < 3 or not any(character.isalnum() for character in value):
         return False
@@ -217,6 +224,8 @@ def is_assigned_pass(match: re.Match[str]) -> bool:
     value = _value(match)
     name = match["name"]
     operator = match["operator"]
+    if _is_endless(match):
+        return True
     before = match.string[max(0, match.start() - 80) : match.start()].lower()
     stem = before.rstrip("_-.")
     is_part = len(stem) < len(before) or len(name) > len("pass12") or name.startswith("Pass")

@@ -122,16 +122,22 @@ class Pattern:
                 pieces += text[copied:start], marker
                 copied = position = end
             else:
-                # Resume where the refused value begins: it may hold an assignment of its own.
-                position = max(start, match.start() + 1)
+                position = max(self.resume(start, end), match.start() + 1)
         pieces.append(text[copied:])
         return "".join(pieces)
+
+    def resume(self, start: int, end: int) -> int:
+        """Where to go on after a refused value: at its beginning, as it may hold an assignment itself."""
+        return start
 
 
 class Token(Pattern):
     """A secret that is one long word, of which each of its needles is a part."""
 
     __slots__ = ()
+
+    def resume(self, start: int, end: int) -> int:
+        return end  # no part of a word that is no token is one
 
 
 class Passage(Pattern):

@@ -142,10 +142,14 @@ def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done
             if raw is not None:
                 event = read_event(raw, spool_name=payload.name, at=payload.at)
                 found.append(_Prepared(payload.name, event, places))
-        except PermissionError as error:  # a session under sudo left it; those behind it are readable
-            bad.append((payload.name, f"may not be read: {error.strerror}"))
         except BadPayload as error:
             bad.append((payload.name, str(error)))
+        except PermissionError as error:  # a session under sudo left it; those behind it are readable
+            bad.append((payload.name, f"may not be read: {error.strerror}"))
+        except OSError as error:  # a disk that fails may work again: it stays in new/
+            log.write("error", f"payload {payload.name} could not be read: {error}")
+        except Exception as error:  # noqa: BLE001  one odd payload must not hold up those behind it
+            bad.append((payload.name, f"could not be understood: {type(error).__name__}: {error}"))
     with transaction(db):
         for prepared in found:
             try:
@@ -158,17 +162,17 @@ def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done
                 bad.append((prepared.name, f"could not be stored: {type(error).__name__}: {error}"))
     for name in settled:
         spool.remove(folder, name)
-    for name, reason in bad:
-        _put_aside(folder, name, reason)
-    done.failed += len(bad)
+    done.failed += sum(_put_aside(folder, name, reason) for name, reason in bad)
 
 
-def _put_aside(folder: str, name: str, reason: str) -> None:
+def _put_aside(folder: str, name: str, reason: str) -> bool:
     try:
         spool.fail(folder, name, reason)
-        log.write("warning", f"payload {name} put aside in {folder}/failed: {reason}")
     except OSError as error:  # it stays in new/, and the next drain tries again
         log.write("error", f"payload {name} could not be put aside ({error}): {reason}")
+        return False
+    log.write("warning", f"payload {name} put aside in {folder}/failed: {reason}")
+    return True
 
 
 def _is_fault_of_the_store(error: Exception) -> bool:

@@ -66,10 +66,11 @@ def describe(event: Event) -> str:
     elif event.tool in ("Grep", "Glob"):
         lines.append(f"Pattern: {given.get('pattern')}")
     else:
-        lines.append(f"Input: {json.dumps(given, ensure_ascii=False, separators=(',', ':'))[:INPUT_LIMIT]}")
+        whole = redact(json.dumps(given, ensure_ascii=False, separators=(",", ":")))
+        lines.append(f"Input: {whole[:INPUT_LIMIT]}")
     if event.error is not None and not echoes:
         lines.append(f"Failed: {_ends(event.error, OUTPUT_LIMIT)}")
-    # Each part is clean; once more for the whole, since only beside its name does a value show what it is.
+    # Each part is clean. Once more, because only beside its name does a value show what it is.
     return redact("\n".join(lines))
 
 
@@ -94,7 +95,10 @@ def importance_of(event: Event) -> float:
 
 
 def _command(given: object) -> str:
-    return " ".join(map(str, given)) if isinstance(given, list) else str(given)
+    if isinstance(given, str):
+        return given
+    # Not what the client sends; whatever it is, its parts show only together what they are.
+    return redact(" ".join(map(str, given)) if isinstance(given, list) else str(given))
 
 
 def _ends(text: str, limit: int) -> str:

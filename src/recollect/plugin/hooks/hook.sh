@@ -42,7 +42,7 @@ python=
 [ -x "$python" ] || python=${CLAUDE_PLUGIN_DATA:+$CLAUDE_PLUGIN_DATA/venv/bin/python}
 [ -x "$python" ] || python=python3
 
-"$python" -I -S -c 'import sys; sys.path.insert(0, sys.argv[1]); from recollect.surfaces import hook; hook.main()' \
+"$python" -I -S -X utf8 -c 'import sys; sys.path.insert(0, sys.argv[1]); from recollect.surfaces import hook; hook.main()' \
   "$here/../../.." </dev/null >/dev/null 2>&1 &
 [ "$1" != end ] || wait # nobody minds at the end, and the memories are there when the session is gone
 exit 0

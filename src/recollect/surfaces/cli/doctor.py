@@ -81,7 +81,7 @@ def _guarded(name: str, check: Callable[[], Check]) -> Check:
         return check()
     except RecollectError as error:
         return Check(name, "bad", str(error))
-    except (OSError, sqlite3.Error, subprocess.SubprocessError) as error:
+    except Exception as error:  # noqa: BLE001  what is examined must not break the examination
         return Check(name, "bad", f"{type(error).__name__}: {error}", "mend that, then run doctor again")
 
 
@@ -242,7 +242,10 @@ def _plugin(claude: str | None, env: Mapping[str, str]) -> Check:  # noqa: PLR09
 def _server_problem(root: str, env: Mapping[str, str]) -> str | None:
     """What the plugin's launcher says when it is asked for recollect, as Claude Code would ask it."""
     launcher = os.path.join(root, "src", "recollect", "plugin", "bin", "recollect.sh")
+    # Set up from a marketplace, we run from an environment in the folder that Claude Code gives the plugin.
+    asking = {"CLAUDE_PLUGIN_DATA": os.path.dirname(sys.prefix), **env}
+    asking.pop("RECOLLECT_WORKER", None)
     asked = subprocess.run(
-        ["sh", launcher, "--version"], env=dict(env), capture_output=True, text=True, timeout=30, check=False
+        ["sh", launcher, "--version"], env=asking, capture_output=True, text=True, timeout=30, check=False
     )
     return None if asked.returncode == 0 else asked.stderr.strip().removeprefix("recollect: ")

@@ -9,7 +9,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from sqlite3 import Connection
@@ -49,7 +49,7 @@ def search(query: tuple[str, ...], sector: str | None, limit: int, project: str,
     from recollect.surfaces.cli import output
 
     with _store() as (db, now):
-        found = find(db, project, " ".join(query), now=now, sector=sector, limit=limit)
+        found = find(db, project, _words(query), now=now, sector=sector, limit=limit)
     if as_json:
         output.as_json([{"score": round(hit.score, 4), **asdict(hit.memory)} for hit in found])
     elif found:
@@ -69,7 +69,7 @@ def show(memory_id: str, as_json: bool) -> None:
     from recollect.surfaces.cli import output
 
     with _store() as (db, now):
-        memory = memories.get(db, memory_id, now)
+        memory = memories.get(db, _words([memory_id]), now)
     if memory is None:
         raise errors.NotFound(f"There is no memory {memory_id}; `recollect search` shows ids.")
     if as_json:
@@ -97,7 +97,7 @@ def add(
     from recollect.intake.note import keep
     from recollect.surfaces.cli import output
 
-    content = " ".join(text)
+    content = _words(text)
     if content == "-":
         content = sys.stdin.read() if sys.stdin else ""
     with _store() as (db, now):
@@ -143,7 +143,7 @@ def _tell(prefix: str, project: str, as_json: bool) -> None:
     from recollect.surfaces.cli import output
 
     with _store() as (db, now):
-        session = _only(prefix, stored.starting_with(db, prefix))
+        session = _only(prefix, stored.starting_with(db, _words([prefix])))
         prompts = stored.prompts(db, session.id)
         made = memories.of_session(db, session.id, now)
     if as_json:
@@ -211,17 +211,18 @@ def mcp_memory() -> None:
 
 def main() -> None:
     """Every error ends here, as one sentence and an exit code."""
-    # Words that are not UTF-8 cannot be stored, so they cannot be meant; no locale is too small to print in.
-    words = [os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.argv[1:]]
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    sys.exit(_run(cli, words))
+            stream.reconfigure(errors="backslashreplace")  # no locale is too small to print in
+    sys.exit(_run(cli))
 
 
-def _run(command: click.Command, words: list[str]) -> int:  # noqa: PLR0911  one line an error
+def _run(command: click.Command) -> int:  # noqa: PLR0911  one line an error
     try:
-        command(words, standalone_mode=False)
+        command(standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.Exit as done:
         return done.exit_code
@@ -241,8 +242,9 @@ def _run(command: click.Command, words: list[str]) -> int:  # noqa: PLR0911  one
         return 0
     except OSError as error:
         _silence()
-        where = f": {error.filename}" if error.filename else "; does the current folder still exist?"
-        return _complain(f"{error.strerror}{where}", 3)
+        if isinstance(error, FileNotFoundError) and not error.filename:
+            return _complain("the current folder is gone; go to one that exists", 2)
+        return _complain(error, 3)
     except Exception as error:  # noqa: BLE001  the edge of the program
         log.crash("cli")
         return _complain(f"{type(error).__name__}: {error} (a fault of recollect; the log has more)", 3)
@@ -252,6 +254,11 @@ def _run(command: click.Command, words: list[str]) -> int:  # noqa: PLR0911  one
 def _silence() -> None:
     """Python flushes at the end; what could not be printed before must not fail there again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _words(given: Iterable[str]) -> str:
+    """What was typed, as text: signs that are not UTF-8 cannot be stored, so they cannot be found either."""
+    return os.fsencode(" ".join(given)).decode("utf-8", "backslashreplace")
 
 
 def _complain(message: object, code: int) -> int:
