@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 from conftest import HOOK, REPOSITORY
 
 from recollect.intake.drain import Drained
@@ -201,13 +200,6 @@ def run_hook(
         if held >= 0:
             os.close(held)
     return Ran(hook.returncode, stdout, stderr, seconds)
-
-
-def put_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the interpreter of the tests the hook's `python3`: a version manager's shim takes its time."""
-    folder.mkdir()
-    (folder / "python3").symlink_to(PYTHON)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
 def hook_program() -> str:

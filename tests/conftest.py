@@ -53,3 +53,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def data(home: Path) -> Path:
     """The data folder that belongs to `home`."""
     return home / ".local" / "share" / "recollect"
+
+
+@pytest.fixture
+def real_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hook's `python3` is the interpreter of the tests itself: a version manager's shim takes its time."""
+    folder = tmp_path / "python"
+    folder.mkdir()
+    (folder / "python3").symlink_to(os.path.realpath(sys.executable))
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")

@@ -30,7 +30,6 @@ from chaos import (
     log_text,
     prompt,
     put,
-    put_on_path,
     rows,
     run_hook,
     spooled,
@@ -58,11 +57,6 @@ def milliseconds() -> int:
 def shell(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """Every shell that this machine has; `sh` is always one."""
     return SHELLS[request.param]
-
-
-@pytest.fixture
-def real_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_on_path(tmp_path / "python", monkeypatch)
 
 
 def modes(data: Path) -> dict[str, int]:

@@ -37,7 +37,6 @@ from chaos import (
     log_text,
     prompt,
     put,
-    put_on_path,
     rows,
     run_hook,
     spooled,
@@ -59,11 +58,6 @@ from recollect.store.connection import connect, transaction
 
 CHAOS_ROUNDS = int(os.environ.get("RECOLLECT_CHAOS_ROUNDS", "25"))
 CHAOS_SEED = int(os.environ.get("RECOLLECT_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
-
-
-@pytest.fixture
-def real_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_on_path(tmp_path / "python", monkeypatch)
 
 
 def commands(data: Path) -> list[str]:
@@ -840,9 +834,11 @@ def test_after_the_end_of_a_session_nobody_holds_the_store_open(data: Path) -> N
 def test_sessions_that_run_side_by_side_keep_their_memories_apart(data: Path) -> None:
     for number in range(6):
         session = f"session-{number % 2}"
-        put(data, bash(f"echo {number}", session_id=session, cwd=f"/work/{session}"), at=NOW - 10 + number)
-    put(data, prompt("zero", session_id="session-0", cwd="/work/session-0"), at=NOW - 20)
-    put(data, event("SessionEnd", session_id="session-1", cwd="/work/session-1"), at=NOW - 1)
+        put(
+            data, bash(f"echo {number}", session_id=session, cwd=f"/projects/{session}"), at=NOW - 10 + number
+        )
+    put(data, prompt("zero", session_id="session-0", cwd="/projects/session-0"), at=NOW - 20)
+    put(data, event("SessionEnd", session_id="session-1", cwd="/projects/session-1"), at=NOW - 1)
     drain(data)
 
     found = rows(data, "SELECT session_id, content, project_id FROM memories ORDER BY created_at")
@@ -1311,7 +1307,7 @@ FILES: dict[str, tuple[Json, list[str]]] = {
     "the client's list": (tool_use("Glob", {"pattern": "*"}, {"filenames": ["p/a", "p/b"]}), ["p/a", "p/b"]),
     "each once": (tool_use("Grep", {"path": "/p"}, ["/p", "/q", "/q"]), ["/p", "/q"]),
     "ten of many": (tool_use("Glob", {}, [f"/f{n}" for n in range(30)]), [f"/f{n}" for n in range(10)]),
-    "none": (bash("cat /etc/passwd", stdout="/root/x"), []),
+    "none": (bash("cat /etc/passwd", stdout="/srv/x"), []),
     "of odd types": (tool_use("Custom", {"file_path": 7, "path": ["/a"]}, {"filenames": "no/list"}), []),
 }
 
