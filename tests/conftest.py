@@ -57,7 +57,7 @@ def data(home: Path) -> Path:
 
 @pytest.fixture
 def real_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hook's `python3` is the interpreter of the tests itself: a version manager's shim takes its time."""
+    """The hook's `python3` is the tests' own interpreter: a version manager's shim takes its time."""
     folder = tmp_path / "python"
     folder.mkdir()
     (folder / "python3").symlink_to(os.path.realpath(sys.executable))
