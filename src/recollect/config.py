@@ -23,32 +23,28 @@ def setting(name: str, env: Mapping[str, str]) -> str:
     override = env.get("RECOLLECT_" + name.upper().replace(".", "_"))
     if override is not None:
         return override
-    folder = paths.data_folder(env)
-    path = os.path.join(folder, "config.toml") if folder else None
-    if path is None or not os.path.exists(path):
-        return default
-    value: object = _read(path)
+    value: object = _read(env)
     for part in name.split("."):
         value = value.get(part, default) if isinstance(value, dict) else default
     if not isinstance(value, type(default)):
-        raise BadInput(f"{path}: {name} should be a string like {default!r}; correct that line")
+        raise BadInput(f"config.toml: {name} should be a string like {default!r}; correct that line")
     return value
 
 
 def unknown(env: Mapping[str, str]) -> list[str]:
     """What config.toml sets that nobody reads: most likely misspelt."""
-    folder = paths.data_folder(env)
-    path = os.path.join(folder, "config.toml") if folder else ""
-    if not os.path.exists(path):
-        return []
     found = []
-    for section, value in _read(path).items():
+    for section, value in _read(env).items():
         names = [f"{section}.{name}" for name in value] if isinstance(value, dict) else [section]
         found += [name for name in names if name not in DEFAULTS]
     return found
 
 
-def _read(path: str) -> dict[str, object]:
+def _read(env: Mapping[str, str]) -> dict[str, object]:
+    folder = paths.data_folder(env)
+    path = os.path.join(folder, "config.toml") if folder else ""
+    if not os.path.exists(path):
+        return {}
     import tomllib  # here: a hook without a config file must not pay for the parser
 
     try:
