@@ -14,7 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DEFAULTS: dict[str, str] = {"log.level": "info"}
+DEFAULTS: dict[str, str] = {
+    "docs.folders": "",
+    "embedder": "static",
+    "embedding.key": "",
+    "embedding.url": "",
+    "log.level": "info",
+}
 
 
 def setting(name: str, env: Mapping[str, str]) -> str:

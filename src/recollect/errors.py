@@ -6,7 +6,8 @@
     ├── NotFound         the thing asked for is not there
     ├── StoreError       the database cannot be used
     │   └── SchemaTooNew     a newer recollect wrote it
-    └── ClientError      Claude Code is missing, or refused what we asked
+    ├── ClientError      Claude Code is missing, or refused what we asked
+    └── EmbedderAway     there are no vectors now; search goes by words
 
 Each message is a sentence that says what to do next. Only the CLI turns them into exit codes.
 """
@@ -38,3 +39,7 @@ class SchemaTooNew(StoreError):
 
 class ClientError(RecollectError):
     pass
+
+
+class EmbedderAway(RecollectError):
+    """Something is not installed, not reachable, or not what it should be."""
