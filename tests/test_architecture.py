@@ -69,7 +69,7 @@ def test_surfaces_never_import_each_other() -> None:
         if room(here) != "surfaces":
             continue
         for target in imports(path):
-            started_by_the_command = here == "recollect.surfaces.cli.main" and target.endswith("mcp_memory")
+            started_by_the_command = here == "recollect.surfaces.cli.main" and target.endswith("mcp.memory")
             if target.startswith("recollect.surfaces.") and not started_by_the_command:
                 assert surface(target) == surface(here), f"{here} imports {target}"
 

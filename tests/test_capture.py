@@ -552,7 +552,7 @@ def modules_after_a_drain(data: Path) -> list[str]:
         check=True,
     )
     assert spooled(data) == []
-    assert len(rows(data, "SELECT 1 FROM memories")) == 3
+    assert len(rows(data, "SELECT 1 FROM memories")) == 4
     return ran.stdout.split()
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from conftest import HOOK, REPOSITORY
+
+from recollect.store import life
+from recollect.store.connection import connect
+from recollect.surfaces.cli.main import main
 
 RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
 
@@ -56,7 +62,8 @@ def test_search_prints_json_for_scripts(project: Path) -> None:
     hook(tool_use(project, "make deploy"))
     found: list[dict[str, Any]] = json.loads(recollect("search", "deploy", "--json", cwd=project).stdout)
     assert found[0]["content"] == "Tool: Bash\nCommand: make deploy\nOutput: fine"
-    assert found[0]["score"] == 1.0
+    assert found[0]["score"] > 0
+    assert sum(found[0]["parts"].values()) == pytest.approx(found[0]["score"], abs=0.005)
 
 
 def test_finding_nothing_is_exit_code_one_and_says_so(project: Path) -> None:
@@ -191,9 +198,9 @@ def test_a_narrow_terminal_shortens_what_was_asked_and_never_the_id(columns: int
     assert [line for line in plain if len(line) > columns] == []
 
 
-def test_a_reader_that_has_had_enough_is_no_error(project: Path) -> None:
+def test_a_reader_that_has_had_enough_is_no_error(project: Path, run: Run) -> None:
     for number in range(30):
-        recollect("add", f"walrus number {number}", cwd=project)
+        run("add", f"walrus number {number}")
     command = f"{RECOLLECT} search walrus --limit 30 | head -1; echo ${{PIPESTATUS[0]}}"
     ran = subprocess.run(["bash", "-c", command], cwd=project, capture_output=True, text=True, check=False)
     assert (ran.stdout.splitlines()[-1], ran.stderr) == ("0", "")
@@ -280,12 +287,472 @@ def test_paths_are_shown_as_seen_from_the_project(project: Path) -> None:
     assert "Read file: src/auth.py" in recollect("search", "auth", cwd=project).stdout
 
 
+# --- one command after the other, in this process: starting one takes longer than what it does -------------
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def id(self) -> str:
+        """The id in what was printed."""
+        found = re.search(r"\b(?:mem|doc)_[0-9a-z]{12}\b", self.out)
+        assert found
+        return found[0]
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`run("search", "walrus")` in the project's folder."""
+    monkeypatch.chdir(project)
+
+    def ran(*args: str, stdin: str | None = None) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["recollect", *args])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin or ""))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return Ran(int(ended.value.code or 0), said.out, said.err)
+
+    return ran
+
+
+def test_search_takes_every_filter(run: Run, project: Path) -> None:
+    (project / "auth.py").write_text("x")
+    hook(tool_use(project, "feed walrus", "abc-session"))
+    run("add", "the walrus lives in auth.py", "--tag", "sea", "--tag", "north", "--sector", "semantic")
+    note, trace = "the walrus lives in auth.py", "Tool: Bash\nCommand: feed walrus\nOutput: fine"
+
+    def found(*filters: str) -> list[str]:
+        ran = run("search", "walrus", "--json", *filters)
+        assert ran.code == (0 if ran.json else 1)
+        return sorted(hit["content"] for hit in ran.json)
+
+    both = sorted([note, trace])
+    assert found() == found("--mode", "hybrid") == found("--mode", "keyword") == both
+    assert note in found("--mode", "semantic")
+    assert found("--sector", "semantic") == found("--kind", "note") == found("--tier", "project") == [note]
+    assert found("--sector", "episodic") == found("--kind", "tool") == found("--tier", "session") == [trace]
+    assert found("--tag", "sea") == found("--tag", "NORTH", "--tag", "sea") == [note]
+    assert found("--tag", "south") == []
+    assert found("--file", "auth.py") == [note]
+    assert found("--session", "abc") == [trace]  # the beginning of its id is enough
+    assert found("--since", "1h") == found("--since", "2020-01-01") == both
+    assert found("--until", "2020-01-01") == found("--until", "2d") == []
+    assert len(found("--limit", "1")) == 1
+    assert found("--project", str(project)) == both
+    assert found("--superseded") == both
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("--since", "yesterday"), "7d for seven days ago"),
+        (("--until", "99999999999w"), "is no time"),
+        (("--limit", "101"), "between 1 and 100"),
+        (("--kind", "idea"), "'idea' is not one of"),
+        (("--mode", "psychic"), "'psychic' is not one of"),
+        (("--project", "/nowhere/at/all"), "does not exist"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_wrong_use(run: Run, args: tuple[str, ...], says: str) -> None:
+    ran = run("search", "walrus", *args)
+    assert (ran.code, ran.out) == (2, "")
+    assert says in ran.err
+
+
+def test_a_session_that_is_not_there_is_not_found(run: Run) -> None:
+    ran = run("search", "walrus", "--session", "nope")
+    assert (ran.code, "There is no session nope" in ran.err) == (1, True)
+
+
+def test_a_search_explains_its_scores_when_asked(run: Run) -> None:
+    run("add", "the walrus sleeps")
+    assert "words +" not in run("search", "walrus").out
+    explained = run("search", "walrus", "--explain").out
+    for part in ("words +", "salience +", "recency +", "sector +"):
+        assert part in explained
+    hit = run("search", "walrus", "--json").json[0]
+    assert sum(hit["parts"].values()) == pytest.approx(hit["score"], abs=0.005)
+    assert {"superseded_by", "related", "stale", "id", "content", "salience"} <= set(hit)
+
+
+def test_a_search_says_when_files_changed_since(run: Run, project: Path) -> None:
+    (project / "auth.py").write_text("one")
+    memory_id = run("add", "the walrus lives in auth.py").id
+    (project / "auth.py").write_text("two")
+    assert "auth.py changed since" in run("search", "walrus").out
+    assert "auth.py changed since" in run("show", memory_id).out
+    assert run("show", memory_id, "--json").json["stale"] == ["auth.py changed since"]
+
+
+def test_a_search_without_an_embedder_says_so_beside_the_answer(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "off")
+    run("add", "the walrus sleeps")
+    ran = run("search", "walrus", "--json")
+    assert (ran.code, len(ran.json)) == (0, 1)
+    assert ran.err.startswith("Searched by words only: the embedder is switched off")
+    refused = run("reindex")
+    assert refused.code != 0
+    assert "switched off" in refused.err
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "crystal-ball")
+    refused = run("search", "walrus")
+    assert (refused.code, "it is one of static, off" in refused.err) == (2, True)
+
+
+def test_the_beginning_of_an_id_is_enough_with_or_without_its_prefix(run: Run) -> None:
+    memory_id = run("add", "the walrus sleeps").id
+    for short in (memory_id, memory_id[:10], memory_id[4:10]):
+        assert run("show", short, "--json").json["id"] == memory_id
+    run("add", "the heron stands")
+    vague = run("show", "mem_")
+    assert vague.code == 2
+    assert "more than one memory starts with mem_" in vague.err
+    for nothing in ("", "mem_zzzzzzzzzzzz", "%", "nope"):
+        ran = run("show", nothing)
+        assert (ran.code, ran.out) == (1, "")
+        assert "`recollect search` shows ids" in ran.err
+
+
+def test_a_note_for_all_projects_is_found_in_all(run: Run, tmp_path: Path) -> None:
+    made = run("add", "I prefer short walrus names", "--global", "--json").json
+    assert (made["created"], made["tier"], made["project_id"]) == (True, "global", "global")
+    (tmp_path / "web").mkdir()
+    elsewhere = run("search", "walrus", "--project", str(tmp_path / "web"), "--json").json
+    assert [hit["id"] for hit in elsewhere] == [made["id"]]
+    again = run("add", "I prefer short walrus names", "--global", "--json").json
+    assert (again["created"], again["id"]) == (False, made["id"])
+
+
+def test_a_memory_is_reinforced_and_deemphasized(run: Run) -> None:
+    memory_id = run("add", "the walrus sleeps").id
+    up = run("reinforce", memory_id)
+    assert up.out.startswith(f"Memory reinforced: {memory_id} (salience: 0.5")
+    more = run("reinforce", memory_id[:12], "--amount", "1", "--json").json
+    assert (more["done"], more["id"], more["access_count"]) == ("reinforced", memory_id, 2)
+    assert more["salience"] == pytest.approx(0.99)
+    fresh = run("add", "the heron stands").id
+    down = run("deemphasize", fresh, "--json").json
+    assert (down["done"], down["salience"]) == ("de-emphasized", pytest.approx(0.3, abs=0.001))
+    assert run("deemphasize", fresh, "--amount", "1").out.endswith("(salience: 0.05)\n")
+
+
+@pytest.mark.parametrize("command", ["reinforce", "deemphasize"])
+@pytest.mark.parametrize("amount", ["0", "-1", "1.5", "nan", "much"])
+def test_an_amount_that_makes_no_sense_is_wrong_use(run: Run, command: str, amount: str) -> None:
+    memory_id = run("add", "the walrus sleeps").id
+    ran = run(command, memory_id, "--amount", amount)
+    assert (ran.code, ran.out) == (2, "")
+    assert "must be above 0 and at most 1" in ran.err or "is not a valid float" in ran.err
+
+
+def test_a_memory_is_forgotten_and_restored(run: Run) -> None:
+    memory_id = run("add", "the walrus sleeps").id
+    assert run("forget", memory_id).out.startswith(f"Memory forgotten: {memory_id}")
+    assert run("search", "walrus").code == 1
+    assert "deleted" in run("show", memory_id).out
+    assert run("restore", memory_id).out.startswith(f"Memory restored: {memory_id}")
+    assert run("search", "walrus").code == 0
+    assert run("forget", memory_id, "--json").json["deleted_at"] is not None
+    assert run("restore", memory_id, "--json").json["deleted_at"] is None
+
+
+def test_a_memory_is_removed_for_good_only_after_asking(run: Run) -> None:
+    memory_id = run("add", "the walrus sleeps").id
+    for answer in ("n\n", ""):
+        asked = run("forget", memory_id, "--hard", stdin=answer)
+        assert (asked.code, asked.out) == (130, "")
+        assert f"Remove {memory_id} for good?" in asked.err
+    assert run("search", "walrus").code == 0
+    assert run("forget", memory_id, "--hard", stdin="y\n").out == f"Memory erased: {memory_id}\n"
+    assert run("show", memory_id).code == 1
+    other = run("add", "the heron stands").id
+    assert run("forget", other, "--hard", "--yes", "--json").json == {"id": other, "done": "erased"}
+    assert run("restore", other).code == 1
+    assert run("search", "heron").code == 1
+
+
+@pytest.mark.parametrize("command", ["show", "timeline", "reinforce", "deemphasize", "forget", "restore"])
+def test_an_id_that_is_not_there_is_not_found_by_any_command(run: Run, command: str) -> None:
+    ran = run(command, "mem_nothing")
+    assert (ran.code, ran.out) == (1, "")
+    assert "There is no memory mem_nothing; `recollect search` shows ids." in ran.err
+    assert run(command).code == 2
+
+
+def test_one_memory_supersedes_another(run: Run) -> None:
+    old, new = run("add", "the walrus port is 8080").id, run("add", "the walrus port is 8081").id
+    assert run("supersede", old, new).out == f"Memory {old} superseded by {new}\n"
+    assert [hit["id"] for hit in run("search", "walrus", "--json").json] == [new]
+    shown = run("search", "walrus", "--superseded").out
+    assert f"superseded by {new}" in shown
+    relations = run("show", old, "--json").json["relations"]
+    assert relations == [{"source": new, "relation": "SUPERSEDES", "target": old}]
+    assert f"{new} SUPERSEDES {old}" in run("show", old).out
+    cycle = run("supersede", new, old)
+    assert (cycle.code, f"restore {old} first" in cycle.err) == (2, True)
+    assert run("supersede", old, old).code == 2
+    assert run("supersede", old, "nope").code == 1
+    assert run("supersede", old).code == 2
+    assert run("supersede", old, new, "--json").json == {"superseded": old, "by": new}
+    run("restore", old)
+    assert run("search", "8080", "--json").json[0]["superseded_by"] is None
+
+
+def test_the_timeline_marks_the_memory_and_names_the_sessions(run: Run, project: Path) -> None:
+    for number in range(3):
+        hook(tool_use(project, f"step {number}", f"s{number}"))
+    hook(
+        {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": str(project), "prompt": "why not"}
+    )
+    memory_id = run("search", "step 1", "--json").json[0]["id"]
+    lines = run("timeline", memory_id).out.splitlines()
+    assert [line.strip()[:4] for line in lines if "Command: step 1" in line] == [">>> "]
+    assert sum(line.startswith("session s") for line in lines) == 3
+    assert "why not" in next(line for line in lines if line.startswith("session s1"))
+    told = run("timeline", memory_id[:12], "--before", "1", "--after", "0", "--json").json
+    assert told["anchor"]["id"] == memory_id
+    assert (len(told["before"]), len(told["after"])) == (1, 0)
+    assert {session["id"] for session in told["sessions"]} == {"s0", "s1"}
+    too_long = run("timeline", memory_id, "--before", "51")
+    assert (too_long.code, "between 0 and 50" in too_long.err) == (2, True)
+
+
+@pytest.fixture
+def faded(run: Run, project: Path, data: Path) -> str:
+    """The id of a trace that nobody came back to for years."""
+    hook(tool_use(project, "feed walrus"))
+    memory_id: str = run("search", "walrus", "--json").json[0]["id"]
+    db = connect(str(data / "recollect.db"))
+    db.execute("UPDATE memories SET created_at = 1000, last_accessed = 1000, files = '[\"a.py\"]'")
+    db.close()
+    return memory_id
+
+
+def test_faded_traces_are_archived_and_can_be_restored(run: Run, faded: str) -> None:
+    kept = run("add", "a walrus note").id
+    assert run("prune", "--dry-run").out == "1 trace would be archived\n"
+    assert run("prune", "--dry-run", "--json").json == {"archived": 0, "stale": 1}
+    assert run("prune").out == "1 trace archived\n"
+    assert run("prune", "--json").json == {"archived": 0, "stale": 0}
+    assert [hit["id"] for hit in run("search", "walrus", "--json").json] == [kept]
+    shown = run("show", faded)
+    assert "archived" in shown.out
+    assert f"recollect restore {faded}" in shown.out
+    assert "feed walrus" in shown.out
+    refused = run("reinforce", faded)
+    assert (refused.code, f"recollect restore {faded}" in refused.err) == (1, True)
+    assert run("restore", faded[:12]).out.startswith(f"Memory restored: {faded}")
+    assert {hit["id"] for hit in run("search", "walrus", "--json").json} == {faded, kept}
+
+
+def test_an_archived_memory_has_the_same_types_in_json(run: Run, faded: str) -> None:
+    before = run("show", faded, "--json").json
+    run("prune")
+    archived = run("show", faded[4:10], "--json").json
+    assert archived["id"] == faded
+    assert archived["archived_at"] > 0
+    same = {name for name in ("tags", "files", "hashes", "content", "kind") if archived[name] == before[name]}
+    assert same == {"tags", "files", "hashes", "content", "kind"}
+
+
+def test_an_archived_memory_is_removed_for_good_like_any_other(run: Run, faded: str, data: Path) -> None:
+    run("prune")
+    removed = run("forget", faded, "--hard", "--yes")
+    db = connect(str(data / "recollect.db"))
+    still_there = life.archived(db, faded)
+    db.close()
+    assert (removed.code, still_there) == (0, None)
+
+
+def test_reindex_makes_the_vectors_that_are_missing_and_only_those(run: Run, project: Path) -> None:
+    run("add", "the walrus sleeps")
+    run("add", "I prefer short names", "--global")
+    (project / "guide.md").write_text("# Guide\n\nfeed the walrus")
+    run("docs", "ingest", "guide.md")
+    made = run("reindex", "--json").json
+    assert made["made"] == 3
+    assert made["model"].startswith("static:")
+    assert run("reindex").out.startswith("0 vectors made by static:")
+
+
+def test_documents_are_taken_in_found_listed_shown_and_removed(run: Run, project: Path) -> None:
+    nothing = run("docs", "list")
+    assert (nothing.code, nothing.out, "recollect docs ingest PATH" in nothing.err) == (1, "", True)
+    assert (run("docs", "list", "--json").json, run("docs", "search", "x", "--json").json) == ([], [])
+    (project / "guide.md").write_text("# Guide\n\nfeed the walrus\n\n## Install\n\nrun the otter\n")
+    assert run("docs", "ingest", "guide.md").out == "Document ingested: Guide (2 chunks)\n"
+    assert run("docs", "ingest", "guide.md").out == "Document ingested: Guide (unchanged, 2 chunks)\n"
+    (listed,) = run("docs", "list", "--json").json
+    assert (listed["title"], listed["chunks"], listed["source_path"]) == (
+        "Guide",
+        2,
+        str(project / "guide.md"),
+    )
+    assert f"{listed['id']}" in run("docs", "list").out
+    (hit, *_) = run("docs", "search", "otter", "--json").json
+    assert (hit["found"]["heading"], hit["found"]["text"]) == ("Guide > Install", "run the otter")
+    assert sum(part["value"] for part in hit["parts"]) == pytest.approx(hit["score"], abs=0.005)
+    explained = run("docs", "search", "otter", "--explain", "--mode", "keyword", "--limit", "1").out
+    assert "Guide > Install" in explained
+    assert "words +" in explained
+    short = listed["id"][:9]
+    shown = run("docs", "show", short).out
+    assert shown.index("feed the walrus") < shown.index("Guide > Install") < shown.index("run the otter")
+    assert run("docs", "show", short, "--json").json[1] == {
+        "heading": "Guide > Install",
+        "text": "run the otter",
+    }
+    assert run("docs", "search", "zebra").code == 1
+    assert run("docs", "search", "x", "--limit", "0").code == 2
+    assert run("docs", "remove", short, "--json").json == {"removed": listed["id"]}
+    for command in ("show", "remove"):
+        gone = run("docs", command, short)
+        assert (gone.code, "`recollect docs list` shows ids" in gone.err) == (1, True)
+    assert run("docs", "search", "otter").code == 1
+    assert (project / "guide.md").exists()
+
+
+def test_documents_come_from_standard_input_too(run: Run) -> None:
+    told = run("docs", "ingest", "-", "--title", "Animals", "--json", stdin="the walrus sleeps").json
+    assert [(one["title"], one["source"]) for one in told["documents"]] == [("Animals", "inline")]
+    assert run("docs", "ingest", "-", "--title", "Animals", stdin="the walrus wakes").out.startswith(
+        "Document ingested: Animals (replaced"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("gone.md", "there is no file"),
+        ("/etc/hostname", "lies outside of"),
+        ("picture.png", "no kind of document"),
+        ("empty.md", "no text"),
+        ("binary.md", "is not text"),
+        ("http://localhost/x", "localhost"),
+    ],
+)
+def test_what_cannot_be_taken_in_is_said_with_the_reason(
+    run: Run, project: Path, source: str, says: str
+) -> None:
+    (project / "picture.png").write_text("x")
+    (project / "empty.md").write_text("")
+    (project / "binary.md").write_bytes(b"\0\0")
+    ran = run("docs", "ingest", source)
+    assert (ran.code, ran.out) == (1, "")
+    assert source in ran.err
+    assert says in ran.err
+    assert "Nothing was ingested" in ran.err
+    told = run("docs", "ingest", source, "--json")
+    assert (told.code, told.json["documents"], len(told.json["problems"])) == (1, [], 1)
+
+
+def test_what_can_be_taken_in_is_even_if_other_things_cannot(run: Run, project: Path) -> None:
+    (project / "guide.md").write_text("# Guide\n\nfeed the walrus")
+    ran = run("docs", "ingest", "gone.md", "guide.md")
+    assert (ran.code, ran.out) == (0, "Document ingested: Guide (1 chunk)\n")
+    assert "gone.md: there is no file" in ran.err
+    assert run("docs", "ingest", "guide.md", "gone.md", "--title", "x").code == 2
+
+
+def test_a_folder_without_documents_is_not_passed_over_in_silence(run: Run, project: Path) -> None:
+    (project / "empty").mkdir()
+    ran = run("docs", "ingest", "empty")
+    assert (ran.out + ran.err).strip()
+
+
+@pytest.mark.parametrize("command", ["docs ingest -", "add -"])
+def test_a_standard_input_that_is_closed_or_not_utf8_is_no_fault_of_ours(command: str, project: Path) -> None:
+    closed = ["sh", "-c", f"{RECOLLECT} {command} <&-"]
+    ran = subprocess.run(closed, cwd=project, capture_output=True, text=True, check=False)
+    assert (ran.returncode in (1, 2), "fault of recollect" in ran.stderr) == (True, False)
+    odd = [RECOLLECT, *command.split()]
+    other = subprocess.run(odd, cwd=project, input=b"caf\xe9 walrus", capture_output=True, check=False)
+    assert b"fault of recollect" not in other.stderr
+
+
+def test_nothing_in_a_document_or_an_archive_can_drive_the_terminal(
+    run: Run, project: Path, data: Path, tmp_path: Path
+) -> None:
+    evil = "evil \x1b[2J\x1b]0;title\x07 [red]markup[/red] \x9b31m \u202e"
+    name = "evil \x1b[2J.md"
+    (project / name).write_text(f"# {evil}\n\n## {evil}\n\n{evil}\n")
+    hook(tool_use(project, evil, "s\x1b[2J"))
+    note, newer = run("add", "-", stdin=evil).id, run("add", "evil, but newer").id
+    trace = next(hit["id"] for hit in run("search", "evil", "--kind", "tool", "--json").json)
+    run("supersede", note, newer)
+    commands = [
+        ["docs", "ingest", name],
+        ["docs", "ingest", "gone \x1b[2J.md"],
+        ["docs", "list"],
+        ["docs", "search", "evil"],
+        ["docs", "show", "doc_"],
+        ["docs", "show", "\x1b[2J"],
+        ["docs", "remove", "\x1b[2J"],
+        ["search", "evil", "--explain", "--superseded"],
+        ["search", "evil", "--session", "\x1b[2J"],
+        ["search", "evil", "--since", "\x1b[2J"],
+        ["timeline", trace],
+        ["show", note],
+        ["reinforce", trace],
+        ["supersede", note, "\x1b[2J"],
+        ["reindex"],
+    ]
+    for command in [*commands, *([*command, "--json"] for command in commands)]:
+        ran = run(*command)
+        for sign in "\x1b\x9b\x07\u202e" if "--json" not in command else "\x1b\x9b\x07":
+            assert sign not in ran.out + ran.err, command
+    db = connect(str(data / "recollect.db"))
+    life.archive(db, [trace], 1)
+    db.close()
+    for command in (["show", trace], ["show", trace, "--json"], ["restore", trace]):
+        ran = run(*command)
+        assert "\x1b" not in ran.out + ran.err
+
+
+def test_no_command_writes_colours_or_progress_into_a_pipe(project: Path) -> None:
+    (project / "guide.md").write_text("# Guide\n\nfeed the walrus")
+    memory_id = recollect("add", "the walrus sleeps", cwd=project).stdout.split()[2]
+    for command in (
+        ["docs", "ingest", "guide.md"],
+        ["docs", "list"],
+        ["docs", "show", "doc_"],
+        ["docs", "search", "walrus", "--explain"],
+        ["search", "walrus", "--explain"],
+        ["timeline", memory_id],
+        ["show", memory_id],
+        ["reindex"],
+    ):
+        ran = recollect(*command, cwd=project)
+        assert (ran.returncode, ran.stderr) == (0, ""), command
+        assert "\x1b" not in ran.stdout
+        assert "\r" not in ran.stdout
+
+
 def test_every_command_explains_itself(project: Path) -> None:
-    commands = ["search", "show", "add", "sessions", "install", "uninstall", "doctor", "mcp"]
+    commands = (
+        "search show timeline add reinforce deemphasize forget restore supersede prune docs reindex"
+        " sessions install uninstall doctor mcp"
+    ).split()
     overview = recollect("--help", cwd=project).stdout
     for command in commands:
         assert command in overview
         assert recollect(command, "--help", cwd=project).returncode == 0
+    for command in ("ingest", "search", "list", "show", "remove"):
+        assert recollect("docs", command, "--help", cwd=project).returncode == 0
 
 
 def test_every_command_that_prints_is_known_to_capture() -> None:
@@ -306,7 +773,7 @@ def test_the_docs_name_every_command() -> None:
 def test_doctor_finds_everything_in_order_but_the_missing_client(project: Path, data: Path) -> None:
     done = recollect("doctor", "--json", cwd=project)
     checks = {check["name"]: check for check in json.loads(done.stdout)}
-    ours = ["python", "data folder", "disk", "settings", "canary", "database", "spool", "worker"]
+    ours = ["python", "data folder", "disk", "settings", "canary", "database", "search", "spool", "worker"]
     assert list(checks) == [*ours, "Claude Code", "plugin"]
     good = [name for name, check in checks.items() if check["level"] == "ok"]
     assert good == ours
@@ -330,6 +797,17 @@ def test_the_canary_does_not_take_a_real_project_with_it(
     recollect("add", "precious", cwd=project)
     recollect("doctor", cwd=project)
     assert recollect("search", "precious", cwd=project).returncode == 0
+
+
+def test_the_canary_does_not_take_the_documents_of_a_project_with_it(
+    project: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_HOME", str(project / "data"))
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    (project / "guide.md").write_text("# Guide\n\nfeed the walrus")
+    run("docs", "ingest", "guide.md")
+    recollect("doctor", cwd=project)
+    assert len(run("docs", "list", "--json").json) == 1
 
 
 def test_doctor_says_what_to_do_about_a_payload_that_failed(project: Path, data: Path) -> None:

@@ -53,7 +53,7 @@ from recollect import paths
 from recollect.errors import StoreError
 from recollect.intake.drain import BATCH_EVENTS
 from recollect.intake.drain import drain as drain_spool
-from recollect.store import memories
+from recollect.store import life
 from recollect.store.connection import connect, transaction
 
 CHAOS_ROUNDS = int(os.environ.get("RECOLLECT_CHAOS_ROUNDS", "25"))
@@ -803,11 +803,120 @@ def test_a_reinforced_memory_outlives_its_session(data: Path) -> None:
     with transaction(db):
         (memory_id,) = db.execute("SELECT id FROM memories").fetchone()
         for _ in range(10):
-            memories.reinforce(db, memory_id, 0.2, "session-1", NOW)
+            life.reinforce(db, memory_id, 0.2, "session-1", NOW)
     db.close()
     put(data, event("SessionEnd", reason="other"), at=NOW)
     drain(data)
     assert rows(data, "SELECT tier FROM memories") == [{"tier": "project"}]
+
+
+# --- what the user said, and what the files were ------------------------------------------------------------
+
+
+def test_a_prompt_of_three_words_becomes_a_memory_of_the_user(data: Path) -> None:
+    put(data, prompt("mend the door"), at=NOW)
+    drain(data)
+    (found,) = rows(data, "SELECT * FROM memories")
+    assert (found["kind"], found["author"], found["content"]) == ("prompt", "user", "mend the door")
+    assert (found["sector"], found["tier"], found["question"]) == ("episodic", "session", 0)
+    (session,) = rows(data, "SELECT number FROM sessions")
+    assert found["thread"] == session["number"]
+    links = rows(data, "SELECT session_id, usage_type FROM session_memories")
+    assert links == [{"session_id": "session-1", "usage_type": "created"}]
+
+
+@pytest.mark.parametrize("said", ["yes", "go on", "ok!", "👍 👍 👍"])
+def test_a_shorter_prompt_stays_with_the_session_and_becomes_no_memory(said: str, data: Path) -> None:
+    put(data, prompt(said), at=NOW)
+    drain(data)
+    assert contents(data) == []
+    assert rows(data, "SELECT prompt FROM prompts") == [{"prompt": said}]
+
+
+def test_a_prompt_in_chinese_needs_no_spaces_to_become_a_memory(data: Path) -> None:
+    put(data, prompt("修复登录错误"), at=NOW)
+    drain(data)
+    assert contents(data) == ["修复登录错误"]
+
+
+def test_a_prompt_that_asks_is_known_to_ask(data: Path) -> None:
+    put(data, prompt("which port is it?\n"), at=NOW)
+    drain(data)
+    assert rows(data, "SELECT question FROM memories") == [{"question": 1}]
+
+
+def test_a_long_prompt_is_kept_whole_and_found_by_its_beginning(data: Path) -> None:
+    text = "many words " * 1_000
+    put(data, prompt(text), at=NOW)
+    drain(data)
+    assert rows(data, "SELECT prompt FROM prompts") == [{"prompt": text}]
+    assert contents(data) == [text[:4_000]]
+
+
+def test_the_report_of_a_background_agent_becomes_no_memory_of_the_user(data: Path) -> None:
+    put(data, prompt("<task-notification>the agent is done with it"), at=NOW)
+    drain(data)
+    assert contents(data) == []
+
+
+def test_a_drain_that_reads_files_and_prompts_loads_nothing_slow(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text("x = 1")
+    put(data, tool_use("Read", {"file_path": str(file)}, {}, cwd=str(tmp_path)))
+    put(data, prompt("what does maxRetryCount do?"))
+    put(data, event("SessionEnd", reason="other"))
+    program = f"{hook_program()}; print('\\n'.join(sys.modules))"
+    ran = subprocess.run(
+        [PYTHON, "-I", "-S", "-c", program, SOURCE], capture_output=True, text=True, check=True
+    )
+    assert len(contents(data)) == 2
+    assert "null" not in rows(data, "SELECT hashes FROM memories WHERE kind = 'tool'")[0]["hashes"]
+    heavy = "contextlib dataclasses hashlib logging numpy pathlib subprocess threading typing _hashlib _ssl"
+    assert sorted(set(ran.stdout.split()) & set(heavy.split())) == []
+
+
+def git_hash(path: Path) -> str:
+    return subprocess.run(
+        ["git", "hash-object", "--no-filters", str(path)], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+@pytest.mark.parametrize("content", [b"", b"x = 1\n", b"\x00\xff" * 70_000, "größe\r\n".encode()])
+def test_a_trace_keeps_what_git_would_call_its_file(content: bytes, data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_bytes(content)
+    put(data, tool_use("Read", {"file_path": str(file)}, {}, cwd=str(tmp_path)))
+    drain(data)
+    (found,) = rows(data, "SELECT files, hashes FROM memories")
+    assert json.loads(found["files"]) == [str(file)]
+    assert json.loads(found["hashes"]) == [git_hash(file)]
+
+
+def test_a_file_that_is_missing_too_large_or_no_file_has_no_hash(data: Path, tmp_path: Path) -> None:
+    large, pipe = tmp_path / "large", tmp_path / "pipe"
+    with open(large, "wb") as file:
+        file.truncate(4_000_001)
+    os.mkfifo(pipe)
+    for path in (tmp_path / "gone", large, pipe, tmp_path):
+        put(data, tool_use("Read", {"file_path": str(path)}, {}, cwd=str(tmp_path)))
+    put(data, tool_use("Read", {"file_path": "/a\0b"}, {}, cwd=str(tmp_path)))
+    drain(data)
+    assert {row["hashes"] for row in rows(data, "SELECT hashes FROM memories")} == {"[null]"}
+    assert failures(data) == {}
+
+
+def test_the_same_name_in_two_folders_is_two_files(data: Path, tmp_path: Path) -> None:
+    """Paths in the client's lists are as seen from the session's folder; one batch may hold several."""
+    for name in ("one", "two"):
+        (tmp_path / name / "src").mkdir(parents=True)
+        (tmp_path / name / "src" / "main.py").write_text(name)
+        payload = tool_use("Glob", {"pattern": "*"}, {"filenames": ["src/main.py"]}, cwd=str(tmp_path / name))
+        put(data, payload | {"session_id": name})
+    drain(data)
+    found = rows(data, "SELECT session_id, hashes FROM memories ORDER BY session_id")
+    assert {row["session_id"]: json.loads(row["hashes"]) for row in found} == {
+        name: [git_hash(tmp_path / name / "src" / "main.py")] for name in ("one", "two")
+    }
 
 
 @pytest.mark.usefixtures("real_python")
@@ -1303,8 +1412,14 @@ FILES: dict[str, tuple[Json, list[str]]] = {
     "notebook_path": (tool_use("NotebookEdit", {"notebook_path": "/p/n.ipynb"}, {}), ["/p/n.ipynb"]),
     "path": (tool_use("Grep", {"pattern": "x", "path": "/p"}, {"filenames": []}), ["/p"]),
     "both": (tool_use("Custom", {"path": "/p", "file_path": "/p/a"}, {}), ["/p/a", "/p"]),
-    "a list of files": (tool_use("Glob", {"pattern": "*"}, ["/p/a", "b", "c\\d", 7]), ["/p/a", "c\\d"]),
-    "the client's list": (tool_use("Glob", {"pattern": "*"}, {"filenames": ["p/a", "p/b"]}), ["p/a", "p/b"]),
+    "a list of files": (
+        tool_use("Glob", {"pattern": "*"}, ["/p/a", "b", "c/d", 7]),
+        ["/p/a", "/somewhere/project/c/d"],
+    ),
+    "the client's list": (
+        tool_use("Glob", {"pattern": "*"}, {"filenames": ["p/a"]}),
+        ["/somewhere/project/p/a"],
+    ),
     "each once": (tool_use("Grep", {"path": "/p"}, ["/p", "/q", "/q"]), ["/p", "/q"]),
     "ten of many": (tool_use("Glob", {}, [f"/f{n}" for n in range(30)]), [f"/f{n}" for n in range(10)]),
     "none": (bash("cat /etc/passwd", stdout="/srv/x"), []),

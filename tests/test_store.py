@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import SchemaTooNew, StoreError
 from recollect.paths import Place
-from recollect.store import connection, memories, projects, salience, sessions
+from recollect.store import connection, documents, life, memories, projects, salience, sessions
 from recollect.store.connection import connect, transaction
 
 NOW = 1_800_000_000_000
@@ -86,6 +86,8 @@ def test_the_tables_have_the_names_and_columns_that_others_rely_on(db: sqlite3.C
         "sessions"
     )
     assert {"session_id", "memory_id", "usage_type"} <= columns("session_memories")
+    assert {"source_id", "target_id", "relationship_type"} <= columns("memory_relationships")
+    assert {"id", "project_id", "title", "source_path", "source_url", "checksum"} <= columns("documents")
 
 
 def test_every_table_is_strict(db: sqlite3.Connection) -> None:
@@ -181,7 +183,7 @@ def test_reinforcing_has_diminishing_returns_and_is_linked(db: sqlite3.Connectio
     memory_id = a_memory(db, a_session(db), importance=0.5)
     seen = [0.5]
     for _ in range(40):
-        memories.reinforce(db, memory_id, 0.2, "s1", NOW)
+        life.reinforce(db, memory_id, 0.2, "s1", NOW)
         memory = memories.get(db, memory_id, NOW)
         assert memory is not None
         seen.append(memory.salience)
@@ -232,7 +234,7 @@ def test_promotion_takes_what_is_above_the_line_and_nothing_else(db: sqlite3.Con
     left = a_memory(db, project_id, "just not", importance=0.7)
     gone = a_memory(db, project_id, "deleted", importance=0.9)
     db.execute("UPDATE memories SET deleted_at = ? WHERE id = ?", (NOW, gone))
-    memories.promote(db, "s1", NOW)
+    life.promote(db, "s1", NOW)
     tiers = {row["id"]: row["tier"] for row in db.execute("SELECT id, tier FROM memories")}
     assert tiers == {kept: "project", left: "session", gone: "session"}
 
@@ -264,3 +266,97 @@ def test_purging_a_session_leaves_nothing_of_it_and_all_of_the_rest(db: sqlite3.
     assert projects.at(db, a_place()) is not None
     sessions.purge(db, "s2")
     assert projects.at(db, a_place()) is None
+
+
+def a_document(
+    db: sqlite3.Connection, project_id: str, text: str = "the walrus sleeps", **more: object
+) -> str:
+    values: dict[str, object] = {
+        "project_id": project_id,
+        "title": "Guide",
+        "source_path": None,
+        "source_url": None,
+        "kind": "md",
+        "checksum": text,
+        "chunks": [("Guide", text)],
+        "now": NOW,
+    }
+    return documents.put(db, **(values | more))  # type: ignore[arg-type]
+
+
+def test_memories_and_chunks_share_one_row_of_numbers(db: sqlite3.Connection) -> None:
+    project_id = a_session(db)
+    a_memory(db, project_id)
+    a_document(db, project_id)
+    a_memory(db, project_id)
+    chunk = db.execute("SELECT row FROM document_chunks").fetchone()["row"]
+    rows = [row["row"] for row in db.execute("SELECT row FROM memories ORDER BY row")]
+    assert [row & 0xFFFFFFFF for row in (rows[0], chunk, rows[1])] == [1, 2, 3]
+
+
+def test_a_document_that_is_removed_takes_its_words_along(db: sqlite3.Connection) -> None:
+    document = a_document(db, a_session(db))
+    documents.remove(db, document)
+    assert documents.starting_with(db, document) == []
+    query = "SELECT count(*) FROM document_chunks_fts WHERE document_chunks_fts MATCH 'walrus'"
+    assert db.execute(query).fetchone()[0] == 0
+    db.execute("INSERT INTO document_chunks_fts (document_chunks_fts, rank) VALUES ('integrity-check', 1)")
+
+
+def test_purging_a_session_leaves_a_project_its_documents(db: sqlite3.Connection) -> None:
+    document = a_document(db, a_session(db))
+    a_memory(db, projects.at(db, a_place()).id)  # type: ignore[union-attr]
+    sessions.purge(db, "s1")
+    assert [one.id for one in documents.starting_with(db, document)] == [document]
+
+
+def test_purging_a_session_leaves_a_project_what_was_archived_of_others(db: sqlite3.Connection) -> None:
+    project_id = a_session(db)
+    a_session(db, "s2")
+    old = a_memory(db, project_id, session_id="s2")
+    life.archive(db, [old], NOW)
+    db.execute("DELETE FROM sessions WHERE id = 's2'")
+    sessions.purge(db, "s1")
+    assert life.archived(db, old) is not None
+
+
+def test_purging_a_session_takes_along_what_was_archived_of_it(db: sqlite3.Connection) -> None:
+    project_id = a_session(db)
+    a_session(db, "s2")
+    old = a_memory(db, project_id, "an old secret")
+    life.archive(db, [old], NOW)
+    sessions.purge(db, "s1")
+    assert life.archived(db, old) is None
+
+
+def test_every_session_has_a_number_of_its_own(db: sqlite3.Connection) -> None:
+    for name in ("s1", "s2", "s3"):
+        a_session(db, name)
+    numbers = [row["number"] for row in db.execute("SELECT number FROM sessions")]
+    assert len(set(numbers)) == 3
+    assert None not in numbers
+
+
+def test_traces_are_no_part_of_the_conversation_of_their_session(db: sqlite3.Connection) -> None:
+    project_id = a_session(db)
+    a_memory(db, project_id)
+    a_memory(db, project_id, kind="note")
+    threads = {row["kind"]: row["thread"] for row in db.execute("SELECT kind, thread FROM memories")}
+    number = db.execute("SELECT number FROM sessions").fetchone()["number"]
+    assert threads == {"tool": None, "note": number}
+
+
+def test_a_memory_in_somebody_s_words_knows_who_and_whether_it_asks(db: sqlite3.Connection) -> None:
+    a_memory(db, a_session(db), "[2026-11-15] Anna: which port is it?", kind="note")
+    row = db.execute("SELECT author, question, words FROM memories").fetchone()
+    assert tuple(row) == ("Anna", 1, 4)
+
+
+def test_the_beginning_of_an_id_finds_living_and_archived_memories(db: sqlite3.Connection) -> None:
+    project_id = a_session(db)
+    ids = [a_memory(db, project_id) for _ in range(3)]
+    life.archive(db, ids[:1], NOW)
+    for memory_id in ids:
+        assert memories.starting_with(db, memory_id[:12]) == [memory_id]
+    assert memories.starting_with(db, "mem_") == sorted(ids)
+    assert memories.starting_with(db, "mem_!") == []

@@ -8,6 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+KINDS = (
+    "tool",
+    "prompt",
+    "decision",
+    "bugfix",
+    "feature",
+    "refactor",
+    "discovery",
+    "preference",
+    "summary",
+    "note",
+)
+TIERS = ("session", "project", "global")
+MODES = ("hybrid", "semantic", "keyword")
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
 
 
@@ -37,6 +51,7 @@ class Session:
 @dataclass(frozen=True, slots=True)
 class Memory:
     id: str
+    row: int  # the store's own number for it
     project_id: str
     session_id: str | None
     kind: str
@@ -46,6 +61,8 @@ class Memory:
     content: str
     tags: tuple[str, ...]
     files: tuple[str, ...]
+    hashes: tuple[str | None, ...]  # of each file, as it was then
+    author: str | None
     importance: float
     salience: float  # as it is now: decayed since it was last accessed
     access_count: int
@@ -55,7 +72,61 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Why a hit scored: so much of its score came from this."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     memory: Memory
-    score: float  # 1 is the best of this answer
+    score: float
+    parts: tuple[Part, ...]  # add up to the score
     session: Session | None
+    superseded_by: str | None = None
+    related: int = 0  # how many memories it has to do with
+    stale: tuple[str, ...] = ()  # what happened to its files since: 'src/auth.py changed since'
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    hits: tuple[Hit, ...]
+    notice: str | None = None  # what the reader should know about how it came about
+    waiting: int = 0  # lines that have no vector yet
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    id: str
+    project_id: str
+    title: str | None
+    source_path: str | None
+    source_url: str | None
+    kind: str
+    checksum: str
+    chunks: int
+    created_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFound:
+    document: Document
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentHit:
+    found: ChunkFound
+    score: float
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentAnswer:
+    hits: tuple[DocumentHit, ...]
+    notice: str | None = None
+    waiting: int = 0

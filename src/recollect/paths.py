@@ -65,13 +65,24 @@ def place(cwd: str) -> Place:
             name = os.path.basename(root).removesuffix(".git")
             branch, head = _head(git, common)
             return Place(
-                identity=_text(common), name=_text(name or root), root=_text(root), branch=branch, head=head
+                identity=text(common), name=text(name or root), root=text(root), branch=branch, head=head
             )
         parent = os.path.dirname(at)
         if parent == at:
-            folder = _text(folder)
+            folder = text(folder)
             return Place(folder, os.path.basename(folder) or folder, folder, None, None)
         at = parent
+
+
+def checkout(cwd: str) -> str:
+    """The top of the work tree that a folder is in: of a linked one its own. Outside git, the folder."""
+    at = folder = os.path.realpath(cwd)
+    while _git_folder(at) is None:
+        parent = os.path.dirname(at)
+        if parent == at:
+            return folder
+        at = parent
+    return at
 
 
 def _git_folder(folder: str) -> str | None:
@@ -116,7 +127,7 @@ def _packed(common: str, ref: str) -> str | None:
     return None
 
 
-def _text(path: str) -> str:
+def text(path: str) -> str:
     """A path as text that can be stored: a name that is not UTF-8 stays distinct from every other."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 

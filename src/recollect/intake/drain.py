@@ -7,15 +7,17 @@ once: the write lock orders them and the ledger keeps them from storing anything
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 
 from recollect import log, paths
+from recollect.blob import blob_id
 from recollect.capture import spool
 from recollect.capture.event import Event, read_event
 from recollect.errors import BadPayload, StoreError
 from recollect.intake.trace import trace
-from recollect.store import events, memories, projects, sessions
+from recollect.store import events, life, memories, projects, sessions, terms
 from recollect.store.connection import advice, connect, savepoint, transaction
 
 TYPE_CHECKING = False
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 BATCH_EVENTS = 250
 BATCH_BYTES = 16_000_000
 NOT_THE_USER = "<task-notification>"  # a background agent's report arrives as if it were a prompt
+TELLING_WORDS = 3  # `yes` and `go on` are kept with the session, but nobody will look for them
+PROMPT_SHOWN = 4_000  # characters of a prompt that search sees; the prompts table has it whole
 
 
 class Drained:
@@ -120,12 +124,21 @@ def _take(queue: list[spool.Spooled]) -> list[spool.Spooled]:
 class _Prepared:
     """An event with all that can be known of it without the write lock, which others wait for."""
 
-    __slots__ = ("event", "name", "place", "trace")
+    __slots__ = ("event", "files", "hashes", "name", "place", "trace")
 
-    def __init__(self, name: str, event: Event, places: dict[str, paths.Place]) -> None:
+    def __init__(
+        self, name: str, event: Event, places: dict[str, paths.Place], blobs: dict[str, str | None]
+    ) -> None:
         self.name = name  # of its payload
         self.event = event
         self.trace = trace(event)
+        files = self.trace.files if self.trace else []
+        # Whoever reads this later may look from another folder.
+        self.files = [os.path.normpath(os.path.join(event.cwd, file)) for file in files]
+        for file in self.files:
+            if file not in blobs:
+                blobs[file] = blob_id(file)
+        self.hashes = [blobs[file] for file in self.files]
         if event.cwd not in places:
             places[event.cwd] = paths.place(event.cwd)
         self.place = places[event.cwd]
@@ -136,12 +149,13 @@ def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done
     settled: list[str] = []
     bad: list[tuple[str, str]] = []
     places: dict[str, paths.Place] = {}
+    blobs: dict[str, str | None] = {}
     for payload in batch:
         try:
             raw = spool.read(folder, payload.name)
             if raw is not None:
                 event = read_event(raw, spool_name=payload.name, at=payload.at)
-                found.append(_Prepared(payload.name, event, places))
+                found.append(_Prepared(payload.name, event, places, blobs))
         except BadPayload as error:
             bad.append((payload.name, str(error)))
         except PermissionError as error:  # a session under sudo left it; those behind it are readable
@@ -193,6 +207,19 @@ def _remember(db: sqlite3.Connection, prepared: _Prepared) -> bool:
     sessions.touch(db, event.session_id, event.at)
     if event.prompt and not event.prompt.startswith(NOT_THE_USER):
         sessions.keep_prompt(db, event.session_id, event.prompt, event.at)
+        if terms.count_words(event.prompt[:PROMPT_SHOWN]) >= TELLING_WORDS:
+            memories.add(
+                db,
+                project_id=project_id,
+                session_id=event.session_id,
+                kind="prompt",
+                sector="episodic",
+                tier="session",
+                content=event.prompt[:PROMPT_SHOWN],
+                author="user",
+                importance=0.3,
+                now=event.at,
+            )
     elif prepared.trace:
         memories.add(
             db,
@@ -202,11 +229,12 @@ def _remember(db: sqlite3.Connection, prepared: _Prepared) -> bool:
             sector="episodic",
             tier="session",
             content=prepared.trace.content,
-            files=prepared.trace.files,
+            files=prepared.files,
+            hashes=prepared.hashes,
             importance=prepared.trace.importance,
             now=event.at,
         )
     elif event.name == "SessionEnd":
         sessions.end(db, event.session_id, event.at)
-        memories.promote(db, event.session_id, event.at)
+        life.promote(db, event.session_id, event.at)
     return True

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recollect import paths
+from recollect.blob import blob_id
 from recollect.capture.event import clean
 from recollect.errors import BadInput
 from recollect.model import SECTORS, Memory
-from recollect.store import memories, projects, salience, sessions
+from recollect.store import life, likeness, memories, projects, salience, sessions
 from recollect.store.connection import transaction
+from recollect.store.sector import classify
 
 MAX_CONTENT = 20_000
 MAX_TAGS, MAX_TAG = 20, 60
-DEFAULT_SECTOR = "semantic"
+MAX_FILES = 10
 DEFAULT_IMPORTANCE = 0.5
 
 
@@ -43,38 +46,68 @@ def keep(
     sector: str | None = None,
     tags: Sequence[str] = (),
     importance: float | None = None,
+    is_global: bool = False,
 ) -> Kept:
-    """Remember a note for this folder's project; one that is known already is reinforced instead."""
+    """Remember a note for this folder's project, or for all of the user's. One that is known already, in
+    these words or very nearly these, is reinforced instead."""
     weight = DEFAULT_IMPORTANCE if importance is None else importance
     check(content, sector, tags, weight)
     text = clean(content.strip(), MAX_CONTENT).strip()
     if not re.sub(r"\[redacted:[a-z-]+\]", "", text).strip():
         raise BadInput("nothing is left of it without what is private or secret; say it without that")
     content_hash = hashlib.sha256(text.encode()).hexdigest()
+    simhash = likeness.simhash(text)
     place = paths.place(cwd)
+    checkout = paths.checkout(cwd)
+    files = [] if is_global else files_named(text, checkout)
+    hashes = [blob_id(os.path.join(checkout, file)) for file in files]
     with transaction(db):
         project_id = projects.ensure(db, place, now)
         if session_id and sessions.project_of(db, session_id) is None:
             sessions.start(db, session_id, project_id, cwd, place, now)
-        known = memories.same(db, project_id, "note", content_hash)
+        owner = projects.ensure_global(db, now) if is_global else project_id
+        known = memories.same(db, owner, "note", content_hash) or _nearly(db, owner, text, simhash)
         if known:
-            memories.reinforce(db, known, salience.REINFORCED, session_id, now)
+            life.reinforce(db, known, salience.REINFORCED, session_id, now)
         memory_id = known or memories.add(
             db,
-            project_id=project_id,
+            project_id=owner,
             session_id=session_id,
             kind="note",
-            sector=sector or DEFAULT_SECTOR,
-            tier="project",
+            sector=sector or classify(text),
+            tier="global" if is_global else "project",
             content=text,
+            files=files,
+            hashes=hashes,
             tags=[clean(tag) for tag in tags],
             importance=weight,
             content_hash=content_hash,
+            simhash=simhash,
             now=now,
         )
         memory = memories.get(db, memory_id, now)
     assert memory is not None  # noqa: S101  it was stored a line ago, in the same transaction
     return Kept(memory, is_new=known is None)
+
+
+def files_named(text: str, root: str) -> list[str]:
+    """The project's files that a text names, as seen from the root."""
+    found: list[str] = []
+    for path in dict.fromkeys(re.findall(r"[\w@.+/-]*\w", text)):
+        inside = os.path.relpath(path, root) if path.startswith(root + os.sep) else path
+        if "." not in inside and "/" not in inside:
+            continue  # a word, not a path
+        full = os.path.realpath(os.path.join(root, inside))
+        if full.startswith(root + os.sep) and os.path.isfile(full) and inside not in found:
+            found.append(os.path.normpath(inside))
+    return found[:MAX_FILES]
+
+
+def _nearly(db: sqlite3.Connection, project_id: str, text: str, simhash: int) -> str | None:
+    for memory_id, content in memories.alike(db, project_id, "note", likeness.bands(simhash)):
+        if likeness.is_near(text, content):
+            return memory_id
+    return None
 
 
 def check(content: str, sector: str | None, tags: Sequence[str], importance: float) -> None:

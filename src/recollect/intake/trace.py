@@ -16,7 +16,10 @@ INPUT_LIMIT = 300
 FILES_LIMIT = 10
 CHANGING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 PROGRAMS = frozenset({"recollect", "recollect.sh"})
-PRINTING_COMMANDS = frozenset({"search", "show", "sessions", "add", "doctor"})  # a test holds it to the CLI
+PRINTING_COMMANDS = frozenset(  # a test holds it to the CLI
+    "search show timeline add reinforce deemphasize forget restore supersede prune sessions docs reindex"
+    " doctor".split()
+)
 FILE_VERBS = {
     "Read": "Read",
     "Write": "Wrote",

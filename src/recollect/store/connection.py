@@ -11,6 +11,7 @@ import sqlite3
 import time
 
 from recollect.errors import SchemaTooNew, StoreError
+from recollect.store import terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +78,13 @@ class savepoint:
             self._db.execute("RELEASE part")
 
 
+def tuples(db: sqlite3.Connection) -> sqlite3.Cursor:
+    """A cursor whose rows are plain tuples: for many rows that is faster."""
+    cursor = db.cursor()
+    cursor.row_factory = None
+    return cursor
+
+
 def has_fts5() -> bool:
     db = sqlite3.connect(":memory:")
     try:
@@ -109,6 +117,14 @@ def migrate(db: sqlite3.Connection, path: str, folder: str = MIGRATIONS) -> None
         return
     if at > newest:
         raise SchemaTooNew(f"{path} is at schema {at}, this recollect knows {newest}; upgrade recollect")
+    for function, arguments in (
+        (terms.author_of, 1),
+        (terms.bare, 1),
+        (terms.count_words, 1),
+        (terms.is_question, 1),
+        (terms.line_terms, 3),
+    ):
+        db.create_function(function.__name__, arguments, function, deterministic=True)
     for number, file in _migrations(folder):
         with transaction(db):
             if version(db) >= number:
@@ -121,11 +137,14 @@ def migrate(db: sqlite3.Connection, path: str, folder: str = MIGRATIONS) -> None
 
 def _open(path: str) -> sqlite3.Connection:
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    # SQLite gives its -wal and -shm files the mode of the database, so this one decides for all.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    is_new = not os.path.exists(path)
+    # Nobody but SQLite may ever open this file: closing it would end the locks of all connections of the
+    # process, which is how POSIX locks are, and another process would take the log away from under them.
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     db.row_factory = sqlite3.Row
     try:
+        if is_new:
+            os.chmod(path, 0o600)  # its -wal and -shm files get the same mode
         _use_wal(db)
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from recollect.paths import Place
 
 
+GLOBAL = "global"
+
+
 def ensure(db: Connection, place: Place, now: int) -> str:
     """The id of the project at this place, new or known."""
     row = db.execute("SELECT id FROM projects WHERE identity = ?", (place.identity,)).fetchone()
@@ -23,6 +26,27 @@ def ensure(db: Connection, place: Place, now: int) -> str:
         (project_id, place.identity, place.name, place.root, now),
     )
     return project_id
+
+
+def ensure_global(db: Connection, now: int) -> str:
+    """The id of the project that every project's searches include: what is about the user, not the code."""
+    db.execute(
+        "INSERT INTO projects (id, identity, name, root, created_at) VALUES (?1, ?1, ?1, '', ?2)"
+        " ON CONFLICT DO NOTHING",
+        (GLOBAL, now),
+    )
+    return GLOBAL
+
+
+def ranges(db: Connection, project: Project | None) -> list[tuple[int, int]]:
+    """Where this project's lines are, and the user's global ones."""
+    row = db.execute("SELECT number FROM projects WHERE id = ?", (GLOBAL,)).fetchone()
+    numbers = [project.number if project else None, row["number"] if row else None]
+    return [rows(number) for number in dict.fromkeys(numbers) if number is not None]
+
+
+def every(db: Connection) -> list[Project]:
+    return [_project(row) for row in db.execute("SELECT * FROM projects ORDER BY number")]
 
 
 def at(db: Connection, place: Place) -> Project | None:

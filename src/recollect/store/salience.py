@@ -14,7 +14,7 @@ DECAY_PER_DAY = {  # lambda, by sector
 }
 FLOOR, CEILING = 0.05, 0.99
 PROMOTED_ABOVE = 0.7
-RECALLED, REINFORCED = 0.02, 0.1
+RECALLED, REINFORCED, DEEMPHASIZED = 0.02, 0.1, 0.2
 DAY_MS = 24 * 3600 * 1000
 
 
@@ -26,8 +26,12 @@ def decayed(stored: float, sector: str, importance: float, last_accessed: int, n
 
 def present(decayed_salience: float, accesses: int) -> float:
     """The salience that counts: having been used often lifts it a little."""
-    lift = min(0.1, 0.02 * math.log(1 + accesses))
-    return min(CEILING, max(FLOOR, decayed_salience + (1 - decayed_salience) * lift))
+    return min(CEILING, max(FLOOR, decayed_salience + (1 - decayed_salience) * lift(accesses)))
+
+
+def lift(accesses: int) -> float:
+    """The part of what is missing to 1 that use makes up for."""
+    return min(0.1, 0.02 * math.log(1 + accesses))
 
 
 def reinforced(salience: float, amount: float) -> float:

@@ -23,8 +23,9 @@ def project_of(db: Connection, session_id: str) -> str | None:
 
 def start(db: Connection, session_id: str, project_id: str, cwd: str, place: Place, now: int) -> None:
     db.execute(
-        "INSERT INTO sessions (id, project_id, cwd, branch, head, started_at, last_event_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+        "INSERT INTO sessions (id, project_id, cwd, branch, head, started_at, last_event_at, number)"
+        " SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(max(number), 0) + 1 FROM sessions WHERE true"
+        " ON CONFLICT (id) DO NOTHING",
         (session_id, project_id, cwd, place.branch, place.head, now, now),
     )
 
@@ -139,10 +140,13 @@ def purge(db: Connection, session_id: str) -> None:
     project_id = project_of(db, session_id)
     db.execute("DELETE FROM events WHERE session_id = ?", (session_id,))
     db.execute("DELETE FROM memories WHERE session_id = ?", (session_id,))
+    db.execute("DELETE FROM archived_memories WHERE memory ->> 'session_id' = ?", (session_id,))
     db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
     db.execute(
         "DELETE FROM projects WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM sessions WHERE project_id = ?1)"
-        " AND NOT EXISTS (SELECT 1 FROM memories WHERE project_id = ?1)",
+        " AND NOT EXISTS (SELECT 1 FROM memories WHERE project_id = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM archived_memories WHERE project_id = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM documents WHERE project_id = ?1)",
         (project_id,),
     )
 

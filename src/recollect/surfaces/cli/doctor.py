@@ -24,11 +24,12 @@ from rich.text import Text
 
 from recollect import config, log, paths
 from recollect.capture import spool
-from recollect.errors import BadInput, ClientError, RecollectError
+from recollect.errors import BadInput, ClientError, EmbedderAway, RecollectError
 from recollect.ids import new_id
 from recollect.intake.drain import open_store
+from recollect.recall.index import Index
 from recollect.recall.search import search
-from recollect.store import memories, sessions
+from recollect.store import documents, memories, sessions, vectors
 from recollect.store.connection import connect, damage, has_fts5, transaction
 from recollect.store.connection import version as schema_of
 from recollect.surfaces.cli import install, output
@@ -54,6 +55,7 @@ def examine(folder: str, env: Mapping[str, str], claude: str | None = None) -> l
         ("settings", lambda: _settings(env)),
         ("canary", lambda: _canary(folder, env)),
         ("database", lambda: _database(folder)),
+        ("search", lambda: _search(folder)),
         ("spool", lambda: _spool(folder)),
         ("worker", _worker),
         ("Claude Code", lambda: _client(claude)),
@@ -161,7 +163,8 @@ def _canary(folder: str, env: Mapping[str, str]) -> Check:
         )
     now = int(time.time() * 1000)
     with open_store(folder, now=now) as db:
-        found = any(hit.memory.session_id == session_id for hit in search(db, folder, word, now=now))
+        answer = search(Index(None), db, folder, word, now=now, mode="keyword")
+        found = any(hit.memory.session_id == session_id for hit in answer.hits)
         with transaction(db):
             sessions.purge(db, session_id)
     if not found:
@@ -185,6 +188,23 @@ def _database(folder: str) -> Check:
     whose = output.number_of(met, "session", "sessions")
     finding = f"schema {schema}, {what}, {whose}, {os.path.getsize(path) / 1e6:.1f} MB"
     return Check("database", "ok", finding)
+
+
+def _search(folder: str) -> Check:
+    """Which embedder, whether it answers, and how many memories have a vector of it."""
+    index = Index.configured()
+    db = connect(paths.database(folder))
+    try:
+        model = index.embedder.id
+        index.embedder.embed(["does it answer"])
+        made = dict(vectors.counts(db)).get(model, 0)
+        total = memories.count(db) + documents.count(db)
+    except EmbedderAway as away:
+        return Check("search", "warn", f"by words only: {away}", "see the setting `embedder`")
+    finally:
+        db.close()
+    waiting = f", {total - made:,} wait for theirs" if total > made else ""
+    return Check("search", "ok", f"{model}, {output.number_of(made, 'vector', 'vectors')}{waiting}")
 
 
 def _spool(folder: str) -> Check:

@@ -8,27 +8,27 @@ from __future__ import annotations
 import io
 import os
 import sys
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from sqlite3 import Connection
+from typing import Any
 
 import click
 
 from recollect import errors, log, paths
-from recollect.model import SECTORS, Session
-
-SECTOR = click.Choice(SECTORS)
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
-project_option = click.option(
-    "--project",
-    default=".",
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="The project to look at.  [default: the current folder]",
+from recollect.model import KINDS, MODES, TIERS
+from recollect.surfaces.cli import docs, life
+from recollect.surfaces.cli.common import (
+    SECTOR,
+    folder,
+    json_option,
+    moment,
+    project_option,
+    session_id,
+    store,
+    typed,
 )
+from recollect.surfaces.cli.common import memory_id as find_memory
+
+FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -39,43 +39,97 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("query", nargs=-1, required=True)
-@click.option("--sector", type=SECTOR, help="Only this kind of memory.")
+@click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to look.")
+@click.option("--sector", type=SECTOR, help="Only this sector of memory.")
+@click.option("--kind", type=click.Choice(KINDS), help="Only this kind of memory.")
+@click.option(
+    "--tier", type=click.Choice(TIERS), help="Only what belongs to a session, the project, or everywhere."
+)
+@click.option("--tag", "tags", multiple=True, help="Only with this tag; may be given more than once.")
+@click.option("--file", "files", multiple=True, metavar="PATH", help="Only about this file; may be repeated.")
+@click.option("--session", "session_id", metavar="ID", help="Only of this session.")
+@click.option("--since", metavar="WHEN", help="Only after: 2026-11-15, or 7d, 12h ago.")
+@click.option("--until", metavar="WHEN", help="Only before.")
+@click.option("--superseded", is_flag=True, help="Also what something newer replaced.")
+@click.option("--explain", is_flag=True, help="Show what each score is made of.")
 @click.option("--limit", default=10, show_default=True, help="How many, 1 to 100.")
 @project_option
 @json_option
-def search(query: tuple[str, ...], sector: str | None, limit: int, project: str, as_json: bool) -> None:
-    """Find memories by their words (or one by its id)."""
+def search(
+    query: tuple[str, ...],
+    mode: str,
+    limit: int,
+    project: str,
+    superseded: bool,
+    explain: bool,
+    as_json: bool,
+    **filters: Any,
+) -> None:
+    """Find memories by what they say and mean (or one by its id)."""
+    from recollect.recall.index import Index
+    from recollect.recall.search import Filters
     from recollect.recall.search import search as find
     from recollect.surfaces.cli import output
 
-    with _store() as (db, now):
-        found = find(db, project, _words(query), now=now, sector=sector, limit=limit)
+    with store() as (db, now):
+        for bound in ("since", "until"):
+            filters[bound] = moment(filters[bound], now) if filters[bound] else None
+        if filters["session_id"]:
+            filters["session_id"] = session_id(db, filters["session_id"])
+        found = find(
+            Index.configured(),
+            db,
+            project,
+            typed(query),
+            now=now,
+            mode=mode,
+            limit=limit,
+            filters=Filters(**filters),
+            include_superseded=superseded,
+            patience=FILL_SECONDS,
+        )
     if as_json:
-        output.as_json([{"score": round(hit.score, 4), **asdict(hit.memory)} for hit in found])
-    elif found:
-        output.hits(found, paths.place(project).root)
-    if not found:
+        output.as_json([output.plain_hit(hit) for hit in found.hits])
+    elif found.hits:
+        output.hits(found.hits, paths.place(project).root, explain)
+    if found.notice:
+        click.echo(found.notice, err=True)
+    if not found.hits:
         raise errors.NotFound(
             "No memories found. Other words may do; `recollect sessions` lists what there is."
         )
 
 
 @cli.command()
-@click.argument("memory_id")
+@click.argument("memory_id", metavar="ID")
+@project_option
 @json_option
-def show(memory_id: str, as_json: bool) -> None:
-    """Show one memory whole."""
-    from recollect.store import memories
+def show(memory_id: str, project: str, as_json: bool) -> None:
+    """Show one memory whole (the beginning of its id is enough)."""
+    from recollect.recall.fresh import stale
+    from recollect.store import life, memories
     from recollect.surfaces.cli import output
 
-    with _store() as (db, now):
-        memory = memories.get(db, _words([memory_id]), now)
+    with store() as (db, now):
+        known = find_memory(db, memory_id)
+        memory = memories.get(db, known, now)
+        archived = life.archived(db, known)
+        relations = life.relations(db, known)
     if memory is None:
-        raise errors.NotFound(f"There is no memory {memory_id}; `recollect search` shows ids.")
+        output.archived(archived or {}, as_json)
+        return
+    changed = stale(memory, paths.checkout(project))
     if as_json:
-        output.as_json(asdict(memory))
+        named = ("source", "relation", "target")
+        output.as_json(
+            {
+                **asdict(memory),
+                "stale": list(changed),
+                "relations": [dict(zip(named, one, strict=True)) for one in relations],
+            }
+        )
     else:
-        output.memory(memory)
+        output.memory(memory, changed, relations)
 
 
 @cli.command()
@@ -83,6 +137,9 @@ def show(memory_id: str, as_json: bool) -> None:
 @click.option("--sector", type=SECTOR, help="What kind of memory it is.")
 @click.option("--tag", "tags", multiple=True, help="A tag; may be given more than once.")
 @click.option("--importance", type=float, help="From 0 to 1.  [default: 0.5]")
+@click.option(
+    "--global", "is_global", is_flag=True, help="For all your projects: it is about you, not about one."
+)
 @project_option
 @json_option
 def add(
@@ -90,6 +147,7 @@ def add(
     sector: str | None,
     tags: tuple[str, ...],
     importance: float | None,
+    is_global: bool,
     project: str,
     as_json: bool,
 ) -> None:
@@ -97,11 +155,20 @@ def add(
     from recollect.intake.note import keep
     from recollect.surfaces.cli import output
 
-    content = _words(text)
+    content = typed(text)
     if content == "-":
         content = sys.stdin.read() if sys.stdin else ""
-    with _store() as (db, now):
-        kept = keep(db, project, content, now=now, sector=sector, tags=tags, importance=importance)
+    with store() as (db, now):
+        kept = keep(
+            db,
+            project,
+            content,
+            now=now,
+            sector=sector,
+            tags=tags,
+            importance=importance,
+            is_global=is_global,
+        )
     if as_json:
         output.as_json({"created": kept.is_new, **asdict(kept.memory)})
     else:
@@ -109,14 +176,14 @@ def add(
 
 
 @cli.command()
-@click.argument("session_id", metavar="[ID]", required=False)
+@click.argument("prefix", metavar="[ID]", required=False)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="How many.")
 @project_option
 @json_option
-def sessions(session_id: str | None, limit: int, project: str, as_json: bool) -> None:
+def sessions(prefix: str | None, limit: int, project: str, as_json: bool) -> None:
     """List this project's sessions, or tell what one of them did (the beginning of its id is enough)."""
-    if session_id:
-        _tell(session_id, project, as_json)
+    if prefix:
+        _tell(prefix, project, as_json)
     else:
         _list_sessions(project, limit, as_json)
 
@@ -126,7 +193,7 @@ def _list_sessions(project: str, limit: int, as_json: bool) -> None:
     from recollect.store import sessions as stored
     from recollect.surfaces.cli import output
 
-    with _store() as (db, _):
+    with store() as (db, _):
         here = projects.at(db, paths.place(project))
         found = stored.recent(db, here.id, limit) if here else []
     if as_json:
@@ -142,25 +209,16 @@ def _tell(prefix: str, project: str, as_json: bool) -> None:
     from recollect.store import sessions as stored
     from recollect.surfaces.cli import output
 
-    with _store() as (db, now):
-        session = _only(prefix, stored.starting_with(db, _words([prefix])))
+    with store() as (db, now):
+        known = session_id(db, prefix)
+        session = stored.by_ids(db, [known])[known]
         prompts = stored.prompts(db, session.id)
-        made = memories.of_session(db, session.id, now)
+        made = [one for one in memories.of_session(db, session.id, now) if one.kind != "prompt"]
     if as_json:
         said = [{"created_at": at, "prompt": prompt} for at, prompt in prompts]
         output.as_json({**asdict(session), "prompts": said, "memories": [asdict(memory) for memory in made]})
     else:
         output.session(session, prompts, made, paths.place(project).root)
-
-
-def _only(prefix: str, found: list[Session]) -> Session:
-    exact = [session for session in found if session.id == prefix]
-    if not found:
-        raise errors.NotFound(f"There is no session {prefix}; `recollect sessions` lists them.")
-    if len(found) > 1 and not exact:
-        ids = ", ".join(session.id for session in found)
-        raise errors.BadInput(f"more than one session starts with {prefix}: {ids}; give more of the id")
-    return (exact or found)[0]
 
 
 @cli.command()
@@ -170,7 +228,7 @@ def install(claude: str | None, as_json: bool) -> None:
     """Register the plugin with Claude Code. Safe to repeat, and to run after an upgrade."""
     from recollect.surfaces.cli import install as plugin
 
-    _report(plugin.install(_folder(), claude), as_json)
+    _report(plugin.install(folder(), claude), as_json)
 
 
 @cli.command()
@@ -180,7 +238,7 @@ def uninstall(claude: str | None, as_json: bool) -> None:
     """Remove the plugin from Claude Code. The memories stay."""
     from recollect.surfaces.cli import install as plugin
 
-    _report(plugin.uninstall(_folder(), claude), as_json)
+    _report(plugin.uninstall(folder(), claude), as_json)
 
 
 @cli.command()
@@ -190,10 +248,14 @@ def doctor(claude: str | None, as_json: bool) -> None:
     """Check every part, with a test event sent all the way through."""
     from recollect.surfaces.cli import doctor as checks
 
-    found = checks.examine(_folder(), os.environ, claude)
+    found = checks.examine(folder(), os.environ, claude)
     checks.report(found, as_json=as_json)
     if any(check.level == "bad" for check in found):
         sys.exit(1)
+
+
+for command in (docs.docs, *life.COMMANDS):
+    cli.add_command(command)
 
 
 @cli.group()
@@ -203,8 +265,8 @@ def mcp() -> None:
 
 @mcp.command("memory")
 def mcp_memory() -> None:
-    """Search and add memories, over stdio."""
-    from recollect.surfaces.mcp_memory import serve
+    """Search, add to and correct memories, over stdio."""
+    from recollect.surfaces.mcp.memory import serve
 
     serve()
 
@@ -231,7 +293,7 @@ def _run(command: click.Command) -> int:  # noqa: PLR0911  one line an error
         return 2
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except (errors.NotFound, errors.ClientError) as error:
+    except (errors.NotFound, errors.ClientError, errors.EmbedderAway) as error:
         return _complain(error, 1)
     except errors.BadInput as error:
         return _complain(error, 2)
@@ -256,37 +318,11 @@ def _silence() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def _words(given: Iterable[str]) -> str:
-    """What was typed, as text: signs that are not UTF-8 cannot be stored, so they cannot be found either."""
-    return os.fsencode(" ".join(given)).decode("utf-8", "backslashreplace")
-
-
 def _complain(message: object, code: int) -> int:
     from recollect.surfaces.cli.output import visible
 
     click.echo(f"recollect: {visible(str(message))}", err=True)
     return code
-
-
-@contextmanager
-def _store() -> Iterator[tuple[Connection, int]]:
-    from recollect.intake.drain import open_store
-
-    now = int(time.time() * 1000)
-    with open_store(_folder(), now=now, progress=_progress if sys.stderr.isatty() else None) as db:
-        yield db, now
-
-
-def _progress(stored: int, total: int) -> None:
-    if total >= 1_000:  # fewer are stored before anyone could read this
-        click.echo(f"\rstoring what was captured: {stored:,} of {total:,}", err=True, nl=stored == total)
-
-
-def _folder() -> str:
-    folder = paths.data_folder(os.environ)
-    if folder is None:
-        raise errors.BadInput("there is no data folder; set HOME, or RECOLLECT_HOME to where it should be")
-    return os.path.abspath(folder)
 
 
 def _report(lines: list[str], as_json: bool) -> None:

@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +17,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from recollect.model import Hit, Memory, Session
+from recollect.model import Document, DocumentHit, Hit, Memory, Session
+from recollect.recall.timeline import Timeline
 
 SHOWN = 200
 
@@ -29,6 +31,15 @@ class _Console(Console):
 def console() -> Console:
     wide = None if sys.stdout.isatty() else 10_000  # a pipe has no width: one line stays one line
     return _Console(highlight=False, width=wide, soft_wrap=wide is not None)
+
+
+def progress() -> dict[str, Any]:
+    """How progress is shown: to a person at a terminal, never in the way of what is printed."""
+    return {
+        "console": _Console(stderr=True, highlight=False),
+        "transient": True,
+        "disable": not sys.stderr.isatty(),
+    }
 
 
 def number_of(things: int, one: str, many: str) -> str:
@@ -71,7 +82,19 @@ def when(at: int) -> str:
     return datetime.fromtimestamp(at / 1000).strftime("%Y-%m-%d %H:%M")
 
 
-def hits(found: Sequence[Hit], root: str) -> None:
+def plain_hit(hit: Hit) -> dict[str, Any]:
+    """A hit as JSON."""
+    return {
+        "score": round(hit.score, 4),
+        "parts": {part.name: round(part.value, 4) for part in hit.parts},
+        "superseded_by": hit.superseded_by,
+        "related": hit.related,
+        "stale": list(hit.stale),
+        **asdict(hit.memory),
+    }
+
+
+def hits(found: Sequence[Hit], root: str, explain: bool = False) -> None:
     out = console()
     for place, hit in enumerate(found, 1):
         memory = hit.memory
@@ -79,8 +102,64 @@ def hits(found: Sequence[Hit], root: str) -> None:
         head.append(f"  {when(memory.created_at)}  ", style="dim")
         head.append(f"{memory.kind}/{memory.sector}", style="magenta")
         head.append(f"  score {hit.score:.2f}", style="green")
+        if memory.valid_until:
+            head.append(f"  superseded by {hit.superseded_by or 'something newer'}", style="yellow")
         _one_row(out, head)
         _one_row(out, Text("    " + gist(memory, root)))
+        for change in hit.stale:
+            _one_row(out, Text(f"    {visible(change)}", style="yellow"))
+        if explain:
+            parts = "  ".join(f"{part.name} {part.value:+.2f}" for part in hit.parts)
+            _one_row(out, Text(f"    {parts}", style="dim"))
+
+
+def timeline(found: Timeline, root: str) -> None:
+    """A line each, oldest first, with the session's name where it changes."""
+    out = console()
+    by_id = {session.id: session for session in found.sessions}
+    session_id = None
+    for memory in (*found.before, found.anchor, *found.after):
+        if memory.session_id != session_id and (session := by_id.get(memory.session_id or "")):
+            about = one_line(session.summary or session.user_prompt or "no summary")
+            _one_row(
+                out,
+                Text(f"session {visible(session.id[:8])}  {when(session.started_at)}  {about}", style="bold"),
+            )
+        session_id = memory.session_id
+        is_anchor = memory.id == found.anchor.id
+        line = Text(">>> " if is_anchor else "    ", style="green")
+        line.append(f"{when(memory.created_at)}  ", style="dim").append(memory.id, style="cyan")
+        line.append("  superseded" if memory.valid_until else "", style="yellow")
+        _one_row(
+            out, line.append("  " + gist(memory, root), style="bold default" if is_anchor else "default")
+        )
+
+
+def documents(found: Sequence[Document]) -> None:
+    out = console()
+    for document in found:
+        row = Text(document.id, style="cyan").append(f"  {when(document.updated_at)}  ", style="dim")
+        row.append(f"{number_of(document.chunks, 'chunk', 'chunks'):>11}  ", style="default")
+        row.append(one_line(document.title or "untitled", 60), style="bold default")
+        row.append(f"  {one_line(document.source_path or document.source_url or 'inline')}", style="dim")
+        _one_row(out, row)
+
+
+def document_hits(found: Sequence[DocumentHit], explain: bool) -> None:
+    out = console()
+    for place, hit in enumerate(found, 1):
+        document = hit.found.document
+        head = Text(f"{place:>2}. ").append(one_line(document.title or "untitled", 60), style="bold")
+        head.append(f"  {one_line(hit.found.heading)}" if hit.found.heading else "", style="magenta")
+        head.append(f"  score {hit.score:.2f}", style="green")
+        _one_row(out, head)
+        _one_row(out, Text("    " + one_line(hit.found.text)))
+        _one_row(
+            out, Text("    " + one_line(document.source_path or document.source_url or "inline"), style="dim")
+        )
+        if explain:
+            parts = "  ".join(f"{part.name} {part.value:+.2f}" for part in hit.parts)
+            _one_row(out, Text(f"    {parts}", style="dim"))
 
 
 def sessions(found: Sequence[Session]) -> None:
@@ -127,8 +206,9 @@ def _one_row(out: Console, line: Text) -> None:
     out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
 
 
-def memory(found: Memory) -> None:
+def memory(found: Memory, stale: Sequence[str] = (), relations: Sequence[tuple[str, str, str]] = ()) -> None:
     out = console()
+    state = "deleted" if found.deleted_at else "superseded" if found.valid_until else ""
     facts: Mapping[str, Any] = {
         "kind": found.kind,
         "sector": found.sector,
@@ -136,11 +216,30 @@ def memory(found: Memory) -> None:
         "created": when(found.created_at),
         "salience": f"{found.salience:.2f}",
         "session": found.session_id or "-",
+        "author": found.author or "-",
         "tags": ", ".join(found.tags) or "-",
         "files": ", ".join(found.files) or "-",
     }
-    out.print(Text(found.id, style="bold cyan"))
+    out.print(Text(found.id, style="bold cyan").append(f"  {state}" if state else "", style="yellow"))
     for name, value in facts.items():
         out.print(Text(f"{name:>9}  ", style="dim").append(visible(str(value)), style="not dim"))
+    for change in stale:
+        out.print(Text(" " * 11 + visible(change), style="yellow"))
+    for source, relation, target in relations:
+        out.print(
+            Text(f"{'relation':>9}  ", style="dim").append(f"{source} {relation} {target}", style="not dim")
+        )
     out.print()
     out.print(Text(visible(found.content)), soft_wrap=True)  # a command copied from here must stay whole
+
+
+def archived(found: Mapping[str, object], in_json: bool) -> None:
+    """A memory that was put away."""
+    if in_json:
+        as_json(found)
+        return
+    out = console()
+    out.print(Text(str(found["id"]), style="bold cyan").append("  archived", style="yellow"))
+    out.print(Text(f"`recollect restore {found['id']}` brings it back", style="dim"))
+    out.print()
+    out.print(Text(visible(str(found["content"]))), soft_wrap=True)

@@ -1,0 +1,26 @@
+"""What a file contains, in 40 characters: the id that git gives it as a blob, computed without git."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+LARGEST = 4_000_000  # bytes; a file that is larger is not what a memory is about
+
+
+def blob_id(path: str) -> str | None:
+    """None for what is not there, not a plain file, or too large to read while somebody waits."""
+    try:
+        about = os.stat(path)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST:
+            return None
+        with open(path, "rb") as file:
+            content = file.read(LARGEST + 1)
+    except (OSError, ValueError):  # ValueError: a path with a NUL in it
+        return None
+    # Here, because hashlib brings OpenSSL along, which costs a hook more than all its other work.
+    try:
+        from _sha1 import sha1  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha1
+    return str(sha1(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest())

@@ -1,0 +1,187 @@
+"""Commands for the life of a memory: each parses, calls one function, prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from sqlite3 import Connection
+
+import click
+
+from recollect import errors, paths
+from recollect.surfaces.cli.common import json_option, memory_id, project_option, store
+
+amount_option = click.option("--amount", type=float, help="How much, up to 1.")
+
+
+@click.command()
+@click.argument("anchor", metavar="ID")
+@click.option("--before", default=5, show_default=True, help="How many before it, 0 to 50.")
+@click.option("--after", default=5, show_default=True, help="How many after it, 0 to 50.")
+@project_option
+@json_option
+def timeline(anchor: str, before: int, after: int, project: str, as_json: bool) -> None:
+    """Show what happened around a memory."""
+    from recollect.recall import timeline as recall
+    from recollect.surfaces.cli import output
+
+    with store() as (db, now):
+        found = recall.timeline(db, memory_id(db, anchor), before, after, now)
+    if as_json:
+        output.as_json(asdict(found))
+    else:
+        output.timeline(found, paths.place(project).root)
+
+
+@click.command()
+@click.argument("memory", metavar="ID")
+@amount_option
+@json_option
+def reinforce(memory: str, amount: float | None, as_json: bool) -> None:
+    """Make a memory more present. By 0.1 of what is missing to 1, unless said otherwise."""
+    from recollect.store import life, salience
+
+    share = salience.REINFORCED if amount is None else amount
+    _change(memory, as_json, "reinforced", lambda db, known, now: life.reinforce(db, known, share, None, now))
+
+
+@click.command()
+@click.argument("memory", metavar="ID")
+@amount_option
+@json_option
+def deemphasize(memory: str, amount: float | None, as_json: bool) -> None:
+    """Make a memory less present. By 0.2, unless said otherwise."""
+    from recollect.store import life, salience
+
+    share = salience.DEEMPHASIZED if amount is None else amount
+    _change(
+        memory, as_json, "de-emphasized", lambda db, known, now: life.deemphasize(db, known, share, None, now)
+    )
+
+
+@click.command()
+@click.argument("memory", metavar="ID")
+@click.option("--hard", is_flag=True, help="Remove it for good, with its vector, words and links.")
+@click.option("--yes", is_flag=True, help="With --hard: do not ask.")
+@json_option
+def forget(memory: str, hard: bool, yes: bool, as_json: bool) -> None:
+    """Take a memory out of every answer. It can be restored, unless it is removed with --hard."""
+    from recollect.store import life
+    from recollect.store.connection import transaction
+    from recollect.surfaces.cli import output
+
+    if not hard:
+        _change(memory, as_json, "forgotten", lambda db, known, now: life.forget(db, known, None, now))
+        return
+    with store() as (db, _):
+        known = memory_id(db, memory)
+        if not yes:
+            click.confirm(f"Remove {known} for good?", abort=True, err=True)
+        with transaction(db):
+            life.erase(db, known)
+    output.as_json({"id": known, "done": "erased"}) if as_json else click.echo(f"Memory erased: {known}")
+
+
+@click.command()
+@click.argument("memory", metavar="ID")
+@json_option
+def restore(memory: str, as_json: bool) -> None:
+    """Bring back a memory that was forgotten, superseded or archived."""
+    from recollect.store import life
+
+    _change(memory, as_json, "restored", lambda db, known, now: life.restore(db, known, None, now))
+
+
+@click.command()
+@click.argument("old", metavar="OLD")
+@click.argument("new", metavar="NEW")
+@json_option
+def supersede(old: str, new: str, as_json: bool) -> None:
+    """Say that memory NEW replaces memory OLD. OLD stays, but is left out of answers."""
+    from recollect.store import life
+    from recollect.store.connection import transaction
+    from recollect.surfaces.cli import output
+
+    with store() as (db, now):
+        old_id, new_id = memory_id(db, old), memory_id(db, new)
+        with transaction(db):
+            life.supersede(db, life.known(db, old_id), life.known(db, new_id), None, now, said_by="user")
+    if as_json:
+        output.as_json({"superseded": old_id, "by": new_id})
+    else:
+        click.echo(f"Memory {old_id} superseded by {new_id}")
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
+@json_option
+def prune(dry_run: bool, as_json: bool) -> None:
+    """Archive traces of old sessions that nobody came back to. `recollect restore ID` brings one back."""
+    from recollect.store import life
+    from recollect.store.connection import transaction
+    from recollect.surfaces.cli import output
+
+    done = 0
+    with store() as (db, now):
+        if dry_run:
+            done = len(life.stale(db, now, limit=10_000_000))
+        else:
+            while stale := life.stale(db, now):
+                with transaction(db):
+                    life.archive(db, stale, now)
+                done += len(stale)
+    what = output.number_of(done, "trace", "traces")
+    if as_json:
+        output.as_json({"archived": 0 if dry_run else done, "stale": done})
+    else:
+        click.echo(f"{what} would be archived" if dry_run else f"{what} archived")
+
+
+@click.command()
+@json_option
+def reindex(as_json: bool) -> None:
+    """Make the vectors that are missing, for all projects: after a change of embedder, for instance."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from recollect.recall.index import Index
+    from recollect.store import documents, memories, projects
+    from recollect.surfaces.cli import output
+
+    index, made = Index.configured(), 0
+    bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with store() as (db, _), Progress(*bar, **output.progress()) as shown:
+        for project in projects.every(db):
+            for source in (memories, documents):
+                corpus = index.corpus(db, source, project)
+                missing = len(corpus.without_vector())
+                task = shown.add_task(output.visible(project.name), total=missing, visible=missing > 0)
+                index.fill(db, corpus, progress=lambda done, _, task=task: shown.update(task, completed=done))  # type: ignore[misc]
+                made += missing
+        model = index.embedder.id
+    if as_json:
+        output.as_json({"made": made, "model": model})
+    else:
+        click.echo(f"{output.number_of(made, 'vector', 'vectors')} made by {model}")
+
+
+def _change(prefix: str, as_json: bool, done: str, change: Callable[[Connection, str, int], None]) -> None:
+    """Do one thing to one memory, and say what it is worth now."""
+    from recollect.store import memories
+    from recollect.store.connection import transaction
+    from recollect.surfaces.cli import output
+
+    with store() as (db, now):
+        known = memory_id(db, prefix)
+        if done != "restored" and memories.get(db, known, now) is None:
+            raise errors.NotFound(f"{known} is archived; `recollect restore {known}` brings it back")
+        with transaction(db):
+            change(db, known, now)
+        memory = memories.get(db, known, now)
+    assert memory is not None  # noqa: S101  it was changed a line ago
+    if as_json:
+        output.as_json({"done": done, **asdict(memory)})
+    else:
+        click.echo(f"Memory {done}: {known} (salience: {memory.salience:.2f})")
+
+
+COMMANDS = (timeline, reinforce, deemphasize, forget, restore, supersede, prune, reindex)

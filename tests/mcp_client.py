@@ -1,0 +1,200 @@
+"""The MCP server as a process of its own, spoken to over stdio, from plain functions.
+
+`serving` is the official client. A start costs most of a second, so tests share a server where they can: its
+project is where CLAUDE_PROJECT_DIR leads at each call, so a link there gives every test a project of its own.
+`Wire` sends lines as they are, for what the official client would not send.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.types import CallToolResult, TextContent, Tool
+
+COMMAND = [sys.executable, "-P", "-m", "recollect", "mcp", "memory"]
+SAYS_ITS_PID = 'echo $$ >"$0" && exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    text: str
+    is_error: bool
+
+
+class Server:
+    """A running server. Threads may share one: several calls may be under way at once."""
+
+    def __init__(self, portal: BlockingPortal, client: ClientSession, pid: int) -> None:
+        self._portal = portal
+        self._client = client
+        self.pid = pid
+
+    def call(self, tool: str, **arguments: object) -> Reply:
+        result = self._portal.call(self._client.call_tool, tool, arguments)
+        assert isinstance(result, CallToolResult)
+        (block,) = result.content
+        assert isinstance(block, TextContent)
+        return Reply(block.text, bool(result.is_error))
+
+    def ask(self, tool: str, **arguments: object) -> str:
+        """The answer to a call that should work."""
+        reply = self.call(tool, **arguments)
+        assert not reply.is_error, reply.text
+        return reply.text
+
+    def refusal(self, tool: str, **arguments: object) -> str:
+        """What a call is told that should not work: one sentence, nothing of our insides."""
+        reply = self.call(tool, **arguments)
+        assert reply.is_error, reply.text
+        assert_a_sentence(reply.text)
+        return reply.text
+
+    def add(self, content: str, **arguments: object) -> str:
+        """Add a memory that is new; its id."""
+        text = self.ask("memory_add", content=content, **arguments)
+        made = re.fullmatch(r"Memory created: (mem_\w+) \(sector: \w+, salience: \d\.\d\d\)", text)
+        assert made, text
+        return made[1]
+
+    def search(self, query: str, **arguments: object) -> list[str]:
+        """The ids that a search finds, best first."""
+        return ids(self.ask("memory_search", query=query, **arguments))
+
+    def tools(self) -> list[Tool]:
+        return self._portal.call(self._client.list_tools).tools
+
+    @property
+    def instructions(self) -> str:
+        return self._client.instructions or ""
+
+
+def ids(reply: str) -> list[str]:
+    return re.findall(r"^ID: (\S+)$", reply, re.MULTILINE)
+
+
+def assert_a_sentence(text: str) -> None:
+    assert text.strip()
+    assert len(text.splitlines()) == 1, text
+    assert len(text) < 500, text
+    for inside in ("Traceback", "Exception", 'File "', "pydantic", "sqlite3", "site-packages"):
+        assert inside not in text
+
+
+@contextmanager
+def serving(
+    data: Path, project: Path, session_id: str = "a-session", env: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    data.mkdir(parents=True, exist_ok=True)
+    said = data / f"pid.{os.urandom(4).hex()}"
+    how = StdioServerParameters(
+        command="sh",
+        args=["-c", SAYS_ITS_PID, str(said), *COMMAND],
+        env={**environment(data, project, session_id), **(env or {})},
+        cwd=data,
+    )
+    with ExitStack() as stack:
+        errors = stack.enter_context(open(data / "stderr", "a"))
+        portal = stack.enter_context(start_blocking_portal())
+        read, write = stack.enter_context(portal.wrap_async_context_manager(stdio_client(how, errors)))
+        client = ClientSession(read, write)
+        stack.enter_context(portal.wrap_async_context_manager(client))
+        portal.call(client.initialize)
+        yield Server(portal, client, int(said.read_text()))
+
+
+def environment(data: Path, project: Path, session_id: str) -> dict[str, str]:
+    return {
+        "HOME": str(data / "no-home"),
+        "RECOLLECT_HOME": str(data),
+        "CLAUDE_PROJECT_DIR": str(project),
+        "CLAUDE_CODE_SESSION_ID": session_id,
+    }
+
+
+class Wire:
+    """A server to which lines are written as they are."""
+
+    def __init__(self, data: Path, project: Path) -> None:
+        data.mkdir(parents=True, exist_ok=True)
+        # Whoever descends from the server holds the writing end: at end of file all are gone.
+        self.witness, held = os.pipe()
+        with open(data / "stderr", "a") as errors:
+            self.process = subprocess.Popen(
+                COMMAND,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={**os.environ, **environment(data, project, "a-session")},
+                pass_fds=(held,),
+            )
+        os.close(held)
+        self._number = 0
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        for end in (self.process.stdin, self.process.stdout):
+            if end and not end.closed:
+                end.close()
+        os.close(self.witness)
+
+    def shake_hands(self) -> None:
+        who = {"name": "a test", "version": "1"}
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who}
+        assert self.request("initialize", json.dumps(hello)) is not None
+        self.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}')
+
+    def call(self, tool: str, arguments: str, seconds: float = 10) -> Reply | None:
+        """Call a tool with arguments in JSON, or what somebody might take for it; None: no answer."""
+        answer = self.request("tools/call", f'{{"name": "{tool}", "arguments": {arguments}}}', seconds)
+        if answer is None:
+            return None
+        if "error" in answer:
+            return Reply(answer["error"]["message"], is_error=True)
+        (block,) = answer["result"]["content"]
+        return Reply(block["text"], answer["result"]["isError"])
+
+    def request(self, method: str, params: str, seconds: float = 10) -> dict[str, Any] | None:
+        self._number += 1
+        self.write(f'{{"jsonrpc": "2.0", "id": {self._number}, "method": "{method}", "params": {params}}}')
+        assert self.process.stdout
+        deadline = time.monotonic() + seconds
+        nameless = None  # an answer to a line so odd that nobody knows which
+        while select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
+            answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+            if answer.get("id") == self._number:
+                return answer
+            if "error" in answer and answer.get("id") is None:
+                nameless = answer
+        return nameless
+
+    def write(self, line: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def hang_up(self) -> float:
+        """Close the server's stdin and wait until it is gone with all it started; how long that took."""
+        assert self.process.stdin
+        started = time.monotonic()
+        self.process.stdin.close()
+        assert select.select([self.witness], [], [], 20)[0], "the server outlives its client"
+        self.process.wait(20)
+        return time.monotonic() - started
