@@ -1,12 +1,13 @@
 # make demo    set everything up and see it work          make test    set everything up and run the tests
-# make check   tests, linters and types                   make bench   measure hooks and the drain    make chaos   kill drains for longer
+# make check   tests, linters and types                   make bench   measure hooks, the drain and recall
+# make chaos   kill drains for longer                     make bench-million   recall at a million memories, and the install
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint bench chaos clean
+.PHONY: demo test check lint bench bench-million chaos clean
 
 demo: $(VENV)/installed
 	@$(BIN)/python demo/run.py
@@ -24,6 +25,12 @@ lint: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python bench/hook_latency.py
 	$(BIN)/python bench/drain_throughput.py
+	$(BIN)/python bench/recall_quality.py $(if $(LOCOMO),--locomo $(LOCOMO))
+	$(BIN)/python bench/recall_speed.py --sizes 10000,100000
+
+bench-million: $(VENV)/installed-dev
+	$(BIN)/python bench/recall_speed.py
+	$(BIN)/python bench/recall_speed.py --budget-install
 
 chaos: $(VENV)/installed-dev
 	RECOLLECT_CHAOS_ROUNDS=$${RECOLLECT_CHAOS_ROUNDS:-300} $(BIN)/python -m pytest tests/test_drain.py -k "kill or chaos" -q

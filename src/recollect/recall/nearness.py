@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 EXACT_BELOW = 20_000  # lines; above, the signs choose whose cosine is worth computing
 CANDIDATES, CANDIDATE_SHARE = 400, 0.06
 SAMPLE = 512
+SIGN_BLOCK = 65_536  # lines whose signs are compared at a time, for the same reason
 BLOCK = 1_024  # lines at a time: they stay in the cache while they are turned into floats
 
 Floats = NDArray[np.float32]
@@ -61,22 +62,28 @@ class Vectors:
         if size <= EXACT_BELOW:
             found = self._exact(query, np.arange(size, dtype=np.int32))
         else:
-            self._sign(size)
-            bits = _bits((query - self._mean)[None, :])[:, 0]
-            same = np.zeros(size, np.uint16)
-            for plane, bit in zip(self._planes, bits, strict=True):
-                same += np.bitwise_count(~(plane[:size] ^ bit)).astype(np.uint16)
+            same = self._same_signs(query, size)
             sample = np.linspace(0, size - 1, SAMPLE).astype(np.int32)
             sample = sample[self.there[sample]]
             slope, offset = _line_through(same[sample].astype(np.float32), self._exact(query, sample))
-            found = same.astype(np.float32) * slope + offset
-            count = min(size - 1, max(CANDIDATES, int(size * CANDIDATE_SHARE)))
-            near = np.argpartition(same, size - count)[size - count :].astype(np.int32)
+            found = same * np.float32(slope) + np.float32(offset)
+            near = _highest(same, max(CANDIDATES, int(size * CANDIDATE_SHARE)))
             found[near] = self._exact(query, near)
         there = self.there[:size]
         if self.count < size:
             found[~there] = found[there].mean() if there.any() else 0.0
         return found
+
+    def _same_signs(self, query: Floats, size: int) -> Column:
+        """How many of its signs each line has in common with the query."""
+        self._sign(size)
+        bits = _bits((query - self._mean)[None, :])[:, 0]
+        same = np.zeros(size, np.uint16)
+        for at in range(0, size, SIGN_BLOCK):
+            part = same[at : at + SIGN_BLOCK]
+            for plane, bit in zip(self._planes, bits, strict=True):
+                part += np.bitwise_count(~(plane[at : at + len(part)] ^ bit))
+        return same
 
     def _exact(self, query: Floats, lines: Ints) -> Floats:
         found = np.zeros(len(lines), np.float32)
@@ -121,6 +128,15 @@ def _bits(values: Column) -> NDArray[np.uint64]:
     if short:
         packed = np.pad(packed, ((0, 0), (0, short)))
     return np.ascontiguousarray(packed.view(np.uint64).T)
+
+
+def _highest(counts: Column, wanted: int) -> Ints:
+    """The places of about so many of the highest counts; those that tie with the last come along."""
+    often = np.bincount(counts)
+    enough = np.flatnonzero(np.cumsum(often[::-1]) >= wanted)
+    least = len(often) - 1 - int(enough[0]) if len(enough) else 0
+    found: Ints = np.flatnonzero(counts >= least).astype(np.int32)
+    return found
 
 
 def _line_through(x: Floats, y: Floats) -> tuple[float, float]:

@@ -37,7 +37,7 @@ from recollect.store.salience import DAY_MS
 DEFAULT_LIMIT, MAX_LIMIT = 10, 100
 MAX_QUERY = 2_000
 POOL = 5  # times the limit: so many of the best are looked at for salience, recency and sector
-COMMON = 50_000  # lines; a pair of words that are in more says little and takes long
+COMMON = 20_000  # lines; a pair of words that are in more says little and takes long
 PATIENCE = 0.05  # seconds a search may spend on making vectors that are missing
 
 

@@ -31,7 +31,7 @@ from recollect.capture.redact import redact
 from recollect.errors import RecollectError
 from recollect.intake.drain import open_store
 from recollect.store import life, memories, projects, salience, sessions
-from recollect.store.connection import transaction
+from recollect.store.connection import connect, transaction, unhurried
 from recollect.surfaces.mcp import reply, wire
 
 if TYPE_CHECKING:
@@ -260,11 +260,17 @@ def _note_recall(db: Connection, answer: Answer, now: int) -> None:
     """What was recalled is reinforced. A store too busy for that is no reason to withhold the answer."""
     session_id = _session(db)
     try:
+        unhurried(db)
         with transaction(db):
             for hit in answer.hits:
                 life.reinforce(db, hit.memory.id, salience.RECALLED, session_id, now, "recalled")
     except OperationalError as error:
         log.write("warning", f"a recall was not noted: {error}")
+
+
+# The last connection to close writes the log back into the database. One that stays open, and does nothing
+# else, spares every call that.
+_kept_open: dict[str, Connection] = {}
 
 
 @contextmanager
@@ -275,6 +281,8 @@ def _store() -> Iterator[tuple[Connection, int]]:
         raise ToolError("recollect has no data folder; set HOME or RECOLLECT_HOME and start a new session")
     try:
         with open_store(folder, now=now) as db:
+            if folder not in _kept_open:
+                _kept_open[folder] = connect(paths.database(folder))
             yield db, now
     except RecollectError as error:
         raise ToolError(str(error)) from error
