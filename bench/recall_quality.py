@@ -44,7 +44,7 @@ from rich.table import Table
 
 import recollect
 from recollect import paths
-from recollect.recall import chunk
+from recollect.recall.documents import chunk
 from recollect.store import terms
 
 LIMIT = 10

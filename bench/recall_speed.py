@@ -40,9 +40,9 @@ from rich.table import Table
 
 from recollect import paths
 from recollect.model import SECTORS
-from recollect.recall.embed import unit
+from recollect.recall.embedders.protocol import unit
+from recollect.recall.embedders.static import Static
 from recollect.recall.index import Index
-from recollect.recall.static import Static
 from recollect.store import memories, projects, sessions, terms
 from recollect.store.connection import MIGRATIONS, connect, transaction
 

@@ -20,6 +20,7 @@ from typing import Any
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SAMPLE = os.path.join(REPOSITORY, "demo", "session.jsonl")
 HOOKS = os.path.join(REPOSITORY, "src", "recollect", "plugin", "hooks", "hooks.json")
+MEANT = "how are mail accounts saved?"
 PROJECT = "@PROJECT@"  # stands in the recording where the project's folder was
 
 
@@ -57,6 +58,8 @@ def demo(folder: str, sample: str, query: str) -> None:
 
     heading("Later, in another session")
     say(["recollect", "search", query, "--limit", "3"], project, env)
+    heading("In other words than it was said, with what the score is made of")
+    say(["recollect", "search", MEANT, "--limit", "1", "--explain"], project, env)
     print(f"\nThe store of this demo is gone again. To have it for real: {shown(sys.executable)} install")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.errors import BadInput
-from recollect.recall.chunk import OVERLAP, SIZE, Chunk, chunks, title_of, tokens
+from recollect.recall.documents.chunk import OVERLAP, SIZE, Chunk, chunks, title_of, tokens
 
 KINDS = ("md", "rst", "txt", "html")
 SENTENCE = "The quick brown fox jumps over the lazy dog. "
@@ -366,3 +366,9 @@ def test_a_large_document_takes_seconds(text: str) -> None:
         start = time.process_time()
         assert chunks(text, kind)
         assert time.process_time() - start < 5
+
+
+def test_indented_fences_take_linear_time() -> None:
+    started = time.process_time()
+    chunks("    ```\n" * 40_000, "md")
+    assert time.process_time() - started < 5

@@ -358,7 +358,7 @@ def test_search_takes_every_filter(run: Run, project: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("--since", "yesterday"), "7d for seven days ago"),
+        (("--since", "last spring"), "7d for seven days ago"),
         (("--until", "99999999999w"), "is no time"),
         (("--limit", "101"), "between 1 and 100"),
         (("--kind", "idea"), "'idea' is not one of"),
@@ -463,7 +463,7 @@ def test_a_memory_is_forgotten_and_restored(run: Run) -> None:
     memory_id = run("add", "the walrus sleeps").id
     assert run("forget", memory_id).out.startswith(f"Memory forgotten: {memory_id}")
     assert run("search", "walrus").code == 1
-    assert "deleted" in run("show", memory_id).out
+    assert "forgotten" in run("show", memory_id).out
     assert run("restore", memory_id).out.startswith(f"Memory restored: {memory_id}")
     assert run("search", "walrus").code == 0
     assert run("forget", memory_id, "--json").json["deleted_at"] is not None
@@ -474,7 +474,7 @@ def test_a_memory_is_removed_for_good_only_after_asking(run: Run) -> None:
     memory_id = run("add", "the walrus sleeps").id
     for answer in ("n\n", ""):
         asked = run("forget", memory_id, "--hard", stdin=answer)
-        assert (asked.code, asked.out) == (130, "")
+        assert (asked.code, asked.out) == (1, "")
         assert f"Remove {memory_id} for good?" in asked.err
     assert run("search", "walrus").code == 0
     assert run("forget", memory_id, "--hard", stdin="y\n").out == f"Memory erased: {memory_id}\n"
@@ -545,9 +545,9 @@ def faded(run: Run, project: Path, data: Path) -> str:
 def test_faded_traces_are_archived_and_can_be_restored(run: Run, faded: str) -> None:
     kept = run("add", "a walrus note").id
     assert run("prune", "--dry-run").out == "1 trace would be archived\n"
-    assert run("prune", "--dry-run", "--json").json == {"archived": 0, "stale": 1}
+    assert run("prune", "--dry-run", "--json").json == {"archived": 0, "faded": 1}
     assert run("prune").out == "1 trace archived\n"
-    assert run("prune", "--json").json == {"archived": 0, "stale": 0}
+    assert run("prune", "--json").json == {"archived": 0, "faded": 0}
     assert [hit["id"] for hit in run("search", "walrus", "--json").json] == [kept]
     shown = run("show", faded)
     assert "archived" in shown.out
@@ -604,8 +604,8 @@ def test_documents_are_taken_in_found_listed_shown_and_removed(run: Run, project
     )
     assert f"{listed['id']}" in run("docs", "list").out
     (hit, *_) = run("docs", "search", "otter", "--json").json
-    assert (hit["found"]["heading"], hit["found"]["text"]) == ("Guide > Install", "run the otter")
-    assert sum(part["value"] for part in hit["parts"]) == pytest.approx(hit["score"], abs=0.005)
+    assert (hit["heading"], hit["text"]) == ("Guide > Install", "run the otter")
+    assert sum(hit["parts"].values()) == pytest.approx(hit["score"], abs=0.005)
     explained = run("docs", "search", "otter", "--explain", "--mode", "keyword", "--limit", "1").out
     assert "Guide > Install" in explained
     assert "words +" in explained
@@ -655,7 +655,7 @@ def test_what_cannot_be_taken_in_is_said_with_the_reason(
     assert (ran.code, ran.out) == (1, "")
     assert source in ran.err
     assert says in ran.err
-    assert "Nothing was ingested" in ran.err
+    assert "1 of 1 could not be ingested" in ran.err
     told = run("docs", "ingest", source, "--json")
     assert (told.code, told.json["documents"], len(told.json["problems"])) == (1, [], 1)
 
@@ -663,7 +663,7 @@ def test_what_cannot_be_taken_in_is_said_with_the_reason(
 def test_what_can_be_taken_in_is_even_if_other_things_cannot(run: Run, project: Path) -> None:
     (project / "guide.md").write_text("# Guide\n\nfeed the walrus")
     ran = run("docs", "ingest", "gone.md", "guide.md")
-    assert (ran.code, ran.out) == (0, "Document ingested: Guide (1 chunk)\n")
+    assert (ran.code, ran.out) == (1, "Document ingested: Guide (1 chunk)\n")
     assert "gone.md: there is no file" in ran.err
     assert run("docs", "ingest", "guide.md", "gone.md", "--title", "x").code == 2
 

@@ -24,7 +24,7 @@ from recollect.model import Project
 from recollect.paths import Place
 from recollect.recall import nearness, rank
 from recollect.recall.corpus import Corpus
-from recollect.recall.embed import quantise, unit
+from recollect.recall.embedders.protocol import quantise, unit
 from recollect.recall.index import Index
 from recollect.recall.nearness import Vectors
 from recollect.recall.search import search
@@ -278,9 +278,9 @@ class World:
             if what == "forget":
                 life.forget(db, line.id, None, NOW)
                 line.state |= 1
-            elif what == "restore":
+            elif what == "restore" and line.state:
                 life.restore(db, line.id, None, NOW)
-                line.state = 0
+                line.state = line.state & 2 if line.state & 1 else 0  # what was done last is undone
             elif what == "erase":
                 life.erase(db, line.id)
                 line.state, line.vector = 3, None
@@ -381,7 +381,7 @@ def test_chunks_of_documents_and_memories_do_not_mix(store: Callable[[], sqlite3
             source_url=None,
             kind="md",
             checksum="x",
-            chunks=[("Guide", "feed the walrus"), ("Guide", "feed the heron")],
+            chunks=documents.prepared([("Guide", "feed the walrus"), ("Guide", "feed the heron")]),
             now=NOW,
         )
     add(db, "the heron stands")

@@ -1282,7 +1282,7 @@ RECALLED = '<recollected source="recollect memory_search" note="stored data">\nO
 
 def test_recalled_text_is_stripped_from_prompts(data: Path) -> None:
     put(data, prompt(f"before {RECALLED} after"), at=NOW - 2)
-    put(data, prompt(f"shouted {RECALLED.upper()} and <recollected unclosed OLD MEMORY"), at=NOW - 1)
+    put(data, prompt(f"shouted {RECALLED.upper()} and <recollected source=unclosed> OLD MEMORY"), at=NOW - 1)
     drain(data)
     assert [row["prompt"] for row in rows(data, "SELECT prompt FROM prompts ORDER BY created_at")] == [
         "before [recalled memory] after",

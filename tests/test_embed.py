@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 
 from recollect import config
 from recollect.errors import BadInput, EmbedderAway
-from recollect.recall import embed, embedders, onnx, remote, static
-from recollect.recall.embed import Embedder, Patient
+from recollect.recall.embedders import choose as embedders
+from recollect.recall.embedders import onnx, remote, static
+from recollect.recall.embedders import protocol as embed
+from recollect.recall.embedders.protocol import Embedder, Patient
 
 KEY = "sk-the-key-that-nobody-may-see"
 TEXTS = [
@@ -114,7 +116,8 @@ SHARED = Patient(static.Static)
 def test_importing_it_imports_nothing_heavy_and_using_it_not_wordllama() -> None:
     code = """if True:
         import sys
-        from recollect.recall import embed, embedders
+        from recollect.recall.embedders import choose as embedders
+        from recollect.recall.embedders import protocol as embed
         heavy = {"tokenizers", "onnxruntime", "wordllama", "urllib", "huggingface_hub"}
         assert not heavy & set(sys.modules), heavy & set(sys.modules)
         make = embedders.chosen({})
@@ -654,7 +657,7 @@ def hub(folder: Path) -> Callable[[str, Any], Reply]:
 def embedded_in_a_process(name: str, home: Path, url: str) -> str:
     code = f"""if True:
         from recollect.errors import EmbedderAway
-        from recollect.recall.onnx import Onnx
+        from recollect.recall.embedders.onnx import Onnx
         try:
             embedder = Onnx({name!r})
             print(embedder.id, embedder.embed(["red"]).tolist())

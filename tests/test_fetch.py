@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from recollect.errors import BadInput, NotFound
-from recollect.recall.fetch import Address, Fetched, fetch, is_forbidden
+from recollect.recall.documents.fetch import Address, Fetched, fetch, is_forbidden
 
 Answer = Callable[["Handler"], None]
 PUBLIC = "93.184.215.14"

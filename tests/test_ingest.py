@@ -16,12 +16,12 @@ import pytest
 
 from recollect.capture.event import clean
 from recollect.errors import BadInput, NotFound
-from recollect.model import ChunkFound
+from recollect.model import Chunk
+from recollect.recall.documents.file import LARGEST
+from recollect.recall.documents.ingest import Ingested, files_in, ingest
+from recollect.recall.embedders.static import Static
 from recollect.recall.index import Index
-from recollect.recall.ingest import Ingested, files_in, ingest
 from recollect.recall.search import search, search_documents
-from recollect.recall.source import LARGEST
-from recollect.recall.static import Static
 from recollect.store import documents, memories, projects, vectors
 from recollect.store.connection import connect
 
@@ -70,9 +70,9 @@ def write(project: Path, name: str, text: str | bytes) -> str:
     return name
 
 
-def found(db: sqlite3.Connection, project: Path, query: str, index: Index | None = None) -> list[ChunkFound]:
+def found(db: sqlite3.Connection, project: Path, query: str, index: Index | None = None) -> list[Chunk]:
     return [
-        hit.found for hit in search_documents(index or Index(None), db, str(project), query, limit=100).hits
+        hit.chunk for hit in search_documents(index or Index(None), db, str(project), query, limit=100).hits
     ]
 
 
@@ -128,7 +128,7 @@ def test_documents_are_found_by_meaning(db: sqlite3.Connection, project: Path) -
     )
     take(db, project, path=write(project, "guide.md", text))
     answer = search_documents(Index(Static()), db, str(project), "sign in failed credentials")
-    assert answer.hits[0].found.heading == "Guide > Passwords"
+    assert answer.hits[0].chunk.heading == "Guide > Passwords"
     assert answer.notice is None
     parts = sum(part.value for part in answer.hits[0].parts)
     assert parts == pytest.approx(answer.hits[0].score, abs=0.004)
@@ -265,13 +265,11 @@ def test_text_that_is_handed_over_goes_by_its_title(db: sqlite3.Connection, proj
     assert [chunk.text for chunk in found(db, project, "walrus")] == ["the walrus wakes"]
 
 
-def test_text_without_a_title_goes_by_its_heading_or_by_what_it_says(
-    db: sqlite3.Connection, project: Path
-) -> None:
+def test_text_without_a_title_goes_by_what_it_says(db: sqlite3.Connection, project: Path) -> None:
     first = take(db, project, content=GUIDE)
     assert first.title == "Guide"
     assert take(db, project, content=GUIDE).state == "unchanged"
-    assert take(db, project, content="# Guide\n\nanother").id == first.id
+    assert take(db, project, content="# Guide\n\nanother").id != first.id, "two texts may begin alike"
     plain = take(db, project, content="no title at all")
     assert plain.title is None
     assert take(db, project, content="no title at all").id == plain.id
@@ -476,7 +474,7 @@ def test_a_folder_is_taken_in_at_the_terminal(project: Path) -> None:
     }
     assert len(told["problems"]) == 1
     assert "broken.md" in first.stderr
-    assert first.returncode == 0
+    assert first.returncode == 1, "one of them is no text"
     again = run("docs", "ingest", "docs")
     assert again.stdout.count("unchanged") == 3
     shown = run("docs", "search", "heron")
@@ -490,7 +488,7 @@ def test_one_odd_name_in_a_folder_does_not_keep_the_rest_out(project: Path) -> N
         [RECOLLECT, "docs", "ingest", "docs"], cwd=project, capture_output=True, text=True, check=False
     )
     assert "fault of recollect" not in ran.stderr
-    assert (ran.returncode, ran.stdout.count("Document ingested")) in ((0, 1), (0, 2))
+    assert (ran.returncode, ran.stdout.count("Document ingested")) in ((1, 1), (0, 2))
 
 
 # --- HTML ---------------------------------------------------------------------------------------------------

@@ -325,17 +325,17 @@ def test_only_old_faded_traces_of_sessions_are_stale(db: sqlite3.Connection, pro
     used = trace(db, project, "came back to", now=OLD)
     life.reinforce(db, used, 0.5, None, NOW - 20 * DAY)
     worth = trace(db, project, "old, but worth much", now=NOW - 31 * DAY, importance=0.9)
-    assert known(db, worth).salience > life.STALE_BELOW
+    assert known(db, worth).salience > life.FADED_BELOW
     cited = trace(db, project, "cited", now=OLD)
     life.supersede(db, cited, note(db, project, "something newer"), None, NOW, said_by="rule")
-    assert life.stale(db, NOW) == [stale]
+    assert life.faded(db, NOW) == [stale]
 
 
 def test_what_is_old_and_not_stale_does_not_hide_what_is(db: sqlite3.Connection, project: str) -> None:
     for number in range(3):
         trace(db, project, f"worth much {number}", now=NOW - 31 * DAY, importance=1.0)
     stale = trace(db, project, "old and faded", now=OLD)
-    assert life.stale(db, NOW, limit=2) == [stale]
+    assert life.faded(db, NOW, limit=2) == [stale]
 
 
 def full_trace(
@@ -393,7 +393,7 @@ def test_what_is_restored_from_the_archive_is_the_same_in_every_column(
     assert after == before
     assert life.archived(db, memory_id) is None
     assert "created" in links(db, memory_id)
-    assert life.stale(db, NOW + DAY) == []
+    assert life.faded(db, NOW + DAY) == []
     db.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
 
 
@@ -447,9 +447,26 @@ def test_archiving_in_two_rounds_takes_all_and_nothing_else(db: sqlite3.Connecti
     ids = [trace(db, project, f"number {number}", now=OLD) for number in range(7)]
     kept = trace(db, project, "young")
     done = []
-    while stale := life.stale(db, NOW, limit=3):
+    while stale := life.faded(db, NOW, limit=3):
         life.archive(db, stale, NOW)
         done += stale
     assert done == ids
     assert [row["id"] for row in db.execute("SELECT id FROM memories")] == [kept]
     assert db.execute("SELECT count(*) FROM archived_memories").fetchone()[0] == 7
+
+
+def test_what_two_processes_archive_at_once_is_archived_once(db: sqlite3.Connection, project: str) -> None:
+    memory_id = full_trace(db, project)
+    life.archive(db, [memory_id, memory_id, "mem_gone00000000"], NOW)
+    assert life.archived(db, memory_id) is not None
+
+
+def test_what_was_superseded_and_then_forgotten_is_superseded_still_when_restored(
+    db: sqlite3.Connection, project: str
+) -> None:
+    old, new = note(db, project, "port 8080"), note(db, project, "port 8081")
+    life.supersede(db, old, new, None, NOW, said_by="user")
+    life.forget(db, old, None, NOW)
+    life.restore(db, old, None, NOW)
+    assert columns(db, old)["deleted_at"] is None
+    assert columns(db, old)["valid_until"] is not None

@@ -45,6 +45,8 @@ def test_a_block_that_was_never_closed_is_stripped_to_the_end() -> None:
 
 def test_text_about_recollecting_stays() -> None:
     assert fence.remove("I recollected nothing <b>") == "I recollected nothing <b>"
+    assert fence.remove("what does <recollected> mean?") == "what does <recollected> mean?"
+    assert fence.remove("<recollected> x </recollected> y") == f"{fence.RECALLED} y"
 
 
 def test_a_log_line_is_one_line_with_a_level(data: Path) -> None:

@@ -225,7 +225,7 @@ def test_salience_stays_in_its_bounds_and_only_falls_with_time(
     later = salience.present(
         salience.decayed(stored, sector, importance, NOW, NOW + (days + 1) * DAY), accesses
     )
-    assert salience.FLOOR <= later <= first <= salience.CEILING
+    assert salience.FLOOR <= later <= first + 1e-12 <= salience.CEILING + 1e-12
 
 
 def test_promotion_takes_what_is_above_the_line_and_nothing_else(db: sqlite3.Connection) -> None:
@@ -278,7 +278,7 @@ def a_document(
         "source_url": None,
         "kind": "md",
         "checksum": text,
-        "chunks": [("Guide", text)],
+        "chunks": documents.prepared([("Guide", text)]),
         "now": NOW,
     }
     return documents.put(db, **(values | more))  # type: ignore[arg-type]
@@ -357,6 +357,6 @@ def test_the_beginning_of_an_id_finds_living_and_archived_memories(db: sqlite3.C
     ids = [a_memory(db, project_id) for _ in range(3)]
     life.archive(db, ids[:1], NOW)
     for memory_id in ids:
-        assert memories.starting_with(db, memory_id[:12]) == [memory_id]
-    assert memories.starting_with(db, "mem_") == sorted(ids)
+        assert memories.starting_with(db, memory_id[:12]) == [(memory_id, project_id)]
+    assert memories.starting_with(db, "mem_") == [(memory_id, project_id) for memory_id in sorted(ids)]
     assert memories.starting_with(db, "mem_!") == []

@@ -10,11 +10,14 @@ LARGEST = 4_000_000  # bytes; a file that is larger is not what a memory is abou
 
 def blob_id(path: str) -> str | None:
     """None for what is not there, not a plain file, or too large to read while somebody waits."""
+    if path.startswith(("/proc/", "/sys/", "/dev/")):
+        return None  # they look like files, and some wait for ever
     try:
-        about = os.stat(path)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST:
-            return None
-        with open(path, "rb") as file:
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would keep us waiting
+        with open(opened, "rb") as file:
+            about = os.fstat(opened)
+            if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST:
+                return None
             content = file.read(LARGEST + 1)
     except (OSError, ValueError):  # ValueError: a path with a NUL in it
         return None

@@ -21,7 +21,9 @@ def defuse(text: str) -> str:
 
 
 def remove(text: str) -> str:
-    """The text without what had been recalled; a block that was never closed runs to the end."""
+    """The text without what had been recalled. A block of ours that was never closed runs to the end; the
+    mere word in angle brackets, in a text about us, is only a word."""
     if TAG not in text.lower():
         return text
-    return re.sub(rf"<{TAG}\b.*?(?:</{TAG}>|\Z)", RECALLED, text, flags=re.IGNORECASE | re.DOTALL)
+    ours = rf"<{TAG}\s+source=.*?(?:</{TAG}>|\Z)"
+    return re.sub(rf"{ours}|<{TAG}\b.*?</{TAG}>", RECALLED, text, flags=re.IGNORECASE | re.DOTALL)

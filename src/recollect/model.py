@@ -72,6 +72,20 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Filters:
+    """Which memories a search may find."""
+
+    sector: str | None = None
+    kind: str | None = None
+    tier: str | None = None
+    session_id: str | None = None
+    since: int | None = None
+    until: int | None = None
+    tags: tuple[str, ...] = ()  # all of them
+    files: tuple[str, ...] = ()  # any of them
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """Why a hit scored: so much of its score came from this."""
 
@@ -95,6 +109,7 @@ class Answer:
     hits: tuple[Hit, ...]
     notice: str | None = None  # what the reader should know about how it came about
     waiting: int = 0  # lines that have no vector yet
+    by_id: bool = False  # the query was the id of the one hit
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +127,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkFound:
+class Chunk:
     document: Document
     heading: str
     text: str
@@ -120,9 +135,10 @@ class ChunkFound:
 
 @dataclass(frozen=True, slots=True)
 class DocumentHit:
-    found: ChunkFound
+    chunk: Chunk
     score: float
     parts: tuple[Part, ...]
+    stale: str | None = None  # the file it came from is gone
 
 
 @dataclass(frozen=True, slots=True)

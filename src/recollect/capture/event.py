@@ -112,10 +112,10 @@ def _read(payload: dict[str, object], spool_name: str, at: int) -> Event:
     return event
 
 
-def clean(text: str, limit: int = TEXT_LIMIT) -> str:
-    """Text that may be stored."""
+def clean(text: str, limit: int = TEXT_LIMIT, *, may_quote: bool = False) -> str:
+    """Text that may be stored. What may quote recalled text, as a document about us does, keeps it."""
     window = _storable(text[: limit + CUT_MARGIN])
-    cleaned = redact(fence.remove(window))
+    cleaned = redact(window if may_quote else fence.remove(window))
     if len(text) > limit + CUT_MARGIN:  # what stands at the cut may be half a secret
         cleaned = cleaned[: max(0, len(cleaned) - CUT_MARGIN)]
     return cleaned[:limit]

@@ -69,6 +69,7 @@ def keep(
         known = memories.same(db, owner, "note", content_hash) or _nearly(db, owner, text, simhash)
         if known:
             life.reinforce(db, known, salience.REINFORCED, session_id, now)
+            memories.add_tags(db, known, [clean(tag) for tag in tags], importance)
         memory_id = known or memories.add(
             db,
             project_id=owner,
@@ -93,13 +94,16 @@ def keep(
 def files_named(text: str, root: str) -> list[str]:
     """The project's files that a text names, as seen from the root."""
     found: list[str] = []
-    for path in dict.fromkeys(re.findall(r"[\w@.+/-]*\w", text)):
-        inside = os.path.relpath(path, root) if path.startswith(root + os.sep) else path
-        if "." not in inside and "/" not in inside:
+    for word in dict.fromkeys(re.findall(r"[\w@.+/-]++", text)):
+        path = word.rstrip("@.+/-")
+        if "." not in path and "/" not in path:
             continue  # a word, not a path
-        full = os.path.realpath(os.path.join(root, inside))
-        if full.startswith(root + os.sep) and os.path.isfile(full) and inside not in found:
-            found.append(os.path.normpath(inside))
+        full = os.path.normpath(os.path.join(root, path))
+        # By its spelling first: a path that leads elsewhere may lead to a disk that does not answer.
+        if not full.startswith(root + os.sep) or not os.path.realpath(full).startswith(root + os.sep):
+            continue
+        if os.path.isfile(full) and (inside := os.path.relpath(full, root)) not in found:
+            found.append(inside)
     return found[:MAX_FILES]
 
 

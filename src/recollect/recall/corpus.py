@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.recall.nearness import Column, Ints, Vectors, room
-from recollect.store import vectors
+from recollect.store import lines, vectors
 
 WINDOW_STRIDE = 3  # a window is two strides long
 DELETED, SUPERSEDED = 1, 2
@@ -32,8 +32,6 @@ class Source(Protocol):
 
     def lines(self, db: Connection, first: int, last: int) -> str: ...
     def authors(self, db: Connection, first: int, last: int) -> list[tuple[int, str]]: ...
-    def postings(self, db: Connection, match: str, first: int, last: int) -> str: ...
-    def terms_from(self, db: Connection, beginning: str) -> list[str]: ...
     def texts(self, db: Connection, rows: Iterable[int]) -> list[tuple[int, str]]: ...
 
 
@@ -42,6 +40,7 @@ class Corpus:
         self.source = source
         self.ranges = ranges
         self.size = 0
+        self.removed = 0  # lines that the store has no longer; they still count in lengths and windows
         self.names: list[str] = []  # of authors
         self._columns: dict[str, Column] = {
             "row": np.zeros(0, np.int64),
@@ -82,13 +81,13 @@ class Corpus:
 
     def refresh(self, db: Connection, model: int | None, dimension: int) -> None:
         """Take in what was written since the last time. `model` is whose vectors count."""
-        newest = vectors.last_change(db)
+        newest = lines.last_change(db)
         if self._change < 0:
             self._change = newest  # nothing is held yet that could have changed
         for number, (_, last) in enumerate(self.ranges):
             self._append(number, self.source.lines(db, self._seen[number] + 1, last), db)
         if newest > self._change:
-            self._reread(db, vectors.changed(db, self._change))
+            self._reread(db, lines.changed(db, self._change))
             self._change = newest
         self._read_vectors(db, model, dimension)
 
@@ -112,7 +111,7 @@ class Corpus:
     def postings(self, db: Connection, match: str) -> Ints:
         """The lines in which an FTS5 expression matches."""
         found = [
-            self.locate(number, _numbers(self.source.postings(db, match, first, last)))
+            self.locate(number, _numbers(lines.postings(db, self.source.TABLE, match, first, last)))
             for number, (first, last) in enumerate(self.ranges)
         ]
         return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, np.int32), *found])
@@ -216,6 +215,7 @@ class Corpus:
         for line, row in zip(lines.tolist(), self.rows[lines].tolist(), strict=True):
             text = self.source.lines(db, row, row)
             state = int(_numbers(text)[4]) if text else DELETED | SUPERSEDED
+            self.removed += not text
             self._columns["state"][line] = state
             rows, vector = vectors.page(db, self._model, row, row) if self._model is not None else ([], b"")
             self.vectors.forget(line)

@@ -22,5 +22,9 @@ def stale(memory: Memory, root: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def gone(path: str | None) -> str | None:
+    return f"{path} is gone" if path and not os.path.lexists(path) else None
+
+
 def _short(path: str, root: str) -> str:
     return os.path.relpath(path, root) if path.startswith(root + os.sep) else path

@@ -17,13 +17,13 @@ from recollect import log
 from recollect.errors import EmbedderAway, RecollectError
 from recollect.model import Project
 from recollect.recall.corpus import Corpus, Source
-from recollect.recall.embed import Embedder, Patient, quantise
-from recollect.recall.embedders import chosen
-from recollect.recall.nearness import Floats
+from recollect.recall.embedders.choose import chosen
+from recollect.recall.embedders.protocol import Embedder, Patient, quantise
 from recollect.store import projects, vectors
 from recollect.store.connection import transaction
 
 FILL_BATCH = 256
+REMOVED = 64  # lines, or a tenth of all: with more that are gone, a corpus is built anew
 KEPT = 4  # corpora in RAM; a server needs two
 UNRELATED = (  # to learn how near two texts are, for this model, that have nothing to do with each other
     "The cat sleeps on the warm windowsill",
@@ -58,25 +58,28 @@ class Index:
         return cls(Patient(make) if make else None)
 
     @property
+    def is_off(self) -> bool:
+        """Switched off on purpose: nobody needs to be told."""
+        return self._embedder is None
+
+    @property
     def embedder(self) -> Embedder:
         if self._embedder is None:
-            raise EmbedderAway("the embedder is switched off (setting `embedder`)")
+            raise EmbedderAway("the embedder is switched off; set `embedder` to static to search by meaning")
         return self._embedder
 
     def corpus(self, db: Connection, source: Source, project: Project | None) -> Corpus:
         """The lines that a search in this project looks at, as they are now."""
         ranges = projects.ranges(db, project)
         key = (source.TABLE, tuple(ranges))
-        corpus = self._corpora.pop(key, None) or Corpus(source, ranges)
+        corpus = self._corpora.pop(key, None)
+        if corpus is None or corpus.removed > max(REMOVED, corpus.size // 10):
+            corpus = Corpus(source, ranges)
         self._corpora[key] = corpus  # the latest used is last
         while len(self._corpora) > KEPT:
             del self._corpora[next(iter(self._corpora))]
         self._refresh(db, corpus)
         return corpus
-
-    def cosines(self, corpus: Corpus, text: str) -> Floats:
-        """How near each line is to a text. Raises EmbedderAway."""
-        return corpus.vectors.cosines(self.embedder.embed([text])[0], corpus.size)
 
     def floor(self) -> float:
         """The cosine up to which nearness may be chance: five deviations above that of unrelated texts, which
@@ -96,11 +99,12 @@ class Index:
         seconds: float | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> int:
-        """Make the vectors that are missing, newest lines first; how many still are when the time is up.
-        Raises EmbedderAway."""
-        if corpus.vectors.dimension != self.embedder.dimension:  # it has just come back
+        """Make the vectors that are missing, newest lines first; how many still are when the time is up. The
+        lock is free while the embedder works: it may be far away. Raises EmbedderAway."""
+        self.load()
+        with self.lock:
             self._refresh(db, corpus)
-        missing = corpus.without_vector()[::-1].tolist()
+            missing = corpus.without_vector()[::-1].tolist()
         deadline = None if seconds is None else monotonic() + seconds
         done = 0
         while done < len(missing):
@@ -111,8 +115,13 @@ class Index:
             if deadline is not None and monotonic() >= deadline:
                 break
         if missing:
-            self._refresh(db, corpus)
+            with self.lock:
+                self._refresh(db, corpus)
         return max(0, len(missing) - done)
+
+    def load(self) -> None:
+        """Make sure that the embedder is there, before anything is locked. Raises EmbedderAway."""
+        _ = self.embedder.dimension
 
     def fill_in_background(
         self,
@@ -147,6 +156,7 @@ class Index:
             self._filling = False
 
     def _missing(self, db: Connection, source: Source, project: Project | None) -> list[int]:
+        self.load()
         with self.lock:
             missing: list[int] = self.corpus(db, source, project).without_vector()[::-1].tolist()
             return missing
@@ -161,9 +171,11 @@ class Index:
                 vectors.put(db, number, source.TABLE, made)
 
     def _refresh(self, db: Connection, corpus: Corpus) -> None:
-        try:
-            self._model = (self.embedder.id, self.embedder.dimension)
-        except EmbedderAway:
-            pass  # what we hold of it stays good
+        # One that is not loaded, or away, is not waited for here: what we hold of it stays good.
+        if self._embedder is not None and getattr(self._embedder, "is_loaded", True):
+            try:
+                self._model = (self._embedder.id, self._embedder.dimension)
+            except EmbedderAway:
+                pass
         number = vectors.model(db, *self._model) if self._model else None
         corpus.refresh(db, number, self._model[1] if self._model else 0)

@@ -33,6 +33,7 @@ class Vectors:
         self._planes = np.zeros((-(-dimension // 64), 0), np.uint64)
         self._signed = 0  # so many of the first lines have their signs
         self._mean = np.zeros(dimension, np.float32)
+        self._mean_of = 0  # so many lines had a vector when it was taken
 
     def room(self, size: int) -> None:
         self.there = room(self.there, size)
@@ -94,12 +95,15 @@ class Vectors:
         return np.divide(found, norms, out=np.zeros_like(found), where=norms > 0)
 
     def _sign(self, size: int) -> None:
+        if self.count >= 2 * self._mean_of:  # the mean of a few says little about many
+            sample = np.linspace(0, size - 1, 8 * SAMPLE).astype(np.int32)
+            sample = sample[self.there[sample]]
+            norms = np.maximum(self._norms[sample], 1e-9)[:, None]
+            if len(sample):
+                self._mean = (self._values[sample].astype(np.float32) / norms).mean(axis=0)
+            self._mean_of, self._signed = max(self.count, 1), 0
         if self._signed >= size:
             return
-        if not self._mean.any():
-            sample = np.linspace(0, size - 1, 4_096).astype(np.int32)
-            norms = np.maximum(self._norms[sample], 1e-9)[:, None]
-            self._mean = (self._values[sample].astype(np.float32) / norms).mean(axis=0)
         if self._planes.shape[1] < size:
             grown = np.zeros((len(self._planes), len(self._values)), np.uint64)
             grown[:, : self._signed] = self._planes[:, : self._signed]

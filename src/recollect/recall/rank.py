@@ -11,7 +11,6 @@ window and thread is BM25 over which lines a word is in, divided by its best.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -29,7 +28,6 @@ SHORT = 10  # words; what is much shorter matches anything, so its meaning count
 LIFT = 0.05  # each of salience, recency and sector, so that together they move a score by 15 % at most
 RECENT_DAYS = 30
 SCORED = 20_000  # lines whose whole score is computed; where more are eligible, the best by either measure
-ROLES = ("user", "assistant")
 SECTOR_WEIGHT = {"reflective": 1.2, "semantic": 1.1, "procedural": 1.0, "emotional": 0.9, "episodic": 0.8}
 
 
@@ -160,49 +158,7 @@ def lift(score: float, salience: float, sector: str, age_days: float) -> list[Pa
         "recency": math.exp(-max(0.0, age_days) / RECENT_DAYS),
         "sector": sector_share,
     }
-    return [Part(name, max(0.0, score) * LIFT * share) for name, share in worth.items()]
-
-
-def authors_meant(query: str, names: Sequence[str], is_conversation: bool) -> set[int]:
-    """Which authors the query is about, as indexes of names; empty where it is about nobody or everybody."""
-    found: set[int] = set()
-    spoken = re.findall(r"\w+", query)
-    for number, name in enumerate(names):
-        if name in ROLES:
-            found |= {number} if _speaks(name, query) else set()
-            continue
-        for at, word in enumerate(spoken):
-            parts = [part.lower() for part in (name, *name.split())]
-            nickname = (
-                at > 0 and word[0].isupper() and len(word) >= 3 and name.lower().startswith(word.lower())
-            )
-            if word.lower() in parts or nickname:
-                found.add(number)
-    if not found and is_conversation:
-        found = {number for number, name in enumerate(names) if name == _pronoun(query)}
-    return set() if len(found) == len(names) else found
-
-
-def _speaks(role: str, query: str) -> bool:
-    """`user` is an ordinary word: it is somebody only where it says or is asked something."""
-    said = "said|says|asked|asks|told|wants?|wanted|prefers?|requested|mentioned|decided|likes?|dislikes?"
-    pattern = rf"\b(?:did|does|by|from|has) (?:the )?{role}\b|\b{role} (?:{said})\b"
-    return re.search(pattern, query, re.IGNORECASE) is not None
-
-
-def without_names(query: str, names: Sequence[str]) -> str:
-    """The query without the authors it names: a name has a meaning of its own that misleads."""
-    parts = {part.lower() for name in names if name not in ROLES for part in name.split()}
-    kept = [word for word in re.findall(r"\w+", query) if word.lower() not in parts]
-    return " ".join(kept) or query
-
-
-def _pronoun(query: str) -> str | None:
-    if re.search(
-        r"\byou (?:told|recommended|suggested|said)\b|\bremind me\b|\bour conversation\b", query, re.I
-    ):
-        return "assistant"
-    return "user" if re.search(r"\b(?:I|my|we)\b", query, re.I) else None
+    return [Part(name, max(0.0, score) * LIFT * share) for name, share in worth.items() if share > 0]
 
 
 def _meant(corpus: Corpus, meaning: Meaning, lines: Ints) -> Floats:

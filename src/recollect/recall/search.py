@@ -7,13 +7,13 @@ so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from sqlite3 import Connection, OperationalError
+from typing import NamedTuple
 
 import numpy as np
 
-from recollect import log, paths
+from recollect import ids, log, paths
 from recollect.errors import BadInput, EmbedderAway
 from recollect.model import (
     KINDS,
@@ -23,38 +23,44 @@ from recollect.model import (
     Answer,
     DocumentAnswer,
     DocumentHit,
+    Filters,
     Hit,
     Memory,
     Part,
 )
-from recollect.recall import fresh, rank
+from recollect.recall import about, fresh, rank
 from recollect.recall.corpus import DELETED, SUPERSEDED, Corpus
 from recollect.recall.index import Index
-from recollect.recall.nearness import Column, Ints
+from recollect.recall.nearness import Column, Floats, Ints
 from recollect.store import documents, life, memories, projects, sessions, terms
+from recollect.store import lines as stored_lines
 from recollect.store.salience import DAY_MS
 
+NO_FILTERS = Filters()
 DEFAULT_LIMIT, MAX_LIMIT = 10, 100
 MAX_QUERY = 2_000
 POOL = 5  # times the limit: so many of the best are looked at for salience, recency and sector
 COMMON = 20_000  # lines; a pair of words that are in more says little and takes long
+UNFINISHED = 20  # words that the beginning of one may stand for
+SHORTEST_STEM = 4
 PATIENCE = 0.05  # seconds a search may spend on making vectors that are missing
 
 
+class Scored(NamedTuple):
+    row: int
+    score: float
+    parts: list[Part]
+
+
 @dataclass(frozen=True, slots=True)
-class Filters:
-    sector: str | None = None
-    kind: str | None = None
-    tier: str | None = None
-    session_id: str | None = None
-    since: int | None = None
-    until: int | None = None
-    tags: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
+class _Asked:
+    """The query as the embedder sees it."""
 
-
-NO_FILTERS = Filters()
-Scored = tuple[int, float, list[Part]]  # row, score, parts
+    vector: Floats | None = None  # None: words alone decide
+    floor: float = 0.0  # cosines below it may be chance
+    weight: float = 0.0  # the share of meaning in the score
+    notice: str | None = None
+    waiting: int = 0  # lines without a vector
 
 
 def search(
@@ -82,31 +88,25 @@ def search(
         and not named.deleted_at
         and named.project_id in (project.id if project else "", projects.GLOBAL)
     ):
-        return Answer(_hits(db, [(named, 1.0, [Part("id", 1.0)])], paths.checkout(cwd)))
+        by_id = [(named, 1.0, [Part("id", 1.0)])]
+        return Answer(_hits(db, by_id, paths.checkout(cwd)), by_id=True)
+    if ids.is_id(query.strip()):
+        return Answer(())  # of another project, or erased: its letters are no words
     with index.lock:
         corpus = index.corpus(db, memories, project)
+    asked = _ask(index, db, corpus, query, mode, patience)
+    with index.lock:
         unwanted = DELETED if include_superseded else DELETED | SUPERSEDED
-
-        def wanted() -> Column:
-            fit: Column = (corpus.column("state") & unwanted) == 0
-            if filters != NO_FILTERS:
-                fit &= _passing(db, corpus, filters)
-            if asking:
-                fit &= ~_passing(db, corpus, Filters(kind="prompt", session_id=asking))
-            return fit
-
-        pool, notice, waiting = _best(index, db, corpus, query, mode, limit * POOL, patience, wanted)
-    worth = memories.worth(db, [row for row, _, _ in pool], now)
-    lifted: list[Scored] = []
-    for row, score, parts in pool:
-        if row in worth:  # else it was erased a moment ago
-            salience, sector, created_at = worth[row]
-            more = rank.lift(score, salience, sector, (now - created_at) / DAY_MS)
-            lifted.append((row, score + sum(part.value for part in more), parts + more))
-    lifted.sort(key=lambda one: (-one[1], -one[0]))
-    known = memories.at(db, [row for row, _, _ in lifted[:limit]], now)
-    best = [(known[row], score, parts) for row, score, parts in lifted[:limit] if row in known]
-    return Answer(_hits(db, best, paths.checkout(cwd)), notice, waiting)
+        wanted = (corpus.column("state") & unwanted) == 0
+        if filters != NO_FILTERS:
+            wanted &= _passing(db, corpus, filters)
+        if asking:
+            wanted &= ~_passing(db, corpus, Filters(kind="prompt", session_id=asking))
+        pool = _top(db, corpus, query, asked, wanted, limit * POOL)
+    best = _lifted(db, pool, now)[:limit]
+    known = memories.at(db, [one.row for one in best], now)
+    found = [(known[one.row], one.score, one.parts) for one in best if one.row in known]
+    return Answer(_hits(db, found, paths.checkout(cwd)), asked.notice, asked.waiting)
 
 
 def search_documents(
@@ -125,12 +125,18 @@ def search_documents(
     project = projects.at(db, paths.place(cwd))
     with index.lock:
         corpus = index.corpus(db, documents, project)
-        pool, notice, waiting = _best(
-            index, db, corpus, query, mode, limit, patience, lambda: (corpus.column("state") & DELETED) == 0
+    asked = _ask(index, db, corpus, query, mode, patience)
+    with index.lock:
+        best = _top(db, corpus, query, asked, (corpus.column("state") & DELETED) == 0, limit)
+    known = documents.at(db, [one.row for one in best])
+    hits = tuple(
+        DocumentHit(
+            known[one.row], one.score, tuple(one.parts), fresh.gone(known[one.row].document.source_path)
         )
-    known = documents.at(db, [row for row, _, _ in pool])
-    hits = tuple(DocumentHit(known[row], score, tuple(parts)) for row, score, parts in pool if row in known)
-    return DocumentAnswer(hits, notice, waiting)
+        for one in best
+        if one.row in known
+    )
+    return DocumentAnswer(hits, asked.notice, asked.waiting)
 
 
 def check(query: str, mode: str, limit: int, filters: Filters = NO_FILTERS) -> None:
@@ -150,42 +156,52 @@ def check(query: str, mode: str, limit: int, filters: Filters = NO_FILTERS) -> N
         raise BadInput(f"limit is {limit}; it must be between 1 and {MAX_LIMIT}")
 
 
-def _best(
-    index: Index,
-    db: Connection,
-    corpus: Corpus,
-    query: str,
-    mode: str,
-    count: int,
-    patience: float,
-    wanted: Callable[[], Column],
-) -> tuple[list[Scored], str | None, int]:
-    """The best lines, what to say about the way they were found, and how many lines wait for a vector."""
-    notice, waiting = None, 0
-    words, meaning = rank.no_words(corpus), rank.no_meaning(corpus)
-    floor, weight = 2.0, 0.0  # no cosine reaches 2
-    if mode != "keyword" and corpus.size:
-        try:
-            waiting = _fill(index, db, corpus, patience)
-            cosines = index.cosines(corpus, rank.without_names(query, corpus.names))
-            floor, weight = (index.floor(), index.embedder.weight) if mode == "hybrid" else (0.0, 1.0)
-            meaning = rank.by_meaning(cosines)
-            if waiting:
-                notice = f"{waiting:,} of {corpus.size:,} have no vector yet and were searched by words only."
-        except EmbedderAway as away:
-            notice = f"Searched by words only: {away}."
+def _ask(index: Index, db: Connection, corpus: Corpus, query: str, mode: str, patience: float) -> _Asked:
+    """Ask the embedder about the query, after making vectors that are missing. It may be slow or away, so
+    nothing is locked meanwhile; where there is none, words alone must do."""
+    if mode == "keyword" or not corpus.size:
+        return _Asked()
+    try:
+        waiting = _fill(index, db, corpus, patience)
+        vector = index.embedder.embed([about.without_names(query, corpus.names)])[0]
+        floor, weight = (index.floor(), index.embedder.weight) if mode == "hybrid" else (0.0, 1.0)
+    except EmbedderAway as away:
+        return _Asked(notice=f"Searched by words only: {away}.")
+    notice = f"{waiting:,} of {corpus.size:,} have no vector yet and were searched by words only."
+    return _Asked(vector, floor, weight, notice if waiting else None, waiting)
+
+
+def _top(
+    db: Connection, corpus: Corpus, query: str, asked: _Asked, wanted: Column, count: int
+) -> list[Scored]:
+    """The best of the wanted lines. Each shares a word with the query or is nearer than chance explains."""
+    words, meaning, weight = rank.no_words(corpus), rank.no_meaning(corpus), 0.0
+    near = np.zeros(corpus.size, np.bool_)
+    if asked.vector is not None and len(asked.vector) == corpus.vectors.dimension:
+        weight = asked.weight
+        meaning = rank.by_meaning(corpus.vectors.cosines(asked.vector, corpus.size))
+        near = (meaning.cosines >= asked.floor) & corpus.vectors.there[: corpus.size]
     if weight < 1:
         words = rank.by_words(corpus, *_postings(db, corpus, query))
-    # A line must share a word with the query, or be nearer to it than chance explains.
-    near = (meaning.cosines >= floor) & corpus.vectors.there[: corpus.size]
-    lines = rank.promising(corpus, words, meaning, wanted() & ((words.lines > 0) | near))
-    about = rank.authors_meant(query, corpus.names, corpus.is_conversation())
-    scores = rank.fuse(corpus, lines, words, meaning, weight, about)
-    total = scores.total
+    lines = rank.promising(corpus, words, meaning, wanted & ((words.lines > 0) | near))
+    authors = about.authors_meant(query, corpus.names, corpus.is_conversation())
+    scores = rank.fuse(corpus, lines, words, meaning, weight, authors)
+    total, rows = scores.total, corpus.rows[lines]
     top = np.arange(len(total)) if len(total) <= count else np.argpartition(-total, count)[:count]
-    top = top[np.lexsort((-corpus.rows[lines[top]], -total[top]))]
-    best = [(int(corpus.rows[lines[at]]), float(total[at]), scores.parts(int(at))) for at in top]
-    return best, notice, waiting
+    top = top[np.lexsort((-rows[top], -total[top]))]
+    return [Scored(int(rows[at]), float(total[at]), scores.parts(int(at))) for at in top]
+
+
+def _lifted(db: Connection, pool: list[Scored], now: int) -> list[Scored]:
+    """What memories are worth re-orders those that fit about equally well."""
+    worth = memories.worth(db, [one.row for one in pool], now)
+    lifted = []
+    for row, score, parts in pool:
+        if row in worth:  # else it was erased a moment ago
+            salience, sector, created_at = worth[row]
+            more = rank.lift(score, salience, sector, (now - created_at) / DAY_MS)
+            lifted.append(Scored(row, score + sum(part.value for part in more), parts + more))
+    return sorted(lifted, key=lambda one: (-one.score, -one.row))
 
 
 def _postings(db: Connection, corpus: Corpus, query: str) -> tuple[list[Ints], list[Ints]]:
@@ -193,14 +209,26 @@ def _postings(db: Connection, corpus: Corpus, query: str) -> tuple[list[Ints], l
     found = {term: corpus.postings(db, term) for term in terms.query_terms(query)}
     last = terms.words(query)[-1].lower()
     if query[-1:].isalnum() and not len(found.get(f'"{last}"', "?")):  # nobody wrote it: an unfinished word
-        longer = corpus.source.terms_from(db, last)
-        found |= {term: corpus.postings(db, term) for term in longer}
+        found |= _unfinished(db, corpus, last)
     pairs = []
     for pair in terms.query_pairs(query):
         known = [len(found[f'"{word}"']) for word in pair if f'"{word}"' in found]
         if known and 0 < min(known) <= COMMON:
             pairs.append(corpus.postings(db, f'"{pair[0]} {pair[1]}"'))
     return list(found.values()), pairs
+
+
+def _unfinished(db: Connection, corpus: Corpus, beginning: str) -> dict[str, Ints]:
+    """The words of this corpus that begin like this, and the lines they are in. The keyword index knows stems
+    only, so one that the beginning has outgrown counts as well: `migrati` has outgrown `migrat`."""
+    table, found = corpus.source.TABLE, dict[str, Ints]()
+    stems = stored_lines.terms_from(db, table, beginning)
+    for length in range(len(beginning) - 1, SHORTEST_STEM - 1, -1):
+        stems += stored_lines.terms_from(db, table, beginning[:length], whole=True)
+    for stem in stems:
+        if len(found) < UNFINISHED and len(lines := corpus.postings(db, f'"{stem}"*')):
+            found[stem] = lines
+    return found
 
 
 def _storable(query: str) -> str:
@@ -219,7 +247,7 @@ def _fill(index: Index, db: Connection, corpus: Corpus, patience: float) -> int:
 def _passing(db: Connection, corpus: Corpus, filters: Filters) -> Column:
     passing = np.zeros(corpus.size, np.bool_)
     for number, (first, last) in enumerate(corpus.ranges):
-        passing[corpus.among(number, memories.matching(db, first, last, **asdict(filters)))] = True
+        passing[corpus.among(number, memories.matching(db, first, last, filters))] = True
     return passing
 
 

@@ -11,7 +11,6 @@ import sqlite3
 import time
 
 from recollect.errors import SchemaTooNew, StoreError
-from recollect.store import terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +121,10 @@ def migrate(db: sqlite3.Connection, path: str, folder: str = MIGRATIONS) -> None
         return
     if at > newest:
         raise SchemaTooNew(f"{path} is at schema {at}, this recollect knows {newest}; upgrade recollect")
+    from recollect.store import likeness, terms  # for a store that is up to date nobody needs them
+
     for function, arguments in (
+        (likeness.simhash, 1),
         (terms.author_of, 1),
         (terms.bare, 1),
         (terms.count_words, 1),

@@ -12,7 +12,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from sqlite3 import Connection, Row
 
-    from recollect.model import ChunkFound, Document
+    from recollect.model import Chunk, Document
+
+    Prepared = tuple[str, str, int, str]
+
+
+def prepared(chunks: Iterable[tuple[str, str]]) -> list[Prepared]:
+    """Chunks, (heading path, text) each, with what the index needs: found out before the write lock."""
+    return [
+        (
+            heading,
+            text,
+            terms.count_words(heading) + terms.count_words(text),
+            terms.index_terms(f"{heading}\n{text}"),
+        )
+        for heading, text in chunks
+    ]
 
 
 def put(
@@ -24,11 +39,11 @@ def put(
     source_url: str | None,
     kind: str,
     checksum: str,
-    chunks: Iterable[tuple[str, str]],
+    chunks: Sequence[Prepared],
     now: int,
     replaces: str | None = None,
 ) -> str:
-    """Store a document with its chunks, (heading path, text) each, in place of an older version of it."""
+    """Store a document with its chunks in place of an older version of it."""
     document_id = replaces or new_id("doc_")
     if replaces:
         db.execute("DELETE FROM document_chunks WHERE document_id = ?", (replaces,))
@@ -42,19 +57,13 @@ def put(
             " created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)",
             (document_id, project_id, title, source_path, source_url, kind, checksum, now),
         )
-    for heading, text in chunks:
-        db.execute(
-            "INSERT INTO document_chunks (row, document_id, thread, heading, content, words, terms)"
-            " SELECT ?, id, number, ?, ?, ?, ? FROM documents WHERE id = ?",
-            (
-                projects.next_row(db, project_id),
-                heading,
-                text,
-                terms.count_words(heading) + terms.count_words(text),
-                terms.index_terms(f"{heading}\n{text}"),
-                document_id,
-            ),
-        )
+    first = projects.next_rows(db, project_id, len(chunks))
+    (thread,) = db.execute("SELECT number FROM documents WHERE id = ?", (document_id,)).fetchone()
+    db.executemany(
+        "INSERT INTO document_chunks (row, document_id, thread, heading, content, words, terms)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        ((row, document_id, thread, *chunk) for row, chunk in enumerate(chunks, first)),
+    )
     return document_id
 
 
@@ -107,17 +116,17 @@ def remove(db: Connection, document_id: str) -> None:
     db.execute("DELETE FROM documents WHERE id = ?", (document_id,))
 
 
-def at(db: Connection, rows: Sequence[int]) -> dict[int, ChunkFound]:
-    from recollect.model import ChunkFound
+def at(db: Connection, rows: Sequence[int]) -> dict[int, Chunk]:
+    from recollect.model import Chunk
 
     marks = ", ".join("?" * len(rows))
     found = db.execute(
         "SELECT c.row, c.heading, c.content, d.* FROM document_chunks c JOIN"
-        f" (SELECT d.*, 0 AS chunks FROM documents d) d ON d.id = c.document_id WHERE c.row IN ({marks})",
+        f" ({_SELECT}) d ON d.id = c.document_id WHERE c.row IN ({marks})",
         list(rows),
     )
     return {
-        row["row"]: ChunkFound(document=_document(row), heading=row["heading"], text=row["content"])
+        row["row"]: Chunk(document=_document(row), heading=row["heading"], text=row["content"])
         for row in found
     }
 
@@ -138,26 +147,6 @@ def lines(db: Connection, first: int, last: int) -> str:
 def authors(db: Connection, first: int, last: int) -> list[tuple[int, str]]:
     """A chunk has none."""
     return []
-
-
-def postings(db: Connection, match: str, first: int, last: int) -> str:
-    return str(
-        db.execute(
-            "SELECT coalesce(group_concat(rowid - ?2), '') FROM (SELECT rowid FROM document_chunks_fts"
-            " WHERE document_chunks_fts MATCH ?1 AND rowid BETWEEN ?2 AND ?3)",
-            (match, first, last),
-        ).fetchone()[0]
-    )
-
-
-def terms_from(db: Connection, beginning: str) -> list[str]:
-    """The first few words of the index that begin like this, as FTS5 phrases. Asking FTS5 itself for `died*`
-    would find what begins with its stem, `di`."""
-    rows = db.execute(
-        "SELECT term FROM document_chunks_terms WHERE term >= ?1 AND term < ?1 || char(1114111) LIMIT 20",
-        (beginning.lower(),),
-    )
-    return [f'"{row[0]}"' for row in rows if '"' not in row[0]]
 
 
 def texts(db: Connection, rows: Iterable[int]) -> list[tuple[int, str]]:

@@ -1,7 +1,7 @@
 """The life of a memory: it gains and loses salience, is replaced, forgotten, brought back, archived.
 
-Every function expects to run inside a transaction and takes the id of a memory that is there; `known` is how
-a surface makes sure of that.
+Every function but `prune` expects to run inside a transaction and takes the id of a memory that is there;
+`known` and `living` are how a surface makes sure of that.
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ import json
 
 from recollect.errors import BadInput, NotFound
 from recollect.store import memories, projects, salience, sessions
+from recollect.store.connection import transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from sqlite3 import Connection, Row
 
-STALE_DAYS = 30
-STALE_BELOW = 0.1  # present salience; a trace that nobody came back to is there after about a month
+FADED_DAYS = 30
+FADED_BELOW = 0.1  # present salience; a trace that nobody came back to is there after about a month
 
 
 def known(db: Connection, memory_id: str, project_ids: Sequence[str] | None = None) -> str:
     """The id, if there is such a memory, in these projects where they matter."""
     row = db.execute("SELECT project_id FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    if row is None and project_ids is None and archived(db, memory_id):
+        raise NotFound(f"{memory_id} is archived; `recollect restore {memory_id}` brings it back")
     if row is None or (project_ids is not None and row["project_id"] not in project_ids):
         raise NotFound(f"there is no memory {memory_id[:60]!r}; a search shows the ids there are")
     return memory_id
@@ -31,8 +34,8 @@ def known(db: Connection, memory_id: str, project_ids: Sequence[str] | None = No
 def living(db: Connection, memory_id: str, project_ids: Sequence[str] | None = None) -> str:
     """The same, and it was not forgotten."""
     row = _row(db, known(db, memory_id, project_ids))
-    if row["deleted_at"] is not None:
-        raise NotFound(f"{memory_id} was deleted; `recollect restore {memory_id}` brings it back")
+    if row is not None and row["deleted_at"] is not None:
+        raise NotFound(f"{memory_id} was forgotten; `recollect restore {memory_id}` brings it back")
     return memory_id
 
 
@@ -46,7 +49,8 @@ def reinforce(
 ) -> None:
     """Strengthen a memory from what it is worth now."""
     _amount(amount)
-    row = _row(db, memory_id)
+    row = _row(db, known(db, memory_id))
+    assert row is not None  # noqa: S101  known a line ago, in the same transaction
     stored = salience.reinforced(memories.decayed(row, now), amount)
     db.execute(
         "UPDATE memories SET salience = ?, access_count = access_count + 1, last_accessed = ? WHERE id = ?",
@@ -58,7 +62,8 @@ def reinforce(
 def deemphasize(db: Connection, memory_id: str, amount: float, session_id: str | None, now: int) -> None:
     """Weaken a memory from what it is worth now; it never goes below the floor, so it can still be found."""
     _amount(amount)
-    row = _row(db, memory_id)
+    row = _row(db, known(db, memory_id))
+    assert row is not None  # noqa: S101  known a line ago, in the same transaction
     target = max(salience.FLOOR, memories.present(row, now) - amount)
     # Having been used lifts what is shown above what is stored; the shown value must fall by the amount.
     lift = salience.lift(row["access_count"])
@@ -114,14 +119,19 @@ def restore(db: Connection, memory_id: str, session_id: str | None, now: int) ->
         db.execute("DELETE FROM archived_memories WHERE id = ?", (memory_id,))
         memories.link(db, row["session_id"], memory_id, "created", row["created_at"])
     else:
-        db.execute(
-            "DELETE FROM memory_relationships WHERE target_id = ? AND relationship_type = 'SUPERSEDES'",
-            (memory_id,),
-        )
-        db.execute(
-            "UPDATE memories SET deleted_at = NULL, valid_until = NULL, updated_at = ? WHERE id = ?",
-            (now, memory_id),
-        )
+        row = _row(db, known(db, memory_id))
+        if row is None or (row["deleted_at"] is None and row["valid_until"] is None):
+            raise BadInput(f"{memory_id} was neither forgotten, superseded nor archived; it is there")
+        if row["deleted_at"] is not None:  # forgotten last, so that is what is undone
+            db.execute("UPDATE memories SET deleted_at = NULL, updated_at = ? WHERE id = ?", (now, memory_id))
+        else:
+            db.execute(
+                "DELETE FROM memory_relationships WHERE target_id = ? AND relationship_type = 'SUPERSEDES'",
+                (memory_id,),
+            )
+            db.execute(
+                "UPDATE memories SET valid_until = NULL, updated_at = ? WHERE id = ?", (now, memory_id)
+            )
     memories.link(db, session_id, memory_id, "updated", now)
 
 
@@ -192,20 +202,32 @@ def related(db: Connection, ids: Sequence[str]) -> dict[str, int]:
     return counted
 
 
-def stale(db: Connection, now: int, limit: int = 1_000) -> list[str]:
+def faded(db: Connection, now: int, limit: int | None = 1_000) -> list[str]:
     """Traces of past sessions that faded and that nothing refers to, longest untouched first."""
     found: list[str] = []
     for row in db.execute(
         "SELECT * FROM memories WHERE kind = 'tool' AND tier = 'session' AND last_accessed < ?"
         " AND NOT EXISTS (SELECT 1 FROM memory_relationships WHERE source_id = id OR target_id = id)"
         " ORDER BY last_accessed",
-        (now - STALE_DAYS * salience.DAY_MS,),
+        (now - FADED_DAYS * salience.DAY_MS,),
     ):
-        if memories.present(row, now) < STALE_BELOW:
+        if memories.present(row, now) < FADED_BELOW:
             found.append(row["id"])
-        if len(found) >= limit:
+        if limit is not None and len(found) >= limit:
             break
     return found
+
+
+def prune(db: Connection, now: int) -> int:
+    """Archive all that faded, some at a time so that others may write in between; how many they were."""
+    done = 0
+    while True:
+        with transaction(db):
+            found = faded(db, now)
+            archive(db, found, now)
+        if not found:
+            return done
+        done += len(found)
 
 
 def archive(db: Connection, ids: Sequence[str], now: int) -> None:
@@ -213,6 +235,8 @@ def archive(db: Connection, ids: Sequence[str], now: int) -> None:
     columns = [row["name"] for row in db.execute("PRAGMA table_xinfo(memories)") if not row["hidden"]]
     for memory_id in ids:
         row = _row(db, memory_id)
+        if row is None:
+            continue  # another process was faster
         erase(db, memory_id)
         db.execute(
             "INSERT INTO archived_memories (id, project_id, archived_at, memory) VALUES (?, ?, ?, ?)",
@@ -248,6 +272,6 @@ def _amount(amount: float) -> None:
         raise BadInput(f"amount is {amount:g}; it must be above 0 and at most 1")
 
 
-def _row(db: Connection, memory_id: str) -> Row:
-    row: Row = db.execute("SELECT * FROM memories WHERE id = ?", (memory_id,)).fetchone()
+def _row(db: Connection, memory_id: str) -> Row | None:
+    row: Row | None = db.execute("SELECT * FROM memories WHERE id = ?", (memory_id,)).fetchone()
     return row

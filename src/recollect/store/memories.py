@@ -10,10 +10,10 @@ from recollect.store.connection import tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from sqlite3 import Connection, Row
 
-    from recollect.model import Memory
+    from recollect.model import Filters, Memory
 
 
 def add(
@@ -42,7 +42,8 @@ def add(
         " hashes, importance, salience, created_at, updated_at, last_accessed, content_hash, simhash, thread,"
         " author, words, question, terms)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, ?13, ?13, ?14, ?15,"
-        " iif(?5 = 'tool', NULL, (SELECT number FROM sessions WHERE id = ?4)), ?16, ?17, ?18, ?19)",
+        " iif(?5 = 'tool' OR ?7 = 'global', NULL, (SELECT number FROM sessions WHERE id = ?4)),"
+        " ?16, ?17, ?18, ?19)",
         (
             projects.next_row(db, project_id),
             memory_id,
@@ -94,7 +95,8 @@ def alike(
 ) -> list[tuple[str, str]]:
     """(id, content) of living memories that share a band of their simhash with this one, newest first."""
     rows = db.execute(
-        "SELECT id, content FROM memories WHERE project_id = ?5 AND kind = ?6 AND simhash IS NOT NULL"
+        # The + keeps SQLite from walking the whole project instead of the four bands.
+        "SELECT id, content FROM memories WHERE +project_id = ?5 AND +kind = ?6 AND simhash IS NOT NULL"
         " AND deleted_at IS NULL AND valid_until IS NULL AND ((simhash & 65535) = ?1"
         " OR (simhash >> 16 & 65535) = ?2 OR (simhash >> 32 & 65535) = ?3 OR (simhash >> 48 & 65535) = ?4)"
         " ORDER BY row DESC LIMIT 200",
@@ -103,19 +105,30 @@ def alike(
     return [(row["id"], row["content"]) for row in rows]
 
 
+def add_tags(db: Connection, memory_id: str, tags: Sequence[str], importance: float | None) -> None:
+    """What was said with a note that was known already is not lost: new tags, and a higher importance."""
+    row = db.execute("SELECT tags FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    every = list(dict.fromkeys((*json.loads(row["tags"]), *tags)))
+    db.execute(
+        "UPDATE memories SET tags = ?, importance = max(importance, ?) WHERE id = ?",
+        (_list(every), importance or 0.0, memory_id),
+    )
+
+
 def get(db: Connection, memory_id: str, now: int) -> Memory | None:
     row = db.execute("SELECT * FROM memories WHERE id = ?", (memory_id,)).fetchone()
     return _memory(row, now) if row else None
 
 
-def starting_with(db: Connection, prefix: str, limit: int = 5) -> list[str]:
-    """Ids that begin like this, of memories and of archived ones: nobody types 16 characters."""
+def starting_with(db: Connection, prefix: str, limit: int = 20) -> list[tuple[str, str]]:
+    """(id, project) of memories, also archived ones, whose id begins like this: nobody types it whole."""
     rows = db.execute(
-        "SELECT id FROM memories WHERE id >= ?1 AND id < ?1 || char(1114111) UNION"
-        " SELECT id FROM archived_memories WHERE id >= ?1 AND id < ?1 || char(1114111) ORDER BY id LIMIT ?2",
+        "SELECT id, project_id FROM memories WHERE id >= ?1 AND id < ?1 || char(1114111) UNION"
+        " SELECT id, project_id FROM archived_memories WHERE id >= ?1 AND id < ?1 || char(1114111)"
+        " ORDER BY id LIMIT ?2",
         (prefix, limit),
     )
-    return [row["id"] for row in rows]
+    return [(row["id"], row["project_id"]) for row in rows]
 
 
 def at(db: Connection, rows: Sequence[int], now: int) -> dict[int, Memory]:
@@ -165,50 +178,43 @@ def around(
     return [_memory(one, now) for one in reversed(earlier)], [_memory(one, now) for one in later]
 
 
-def matching(
-    db: Connection,
-    first: int,
-    last: int,
-    *,
-    sector: str | None = None,
-    kind: str | None = None,
-    tier: str | None = None,
-    session_id: str | None = None,
-    since: int | None = None,
-    until: int | None = None,
-    tags: Sequence[str] = (),
-    files: Sequence[str] = (),
-) -> str:
-    """Which rows of a range pass these filters, as '1,2,3': every tag must be there, and any of the files."""
-    clauses = ["row BETWEEN ? AND ?"]
-    values: list[object] = [first, last]
-    exact = {"sector": sector, "kind": kind, "tier": tier, "session_id": session_id}
-    for column, value in exact.items():
-        if value is not None:
-            clauses.append(f"{column} = ?")
-            values.append(value)
-    for bound, moment in (("created_at >= ?", since), ("created_at <= ?", until)):
-        if moment is not None:
-            clauses.append(bound)
-            values.append(moment)
-    for tag in tags:
-        clauses.append("EXISTS (SELECT 1 FROM json_each(tags) WHERE lower(value) = lower(?))")
-        values.append(tag)
-    if files:
-        # One may be the end of the other: src/auth.py finds /home/me/app/src/auth.py and is found by it.
-        ends = (
-            "substr('/' || value, -length(?) - 1) = '/' || ? OR substr(?, -length(value) - 1) = '/' || value"
-        )
-        clauses.append(f"EXISTS (SELECT 1 FROM json_each(files) WHERE {' OR '.join([ends] * len(files))})")
-        values += [file for file in files for _ in range(3)]
+def matching(db: Connection, first: int, last: int, filters: Filters) -> str:
+    """Which rows of a range pass the filters, as '1,2,3'."""
+    clauses, values = _where(filters)
     found = db.execute(
-        f"SELECT group_concat(row) FROM memories WHERE {' AND '.join(clauses)}", values
+        f"SELECT group_concat(row) FROM memories WHERE {' AND '.join(['row BETWEEN ? AND ?', *clauses])}",
+        [first, last, *values],
     ).fetchone()[0]
     return found or ""
 
 
+def _where(filters: Filters) -> tuple[list[str], list[object]]:
+    simple = {
+        "sector = ?": filters.sector,
+        "kind = ?": filters.kind,
+        "tier = ?": filters.tier,
+        "session_id = ?": filters.session_id,
+        "created_at >= ?": filters.since,
+        "created_at <= ?": filters.until,
+    }
+    clauses = [clause for clause, value in simple.items() if value is not None]
+    values: list[object] = [value for value in simple.values() if value is not None]
+    for tag in filters.tags:
+        clauses.append("EXISTS (SELECT 1 FROM json_each(tags) WHERE lower(value) = lower(?))")
+        values.append(tag)
+    if filters.files:
+        # One may be the end of the other: src/auth.py finds /home/me/app/src/auth.py and is found by it.
+        ends = (
+            "substr('/' || value, -length(?) - 1) = '/' || ? OR substr(?, -length(value) - 1) = '/' || value"
+        )
+        any_of = " OR ".join([ends] * len(filters.files))
+        clauses.append(f"EXISTS (SELECT 1 FROM json_each(files) WHERE {any_of})")
+        values += [file for file in filters.files for _ in range(3)]
+    return clauses, values
+
+
 # What search holds in RAM: see recall/corpus.py. Long lists of numbers travel as text that numpy parses at
-# once, which is several times faster than fetching rows. store/documents.py has the same four functions.
+# once, which is several times faster than fetching rows. store/documents.py has the same three functions.
 
 
 def lines(db: Connection, first: int, last: int) -> str:
@@ -228,31 +234,12 @@ def authors(db: Connection, first: int, last: int) -> list[tuple[int, str]]:
     return (
         tuples(db)
         .execute(
-            "SELECT row, author FROM memories WHERE author IS NOT NULL AND row BETWEEN ? AND ?", (first, last)
+            "SELECT row, author FROM memories INDEXED BY memories_said"
+            " WHERE author IS NOT NULL AND row BETWEEN ? AND ?",
+            (first, last),
         )
         .fetchall()
     )
-
-
-def postings(db: Connection, match: str, first: int, last: int) -> str:
-    """The rows of a range in which an FTS5 expression matches, counted from the first."""
-    return str(
-        db.execute(
-            "SELECT coalesce(group_concat(rowid - ?2), '') FROM"
-            " (SELECT rowid FROM memories_fts WHERE memories_fts MATCH ?1 AND rowid BETWEEN ?2 AND ?3)",
-            (match, first, last),
-        ).fetchone()[0]
-    )
-
-
-def terms_from(db: Connection, beginning: str) -> list[str]:
-    """The first few words of the index that begin like this, as FTS5 phrases. Asking FTS5 itself for `died*`
-    would find what begins with its stem, `di`."""
-    rows = db.execute(
-        "SELECT term FROM memories_terms WHERE term >= ?1 AND term < ?1 || char(1114111) LIMIT 20",
-        (beginning.lower(),),
-    )
-    return [f'"{row[0]}"' for row in rows if '"' not in row[0]]
 
 
 def texts(db: Connection, rows: Iterable[int]) -> list[tuple[int, str]]:
@@ -278,12 +265,12 @@ def _list(items: Sequence[str | None]) -> str:
     return json.dumps(list(items), ensure_ascii=False)
 
 
-def decayed(row: Row | Mapping[str, object], now: int) -> float:
-    return salience.decayed(row["salience"], row["sector"], row["importance"], row["last_accessed"], now)  # type: ignore[arg-type]
+def decayed(row: Row, now: int) -> float:
+    return salience.decayed(row["salience"], row["sector"], row["importance"], row["last_accessed"], now)
 
 
-def present(row: Row | Mapping[str, object], now: int) -> float:
-    return salience.present(decayed(row, now), row["access_count"])  # type: ignore[arg-type]
+def present(row: Row, now: int) -> float:
+    return salience.present(decayed(row, now), row["access_count"])
 
 
 def _memory(row: Row, now: int) -> Memory:

@@ -60,11 +60,16 @@ def rows(number: int) -> tuple[int, int]:
 
 
 def next_row(db: Connection, project_id: str) -> int:
+    return next_rows(db, project_id, 1)
+
+
+def next_rows(db: Connection, project_id: str, count: int) -> int:
+    """The first of so many new row numbers."""
     number, counter = db.execute(
-        "UPDATE projects SET last_memory = last_memory + 1 WHERE id = ? RETURNING number, last_memory",
-        (project_id,),
+        "UPDATE projects SET last_memory = last_memory + ?2 WHERE id = ?1 RETURNING number, last_memory",
+        (project_id, count),
     ).fetchone()
-    return rows(number)[0] | int(counter)
+    return rows(number)[0] | (int(counter) - count + 1)
 
 
 def _project(row: Row) -> Project:

@@ -152,8 +152,8 @@ def purge(db: Connection, session_id: str) -> None:
 
 
 _SELECT = (
-    "SELECT s.*, (SELECT count(*) FROM session_memories m"
-    " WHERE m.session_id = s.id AND m.usage_type = 'created') AS memories FROM sessions s"
+    "SELECT s.*, (SELECT count(*) FROM memories m WHERE m.session_id = s.id AND m.deleted_at IS NULL"
+    " AND m.kind <> 'prompt') AS memories FROM sessions s"
 )
 
 

@@ -71,6 +71,8 @@ def query_terms(query: str) -> list[str]:
     for name in _NAME.findall(query):
         found.update((f'"{term}"', None) for term in _other_spellings(name) + _parts(name))
     telling = [term for term in found if term.strip('"') not in STOPWORDS]
+    if not telling and len(found) > 1:  # `to be or not to be` is somebody's words, `the of and` is nobody's
+        return [f'"{" ".join(words(query)).lower()}"']
     return telling or list(found)
 
 

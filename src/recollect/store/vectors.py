@@ -1,4 +1,4 @@
-"""The vectors of lines (a line is a memory or a chunk of a document), and which lines changed."""
+"""The vectors of lines; a line is a memory or a chunk of a document."""
 
 from __future__ import annotations
 
@@ -56,15 +56,6 @@ def after(db: Connection, seq: int, number: int, first: int, last: int) -> tuple
         (seq, number, first, last),
     )
     return _apart(found.fetchall())
-
-
-def last_change(db: Connection) -> int:
-    return int(db.execute("SELECT coalesce(max(seq), 0) FROM line_changes").fetchone()[0])
-
-
-def changed(db: Connection, seq: int) -> list[int]:
-    """Rows whose line was changed or removed after seq."""
-    return [row["row"] for row in db.execute("SELECT row FROM line_changes WHERE seq > ?", (seq,))]
 
 
 def counts(db: Connection) -> list[tuple[str, int]]:

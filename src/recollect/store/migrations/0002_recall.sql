@@ -54,10 +54,11 @@ CREATE TABLE memories (
 
 INSERT INTO memories (row, id, project_id, session_id, kind, sector, tier, title, content, tags, concepts,
                       files, importance, salience, access_count, created_at, updated_at, last_accessed,
-                      valid_from, valid_until, deleted_at, content_hash, thread, author, words, question, terms)
+                      valid_from, valid_until, deleted_at, content_hash, simhash, thread, author, words, question,
+                      terms)
 SELECT row, id, project_id, session_id, kind, sector, tier, title, content, tags, concepts,
        files, importance, salience, access_count, created_at, updated_at, last_accessed,
-       valid_from, valid_until, deleted_at, content_hash,
+       valid_from, valid_until, deleted_at, content_hash, iif(content_hash IS NULL, NULL, simhash(content)),
        iif(kind = 'tool', NULL, (SELECT number FROM sessions WHERE sessions.id = session_id)),
        iif(kind = 'tool', NULL, author_of(content)), count_words(bare(content)), is_question(bare(content)),
        line_terms(content, kind, created_at)
@@ -79,7 +80,7 @@ CREATE INDEX session_memories_by_memory ON session_memories (memory_id);
 CREATE INDEX memories_by_session ON memories (session_id, created_at);
 CREATE INDEX memories_by_time ON memories (project_id, created_at);
 CREATE INDEX memories_by_sector ON memories (sector);
-CREATE INDEX memories_by_author ON memories (author) WHERE author IS NOT NULL;
+CREATE INDEX memories_said ON memories (row, author) WHERE author IS NOT NULL;
 CREATE INDEX memories_fading ON memories (last_accessed) WHERE kind = 'tool' AND tier = 'session';
 CREATE INDEX memories_by_hash ON memories (content_hash) WHERE content_hash IS NOT NULL;
 -- All that search keeps in RAM, apart from the texts: a million of these load in a second.

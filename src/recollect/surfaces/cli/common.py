@@ -17,6 +17,7 @@ from recollect import errors, paths
 from recollect.model import SECTORS
 
 SECTOR = click.Choice(SECTORS)
+FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 project_option = click.option(
@@ -46,12 +47,19 @@ def only(what: str, prefix: str, found: Sequence[str], listing: str) -> str:
     return found[0]
 
 
-def memory_id(db: Connection, prefix: str) -> str:
-    from recollect.store import memories
+def memory_id(db: Connection, prefix: str, project: str) -> str:
+    """A memory of this project, or a global one. Whoever means another project's must say so."""
+    from recollect.store import memories, projects
 
     prefix = typed([prefix])
+    here = projects.at(db, paths.place(project))
+    scope = (here.id if here else None, projects.GLOBAL)
     found = memories.starting_with(db, prefix) or memories.starting_with(db, "mem_" + prefix)
-    return only("memory", prefix, found, "recollect search")
+    ours = [known for known, owner in found if owner in scope]
+    if not ours and found:
+        roots = {one.id: one.root for one in projects.every(db)}
+        raise errors.NotFound(f"{found[0][0]} is of another project; add --project {roots[found[0][1]]}")
+    return only("memory", prefix, ours, "recollect search")
 
 
 def session_id(db: Connection, prefix: str) -> str:
@@ -62,13 +70,18 @@ def session_id(db: Connection, prefix: str) -> str:
     return only("session", prefix, found, "recollect sessions")
 
 
-def moment(given: str, now: int) -> int:
-    """A time as people type it: 2026-11-15, 2026-11-15T14:30, or how long ago, 90m, 12h, 7d, 4w."""
-    ago = re.fullmatch(r"(\d{1,6})([mhdw])", given.strip())
-    if ago:
+def moment(given: str, now: int, is_end: bool = False) -> int:
+    """A time as people type it: 2026-11-15, 2026-11-15T14:30, today, or how long ago, 90m, 12h, 7d, 4w. Until
+    a day means to its end."""
+    given = given.strip()
+    ago = re.fullmatch(r"(\d{1,6})([mhdw])(?: ago)?", given)
+    if given in ("today", "yesterday"):
+        given = datetime.fromtimestamp(now / 1000 - 86_400 * (given == "yesterday")).strftime("%Y-%m-%d")
+    elif ago:
         return now - int(ago[1]) * {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}[ago[2]] * 1000
     try:
-        return int(datetime.fromisoformat(given.strip()).timestamp() * 1000)
+        whole_day = is_end and re.fullmatch(r"\d{4}-\d\d-\d\d", given)
+        return int(datetime.fromisoformat(given).timestamp() * 1000) + (86_400_000 - 1 if whole_day else 0)
     except (ValueError, OverflowError) as error:
         raise errors.BadInput(f"{given!r} is no time; write 2026-11-15, or 7d for seven days ago") from error
 

@@ -11,7 +11,7 @@ import click
 
 from recollect import errors, paths
 from recollect.model import MODES
-from recollect.surfaces.cli.common import json_option, only, project_option, store, typed
+from recollect.surfaces.cli.common import FILL_SECONDS, json_option, only, project_option, store, typed
 
 
 @click.group()
@@ -29,15 +29,15 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: b
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from recollect.capture.event import clean
-    from recollect.recall import ingest as recall
-    from recollect.recall.source import LARGEST
+    from recollect.recall.documents import ingest as recall
+    from recollect.recall.documents.file import LARGEST, SUPPORTED
     from recollect.surfaces.cli import output
 
     done: list[recall.Ingested] = []
     problems: list[str] = []
     every = [one for given in sources for one in recall.files_in(os.path.expanduser(given))]
     if not every:
-        raise errors.NotFound(f"There are no documents in {', '.join(sources)}.")
+        raise errors.NotFound(f"There are no documents in {', '.join(sources)}; {SUPPORTED} can be read.")
     if title and len(every) > 1:
         raise errors.BadInput("--title names one document; give one source with it")
     bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
@@ -49,7 +49,12 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: b
                 value = sys.stdin.read() if sys.stdin else ""
             try:
                 one = recall.ingest(
-                    db, project, clean=partial(clean, limit=LARGEST), title=title, now=now, **{what: value}
+                    db,
+                    project,
+                    clean=partial(clean, limit=LARGEST, may_quote=True),
+                    title=title,
+                    now=now,
+                    **{what: value},
                 )
             except errors.RecollectError as error:
                 problems.append(f"{given}: {error}")
@@ -62,8 +67,8 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: b
             click.echo(output.visible(str(one)))
     for problem in problems:
         click.echo(f"recollect: {output.visible(problem)}", err=True)
-    if problems and not done:
-        raise errors.NotFound("Nothing was ingested.")
+    if problems:
+        raise errors.NotFound(f"{len(problems)} of {len(every)} could not be ingested.")
 
 
 @docs.command("search")
@@ -81,10 +86,10 @@ def search(query: tuple[str, ...], mode: str, explain: bool, limit: int, project
 
     with store() as (db, _):
         found = search_documents(
-            Index.configured(), db, project, typed(query), mode=mode, limit=limit, patience=5.0
+            Index.configured(), db, project, typed(query), mode=mode, limit=limit, patience=FILL_SECONDS
         )
     if as_json:
-        output.as_json([asdict(hit) for hit in found.hits])
+        output.as_json([output.plain_document_hit(hit) for hit in found.hits])
     else:
         output.document_hits(found.hits, explain)
     if found.notice:
@@ -135,7 +140,7 @@ def show(document: str, as_json: bool) -> None:
 @click.argument("document", metavar="ID")
 @json_option
 def remove(document: str, as_json: bool) -> None:
-    """Remove a document from the index. The file itself stays."""
+    """Remove a document from what can be searched. The file itself stays."""
     from recollect.store import documents
     from recollect.store.connection import transaction
     from recollect.surfaces.cli import output

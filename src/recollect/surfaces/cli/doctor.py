@@ -132,6 +132,7 @@ def _settings(env: Mapping[str, str]) -> Check:
 
 
 def _canary(folder: str, env: Mapping[str, str]) -> Check:
+    connect(paths.database(folder)).close()  # without a store, the event would wait in the spool and stay
     word = new_id("canary")
     session_id = f"recollect-doctor-{word}"
     event = {
@@ -193,6 +194,8 @@ def _database(folder: str) -> Check:
 def _search(folder: str) -> Check:
     """Which embedder, whether it answers, and how many memories have a vector of it."""
     index = Index.configured()
+    if index.is_off:
+        return Check("search", "ok", "by words only, as set")
     db = connect(paths.database(folder))
     try:
         model = index.embedder.id

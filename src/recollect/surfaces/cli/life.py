@@ -23,10 +23,11 @@ amount_option = click.option("--amount", type=float, help="How much, up to 1.")
 def timeline(anchor: str, before: int, after: int, project: str, as_json: bool) -> None:
     """Show what happened around a memory."""
     from recollect.recall import timeline as recall
+    from recollect.store import life
     from recollect.surfaces.cli import output
 
     with store() as (db, now):
-        found = recall.timeline(db, memory_id(db, anchor), before, after, now)
+        found = recall.timeline(db, life.living(db, memory_id(db, anchor, project)), before, after, now)
     if as_json:
         output.as_json(asdict(found))
     else:
@@ -36,26 +37,38 @@ def timeline(anchor: str, before: int, after: int, project: str, as_json: bool) 
 @click.command()
 @click.argument("memory", metavar="ID")
 @amount_option
+@project_option
 @json_option
-def reinforce(memory: str, amount: float | None, as_json: bool) -> None:
+def reinforce(memory: str, amount: float | None, project: str, as_json: bool) -> None:
     """Make a memory more present. By 0.1 of what is missing to 1, unless said otherwise."""
     from recollect.store import life, salience
 
     share = salience.REINFORCED if amount is None else amount
-    _change(memory, as_json, "reinforced", lambda db, known, now: life.reinforce(db, known, share, None, now))
+    _change(
+        memory,
+        project,
+        as_json,
+        "reinforced",
+        lambda db, known, now: life.reinforce(db, known, share, None, now),
+    )
 
 
 @click.command()
 @click.argument("memory", metavar="ID")
 @amount_option
+@project_option
 @json_option
-def deemphasize(memory: str, amount: float | None, as_json: bool) -> None:
+def deemphasize(memory: str, amount: float | None, project: str, as_json: bool) -> None:
     """Make a memory less present. By 0.2, unless said otherwise."""
     from recollect.store import life, salience
 
     share = salience.DEEMPHASIZED if amount is None else amount
     _change(
-        memory, as_json, "de-emphasized", lambda db, known, now: life.deemphasize(db, known, share, None, now)
+        memory,
+        project,
+        as_json,
+        "de-emphasized",
+        lambda db, known, now: life.deemphasize(db, known, share, None, now),
     )
 
 
@@ -63,20 +76,23 @@ def deemphasize(memory: str, amount: float | None, as_json: bool) -> None:
 @click.argument("memory", metavar="ID")
 @click.option("--hard", is_flag=True, help="Remove it for good, with its vector, words and links.")
 @click.option("--yes", is_flag=True, help="With --hard: do not ask.")
+@project_option
 @json_option
-def forget(memory: str, hard: bool, yes: bool, as_json: bool) -> None:
+def forget(memory: str, hard: bool, yes: bool, project: str, as_json: bool) -> None:
     """Take a memory out of every answer. It can be restored, unless it is removed with --hard."""
     from recollect.store import life
     from recollect.store.connection import transaction
     from recollect.surfaces.cli import output
 
     if not hard:
-        _change(memory, as_json, "forgotten", lambda db, known, now: life.forget(db, known, None, now))
+        _change(
+            memory, project, as_json, "forgotten", lambda db, known, now: life.forget(db, known, None, now)
+        )
         return
     with store() as (db, _):
-        known = memory_id(db, memory)
-        if not yes:
-            click.confirm(f"Remove {known} for good?", abort=True, err=True)
+        known = memory_id(db, memory, project)
+        if not yes and not _sure(f"Remove {known} for good?"):
+            raise errors.NotFound("Nothing was removed; --yes removes it without asking.")
         with transaction(db):
             life.erase(db, known)
     output.as_json({"id": known, "done": "erased"}) if as_json else click.echo(f"Memory erased: {known}")
@@ -84,26 +100,35 @@ def forget(memory: str, hard: bool, yes: bool, as_json: bool) -> None:
 
 @click.command()
 @click.argument("memory", metavar="ID")
+@project_option
 @json_option
-def restore(memory: str, as_json: bool) -> None:
+def restore(memory: str, project: str, as_json: bool) -> None:
     """Bring back a memory that was forgotten, superseded or archived."""
     from recollect.store import life
 
-    _change(memory, as_json, "restored", lambda db, known, now: life.restore(db, known, None, now))
+    _change(
+        memory,
+        project,
+        as_json,
+        "restored",
+        lambda db, known, now: life.restore(db, known, None, now),
+        of_any=True,
+    )
 
 
 @click.command()
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
+@project_option
 @json_option
-def supersede(old: str, new: str, as_json: bool) -> None:
+def supersede(old: str, new: str, project: str, as_json: bool) -> None:
     """Say that memory NEW replaces memory OLD. OLD stays, but is left out of answers."""
     from recollect.store import life
     from recollect.store.connection import transaction
     from recollect.surfaces.cli import output
 
     with store() as (db, now):
-        old_id, new_id = memory_id(db, old), memory_id(db, new)
+        old_id, new_id = memory_id(db, old, project), memory_id(db, new, project)
         with transaction(db):
             life.supersede(db, life.known(db, old_id), life.known(db, new_id), None, now, said_by="user")
     if as_json:
@@ -118,21 +143,13 @@ def supersede(old: str, new: str, as_json: bool) -> None:
 def prune(dry_run: bool, as_json: bool) -> None:
     """Archive traces of old sessions that nobody came back to. `recollect restore ID` brings one back."""
     from recollect.store import life
-    from recollect.store.connection import transaction
     from recollect.surfaces.cli import output
 
-    done = 0
     with store() as (db, now):
-        if dry_run:
-            done = len(life.stale(db, now, limit=10_000_000))
-        else:
-            while stale := life.stale(db, now):
-                with transaction(db):
-                    life.archive(db, stale, now)
-                done += len(stale)
+        done = len(life.faded(db, now, limit=None)) if dry_run else life.prune(db, now)
     what = output.number_of(done, "trace", "traces")
     if as_json:
-        output.as_json({"archived": 0 if dry_run else done, "stale": done})
+        output.as_json({"archived": 0 if dry_run else done, "faded": done})
     else:
         click.echo(f"{what} would be archived" if dry_run else f"{what} archived")
 
@@ -148,6 +165,7 @@ def reindex(as_json: bool) -> None:
     from recollect.surfaces.cli import output
 
     index, made = Index.configured(), 0
+    index.load()
     bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with store() as (db, _), Progress(*bar, **output.progress()) as shown:
         for project in projects.every(db):
@@ -164,17 +182,34 @@ def reindex(as_json: bool) -> None:
         click.echo(f"{output.number_of(made, 'vector', 'vectors')} made by {model}")
 
 
-def _change(prefix: str, as_json: bool, done: str, change: Callable[[Connection, str, int], None]) -> None:
-    """Do one thing to one memory, and say what it is worth now."""
-    from recollect.store import memories
+def _sure(question: str) -> bool:
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:  # nobody there to ask
+        click.echo(err=True)
+        return False
+
+
+def _change(
+    prefix: str,
+    project: str,
+    as_json: bool,
+    done: str,
+    change: Callable[[Connection, str, int], None],
+    *,
+    of_any: bool = False,
+) -> None:
+    """Do one thing to one memory that is there (`of_any`: or was forgotten or archived), and say what it is
+    worth now."""
+    from recollect.store import life, memories
     from recollect.store.connection import transaction
     from recollect.surfaces.cli import output
 
     with store() as (db, now):
-        known = memory_id(db, prefix)
-        if done != "restored" and memories.get(db, known, now) is None:
-            raise errors.NotFound(f"{known} is archived; `recollect restore {known}` brings it back")
+        known = memory_id(db, prefix, project)
         with transaction(db):
+            if not of_any:
+                life.living(db, known)
             change(db, known, now)
         memory = memories.get(db, known, now)
     assert memory is not None  # noqa: S101  it was changed a line ago

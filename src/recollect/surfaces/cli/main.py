@@ -14,9 +14,10 @@ from typing import Any
 import click
 
 from recollect import errors, log, paths
-from recollect.model import KINDS, MODES, TIERS
+from recollect.model import KINDS, MODES, TIERS, Filters
 from recollect.surfaces.cli import docs, life
 from recollect.surfaces.cli.common import (
+    FILL_SECONDS,
     SECTOR,
     folder,
     json_option,
@@ -27,8 +28,6 @@ from recollect.surfaces.cli.common import (
     typed,
 )
 from recollect.surfaces.cli.common import memory_id as find_memory
-
-FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -48,7 +47,7 @@ def cli() -> None:
 @click.option("--tag", "tags", multiple=True, help="Only with this tag; may be given more than once.")
 @click.option("--file", "files", multiple=True, metavar="PATH", help="Only about this file; may be repeated.")
 @click.option("--session", "session_id", metavar="ID", help="Only of this session.")
-@click.option("--since", metavar="WHEN", help="Only after: 2026-11-15, or 7d, 12h ago.")
+@click.option("--since", metavar="WHEN", help="Only after: 2026-11-15, today, or 7d, 12h, 90m ago.")
 @click.option("--until", metavar="WHEN", help="Only before.")
 @click.option("--superseded", is_flag=True, help="Also what something newer replaced.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
@@ -67,13 +66,14 @@ def search(
 ) -> None:
     """Find memories by what they say and mean (or one by its id)."""
     from recollect.recall.index import Index
-    from recollect.recall.search import Filters
     from recollect.recall.search import search as find
     from recollect.surfaces.cli import output
 
     with store() as (db, now):
         for bound in ("since", "until"):
-            filters[bound] = moment(filters[bound], now) if filters[bound] else None
+            filters[bound] = moment(filters[bound], now, bound == "until") if filters[bound] else None
+        for name in ("tags", "files"):
+            filters[name] = tuple(typed([one]) for one in filters[name])
         if filters["session_id"]:
             filters["session_id"] = session_id(db, filters["session_id"])
         found = find(
@@ -111,7 +111,7 @@ def show(memory_id: str, project: str, as_json: bool) -> None:
     from recollect.surfaces.cli import output
 
     with store() as (db, now):
-        known = find_memory(db, memory_id)
+        known = find_memory(db, memory_id, project)
         memory = memories.get(db, known, now)
         archived = life.archived(db, known)
         relations = life.relations(db, known)

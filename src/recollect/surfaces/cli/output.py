@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from recollect.model import Document, DocumentHit, Hit, Memory, Session
+from recollect.model import Document, DocumentHit, Hit, Memory, Part, Session
 from recollect.recall.timeline import Timeline
 
 SHOWN = 200
@@ -94,6 +94,25 @@ def plain_hit(hit: Hit) -> dict[str, Any]:
     }
 
 
+def plain_document_hit(hit: DocumentHit) -> dict[str, Any]:
+    document = hit.chunk.document
+    return {
+        "score": round(hit.score, 4),
+        "parts": {part.name: round(part.value, 4) for part in hit.parts},
+        "heading": hit.chunk.heading,
+        "text": hit.chunk.text,
+        "document_id": document.id,
+        "title": document.title,
+        "source_path": document.source_path,
+        "source_url": document.source_url,
+        "stale": hit.stale,
+    }
+
+
+def _explained(out: Console, parts: Sequence[Part]) -> None:
+    out.print(Text("    " + "  ".join(f"{part.name} {part.value:+.2f}" for part in parts), style="dim"))
+
+
 def hits(found: Sequence[Hit], root: str, explain: bool = False) -> None:
     out = console()
     for place, hit in enumerate(found, 1):
@@ -109,8 +128,7 @@ def hits(found: Sequence[Hit], root: str, explain: bool = False) -> None:
         for change in hit.stale:
             _one_row(out, Text(f"    {visible(change)}", style="yellow"))
         if explain:
-            parts = "  ".join(f"{part.name} {part.value:+.2f}" for part in hit.parts)
-            _one_row(out, Text(f"    {parts}", style="dim"))
+            _explained(out, hit.parts)
 
 
 def timeline(found: Timeline, root: str) -> None:
@@ -148,18 +166,16 @@ def documents(found: Sequence[Document]) -> None:
 def document_hits(found: Sequence[DocumentHit], explain: bool) -> None:
     out = console()
     for place, hit in enumerate(found, 1):
-        document = hit.found.document
+        document = hit.chunk.document
         head = Text(f"{place:>2}. ").append(one_line(document.title or "untitled", 60), style="bold")
-        head.append(f"  {one_line(hit.found.heading)}" if hit.found.heading else "", style="magenta")
+        head.append(f"  {one_line(hit.chunk.heading)}" if hit.chunk.heading else "", style="magenta")
         head.append(f"  score {hit.score:.2f}", style="green")
         _one_row(out, head)
-        _one_row(out, Text("    " + one_line(hit.found.text)))
-        _one_row(
-            out, Text("    " + one_line(document.source_path or document.source_url or "inline"), style="dim")
-        )
+        _one_row(out, Text("    " + one_line(hit.chunk.text)))
+        where = hit.stale or document.source_path or document.source_url or "inline"
+        _one_row(out, Text("    " + one_line(where), style="yellow" if hit.stale else "dim"))
         if explain:
-            parts = "  ".join(f"{part.name} {part.value:+.2f}" for part in hit.parts)
-            _one_row(out, Text(f"    {parts}", style="dim"))
+            _explained(out, hit.parts)
 
 
 def sessions(found: Sequence[Session]) -> None:
@@ -208,7 +224,7 @@ def _one_row(out: Console, line: Text) -> None:
 
 def memory(found: Memory, stale: Sequence[str] = (), relations: Sequence[tuple[str, str, str]] = ()) -> None:
     out = console()
-    state = "deleted" if found.deleted_at else "superseded" if found.valid_until else ""
+    state = "forgotten" if found.deleted_at else "superseded" if found.valid_until else ""
     facts: Mapping[str, Any] = {
         "kind": found.kind,
         "sector": found.sector,

@@ -6,6 +6,7 @@ Contents are indented, so that no memory can pose as another or as a line of our
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from recollect import fence
 
 if TYPE_CHECKING:
     from recollect.model import Answer, DocumentAnswer, Hit, Session
+    from recollect.recall.documents.ingest import Ingested
     from recollect.recall.timeline import Timeline
 
 SHOWN = 300  # characters of a memory in a list; its id brings the whole
@@ -48,16 +50,23 @@ def documents(answer: DocumentAnswer) -> str:
         return _noticed("No documents found.", answer.notice)
     shown = []
     for place, hit in enumerate(answer.hits, 1):
-        document = hit.found.document
+        document = hit.chunk.document
         lines = [
             f"[{place}] {_line(document.title or 'Untitled')} (score: {hit.score:.2f})",
             f"Source: {_line(document.source_path or document.source_url or 'inline')}",
         ]
-        if hit.found.heading:
-            lines.append(f"Section: {_line(hit.found.heading)}")
-        lines.append("Match: " + _indented(_cut(hit.found.text, SHOWN_OF_CHUNK), "  "))
+        if hit.stale:
+            lines.append(f"Files: {_line(hit.stale)}")
+        if hit.chunk.heading:
+            lines.append(f"Section: {_line(hit.chunk.heading)}")
+        lines.append("Match: " + _indented(_cut(hit.chunk.text, SHOWN_OF_CHUNK), "  "))
         shown.append("\n".join(lines))
     return _noticed(fence.fence("\n\n".join(shown), "recollect docs_search"), answer.notice)
+
+
+def ingested(done: Ingested, name: str | None) -> str:
+    """By the name the caller gave it, never by the one it gives itself: a page may be called anything."""
+    return str(replace(done, title=_cut(_line(name), 80) if name else None))
 
 
 def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None) -> str:
@@ -71,8 +80,10 @@ def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None)
     if hit.session:
         about = _about(hit.session, 50)
         lines.append(f"Session: {_minute(hit.session.started_at)}" + (f" - {about}" if about else ""))
+    else:
+        lines.append(f"Created: {_minute(memory.created_at)}")  # of two that differ, the newer one holds
     if hit.related:
-        lines.append(f"Related: {hit.related} memories")
+        lines.append(f"Related: {hit.related} {'memory' if hit.related == 1 else 'memories'}")
     if hit.stale:
         lines.append(f"Files: {_line('; '.join(hit.stale))}")
     for source, relation, target in relations or ():

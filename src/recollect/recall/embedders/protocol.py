@@ -61,6 +61,11 @@ class Patient:
         self._wait = FIRST_WAIT
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether asking anything of it costs no time."""
+        return self._embedder is not None
+
+    @property
     def id(self) -> str:
         return self._loaded().id
 

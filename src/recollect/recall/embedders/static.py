@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import EmbedderAway
-from recollect.recall import embed
+from recollect.recall.embedders import protocol
 
 MODEL = "l2_supercat_256"
 TENSOR = "embedding.weight"
@@ -28,7 +28,7 @@ AGAIN = "install recollect again, with what it depends on, or set embedder to of
 
 class Static:
     id = f"static:wordllama-{MODEL}"
-    weight = embed.STATIC_WEIGHT
+    weight = protocol.STATIC_WEIGHT
 
     def __init__(self) -> None:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns whenever a process is forked
@@ -50,7 +50,7 @@ class Static:
         self._tokenizer.no_truncation()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return embed.rows(texts, self.dimension, self._sums)
+        return protocol.rows(texts, self.dimension, self._sums)
 
     def _sums(self, texts: list[str]) -> NDArray[np.float32]:
         """The sum of each text's token vectors: at unit length it is their mean.

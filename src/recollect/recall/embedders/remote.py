@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import BadInput, EmbedderAway
-from recollect.recall import embed
+from recollect.recall.embedders import protocol
 
 OLLAMA = "http://127.0.0.1:11434"
 OPENAI = "https://api.openai.com/v1"
@@ -32,7 +32,7 @@ LONGEST_ANSWER = 64 << 20
 
 
 class Remote:
-    weight = embed.TRANSFORMER_WEIGHT
+    weight = protocol.TRANSFORMER_WEIGHT
 
     def __init__(self, id: str, server: Server, model: str, vectors: Callable[[object], object]) -> None:
         """Asks for one vector right away: only the server knows the dimension."""
@@ -43,7 +43,7 @@ class Remote:
         self.dimension = self._ask(["dimension"]).shape[1]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return embed.rows(texts, self.dimension, self._in_batches)
+        return protocol.rows(texts, self.dimension, self._in_batches)
 
     def _in_batches(self, texts: list[str]) -> NDArray[np.float32]:
         batches = (texts[start : start + BATCH] for start in range(0, len(texts), BATCH))

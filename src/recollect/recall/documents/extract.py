@@ -14,7 +14,7 @@ from collections.abc import Collection
 from typing import Any
 
 from recollect.errors import BadInput
-from recollect.recall.source import decode
+from recollect.recall.documents.file import decode
 
 Element = Any  # lxml comes without types, and is imported only when there is HTML to read
 

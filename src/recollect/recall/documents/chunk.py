@@ -11,6 +11,7 @@ linear, and a chunk is always a piece of the document as it was written.
 
 from __future__ import annotations
 
+import bisect
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -228,10 +229,11 @@ def _markdown(text: str) -> tuple[list[_Heading], list[Span]]:
     headings: list[_Heading] = []
     solid: list[Span] = []
     at = _front_matter(text)
+    dedents = [found.start() for found in _DEDENT.finditer(text)]  # once: looked for anew, they take n * n
     while mark := _MARK.search(text, at):
         floor, at = at, mark.end()  # floor: the paragraph above an underline does not reach back over it
         if mark["fence"]:
-            at = _fence_end(text, mark)
+            at = _fence_end(text, mark, dedents)
             if _weight(text, mark.start(), at) <= SIZE * _QUARTERS:
                 solid.append((mark.start(), at))
         elif mark["hashes"]:
@@ -245,11 +247,12 @@ def _markdown(text: str) -> tuple[list[_Heading], list[Span]]:
     return headings, solid
 
 
-def _fence_end(text: str, opening: re.Match[str]) -> int:
+def _fence_end(text: str, opening: re.Match[str], dedents: list[int]) -> int:
     """A fence ends at one of its kind, at least as long; else with the list it stands in; else never."""
     end = len(text)
-    if len(opening["indent"].expandtabs(4)) >= 4 and (dedent := _DEDENT.search(text, opening.end())):
-        end = dedent.start()
+    if len(opening["indent"].expandtabs(4)) >= 4:
+        after = bisect.bisect_left(dedents, opening.end())
+        end = dedents[after] if after < len(dedents) else end
     for closing in _FENCE_END.finditer(text, opening.end(), end):
         if closing[1].startswith(opening["fence"]):
             return closing.end()

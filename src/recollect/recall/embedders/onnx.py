@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import BadInput, EmbedderAway
-from recollect.recall import embed
+from recollect.recall.embedders import protocol
 
 BATCH = 32
 LONGEST = 512  # tokens
@@ -32,7 +32,7 @@ EXTRA = "install recollect with its onnx extra"
 
 
 class Onnx:
-    weight = embed.TRANSFORMER_WEIGHT
+    weight = protocol.TRANSFORMER_WEIGHT
 
     def __init__(self, source: str) -> None:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns whenever a process is forked
@@ -58,7 +58,7 @@ class Onnx:
         self.dimension = self._run(["dimension"]).shape[1]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return embed.rows(texts, self.dimension, self._in_batches)
+        return protocol.rows(texts, self.dimension, self._in_batches)
 
     def _in_batches(self, texts: list[str]) -> NDArray[np.float32]:
         """Texts of like length together, so that little of the work is padding."""

@@ -11,23 +11,23 @@ from functools import partial
 
 from recollect.config import setting
 from recollect.errors import BadInput
-from recollect.recall.embed import Embedder
+from recollect.recall.embedders.protocol import Embedder
 
 POSSIBLE = "static, off, onnx:<folder or hub name>, ollama:<model>, openai:<model>"
 
 
 def chosen(env: Mapping[str, str]) -> Callable[[], Embedder] | None:
     """How to make the embedder that the setting `embedder` names; None where it is off."""
-    said = setting("embedder", env)
+    said = setting("embedder", env) or "static"
     source, _, model = said.partition(":")
     if said == "off":
         return None
     if said == "static":
-        from recollect.recall.static import Static
+        from recollect.recall.embedders.static import Static
 
         return Static
     if source == "onnx" and model:
-        from recollect.recall import onnx
+        from recollect.recall.embedders import onnx
 
         onnx.check(model)
         return partial(onnx.Onnx, model)
@@ -37,7 +37,7 @@ def chosen(env: Mapping[str, str]) -> Callable[[], Embedder] | None:
 
 
 def _remote(source: str, model: str, env: Mapping[str, str]) -> Callable[[], Embedder]:
-    from recollect.recall import remote
+    from recollect.recall.embedders import remote
 
     url = setting("embedding.url", env).rstrip("/") or (
         remote.OLLAMA if source == "ollama" else remote.OPENAI

@@ -16,7 +16,7 @@ from sqlite3 import Connection
 from recollect import paths
 from recollect.config import setting
 from recollect.errors import BadInput
-from recollect.recall import chunk, fetch, source
+from recollect.recall.documents import chunk, fetch, file
 from recollect.store import documents, projects
 from recollect.store.connection import transaction
 
@@ -68,7 +68,7 @@ def ingest(
     if sum(given is not None for given in (path, url, content)) != 1:
         raise BadInput("give exactly one of path, url and content")
     place = paths.place(cwd)
-    came = _read(cwd, path, url, content)
+    came = _read(cwd, path, url, content, clean)
     checksum = hashlib.sha256(came.body).hexdigest()
     named = clean(title.strip())[:MAX_TITLE] if title and title.strip() else None
     find = partial(documents.same_source, db, path=came.path, url=came.url, checksum=checksum)
@@ -77,21 +77,21 @@ def ingest(
     if known and known.checksum == checksum and named in (None, known.title):
         return Ingested(known.id, known.title, came.name, known.chunks, "unchanged")
     if came.kind == "html":
-        from recollect.recall import extract  # lxml is needed for nothing else
+        from recollect.recall.documents import extract  # lxml is needed for nothing else
 
         found_title, text = extract.main_text(came.body, came.charset)
     else:
-        found_title, text = None, source.decode(came.body, came.charset)
+        found_title, text = None, file.decode(came.body, came.charset)
     text = clean(text)
     stated = named or clean(found_title or chunk.title_of(text, came.kind) or "")[:MAX_TITLE] or None
     if stated is None and came.path:
         stated = os.path.basename(came.path)
-    pieces = [(piece.heading, piece.text) for piece in chunk.chunks(text, came.kind)]
+    pieces = documents.prepared((piece.heading, piece.text) for piece in chunk.chunks(text, came.kind))
     if not pieces:
         raise BadInput("there is no text in it; give a document that says something")
     with transaction(db):
         project_id = projects.ensure(db, place, now)
-        older = find(project_id=project_id, title=stated)
+        older = find(project_id=project_id, title=named if content is not None else stated)
         document_id = documents.put(
             db,
             project_id=project_id,
@@ -115,7 +115,7 @@ def files_in(given: str) -> Iterator[str]:
     for folder, inner, files in os.walk(given):
         inner[:] = sorted(name for name in inner if not name.startswith(".") and name not in SKIPPED_FOLDERS)
         for name in sorted(files):
-            if not name.startswith(".") and os.path.splitext(name)[1].lower() in source.EXTENSIONS:
+            if not name.startswith(".") and os.path.splitext(name)[1].lower() in file.EXTENSIONS:
                 yield os.path.join(folder, name)
 
 
@@ -126,26 +126,25 @@ def is_url(given: str) -> bool:
 def allowed(cwd: str) -> list[str]:
     """The folders from which a file may be taken in: the project, and what the user's settings name."""
     extra = setting("docs.folders", os.environ).split(os.pathsep)
-    return [
-        paths.checkout(cwd),
-        paths.place(cwd).root,
-        *(os.path.expanduser(folder) for folder in extra if folder.strip()),
-    ]
+    own = (paths.checkout(cwd), paths.place(cwd).root)
+    return list(dict.fromkeys((*own, *(os.path.expanduser(folder) for folder in extra if folder.strip()))))
 
 
-def _read(cwd: str, path: str | None, url: str | None, content: str | None) -> _Came:
+def _read(
+    cwd: str, path: str | None, url: str | None, content: str | None, clean: Callable[[str], str]
+) -> _Came:
     if path is not None:
-        real, body = source.read_file(os.path.join(cwd, os.path.expanduser(path)), allowed(cwd))
-        return _Came(body, source.kind_of(real), path=paths.text(real))
+        real, body = file.read_file(os.path.join(cwd, os.path.expanduser(path)), allowed(cwd))
+        return _Came(body, file.kind_of(real), path=paths.text(real))
     if url is not None:
         answer = fetch.fetch(url.strip())
-        kind = source.kind_of_page(answer.url, answer.content_type)
+        kind = file.kind_of_page(answer.url, answer.content_type)
         # As it was asked for: where a redirect ends may differ from day to day.
-        return _Came(answer.body, kind, charset=answer.charset, url=url.strip())
+        return _Came(answer.body, kind, charset=answer.charset, url=clean(url.strip()))
     body = (content or "").encode("utf-8", "backslashreplace")
-    if len(body) > source.LARGEST:
+    if len(body) > file.LARGEST:
         raise BadInput(
-            f"the content has {len(body):,} bytes, a document may have {source.LARGEST:,};"
+            f"the content has {len(body):,} bytes, a document may have {file.LARGEST:,};"
             " take in the part that matters"
         )
     return _Came(body, "md")

@@ -1,0 +1,169 @@
+"""What the MCP servers have in common: the store for a call, the index, the warm-up, refusals in a sentence.
+
+The store is opened for a call and closed after it; one idle connection stays open, so that no call is the
+last to close, which would write the log back into the database. What is kept is the index, which takes in
+what other processes wrote. What is slow to import is imported by the first call, or by the warm-up before it,
+so that the list of tools is there at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from sqlite3 import Connection
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+from pydantic import ValidationError
+
+from recollect import log, paths
+from recollect.capture.redact import redact
+from recollect.errors import RecollectError
+from recollect.intake.drain import open_store
+from recollect.store import documents, life, memories, projects, sessions
+from recollect.store.connection import connect, transaction
+from recollect.surfaces.mcp import wire
+
+if TYPE_CHECKING:
+    from recollect.recall.index import Index
+
+WARM_UP_SECONDS = 1.0  # after the start: the handshake comes first
+
+_making = threading.Lock()
+_kept_open: dict[str, Connection] = {}
+_indexes: list[Index] = []
+
+
+class Server(MCPServer):
+    """Says in a sentence what is wrong with arguments that do not fit."""
+
+    def __init__(
+        self, name: str, instructions: str, tools: Mapping[Callable[..., str], ToolAnnotations]
+    ) -> None:
+        super().__init__(name, instructions=instructions, version=version("recollect"))
+        self._parameters = {tool.__name__: list(inspect.signature(tool).parameters) for tool in tools}
+        for tool, notes in tools.items():
+            description = " ".join((tool.__doc__ or "").split())
+            self.tool(description=description, annotations=notes, structured_output=False)(tool)
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        known = self._parameters.get(name, list(arguments))
+        for unknown in arguments.keys() - set(known):
+            raise ToolError(f"{name} knows no {unknown[:60]!r}; it takes {', '.join(known)}")
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(_sentence(error.__cause__)) from error.__cause__
+            raise ToolError(str(error).removeprefix(f"Error executing tool {name}: ")) from error
+
+    def serve(self) -> None:
+        """Answer on stdin and stdout until they close."""
+        logging.basicConfig(handlers=[_ToOurLog()], level=logging.WARNING, force=True)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # asyncio would wait for a thread that waits for input
+        wire.mend_stdin()
+        later = threading.Timer(WARM_UP_SECONDS, warm_up)
+        later.daemon = True
+        later.start()
+        self.run("stdio")
+
+
+@contextmanager
+def store() -> Iterator[tuple[Connection, int]]:
+    """The store and the time, for one call."""
+    now = int(time.time() * 1000)
+    folder = paths.data_folder(os.environ)
+    if folder is None:
+        raise ToolError("recollect has no data folder; set HOME or RECOLLECT_HOME and start a new session")
+    try:
+        with open_store(folder, now=now) as db:
+            with _making:
+                if folder not in _kept_open:
+                    _kept_open[folder] = connect(paths.database(folder))
+            yield db, now
+    except RecollectError as error:
+        raise ToolError(str(error)) from error
+
+
+@contextmanager
+def changing(memory_id: str) -> Iterator[tuple[Connection, str, int]]:
+    """One memory of this project, for a change in one transaction."""
+    with store() as (db, now), transaction(db):
+        yield db, life.known(db, memory_id.strip(), scope(db)), now
+
+
+def scope(db: Connection) -> list[str]:
+    """The projects whose memories this server may touch: its own, and the global one."""
+    here = projects.at(db, paths.place(project()))
+    return [here.id, projects.GLOBAL] if here else [projects.GLOBAL]
+
+
+def project() -> str:
+    return os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
+
+
+def session(db: Connection) -> str | None:
+    session_id = os.environ.get("CLAUDE_CODE_SESSION_ID")
+    return sessions.following(db, session_id) if session_id else None
+
+
+def index() -> Index:
+    """One for the life of the server; the settings are read when it is first needed."""
+    from recollect.recall.index import Index
+
+    with _making:
+        if not _indexes:
+            _indexes.append(Index.configured())
+        return _indexes[0]
+
+
+def fill_in_background(db: Connection) -> None:
+    """Make the vectors that are missing, beside the calls."""
+    here = projects.at(db, paths.place(project()))
+    index().fill_in_background(_connection, (memories, documents), here)
+
+
+def warm_up() -> None:
+    """Load what the first search would have to wait for, and put away what faded."""
+    try:
+        with store() as (db, now):
+            here = projects.at(db, paths.place(project()))
+            with index().lock:
+                index().corpus(db, memories, here)
+            life.prune(db, now)
+            fill_in_background(db)
+    except Exception as error:  # noqa: BLE001  the first search will meet it again, and say so
+        log.write("warning", f"warm-up: {error}")
+
+
+@contextmanager
+def _connection() -> Iterator[Connection]:
+    with store() as (db, _):
+        yield db
+
+
+def _sentence(error: ValidationError) -> str:
+    first: Mapping[str, Any] = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "the arguments"
+    if first["type"] == "missing":
+        return f"{where} is missing; give it and call again"
+    given = repr(first.get("input"))
+    return f"{where} is {given[:60]}; {first['msg'][:1].lower()}{first['msg'][1:]}"
+
+
+class _ToOurLog(logging.Handler):
+    """What the mcp package has to say goes to our file: stdout is the protocol's."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = record.levelname.lower()
+        cause = f": {record.exc_info[1]!r}" if record.exc_info else ""
+        log.write(level if level in log.LEVELS else "error", redact(f"mcp: {record.getMessage()}{cause}"))
