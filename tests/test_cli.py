@@ -877,3 +877,26 @@ def test_nothing_in_the_demo_is_canned(tmp_path: Path) -> None:
     assert "Pelicans ignore the weather" in shown.split("$ recollect search")[1]
     assert "Sign in ignores the case" not in shown
     assert "No memories found" not in shown
+
+
+def test_memories_are_listed_newest_first_and_forgotten_ones_on_request(run: Run) -> None:
+    first = run("add", "the walrus sleeps", "--tag", "sea").id
+    second = run("add", "the heron stands").id
+    assert [one["id"] for one in run("list", "--json").json] == [second, first]
+    assert run("list", "--tag", "sea").out.split()[0] == first
+    run("forget", first)
+    assert [one["id"] for one in run("list", "--json").json] == [second]
+    assert [one["id"] for one in run("list", "--forgotten", "--json").json] == [first]
+    empty = run("list", "--kind", "summary")
+    assert (empty.code, empty.out) == (1, "")
+
+
+def test_an_id_of_another_project_is_not_touched_from_here(run: Run, project: Path) -> None:
+    other = project.parent / "other"
+    other.mkdir()
+    theirs = run("add", "the walrus sleeps", "--project", str(other)).id
+    ours = run("add", "the heron stands").id
+    for command in (("forget", theirs), ("show", theirs[:10]), ("supersede", theirs, ours)):
+        ran = run(*command)
+        assert (ran.code, f"add --project {other}" in ran.err) == (1, True)
+    assert run("forget", theirs, "--project", str(other)).code == 0

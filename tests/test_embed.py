@@ -858,7 +858,7 @@ def test_the_embedder_is_set_at_the_top_of_the_file(data: Path) -> None:
         embedders.chosen(env)
 
 
-@pytest.mark.parametrize("said", ["", "Static", "static:x", "onnx", "onnx:", "ollama:", "openai", "hal:9000"])
+@pytest.mark.parametrize("said", ["Static", "static:x", "onnx", "onnx:", "ollama:", "openai", "hal:9000"])
 def test_an_unknown_embedder_lists_the_possible_ones(said: str) -> None:
     with pytest.raises(
         BadInput, match=r"it is one of static, off, onnx:<folder or hub name>, ollama:<model>"

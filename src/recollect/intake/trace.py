@@ -17,7 +17,7 @@ FILES_LIMIT = 10
 CHANGING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 PROGRAMS = frozenset({"recollect", "recollect.sh"})
 PRINTING_COMMANDS = frozenset(  # a test holds it to the CLI
-    "search show timeline add reinforce deemphasize forget restore supersede prune sessions docs reindex"
+    "search list show timeline add reinforce deemphasize forget restore supersede prune sessions docs reindex"
     " doctor".split()
 )
 FILE_VERBS = {

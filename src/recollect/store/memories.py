@@ -188,6 +188,27 @@ def matching(db: Connection, first: int, last: int, filters: Filters) -> str:
     return found or ""
 
 
+def newest(
+    db: Connection,
+    ranges: Sequence[tuple[int, int]],
+    filters: Filters,
+    *,
+    forgotten: bool,
+    limit: int,
+    now: int,
+) -> list[Memory]:
+    """The latest memories of these ranges that pass the filters: the current ones, or the forgotten ones."""
+    clauses, values = _where(filters)
+    clauses.append("deleted_at IS NOT NULL" if forgotten else "deleted_at IS NULL AND valid_until IS NULL")
+    within = " OR ".join(["row BETWEEN ? AND ?"] * len(ranges)) or "0"
+    rows = db.execute(
+        f"SELECT * FROM memories WHERE ({within}) AND {' AND '.join(clauses)}"
+        " ORDER BY created_at DESC, row DESC LIMIT ?",
+        [*(bound for pair in ranges for bound in pair), *values, limit],
+    )
+    return [_memory(row, now) for row in rows]
+
+
 def _where(filters: Filters) -> tuple[list[str], list[object]]:
     simple = {
         "sector = ?": filters.sector,

@@ -6,15 +6,16 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from sqlite3 import Connection
+from typing import Any
 
 import click
 
 from recollect import errors, paths
-from recollect.model import SECTORS
+from recollect.model import KINDS, SECTORS, TIERS, Filters
 
 SECTOR = click.Choice(SECTORS)
 FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
@@ -27,6 +28,40 @@ project_option = click.option(
     type=click.Path(exists=True, file_okay=False),
     help="The project to look at.  [default: the current folder]",
 )
+
+
+FILTERS = (
+    click.option("--sector", type=SECTOR, help="Only this sector of memory."),
+    click.option("--kind", type=click.Choice(KINDS), help="Only this kind of memory."),
+    click.option(
+        "--tier", type=click.Choice(TIERS), help="Only what belongs to a session, the project, or everywhere."
+    ),
+    click.option("--tag", "tags", multiple=True, help="Only with this tag; may be given more than once."),
+    click.option(
+        "--file", "files", multiple=True, metavar="PATH", help="Only about this file; may be repeated."
+    ),
+    click.option("--session", "session_id", metavar="ID", help="Only of this session."),
+    click.option("--since", metavar="WHEN", help="Only after: 2026-11-15, today, or 7d, 12h, 90m ago."),
+    click.option("--until", metavar="WHEN", help="Only before."),
+)
+
+
+def filter_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that choose among memories; `filters_from` makes Filters of what was given."""
+    for option in reversed(FILTERS):
+        command = option(command)
+    return command
+
+
+def filters_from(db: Connection, now: int, given: Mapping[str, Any]) -> Filters:
+    filters = dict(given)
+    for bound in ("since", "until"):
+        filters[bound] = moment(filters[bound], now, bound == "until") if filters[bound] else None
+    for name in ("tags", "files"):
+        filters[name] = tuple(typed([one]) for one in filters[name])
+    if filters["session_id"]:
+        filters["session_id"] = session_id(db, filters["session_id"])
+    return Filters(**filters)
 
 
 def typed(given: Iterable[str]) -> str:

@@ -14,14 +14,15 @@ from typing import Any
 import click
 
 from recollect import errors, log, paths
-from recollect.model import KINDS, MODES, TIERS, Filters
+from recollect.model import MODES
 from recollect.surfaces.cli import docs, life
 from recollect.surfaces.cli.common import (
     FILL_SECONDS,
     SECTOR,
+    filter_options,
+    filters_from,
     folder,
     json_option,
-    moment,
     project_option,
     session_id,
     store,
@@ -39,16 +40,7 @@ def cli() -> None:
 @cli.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to look.")
-@click.option("--sector", type=SECTOR, help="Only this sector of memory.")
-@click.option("--kind", type=click.Choice(KINDS), help="Only this kind of memory.")
-@click.option(
-    "--tier", type=click.Choice(TIERS), help="Only what belongs to a session, the project, or everywhere."
-)
-@click.option("--tag", "tags", multiple=True, help="Only with this tag; may be given more than once.")
-@click.option("--file", "files", multiple=True, metavar="PATH", help="Only about this file; may be repeated.")
-@click.option("--session", "session_id", metavar="ID", help="Only of this session.")
-@click.option("--since", metavar="WHEN", help="Only after: 2026-11-15, today, or 7d, 12h, 90m ago.")
-@click.option("--until", metavar="WHEN", help="Only before.")
+@filter_options
 @click.option("--superseded", is_flag=True, help="Also what something newer replaced.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 @click.option("--limit", default=10, show_default=True, help="How many, 1 to 100.")
@@ -70,12 +62,6 @@ def search(
     from recollect.surfaces.cli import output
 
     with store() as (db, now):
-        for bound in ("since", "until"):
-            filters[bound] = moment(filters[bound], now, bound == "until") if filters[bound] else None
-        for name in ("tags", "files"):
-            filters[name] = tuple(typed([one]) for one in filters[name])
-        if filters["session_id"]:
-            filters["session_id"] = session_id(db, filters["session_id"])
         found = find(
             Index.configured(),
             db,
@@ -84,7 +70,7 @@ def search(
             now=now,
             mode=mode,
             limit=limit,
-            filters=Filters(**filters),
+            filters=filters_from(db, now, filters),
             include_superseded=superseded,
             patience=FILL_SECONDS,
         )
@@ -98,6 +84,29 @@ def search(
         raise errors.NotFound(
             "No memories found. Other words may do; `recollect sessions` lists what there is."
         )
+
+
+@cli.command("list")
+@filter_options
+@click.option("--forgotten", is_flag=True, help="What was forgotten, for `recollect restore`.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="How many.")
+@project_option
+@json_option
+def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters: Any) -> None:
+    """List this project's memories and your global ones, newest first."""
+    from recollect.store import memories, projects
+    from recollect.surfaces.cli import output
+
+    with store() as (db, now):
+        ranges = projects.ranges(db, projects.at(db, paths.place(project)))
+        chosen = filters_from(db, now, filters)
+        found = memories.newest(db, ranges, chosen, forgotten=forgotten, limit=limit, now=now)
+    if as_json:
+        output.as_json([asdict(memory) for memory in found])
+    else:
+        output.memories(found, paths.place(project).root)
+    if not found:
+        raise errors.NotFound("No memories. `recollect add` keeps a note; sessions bring the rest.")
 
 
 @cli.command()

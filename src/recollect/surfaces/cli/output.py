@@ -131,6 +131,15 @@ def hits(found: Sequence[Hit], root: str, explain: bool = False) -> None:
             _explained(out, hit.parts)
 
 
+def memories(found: Sequence[Memory], root: str) -> None:
+    """A line each."""
+    out = console()
+    for memory in found:
+        line = Text(memory.id, style="cyan").append(f"  {when(memory.created_at)}  ", style="dim")
+        line.append(f"{memory.kind:<10}", style="magenta")
+        _one_row(out, line.append(f"  {gist(memory, root)}", style="default"))
+
+
 def timeline(found: Timeline, root: str) -> None:
     """A line each, oldest first, with the session's name where it changes."""
     out = console()
