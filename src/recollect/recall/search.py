@@ -213,7 +213,8 @@ def _postings(db: Connection, corpus: Corpus, query: str) -> tuple[list[Ints], l
     pairs = []
     for pair in terms.query_pairs(query):
         known = [len(found[f'"{word}"']) for word in pair if f'"{word}"' in found]
-        if known and 0 < min(known) <= COMMON:
+        # With a stopword in it, a pair is long to look up and says less.
+        if known and 0 < min(known) <= (COMMON if len(known) == 2 else COMMON // 10):
             pairs.append(corpus.postings(db, f'"{pair[0]} {pair[1]}"'))
     return list(found.values()), pairs
 
