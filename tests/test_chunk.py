@@ -365,10 +365,10 @@ def test_a_large_document_takes_seconds(text: str) -> None:
     for kind in ("md", "rst"):
         start = time.process_time()
         assert chunks(text, kind)
-        assert time.process_time() - start < 5
+        assert time.process_time() - start < 20
 
 
 def test_indented_fences_take_linear_time() -> None:
     started = time.process_time()
     chunks("    ```\n" * 40_000, "md")
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 20

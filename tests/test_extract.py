@@ -273,7 +273,7 @@ def test_an_external_entity_is_not_loaded(tmp_path: Path) -> None:
 def test_a_large_page_takes_seconds(page: str) -> None:
     start = time.process_time()
     assert extract(page)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 20
 
 
 # Kinds.

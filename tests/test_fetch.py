@@ -377,7 +377,7 @@ def test_a_server_that_drips_is_left_at_the_deadline(site: Site, first: bytes) -
     start = time.monotonic()
     with pytest.raises(NotFound, match="too long"):
         site.fetch("/a", timeout=0.4)
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 2.5
 
 
 def test_redirects_share_one_deadline(site: Site) -> None:
@@ -398,7 +398,7 @@ def test_a_resolver_that_hangs_is_left_at_the_deadline() -> None:
     start = time.monotonic()
     with pytest.raises(NotFound, match="no answer in time"):
         fetch("http://site.example/", resolve=resolve, timeout=0.3)
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 2.5
 
 
 def test_a_name_that_does_not_exist_says_so() -> None:

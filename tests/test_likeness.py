@@ -297,9 +297,9 @@ def test_odd_characters_are_only_characters(text: str) -> None:
 
 def test_a_long_memory_takes_milliseconds() -> None:
     text = " ".join(f"word{number % 1500} of" for number in range(2500))[:20_000]
-    started = time.perf_counter()
+    started = time.process_time()
     simhash(text)
-    assert time.perf_counter() - started < 0.25  # about 10 ms alone; machines that run tests are busy
+    assert time.process_time() - started < 1  # about 10 ms alone; coverage and busy machines take their share
 
 
 @pytest.mark.parametrize(
@@ -308,6 +308,6 @@ def test_a_long_memory_takes_milliseconds() -> None:
 )
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     text = piece * (100_000 // len(piece))
-    started = time.perf_counter()
+    started = time.process_time()
     assert is_near(text, text)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 15  # half a second alone; what is not linear takes minutes

@@ -280,7 +280,7 @@ def test_hostile_input_takes_linear_time(sign: str) -> None:
     terms.bare("[1] " + text)
     terms.query_terms(text[:2_000])
     terms.query_pairs(text[:2_000])
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10
 
 
 def test_a_text_of_nothing_but_names_has_a_bounded_number_of_terms() -> None:
