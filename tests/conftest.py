@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from recollect.store.connection import connect
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOOK = REPOSITORY / "src" / "recollect" / "plugin" / "hooks" / "hook.sh"
@@ -15,7 +18,7 @@ REAL_HOME = os.path.realpath(os.path.expanduser("~"))
 OURS_IN_HOME = tuple(
     os.path.join(REAL_HOME, *place) for place in ((".local", "share", "recollect"), (".claude", "plugins"))
 )
-LEAKING = ("RECOLLECT_", "CLAUDE_", "ANTHROPIC_", "XDG_")
+LEAKING = ("RECOLLECT_", "CLAUDE_", "ANTHROPIC_", "OPENAI_", "HF_", "XDG_")
 
 
 def _guard(event: str, args: tuple[object, ...]) -> None:
@@ -62,3 +65,17 @@ def real_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir()
     (folder / "python3").symlink_to(os.path.realpath(sys.executable))
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    """A real store in a temp folder."""
+    store = connect(str(tmp_path / "recollect.db"))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> str:
+    (tmp_path / "api").mkdir()
+    return str(tmp_path / "api")

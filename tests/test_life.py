@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,23 +19,10 @@ from recollect.paths import place
 from recollect.recall.index import Index
 from recollect.recall.search import search
 from recollect.store import life, memories, projects, salience, sessions, vectors
-from recollect.store.connection import connect, transaction
+from recollect.store.connection import transaction
 
 NOW = 1_800_000_000_000
 DAY = salience.DAY_MS
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    store = connect(str(tmp_path / "recollect.db"))
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> str:
-    (tmp_path / "api").mkdir()
-    return str(tmp_path / "api")
 
 
 def note(db: sqlite3.Connection, project: str, text: str, **more: Any) -> str:

@@ -36,19 +36,6 @@ NOW = 1_800_000_000_000
 DAY = salience.DAY_MS
 
 
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    store = connect(str(tmp_path / "recollect.db"))
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> str:
-    (tmp_path / "api").mkdir()
-    return str(tmp_path / "api")
-
-
 @pytest.fixture(scope="module")
 def static() -> Static:
     return Static()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,23 +14,9 @@ from recollect.intake.note import keep
 from recollect.recall.index import Index
 from recollect.recall.search import search
 from recollect.store import terms
-from recollect.store.connection import connect
 
 NOW = 1_794_700_800_000  # 2026-11-15, at midnight UTC
 LONG = 200_000
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    store = connect(str(tmp_path / "recollect.db"))
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> str:
-    (tmp_path / "api").mkdir()
-    return str(tmp_path / "api")
 
 
 def finds(db: sqlite3.Connection, project: str, text: str, query: str) -> bool:
