@@ -16,8 +16,9 @@ MAY_IMPORT = {
     "capture": set[str](),
     "store": set[str](),
     "intake": {"capture", "store"},
+    "synthesis": {"store"},
     "recall": {"store"},
-    "surfaces": {"capture", "store", "intake", "recall"},
+    "surfaces": {"capture", "store", "intake", "synthesis", "recall"},
 }
 FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}
 
@@ -69,7 +70,9 @@ def test_surfaces_never_import_each_other() -> None:
         if room(here) != "surfaces":
             continue
         for target in imports(path):
-            started_by_the_command = here == "recollect.surfaces.cli.main" and target.endswith("mcp.memory")
+            started_by_the_command = here == "recollect.surfaces.cli.main" and target.endswith(
+                ("mcp.memory", "surfaces.worker")
+            )
             if target.startswith("recollect.surfaces.") and not started_by_the_command:
                 assert surface(target) == surface(here), f"{here} imports {target}"
 

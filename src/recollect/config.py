@@ -15,25 +15,56 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULTS: dict[str, str] = {
+    "claude.model": "haiku",
     "docs.folders": "",
     "embedder": "static",
     "embedding.key": "",
     "embedding.url": "",
     "log.level": "info",
+    "synthesizer": "auto",
 }
+NUMBERS: dict[str, float] = {
+    "brief.tokens": 1500,
+    "spend.daily_usd": 1.0,
+    "worker.idle_seconds": 30,
+}
+SYNTHESIZERS = ("auto", "claude", "local", "off")
 
 
 def setting(name: str, env: Mapping[str, str]) -> str:
     """`log.level` comes from RECOLLECT_LOG_LEVEL, else from `level` under `[log]` in config.toml."""
-    default = DEFAULTS[name]
+    value = _given(name, DEFAULTS[name], env)
+    if not isinstance(value, str):
+        raise BadInput(f"config.toml: {name} should be a string like {DEFAULTS[name]!r}; correct that line")
+    return value
+
+
+def number(name: str, env: Mapping[str, str]) -> float:
+    """A setting that counts something; none of them can be negative."""
+    value = _given(name, NUMBERS[name], env)
+    try:
+        found = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else -1.0
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < float("inf"):
+        raise BadInput(f"{name} is {value!r}; it should be a number like {NUMBERS[name]:g}, 0 or more")
+    return found
+
+
+def synthesizer(env: Mapping[str, str]) -> str:
+    chosen = setting("synthesizer", env).strip().lower() or DEFAULTS["synthesizer"]
+    if chosen not in SYNTHESIZERS:
+        raise BadInput(f"synthesizer is {chosen[:40]!r}; it is one of {', '.join(SYNTHESIZERS)}")
+    return chosen
+
+
+def _given(name: str, default: str | float, env: Mapping[str, str]) -> object:
     override = env.get("RECOLLECT_" + name.upper().replace(".", "_"))
     if override is not None:
         return override
     value: object = _read(env)
     for part in name.split("."):
         value = value.get(part, default) if isinstance(value, dict) else default
-    if not isinstance(value, type(default)):
-        raise BadInput(f"config.toml: {name} should be a string like {default!r}; correct that line")
     return value
 
 
@@ -42,7 +73,7 @@ def unknown(env: Mapping[str, str]) -> list[str]:
     found = []
     for section, value in _read(env).items():
         names = [f"{section}.{name}" for name in value] if isinstance(value, dict) else [section]
-        found += [name for name in names if name not in DEFAULTS]
+        found += [name for name in names if name not in DEFAULTS and name not in NUMBERS]
     return found
 
 

@@ -7,6 +7,7 @@ plain class in capture/event.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 KINDS = (
     "tool",
@@ -20,6 +21,7 @@ KINDS = (
     "summary",
     "note",
 )
+OBSERVATIONS = ("decision", "bugfix", "feature", "refactor", "discovery", "preference")
 TIERS = ("session", "project", "global")
 MODES = ("hybrid", "semantic", "keyword")
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
@@ -62,6 +64,7 @@ class Memory:
     tags: tuple[str, ...]
     files: tuple[str, ...]
     hashes: tuple[str | None, ...]  # of each file, as it was then
+    concepts: tuple[str, ...]
     author: str | None
     importance: float
     salience: float  # as it is now: decayed since it was last accessed
@@ -146,3 +149,88 @@ class DocumentAnswer:
     hits: tuple[DocumentHit, ...]
     notice: str | None = None
     waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing in the queue: a tool use, or a mark."""
+
+    id: int
+    session_id: str
+    tool: str  # its name, or PROMPT, COMPACT, CHECKPOINT, FINALIZE
+    input: dict[str, Any]
+    output: Any
+    at: int
+    memory_id: str | None  # the trace or prompt that keeps it
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    kind: str  # one of OBSERVATIONS
+    title: str
+    text: str  # a sentence or two
+    files: tuple[str, ...] = ()
+    concepts: tuple[str, ...] = ()
+    cites: tuple[int, ...] = ()  # the items it rests on
+    supersedes: tuple[str, ...] = ()  # memories that it replaces
+    is_global: bool = False  # about the user, not about the project
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a session came to."""
+
+    request: str
+    investigated: str
+    learned: str
+    completed: str
+    next_steps: str
+    files_read: tuple[str, ...]
+    files_edited: tuple[str, ...]
+    notes: str
+
+    def __str__(self) -> str:
+        fields = (
+            ("Request", self.request),
+            ("Investigated", self.investigated),
+            ("Learned", self.learned),
+            ("Completed", self.completed),
+            ("Next Steps", self.next_steps),
+            ("Files Read", ", ".join(self.files_read)),
+            ("Files Edited", ", ".join(self.files_edited)),
+            ("Notes", self.notes),
+        )
+        return "\n".join(f"**{name}:** {text}" for name, text in fields if text)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a call of a model cost."""
+
+    model: str
+    requests: int
+    input_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a synthesizer is asked to understand: always of one session."""
+
+    session: Session
+    project: Project
+    items: tuple[Item, ...]  # new, oldest first
+    earlier: tuple[Item, ...]  # what was looked at before
+    summary: Summary | None  # the session so far
+    known: tuple[Memory, ...]  # observations of the project that may be replaced
+    wants_summary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    observations: tuple[Observation, ...] = ()
+    summary: Summary | None = None
+    spent: Spent | None = None

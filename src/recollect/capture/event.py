@@ -27,6 +27,7 @@ EVENTS = frozenset(
     }
 )
 TOOL_EVENTS = frozenset({"PostToolUse", "PostToolUseFailure"})
+SAYING = {"Stop": "last_assistant_message", "PostCompact": "compact_summary"}
 RESULT_FIELDS = ("tool_response", "tool_result", "tool_output")  # the client's own name first
 RESULT_LIMIT = 10_000  # characters of JSON; more is not a memory
 TEXT_LIMIT = 8_000  # of any one string; no memory shows that much of a trace
@@ -34,6 +35,9 @@ PROMPT_LIMIT = 100_000
 ROOM = 24_000  # characters of a tool's input or result that are looked at; a trace shows a few hundred
 PATH_LIMIT = 4_096
 ID_LIMIT = 200
+CHANGE_LIMIT = 2_000  # characters of a text that was written or replaced, for synthesis
+EXCERPT_LIMIT = 4_000  # of any one string in a result that is too large to be a memory
+EXCERPT_ROOM = 8_000  # of such a result altogether
 CUT_MARGIN = 4_000  # redaction sees this much beyond a cut, so that no cut leaves half a secret
 
 # What the client repeats of a file's text in the result of an edit. The file has it, so it is not counted.
@@ -51,12 +55,15 @@ class Event:
 
     __slots__ = (
         "at",
+        "changes",
         "cwd",
         "error",
+        "excerpt",
         "key",
         "name",
         "prompt",
         "result",
+        "said",
         "session_id",
         "too_large",
         "tool",
@@ -82,7 +89,10 @@ class Event:
         self.tool_input: dict[str, object] = {}
         self.result: object = None
         self.too_large = False  # the result was over the limit and is not here
+        self.excerpt: object = None  # what is shown of it to synthesis
+        self.changes: dict[str, object] = {}  # what an edit wrote and replaced, cut in the middle
         self.error: str | None = None
+        self.said: str | None = None  # the assistant's last message, or the summary of a compaction
 
 
 def read_event(raw: bytes, *, spool_name: str, at: int) -> Event:
@@ -107,6 +117,9 @@ def _read(payload: dict[str, object], spool_name: str, at: int) -> Event:
     if name == "UserPromptSubmit":
         event.prompt = clean(_text(payload, "prompt", empty=True), PROMPT_LIMIT)
         event.key = _key(event, payload, "prompt_id")
+    if name in SAYING:
+        said = payload.get(SAYING[name])
+        event.said = clean(said) if isinstance(said, str) else ""
     if name in TOOL_EVENTS:
         _read_tool_use(event, payload)
     return event
@@ -121,6 +134,35 @@ def clean(text: str, limit: int = TEXT_LIMIT, *, may_quote: bool = False) -> str
     return cleaned[:limit]
 
 
+def excerpt(text: str, limit: int) -> str:
+    """A clean text cut in the middle, with its size: what matters stands at the beginning and at the end."""
+    # The whole is cleaned before the cut: half a fence, half a private passage or key is not seen as one.
+    cleaned = redact(fence.remove(_storable(text)))
+    if len(cleaned) <= limit:
+        return cleaned
+    half = limit // 2
+    left_out = f"[... {len(cleaned) - 2 * half:,} of {len(cleaned):,} characters left out ...]"
+    return f"{cleaned[:half]}\n{left_out}\n{cleaned[len(cleaned) - half :]}"
+
+
+def _excerpt_of(part: object, limit: int, room: list[int]) -> object:
+    """A value of JSON with every text in it cut, as far as the room goes."""
+    room[0] -= 8
+    if isinstance(part, str):
+        cut = excerpt(part, max(0, min(limit, room[0])))
+        room[0] -= len(cut)
+        return cut
+    if isinstance(part, dict):
+        return {
+            clean(name, ID_LIMIT): _excerpt_of(inner, limit, room)
+            for name, inner in part.items()
+            if room[0] > 0
+        }
+    if isinstance(part, list):
+        return [_excerpt_of(inner, limit, room) for inner in part if room[0] > 0]
+    return part
+
+
 def _read_tool_use(event: Event, payload: dict[str, object]) -> None:
     event.tool = _id(payload, "tool_name")
     tool_input = payload.get("tool_input")
@@ -128,6 +170,10 @@ def _read_tool_use(event: Event, payload: dict[str, object]) -> None:
         raise BadPayload("tool_input is not an object")
     echoes = event.tool in ECHOING_TOOLS
     event.tool_input = _clean_dict(_without(ECHOED_INPUT, tool_input) if echoes else tool_input)
+    if echoes:
+        written = {name: part for name, part in tool_input.items() if name in ECHOED_INPUT}
+        changes = _excerpt_of(written, CHANGE_LIMIT, [EXCERPT_ROOM])
+        event.changes = changes if isinstance(changes, dict) else {}
     event.key = _key(event, payload, "tool_use_id")
     if event.name == "PostToolUseFailure":
         event.error = clean(_text(payload, "error", empty=True))
@@ -140,7 +186,10 @@ def _read_tool_use(event: Event, payload: dict[str, object]) -> None:
         result = _without(ECHOED, result)
     size = len(json.dumps(result, ensure_ascii=False, separators=(",", ":")))
     event.too_large = size > RESULT_LIMIT
-    event.result = None if event.too_large else _clean_dict({"": result})[""]
+    if event.too_large:
+        event.excerpt = _excerpt_of(result, EXCERPT_LIMIT, [EXCERPT_ROOM])
+    else:
+        event.result = _clean_dict({"": result})[""]
 
 
 def _parse(raw: bytes) -> dict[str, object]:

@@ -16,8 +16,9 @@ from recollect.blob import blob_id
 from recollect.capture import spool
 from recollect.capture.event import Event, read_event
 from recollect.errors import BadPayload, StoreError
+from recollect.intake.observed import is_notification, observed
 from recollect.intake.trace import trace
-from recollect.store import events, life, memories, projects, sessions, terms
+from recollect.store import events, life, memories, projects, queue, sessions, terms
 from recollect.store.connection import advice, connect, savepoint, transaction
 
 TYPE_CHECKING = False
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 BATCH_EVENTS = 250
 BATCH_BYTES = 16_000_000
-NOT_THE_USER = "<task-notification>"  # a background agent's report arrives as if it were a prompt
 TELLING_WORDS = 3  # `yes` and `go on` are kept with the session, but nobody will look for them
 PROMPT_SHOWN = 4_000  # characters of a prompt that search sees; the prompts table has it whole
 
@@ -124,7 +124,7 @@ def _take(queue: list[spool.Spooled]) -> list[spool.Spooled]:
 class _Prepared:
     """An event with all that can be known of it without the write lock, which others wait for."""
 
-    __slots__ = ("event", "files", "hashes", "name", "place", "trace")
+    __slots__ = ("event", "files", "hashes", "name", "observed", "place", "trace")
 
     def __init__(
         self, name: str, event: Event, places: dict[str, paths.Place], blobs: dict[str, str | None]
@@ -132,6 +132,7 @@ class _Prepared:
         self.name = name  # of its payload
         self.event = event
         self.trace = trace(event)
+        self.observed = observed(event)
         files = self.trace.files if self.trace else []
         # Whoever reads this later may look from another folder.
         self.files = [os.path.normpath(os.path.join(event.cwd, file)) for file in files]
@@ -205,10 +206,22 @@ def _remember(db: sqlite3.Connection, prepared: _Prepared) -> bool:
     if event.name in ("UserPromptSubmit", "SessionStart"):
         sessions.reopen(db, event.session_id, event.at)
     sessions.touch(db, event.session_id, event.at)
-    if event.prompt and not event.prompt.startswith(NOT_THE_USER):
+    memory_id = _memory(db, prepared, project_id)
+    if prepared.observed:
+        queue.put(db, event.session_id, *prepared.observed, event.at, memory_id)
+    if event.name == "SessionEnd":
+        sessions.end(db, event.session_id, event.at)
+        life.promote(db, event.session_id, event.at)
+    return True
+
+
+def _memory(db: sqlite3.Connection, prepared: _Prepared, project_id: str) -> str | None:
+    """What a prompt or a tool use leaves behind at once."""
+    event = prepared.event
+    if event.prompt and not is_notification(event.prompt):
         sessions.keep_prompt(db, event.session_id, event.prompt, event.at)
         if terms.count_words(event.prompt[:PROMPT_SHOWN]) >= TELLING_WORDS:
-            memories.add(
+            return memories.add(
                 db,
                 project_id=project_id,
                 session_id=event.session_id,
@@ -221,7 +234,7 @@ def _remember(db: sqlite3.Connection, prepared: _Prepared) -> bool:
                 now=event.at,
             )
     elif prepared.trace:
-        memories.add(
+        return memories.add(
             db,
             project_id=project_id,
             session_id=event.session_id,
@@ -234,7 +247,4 @@ def _remember(db: sqlite3.Connection, prepared: _Prepared) -> bool:
             importance=prepared.trace.importance,
             now=event.at,
         )
-    elif event.name == "SessionEnd":
-        sessions.end(db, event.session_id, event.at)
-        life.promote(db, event.session_id, event.at)
-    return True
+    return None

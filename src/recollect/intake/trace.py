@@ -53,6 +53,11 @@ def is_ours(event: Event) -> bool:
     return tool.startswith("mcp__") and "recollect" in tool
 
 
+def is_echo(event: Event) -> bool:
+    """Our CLI prints memories; what it prints in a shell is an echo as well."""
+    return event.tool == "Bash" and _runs_recollect(_command(event.tool_input.get("command", "")))
+
+
 def describe(event: Event) -> str:
     given = event.tool_input
     lines = [f"Tool: {event.tool}"]
@@ -122,7 +127,6 @@ def _output(result: object) -> str | None:
 
 
 def _runs_recollect(command: str) -> bool:
-    """Our CLI prints memories; what it prints in a shell is an echo as well."""
     if "recollect" not in command:
         return False
     for sign in ";&|()`\n":

@@ -91,6 +91,11 @@ def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> 
         "UPDATE memories SET deleted_at = coalesce(deleted_at, ?1), updated_at = ?1 WHERE id = ?2",
         (now, memory_id),
     )
+    db.execute(
+        "UPDATE observation_queue SET skipped = 'it was forgotten', processed_at_epoch = ?"
+        " WHERE memory_id = ? AND processed_at_epoch IS NULL",
+        (now, memory_id),
+    )
     memories.link(db, session_id, memory_id, "updated", now)
 
 
@@ -101,6 +106,13 @@ def erase(db: Connection, memory_id: str) -> None:
     """
     db.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
     db.execute("DELETE FROM archived_memories WHERE id = ?", (memory_id,))
+    db.execute("DELETE FROM observation_queue WHERE memory_id = ?", (memory_id,))
+    db.execute(
+        "UPDATE sessions SET summary = NULL"
+        " WHERE id = (SELECT session_id FROM session_summaries WHERE memory_id = ?)",
+        (memory_id,),
+    )
+    db.execute("DELETE FROM session_summaries WHERE memory_id = ?", (memory_id,))
 
 
 def restore(db: Connection, memory_id: str, session_id: str | None, now: int) -> None:

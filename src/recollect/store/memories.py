@@ -30,6 +30,8 @@ def add(
     files: Sequence[str] = (),
     hashes: Sequence[str | None] = (),
     tags: Sequence[str] = (),
+    title: str | None = None,
+    concepts: Sequence[str] = (),
     author: str | None = None,
     content_hash: str | None = None,
     simhash: int | None = None,
@@ -40,10 +42,10 @@ def add(
     db.execute(
         "INSERT INTO memories (row, id, project_id, session_id, kind, sector, tier, content, tags, files,"
         " hashes, importance, salience, created_at, updated_at, last_accessed, content_hash, simhash, thread,"
-        " author, words, question, terms)"
+        " author, words, question, terms, title, concepts)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, ?13, ?13, ?14, ?15,"
         " iif(?5 = 'tool' OR ?7 = 'global', NULL, (SELECT number FROM sessions WHERE id = ?4)),"
-        " ?16, ?17, ?18, ?19)",
+        " ?16, ?17, ?18, ?19, ?20, ?21)",
         (
             projects.next_row(db, project_id),
             memory_id,
@@ -64,10 +66,33 @@ def add(
             terms.count_words(bare),
             terms.is_question(bare),
             terms.line_terms(content, kind, now),
+            title,
+            _list(concepts),
         ),
     )
     link(db, session_id, memory_id, "created", now)
     return memory_id
+
+
+def rewrite(
+    db: Connection, memory_id: str, content: str, files: Sequence[str], hashes: Sequence[str | None], now: int
+) -> None:
+    """The same memory with newer words: a summary of a session that goes on."""
+    bare = terms.bare(content)
+    db.execute(
+        "UPDATE memories SET content = ?, files = ?, hashes = ?, updated_at = ?, words = ?, question = ?,"
+        " terms = ? WHERE id = ?",
+        (
+            content,
+            _list(files),
+            _list(hashes),
+            now,
+            terms.count_words(bare),
+            terms.is_question(bare),
+            terms.line_terms(content, "summary", now),
+            memory_id,
+        ),
+    )
 
 
 def link(db: Connection, session_id: str | None, memory_id: str, usage_type: str, now: int) -> None:
@@ -310,6 +335,7 @@ def _memory(row: Row, now: int) -> Memory:
         tags=tuple(json.loads(row["tags"])),
         files=tuple(json.loads(row["files"])),
         hashes=tuple(json.loads(row["hashes"])),
+        concepts=tuple(json.loads(row["concepts"])),
         author=row["author"],
         importance=row["importance"],
         salience=present(row, now),

@@ -126,7 +126,7 @@ def _settings(env: Mapping[str, str]) -> Check:
     if level.lower() not in log.LEVELS:
         raise BadInput(f"log.level is {level!r}; it is one of {', '.join(log.LEVELS)}")
     if strange := config.unknown(env):
-        known = ", ".join(config.DEFAULTS)
+        known = ", ".join(sorted({*config.DEFAULTS, *config.NUMBERS}))
         return Check("settings", "warn", f"unknown in config.toml: {', '.join(strange)}", f"known: {known}")
     return Check("settings", "ok", f"log.level = {level}")
 

@@ -1,0 +1,243 @@
+"""The queue of what waits to be observed: who may take what, and what becomes of it.
+
+A worker claims the waiting items of one session under a lease. Every item ends as observed or as skipped with
+the reason; until then it waits, whatever happens to the worker.
+
+    waiting ── claim ──▶ leased ── done ─────▶ observed
+       ▲                  │  │
+       │  defer, release ─┘  └── fail, three times ──▶ skipped
+       └── the lease runs out, or a new worker takes over
+"""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from sqlite3 import Connection, Row
+
+    from recollect.model import Item
+
+PROMPT, COMPACT, CHECKPOINT, FINALIZE = "PROMPT", "COMPACT", "CHECKPOINT", "FINALIZE"
+MARKS = (CHECKPOINT, FINALIZE)  # a moment at which the session's summary is wanted
+
+ATTEMPTS = 3
+LEASE_MS = 10 * 60_000
+BATCH_CHARS = 32_000  # about 8,000 tokens; as much waiting makes a batch before the turn has ended
+BATCH_ITEMS = 100
+SILENT_MS = 10 * 60_000  # a session without a sign of life for so long is looked at as it is
+FIRST_WAIT_MS, LONGEST_WAIT_MS = 5_000, 3_600_000
+KEPT_MS = 7 * 24 * 3_600_000
+
+
+def put(
+    db: Connection, session_id: str, tool: str, given: str, result: str, at: int, memory_id: str | None
+) -> None:
+    """Add an item; input and output are JSON."""
+    db.execute(
+        "INSERT INTO observation_queue (session_id, tool_name, tool_input, tool_output, size, memory_id,"
+        " created_at_epoch) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (session_id, tool, given, result, len(given) + len(result), memory_id, at),
+    )
+
+
+def due(db: Connection, now: int) -> list[str]:
+    """Sessions that are worth a batch now, longest waiting first: a turn or the session has ended, enough has
+    come together, or nobody will add to it."""
+    rows = db.execute(
+        "SELECT q.session_id, min(q.created_at_epoch) AS oldest FROM observation_queue q"
+        " JOIN sessions s ON s.id = q.session_id WHERE q.processed_at_epoch IS NULL GROUP BY q.session_id"
+        " HAVING max(q.leased_until) <= ?1 AND max(q.not_before) <= ?1"
+        " AND (max(q.tool_name IN ('FINALIZE', 'CHECKPOINT')) OR sum(q.size) >= ?2 OR count(*) >= ?3"
+        f" OR {_OVER}) ORDER BY oldest",
+        (now, BATCH_CHARS, BATCH_ITEMS, now - SILENT_MS),
+    )
+    return [row["session_id"] for row in rows]
+
+
+def next_due(db: Connection) -> int | None:
+    """When something that has to wait may be tried again."""
+    row = db.execute(
+        "SELECT min(not_before) AS soonest FROM observation_queue"
+        " WHERE processed_at_epoch IS NULL AND not_before > 0"
+    ).fetchone()
+    return None if row is None else row["soonest"]
+
+
+def is_over(db: Connection, session_id: str, now: int) -> bool:
+    """Nothing more is expected of the session: it ended, fell silent, or another one began after it."""
+    row = db.execute(
+        f"SELECT {_OVER.replace('?4', '?2')} AS over FROM sessions s WHERE s.id = ?1",
+        (session_id, now - SILENT_MS),
+    ).fetchone()
+    return bool(row and row["over"])
+
+
+_OVER = (
+    "(s.status <> 'active' OR s.last_event_at < ?4 OR EXISTS (SELECT 1 FROM sessions later"
+    " WHERE later.project_id = s.project_id AND later.started_at > s.last_event_at))"
+)
+
+
+def claim(db: Connection, session_id: str, now: int) -> list[Item]:
+    """Lease the oldest waiting items of a session, as many as make a batch. A claim is an attempt."""
+    ids: list[int] = []
+    size = 0
+    for row in db.execute(
+        "SELECT id, size FROM observation_queue WHERE session_id = ?1 AND processed_at_epoch IS NULL"
+        " AND leased_until <= ?2 AND not_before <= ?2 ORDER BY created_at_epoch, id LIMIT ?3",
+        (session_id, now, BATCH_ITEMS),
+    ):
+        size += row["size"]
+        if ids and size > BATCH_CHARS:
+            break
+        ids.append(row["id"])
+    db.execute(
+        f"UPDATE observation_queue SET leased_until = ?, attempts = attempts + 1 WHERE id IN ({_marks(ids)})",
+        (now + LEASE_MS, *ids),
+    )
+    rows = db.execute(
+        f"SELECT * FROM observation_queue WHERE id IN ({_marks(ids)}) ORDER BY created_at_epoch, id", ids
+    )
+    return [_item(row) for row in rows]
+
+
+def more_waits(db: Connection, session_id: str, ids: Sequence[int]) -> bool:
+    """Is there more of the session than these?"""
+    row = db.execute(
+        "SELECT 1 FROM observation_queue WHERE session_id = ? AND processed_at_epoch IS NULL"
+        f" AND id NOT IN ({_marks(ids)}) LIMIT 1",
+        (session_id, *ids),
+    ).fetchone()
+    return row is not None
+
+
+def earlier(db: Connection, session_id: str, limit: int = 2_000) -> list[Item]:
+    """What was observed of a session before, oldest first."""
+    rows = db.execute(
+        "SELECT * FROM observation_queue WHERE session_id = ? AND processed_at_epoch IS NOT NULL"
+        " AND skipped IS NULL ORDER BY created_at_epoch DESC, id DESC LIMIT ?",
+        (session_id, limit),
+    ).fetchall()
+    return [_item(row) for row in reversed(rows)]
+
+
+def done(db: Connection, ids: Sequence[int], by: str, now: int) -> None:
+    """They were observed."""
+    db.execute(
+        "UPDATE observation_queue SET processed_at_epoch = ?, processed_by = ?, leased_until = 0, waits = 0"
+        f" WHERE id IN ({_marks(ids)})",
+        (now, by, *ids),
+    )
+
+
+def release(db: Connection, ids: Sequence[int]) -> None:
+    """Give the lease back; it was no attempt."""
+    db.execute(
+        "UPDATE observation_queue SET leased_until = 0, attempts = max(0, attempts - 1)"
+        f" WHERE id IN ({_marks(ids)})",
+        ids,
+    )
+
+
+def defer(db: Connection, ids: Sequence[int], trouble: str, now: int, at_least_ms: int = 0) -> int:
+    """The model is away: try again later, each time twice as late. No attempt either. Returns when."""
+    row = db.execute(
+        f"SELECT max(waits) AS waits FROM observation_queue WHERE id IN ({_marks(ids)})", ids
+    ).fetchone()
+    waits = row["waits"] or 0
+    wait = max(at_least_ms, min(FIRST_WAIT_MS << min(waits, 20), LONGEST_WAIT_MS))
+    release(db, ids)
+    db.execute(
+        f"UPDATE observation_queue SET waits = ?, not_before = ?, trouble = ? WHERE id IN ({_marks(ids)})",
+        (waits + 1, now + wait, trouble, *ids),
+    )
+    return now + wait
+
+
+def fail(db: Connection, ids: Sequence[int], trouble: str) -> list[int]:
+    """The attempt came to nothing. Returns those that have had all their attempts; they stay leased, for the
+    caller to decide what becomes of them."""
+    db.execute(f"UPDATE observation_queue SET trouble = ? WHERE id IN ({_marks(ids)})", (trouble, *ids))
+    spent = exhausted(db, ids)
+    others = [one for one in ids if one not in spent]
+    db.execute(f"UPDATE observation_queue SET leased_until = 0 WHERE id IN ({_marks(others)})", others)
+    return spent
+
+
+def exhausted(db: Connection, ids: Sequence[int]) -> list[int]:
+    rows = db.execute(
+        f"SELECT id FROM observation_queue WHERE attempts >= ? AND id IN ({_marks(ids)})", (ATTEMPTS, *ids)
+    )
+    return [row["id"] for row in rows]
+
+
+def skip(db: Connection, ids: Sequence[int], reason: str, now: int) -> None:
+    db.execute(
+        "UPDATE observation_queue SET processed_at_epoch = ?, skipped = ?, leased_until = 0"
+        f" WHERE id IN ({_marks(ids)})",
+        (now, reason, *ids),
+    )
+
+
+def take_over(db: Connection, now: int) -> None:
+    """A new worker is the only one, so whatever is leased belonged to one that died. What took three workers
+    down with it is not tried a fourth time."""
+    db.execute("UPDATE observation_queue SET leased_until = 0 WHERE leased_until > 0")
+    rows = db.execute(
+        "SELECT id FROM observation_queue WHERE processed_at_epoch IS NULL AND attempts >= ?", (ATTEMPTS,)
+    ).fetchall()
+    for row in rows:
+        skip(db, [row["id"]], "the worker ended three times while it was at it", now)
+
+
+def tidy(db: Connection, now: int) -> None:
+    """What was observed is kept for a week, for the rules; what nobody wanted to observe is given up then."""
+    db.execute("DELETE FROM observation_queue WHERE processed_at_epoch < ?", (now - KEPT_MS,))
+
+
+def waiting(db: Connection) -> tuple[int, int | None]:
+    """How many items wait, and since when."""
+    row = db.execute(
+        "SELECT count(*) AS number, min(created_at_epoch) AS oldest FROM observation_queue"
+        " WHERE processed_at_epoch IS NULL"
+    ).fetchone()
+    return row["number"], row["oldest"]
+
+
+def skipped(db: Connection) -> list[tuple[str, int]]:
+    """(reason, how many) of what was given up in the last week."""
+    rows = db.execute(
+        "SELECT skipped, count(*) AS number FROM observation_queue WHERE skipped IS NOT NULL"
+        " GROUP BY skipped ORDER BY number DESC, skipped"
+    )
+    return [(row["skipped"], row["number"]) for row in rows]
+
+
+def troubles(db: Connection) -> list[tuple[str, int]]:
+    """(what went wrong, how many wait because of it)."""
+    rows = db.execute(
+        "SELECT trouble, count(*) AS number FROM observation_queue WHERE processed_at_epoch IS NULL"
+        " AND trouble IS NOT NULL GROUP BY trouble ORDER BY number DESC, trouble"
+    )
+    return [(row["trouble"], row["number"]) for row in rows]
+
+
+def _marks(ids: Sequence[int]) -> str:
+    return ", ".join("?" * len(ids))
+
+
+def _item(row: Row) -> Item:
+    from recollect.model import Item
+
+    return Item(
+        id=row["id"],
+        session_id=row["session_id"],
+        tool=row["tool_name"],
+        input=json.loads(row["tool_input"]),
+        output=json.loads(row["tool_output"]),
+        at=row["created_at_epoch"],
+        memory_id=row["memory_id"],
+    )
