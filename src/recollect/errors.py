@@ -5,7 +5,8 @@
     ├── BadInput         a person or a model asked for something impossible
     ├── NotFound         the thing asked for is not there
     ├── StoreError       the database cannot be used
-    │   └── SchemaTooNew     a newer recollect wrote it
+    │   ├── SchemaTooNew     a newer recollect wrote it
+    │   └── Damaged          what SQLite reads there is no database any more
     ├── ClientError      Claude Code is missing, or refused what we asked
     └── EmbedderAway     there are no vectors now; search goes by words
 
@@ -34,6 +35,10 @@ class StoreError(RecollectError):
 
 
 class SchemaTooNew(StoreError):
+    pass
+
+
+class Damaged(StoreError):
     pass
 
 

@@ -15,15 +15,17 @@ from recollect import log, paths
 from recollect.blob import blob_id
 from recollect.capture import spool
 from recollect.capture.event import Event, read_event
-from recollect.errors import BadPayload, StoreError
+from recollect.errors import BadPayload, Damaged, StoreError
 from recollect.intake.observed import is_notification, observed
 from recollect.intake.trace import trace
-from recollect.store import events, life, memories, projects, queue, sessions, terms
-from recollect.store.connection import advice, connect, savepoint, transaction
+from recollect.store import events, life, memories, projects, queue, sessions, swap, terms
+from recollect.store.connection import connect, is_damage, refusal, savepoint, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from recollect.store.recovery import Recovery
 
     Progress = Callable[[int, int], None]  # so many of so many are stored
 
@@ -46,22 +48,22 @@ class open_store:
     """`with open_store(folder, now=now) as db:` is the store with all in it that was captured before now.
 
     Whoever reads opens it like this. It is closed afterwards, and what SQLite refuses becomes a StoreError
-    that says what to do.
+    that says what to do. A damaged database is recovered from a backup on the way.
     """
 
-    __slots__ = ("_db", "_path")
+    __slots__ = ("_db", "_folder", "_handle", "_now", "recovered")
 
     def __init__(
         self, folder: str, *, now: int, seconds: float | None = None, progress: Progress | None = None
     ) -> None:
-        self._path = paths.database(folder)
-        self._db = connect(self._path)
+        self._folder = folder
+        self._now = now
+        self.recovered: Recovery | None = None
         try:
-            done = drain(self._db, paths.spool(folder), now=now, seconds=seconds, progress=progress)
-        except BaseException as error:
-            self._db.close()
-            self._translate(error)
-            raise
+            done = self._open(seconds, progress)
+        except Damaged:
+            self._recover()
+            done = self._open(seconds, progress)
         if done.stored or done.failed or done.left:
             log.write(
                 "debug", f"drained {done.stored} events; {done.failed} put aside, {done.left} left waiting"
@@ -71,12 +73,40 @@ class open_store:
         return self._db
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._db.close()
+        self._close()
+        if is_damage(error):
+            self._recover()
+            if self.recovered:
+                raise StoreError(f"{self.recovered.sentence()}. Ask again") from error
         self._translate(error)
+
+    def _open(self, seconds: float | None, progress: Progress | None) -> Drained:
+        self._handle = swap.share(self._folder)
+        try:
+            self._db = connect(paths.database(self._folder))
+        except BaseException:
+            os.close(self._handle)
+            raise
+        try:
+            waiting = paths.spool(self._folder)
+            return drain(self._db, waiting, now=self._now, seconds=seconds, progress=progress)
+        except BaseException as error:
+            self._close()
+            self._translate(error)
+            raise
+
+    def _close(self) -> None:
+        self._db.close()
+        os.close(self._handle)
+
+    def _recover(self) -> None:
+        from recollect.store import recovery
+
+        self.recovered = recovery.recover(self._folder, self._now)
 
     def _translate(self, error: BaseException | None) -> None:
         if isinstance(error, sqlite3.DatabaseError):
-            raise StoreError(advice(self._path, error)) from error
+            raise refusal(paths.database(self._folder), error) from error
 
 
 def drain(

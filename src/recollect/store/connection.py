@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 
-from recollect.errors import SchemaTooNew, StoreError
+from recollect.errors import Damaged, SchemaTooNew, StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ def connect(path: str) -> sqlite3.Connection:
     try:
         db = _open(path)
     except (sqlite3.DatabaseError, OSError) as error:
-        raise StoreError(advice(path, error)) from error
+        raise refusal(path, error) from error
     try:
         migrate(db, path)
     except sqlite3.DatabaseError as error:
         db.close()
-        raise StoreError(advice(path, error)) from error
+        raise refusal(path, error) from error
     except BaseException:
         db.close()
         raise
@@ -121,6 +121,25 @@ def migrate(db: sqlite3.Connection, path: str, folder: str = MIGRATIONS) -> None
         return
     if at > newest:
         raise SchemaTooNew(f"{path} is at schema {at}, this recollect knows {newest}; upgrade recollect")
+    if at == 0 or db.execute("SELECT 1 FROM projects LIMIT 1").fetchone() is None:
+        apply(db, folder)
+        return
+    from recollect.store import backup  # for a store that is up to date nobody needs it
+
+    home = os.path.dirname(path)
+    with backup.turn(home):
+        at = version(db)
+        if at == newest:
+            return  # another process won
+        try:
+            backup.make_in_turn(home, int(time.time() * 1000), f"before-{at + 1}")
+        except StoreError as error:
+            raise type(error)(f"schema {at} is brought up to date only after a backup: {error}") from error
+        apply(db, folder)
+
+
+def apply(db: sqlite3.Connection, folder: str = MIGRATIONS, upto: int | None = None) -> None:
+    """The migrations that are missing, or those of them up to a number."""
     from recollect.store import likeness, terms  # for a store that is up to date nobody needs them
 
     for function, arguments in (
@@ -133,6 +152,8 @@ def migrate(db: sqlite3.Connection, path: str, folder: str = MIGRATIONS) -> None
     ):
         db.create_function(function.__name__, arguments, function, deterministic=True)
     for number, file in _migrations(folder):
+        if upto is not None and number > upto:
+            break
         with transaction(db):
             if version(db) >= number:
                 continue  # another process won
@@ -145,6 +166,11 @@ def migrate(db: sqlite3.Connection, path: str, folder: str = MIGRATIONS) -> None
 def _open(path: str) -> sqlite3.Connection:
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     is_new = not os.path.exists(path)
+    if not is_new and os.path.getsize(path) == 0:
+        from recollect.store import backup
+
+        if backup.listed(os.path.dirname(path)):  # to SQLite it is a new database, and the log goes as well
+            raise Damaged(f"{path} is empty, though there are backups of it; `recollect doctor` restores one")
     # Nobody but SQLite may ever open this file: closing it would end the locks of all connections of the
     # process, which is how POSIX locks are, and another process would take the log away from under them.
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
@@ -190,14 +216,23 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
+def is_damage(error: object) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return isinstance(error, Damaged) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def refusal(path: str, error: Exception) -> StoreError:
+    return (Damaged if is_damage(error) else StoreError)(advice(path, error))
+
+
 def advice(path: str, error: Exception) -> str:
     """What to do about a database that cannot be used. Whatever it is, the spool keeps what is captured."""
     if "full" in str(error):
         return f"the disk is full ({error}); make room, nothing that was captured is lost"
     if "locked" in str(error):
         return f"{path} was busy for {BUSY_SECONDS} s ({error}); try again in a moment"
-    if "not a database" in str(error) or "malformed" in str(error):
-        return f"{path} is damaged ({error}); move it away and what is captured from now on starts a new one"
+    if is_damage(error):
+        return f"{path} is damaged ({error}); `recollect doctor` restores a backup and says what is lost"
     if isinstance(error, OSError):
         return (
             f"{path} cannot be used ({error.strerror}); mend that, or set RECOLLECT_HOME to a folder of yours"

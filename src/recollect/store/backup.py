@@ -1,0 +1,258 @@
+"""Copies of the store, made while others write to it.
+
+One a day, and one before every migration, in `backups/`:
+
+    recollect-20261116T012345Z.db             the time is UTC, so that names sort
+    recollect-20261116T012345Z-before-3.db    what was there before migration 3
+
+A backup gets its name only after it was opened and found in order. Coming back from one is in
+store/recovery.py.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import sqlite3
+import time
+
+from recollect import paths
+from recollect.errors import Damaged, NotFound, StoreError
+from recollect.store import swap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DAY_MS = 24 * 3600 * 1000
+DAILY, WEEKLY, BEFORE = 7, 4, 3  # how many are kept
+PAGES = 1_000  # a step: between two of them a signal gets through
+UNFINISHED = ".making"
+NAME = re.compile(r"recollect-(\d{8}T\d{6}Z)(?:-(before-\d+))?\.db")
+
+
+class Backup:
+    __slots__ = ("at", "name", "path", "reason")
+
+    def __init__(self, path: str, at: int, reason: str) -> None:
+        self.path = path
+        self.name = os.path.basename(path)
+        self.at = at
+        self.reason = reason  # daily, or before-3
+
+    @property
+    def size(self) -> int:
+        return os.path.getsize(self.path)
+
+    @property
+    def schema(self) -> int | None:
+        """None where there is no database in it any more."""
+        with open(self.path, "rb") as file:
+            head = file.read(100)
+        return int.from_bytes(head[60:64], "big") if head.startswith(b"SQLite format 3\0") else None
+
+
+class turn:
+    """`with turn(folder):` nobody else makes or removes backups. A migration keeps it until it is done."""
+
+    __slots__ = ("_folder", "_handle")
+
+    def __init__(self, folder: str) -> None:
+        self._folder = _place(folder)
+
+    def __enter__(self) -> None:
+        try:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            self._handle = os.open(os.path.join(self._folder, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise _refused(self._folder, error) from error
+        deadline = time.monotonic() + swap.SECONDS
+        while True:
+            try:
+                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    os.close(self._handle)
+                    raise StoreError("another process makes a backup; try again in a moment") from None
+            except BaseException:
+                os.close(self._handle)
+                raise
+            time.sleep(0.02)
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        os.close(self._handle)
+
+
+def make(folder: str, now: int, reason: str = "daily") -> Backup:
+    """Copy the store as it is now. Whatever keeps the copy from being good is an error, and leaves none."""
+    with turn(folder):
+        return make_in_turn(folder, now, reason)
+
+
+def make_in_turn(folder: str, now: int, reason: str) -> Backup:
+    place, database = _place(folder), paths.database(folder)
+    if not os.path.exists(database):
+        raise NotFound(f"there is no store in {folder} yet; it comes with the first Claude Code session")
+    _tidy(place)
+    suffix = "" if reason == "daily" else f"-{reason}"
+    path = _named(place, now, suffix)
+    while os.path.exists(path):
+        now += 1_000
+        path = _named(place, now, suffix)
+    try:
+        copy(database, path + UNFINISHED)
+        try:
+            check(path + UNFINISHED)
+        except Damaged as error:
+            check(database)  # a copy is as good as what was copied
+            raise StoreError(f"{place}: {error}; is the disk in order? try again") from error
+        swap.sync(path + UNFINISHED)
+        os.rename(path + UNFINISHED, path)
+        swap.sync(place)
+    except (sqlite3.Error, OSError) as error:
+        raise _refused(place, error) from error
+    finally:
+        _tidy(place)
+    return Backup(path, now, reason)
+
+
+def due(folder: str, now: int) -> bool:
+    """Is it a day since the last daily one? Cheap. One from the future is a clock that was wrong."""
+    if not os.path.exists(paths.database(folder)):
+        return False
+    after, before = swap.stamp(now - DAY_MS), swap.stamp(now + DAY_MS)
+    names = (NAME.fullmatch(name) for name in _names(folder))
+    return not any(parts and not parts[2] and after < parts[1] < before for parts in names)
+
+
+def prune(folder: str) -> list[str]:
+    """Remove what is not needed any more; its names."""
+    with turn(folder):
+        _tidy(_place(folder))
+        found = listed(folder)
+        keep = set(kept(found))
+        gone = [one for one in found if one not in keep]
+        for one in gone:
+            os.unlink(one.path)
+    return [one.name for one in gone]
+
+
+def kept(found: Sequence[Backup]) -> list[Backup]:
+    """The newest of each of the last seven days that have one and of the last four weeks; of those before a
+    migration the last three. Pure."""
+    newest = sorted(found, key=lambda one: one.at, reverse=True)
+    daily = [one for one in newest if one.reason == "daily"]
+    keep = newest[:1] + [one for one in newest if one.reason != "daily"][:BEFORE]
+    for days, many in ((1, DAILY), (7, WEEKLY)):
+        periods: dict[int, Backup] = {}
+        for one in daily:
+            # The first of January 1970 was a Thursday; weeks begin on Monday.
+            periods.setdefault((one.at // DAY_MS + 3) // days, one)
+        keep += list(periods.values())[:many]
+    return list(dict.fromkeys(keep))
+
+
+def listed(folder: str) -> list[Backup]:
+    """All there are, newest first, as far as their names tell."""
+    found = []
+    for name in _names(folder):
+        if (parts := NAME.fullmatch(name)) and (at := _time(parts[1])) is not None:
+            found.append(Backup(os.path.join(_place(folder), name), at, parts[2] or "daily"))
+    return sorted(found, key=lambda one: (one.at, one.name), reverse=True)
+
+
+def only_in_the_database(folder: str) -> int:
+    """How long a time, in milliseconds, of what was captured is in no backup."""
+    newest = next(iter(listed(folder)), None)
+    db = read_only(paths.database(folder))
+    try:
+        began, last = db.execute(
+            "SELECT (SELECT min(created_at) FROM projects), (SELECT max(last_event_at) FROM sessions)"
+        ).fetchone()
+    finally:
+        db.close()
+    return max(0, (last or 0) - (newest.at if newest else began or last or 0))
+
+
+def copy(source: str, target: str) -> None:
+    """All that is committed in one database, as a new file that needs nothing beside it."""
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    origin = read_only(source)
+    try:
+        made = sqlite3.connect(target, isolation_level=None)
+        try:
+            made.execute("PRAGMA synchronous = OFF")  # it is synced when it is whole
+            # Reading holds nobody up, and keeps what others write meanwhile out of the copy.
+            origin.execute("BEGIN")
+            origin.execute("SELECT 1 FROM sqlite_master").fetchone()
+            origin.backup(made, pages=PAGES)
+            made.execute("PRAGMA journal_mode = DELETE")
+        finally:
+            made.close()
+    finally:
+        origin.close()
+
+
+def check(path: str) -> int:
+    """The schema of a database in which SQLite finds nothing wrong."""
+    try:
+        db = read_only(path)
+        try:
+            verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+            schema = int(db.execute("PRAGMA user_version").fetchone()[0])
+        finally:
+            db.close()
+    except sqlite3.OperationalError:
+        raise  # locked, or a disk that fails: that says nothing about the file
+    except sqlite3.DatabaseError as error:
+        verdict = str(error)
+    if verdict != "ok":
+        raise Damaged(f"{path} is damaged ({' '.join(verdict.split())}); `recollect doctor` looks closer")
+    if schema == 0:
+        raise Damaged(f"{path} is damaged (there is nothing in it); `recollect doctor` looks closer")
+    return schema
+
+
+def read_only(path: str) -> sqlite3.Connection:
+    """A connection that leaves file and log as they are."""
+    name = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return sqlite3.connect(f"file:{name}?mode=ro", uri=True, timeout=swap.SECONDS, isolation_level=None)
+
+
+def _place(folder: str) -> str:
+    return os.path.join(folder, "backups")
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(_place(folder))
+    except FileNotFoundError:
+        return []
+
+
+def _named(place: str, at: int, suffix: str) -> str:
+    return os.path.join(place, f"recollect-{swap.stamp(at)}{suffix}.db")
+
+
+def _time(stamp: str) -> int | None:
+    from datetime import datetime
+
+    try:
+        return int(datetime.fromisoformat(stamp).timestamp()) * 1000
+    except ValueError:
+        return None
+
+
+def _tidy(place: str) -> None:
+    """Whoever has the turn is the only one who makes a backup: what is unfinished was left by a kill."""
+    for name in os.listdir(place):
+        if name.startswith("recollect-") and UNFINISHED in name:
+            os.unlink(os.path.join(place, name))
+
+
+def _refused(place: str, error: Exception) -> StoreError:
+    if "full" in str(error) or getattr(error, "errno", 0) == 28:
+        return StoreError(f"the disk is too full for a backup in {place} ({error}); make room and try again")
+    return StoreError(f"no backup could be made in {place} ({error}); mend that and try again")
