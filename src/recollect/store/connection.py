@@ -100,12 +100,6 @@ def has_fts5() -> bool:
     return True
 
 
-def damage(db: sqlite3.Connection) -> str | None:
-    """What SQLite finds wrong with the file."""
-    verdict = str(db.execute("PRAGMA quick_check").fetchone()[0])
-    return None if verdict == "ok" else verdict
-
-
 def version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 

@@ -126,13 +126,24 @@ def store() -> Iterator[tuple[Connection, int]]:
     from recollect.intake.drain import open_store
 
     now = int(time.time() * 1000)
-    with open_store(folder(), now=now, progress=_progress if sys.stderr.isatty() else None) as db:
+    opened = open_store(folder(), now=now, progress=_progress if sys.stderr.isatty() else None)
+    if opened.recovered:
+        click.echo(f"recollect: {opened.recovered.sentence()}", err=True)
+    with opened as db:
         yield db, now
 
 
 def _progress(stored: int, total: int) -> None:
     if total >= 1_000:  # fewer are stored before anyone could read this
         click.echo(f"\rstoring what was captured: {stored:,} of {total:,}", err=True, nl=stored == total)
+
+
+def sure(question: str) -> bool:
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:  # nobody there to ask
+        click.echo(err=True)
+        return False
 
 
 def folder() -> str:

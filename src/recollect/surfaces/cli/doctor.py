@@ -29,12 +29,13 @@ from recollect.ids import new_id
 from recollect.intake.drain import open_store
 from recollect.recall.index import Index
 from recollect.recall.search import search
-from recollect.store import documents, memories, sessions, vectors
-from recollect.store.connection import connect, damage, has_fts5, transaction
+from recollect.store import backup, documents, memories, recovery, sessions, vectors
+from recollect.store.connection import connect, has_fts5, transaction
 from recollect.store.connection import version as schema_of
 from recollect.surfaces.cli import install, output
 
 OLDEST_CLIENT = (2, 1, 197)  # the oldest Claude Code this was tried with
+LATE_MS = 3 * backup.DAY_MS  # of what was captured and is in no backup
 HOOK = os.path.join("plugin", "hooks", "hook.sh")
 SIGNS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
 
@@ -55,6 +56,7 @@ def examine(folder: str, env: Mapping[str, str], claude: str | None = None) -> l
         ("settings", lambda: _settings(env)),
         ("canary", lambda: _canary(folder, env)),
         ("database", lambda: _database(folder)),
+        ("backup", lambda: _backup(folder)),
         ("search", lambda: _search(folder)),
         ("spool", lambda: _spool(folder)),
         ("worker", _worker),
@@ -132,7 +134,8 @@ def _settings(env: Mapping[str, str]) -> Check:
 
 
 def _canary(folder: str, env: Mapping[str, str]) -> Check:
-    connect(paths.database(folder)).close()  # without a store, the event would wait in the spool and stay
+    with open_store(folder, now=int(time.time() * 1000)):
+        pass  # without a store, the event would wait in the spool and stay
     word = new_id("canary")
     session_id = f"recollect-doctor-{word}"
     event = {
@@ -176,19 +179,31 @@ def _canary(folder: str, env: Mapping[str, str]) -> Check:
 
 def _database(folder: str) -> Check:
     path = paths.database(folder)
+    recovery.verify(folder, int(time.time() * 1000))
     db = connect(path)
     try:
-        damaged = damage(db)
         remembered, met = memories.count(db), sessions.count(db)
         schema = schema_of(db)
     finally:
         db.close()
-    if damaged:
-        return Check("database", "bad", f"{path}: {damaged}", "move it away and restore a copy")
     what = output.number_of(remembered, "memory", "memories")
     whose = output.number_of(met, "session", "sessions")
     finding = f"schema {schema}, {what}, {whose}, {os.path.getsize(path) / 1e6:.1f} MB"
     return Check("database", "ok", finding)
+
+
+def _backup(folder: str) -> Check:
+    if said := recovery.notice(folder):
+        return Check("backup", "warn", said, "`recollect backup now` makes a new one and ends this note")
+    found = backup.listed(folder)
+    if backup.only_in_the_database(folder) > LATE_MS:
+        finding = f"the newest is of {output.when(found[0].at)}" if found else "there is none"
+        return Check("backup", "warn", finding, "recollect backup now")
+    if not found:
+        return Check("backup", "ok", "none yet: one is made every day that Claude Code is used")
+    size = sum(one.size for one in found) / 1e6
+    many = output.number_of(len(found), "backup", "backups")
+    return Check("backup", "ok", f"{many}, the newest of {output.when(found[0].at)}, {size:.1f} MB")
 
 
 def _search(folder: str) -> Check:

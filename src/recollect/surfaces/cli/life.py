@@ -9,7 +9,7 @@ from sqlite3 import Connection
 import click
 
 from recollect import errors, paths
-from recollect.surfaces.cli.common import json_option, memory_id, project_option, store
+from recollect.surfaces.cli.common import json_option, memory_id, project_option, store, sure
 
 amount_option = click.option("--amount", type=float, help="How much, up to 1.")
 
@@ -91,7 +91,7 @@ def forget(memory: str, hard: bool, yes: bool, project: str, as_json: bool) -> N
         return
     with store() as (db, _):
         known = memory_id(db, memory, project)
-        if not yes and not _sure(f"Remove {known} for good?"):
+        if not yes and not sure(f"Remove {known} for good?"):
             raise errors.NotFound("Nothing was removed; --yes removes it without asking.")
         with transaction(db):
             life.erase(db, known)
@@ -180,14 +180,6 @@ def reindex(as_json: bool) -> None:
         output.as_json({"made": made, "model": model})
     else:
         click.echo(f"{output.number_of(made, 'vector', 'vectors')} made by {model}")
-
-
-def _sure(question: str) -> bool:
-    try:
-        return click.confirm(question, err=True)
-    except click.Abort:  # nobody there to ask
-        click.echo(err=True)
-        return False
 
 
 def _change(

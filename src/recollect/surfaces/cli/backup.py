@@ -1,0 +1,176 @@
+"""`recollect backup`: copies of the store, and coming back from one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from recollect import errors, paths
+from recollect.store.backup import Backup
+from recollect.surfaces.cli.common import folder, json_option, sure
+
+
+@click.group()
+def backup() -> None:
+    """Make, list and restore backups. One a day comes by itself, and one before the store is upgraded."""
+
+
+@backup.command()
+@json_option
+def now(as_json: bool) -> None:
+    """Make a backup now. Who does has also seen what `recollect doctor` says about a recovery."""
+    from recollect.store import backup as backups
+    from recollect.store import recovery
+    from recollect.surfaces.cli import output
+
+    home = folder()
+    recovery.verify(home, _now())  # a damaged database is no backup
+    made = backups.make(home, _now())
+    removed = backups.prune(home)
+    seen = recovery.notice(home)
+    recovery.acknowledge(home)
+    if as_json:
+        output.as_json({**_plain(made), "removed": removed})
+    else:
+        click.echo(f"Backup made: {output.visible(made.path)} ({_size(made.size)})")
+    if seen:
+        click.echo(output.visible(seen), err=True)
+
+
+@backup.command("list")
+@json_option
+def listing(as_json: bool) -> None:
+    """List the backups, newest first, and what was set aside."""
+    from recollect.store import backup as backups
+    from recollect.surfaces.cli import output
+
+    home = folder()
+    found = backups.listed(home)
+    if as_json:
+        output.as_json([_plain(one) for one in found])
+    else:
+        if found:
+            _table(found)
+        for path in _set_aside(home):
+            click.echo(f"set aside: {output.visible(path)} ({_size(os.path.getsize(path))})")
+    if not found:
+        raise errors.NotFound("There is no backup yet. `recollect backup now` makes one.")
+
+
+@backup.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def restore(name: str, yes: bool, as_json: bool) -> None:
+    """Put a backup in the place of the store: `latest`, the beginning of its name, or any file.
+
+    The present store is set aside, not deleted. What it has and the backup has not is not in the store any
+    more; `recollect backup restore FILE` with the file that was set aside takes it all back.
+    """
+    from recollect.store import recovery
+    from recollect.surfaces.cli import output
+
+    home = folder()
+    path = _named(home, name)
+    if not yes and not sure(f"Put {output.visible(path)} in the place of the store?"):
+        raise errors.NotFound("Nothing was restored; --yes restores it without asking.")
+    with _no_worker(home):
+        had = os.path.exists(paths.database(home))
+        aside = recovery.restore(home, path, _now())
+    if as_json:
+        output.as_json({"restored": path, "set_aside": aside if had else None})
+        return
+    click.echo(f"Restored: {output.visible(path)}")
+    if had:
+        click.echo(f"What was there before is kept as {output.visible(aside)}")
+
+
+def _named(home: str, name: str) -> str:
+    from recollect.store import backup as backups
+
+    found = backups.listed(home)
+    if name == "latest" and found:
+        return found[0].path
+    if os.sep in name and os.path.isfile(name):
+        return os.path.abspath(name)
+    fitting = [one for one in found if name and one.name.startswith((name, f"recollect-{name}"))]
+    exact = [one for one in fitting if one.name == name]
+    if not fitting:
+        raise errors.NotFound(f"There is no backup {name}; `recollect backup list` shows what there is.")
+    if len(fitting) > 1 and not exact:
+        names = ", ".join(one.name for one in fitting)
+        raise errors.BadInput(f"more than one backup starts with {name}: {names}; give more of the name")
+    return (exact or fitting)[0].path
+
+
+@contextmanager
+def _no_worker(home: str) -> Iterator[None]:
+    """A worker would go on with what is not in the store any more; none starts before this is done."""
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    handle = os.open(paths.worker_lock(home), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.pread(handle, 20, 0).decode(errors="replace").strip()
+            whose = f" (process {pid})" if pid.isdigit() else ""
+            raise errors.NotFound(
+                f"a worker is at work{whose}; it ends by itself when it is idle, or end it, and try again"
+            ) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def _table(found: Sequence[Backup]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from recollect.surfaces.cli import output
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("backup", "made", "reason"):
+        table.add_column(name, no_wrap=True)
+    for name in ("schema", "size"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in found:
+        schema = Text("damaged", style="red") if one.schema is None else Text(str(one.schema))
+        table.add_row(
+            Text(one.name, style="cyan"),
+            output.when(one.at),
+            one.reason.replace("-", " migration "),
+            schema,
+            _size(one.size),
+        )
+    output.console().print(table)
+
+
+def _plain(one: Backup) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "path": one.path,
+        "made_at": one.at,
+        "reason": one.reason,
+        "schema": one.schema,
+        "size": one.size,
+    }
+
+
+def _set_aside(home: str) -> list[str]:
+    place = os.path.join(home, "set-aside")
+    names = os.listdir(place) if os.path.isdir(place) else []
+    return [os.path.join(place, name) for name in sorted(names, reverse=True) if name.endswith(".db")]
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
