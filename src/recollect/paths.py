@@ -33,6 +33,10 @@ def spool(folder: str) -> str:
     return os.path.join(folder, "spool")
 
 
+def worker_lock(folder: str) -> str:
+    return os.path.join(folder, "worker.lock")
+
+
 def log_file(folder: str) -> str:
     return os.path.join(folder, "logs", "recollect.log")
 

@@ -174,6 +174,18 @@ def worth(db: Connection, rows: Sequence[int], now: int) -> dict[int, tuple[floa
     return {row["row"]: (present(row, now), row["sector"], row["created_at"]) for row in found}
 
 
+def standing(db: Connection, project_id: str, kinds: Sequence[str], limit: int, now: int) -> list[Memory]:
+    """The newest living memories of these kinds; a trace or a prompt is none of them."""
+    marks = ", ".join("?" * len(kinds))
+    rows = db.execute(
+        "SELECT * FROM memories WHERE project_id = ?"
+        f" AND kind NOT IN ('tool', 'prompt') AND kind IN ({marks})"  # the first is the index's own condition
+        " AND deleted_at IS NULL AND valid_until IS NULL ORDER BY created_at DESC, row DESC LIMIT ?",
+        (project_id, *kinds, limit),
+    )
+    return [_memory(row, now) for row in rows]
+
+
 def count(db: Connection) -> int:
     return int(db.execute("SELECT count(*) FROM memories").fetchone()[0])
 

@@ -54,6 +54,10 @@ def at(db: Connection, place: Place) -> Project | None:
     return _project(row) if row else None
 
 
+def by_id(db: Connection, project_id: str) -> Project:
+    return _project(db.execute("SELECT * FROM projects WHERE id = ?", (project_id,)).fetchone())
+
+
 def rows(number: int) -> tuple[int, int]:
     """The first and last possible memories.row of a project."""
     return number << 32, (number << 32) | 0xFFFFFFFF

@@ -57,15 +57,6 @@ def due(db: Connection, now: int) -> list[str]:
     return [row["session_id"] for row in rows]
 
 
-def next_due(db: Connection) -> int | None:
-    """When something that has to wait may be tried again."""
-    row = db.execute(
-        "SELECT min(not_before) AS soonest FROM observation_queue"
-        " WHERE processed_at_epoch IS NULL AND not_before > 0"
-    ).fetchone()
-    return None if row is None else row["soonest"]
-
-
 def is_over(db: Connection, session_id: str, now: int) -> bool:
     """Nothing more is expected of the session: it ended, fell silent, or another one began after it."""
     row = db.execute(
@@ -124,12 +115,23 @@ def earlier(db: Connection, session_id: str, limit: int = 2_000) -> list[Item]:
     return [_item(row) for row in reversed(rows)]
 
 
-def done(db: Connection, ids: Sequence[int], by: str, now: int) -> None:
-    """They were observed."""
+def unsummarised(db: Connection, session_id: str) -> bool:
+    """Was anything observed after the session's summary was made?"""
+    row = db.execute(
+        "SELECT 1 FROM observation_queue WHERE session_id = ?1 AND processed_by IS NOT NULL"
+        " AND tool_name NOT IN ('FINALIZE', 'CHECKPOINT') AND processed_at_epoch > coalesce("
+        " (SELECT updated_at_epoch FROM session_summaries WHERE session_id = ?1), 0) LIMIT 1",
+        (session_id,),
+    ).fetchone()
+    return row is not None
+
+
+def done(db: Connection, ids: Sequence[int], by: str, now: int, trouble: str | None = None) -> None:
+    """They were observed; `trouble` says why not by the model, where it should have been."""
     db.execute(
-        "UPDATE observation_queue SET processed_at_epoch = ?, processed_by = ?, leased_until = 0, waits = 0"
-        f" WHERE id IN ({_marks(ids)})",
-        (now, by, *ids),
+        "UPDATE observation_queue SET processed_at_epoch = ?, processed_by = ?, trouble = ?,"
+        f" leased_until = 0 WHERE skipped IS NULL AND id IN ({_marks(ids)})",
+        (now, by, trouble, *ids),
     )
 
 
@@ -216,13 +218,14 @@ def skipped(db: Connection) -> list[tuple[str, int]]:
     return [(row["skipped"], row["number"]) for row in rows]
 
 
-def troubles(db: Connection) -> list[tuple[str, int]]:
-    """(what went wrong, how many wait because of it)."""
+def troubles(db: Connection) -> list[tuple[str, str, int]]:
+    """(what became of them, why, how many): 'waiting' for the model, or observed by 'local' in its place."""
     rows = db.execute(
-        "SELECT trouble, count(*) AS number FROM observation_queue WHERE processed_at_epoch IS NULL"
-        " AND trouble IS NOT NULL GROUP BY trouble ORDER BY number DESC, trouble"
+        "SELECT coalesce(processed_by, 'waiting') AS state, trouble, count(*) AS number"
+        " FROM observation_queue WHERE trouble IS NOT NULL AND skipped IS NULL"
+        " GROUP BY state, trouble ORDER BY number DESC, trouble"
     )
-    return [(row["trouble"], row["number"]) for row in rows]
+    return [(row["state"], row["trouble"], row["number"]) for row in rows]
 
 
 def _marks(ids: Sequence[int]) -> str:
