@@ -53,7 +53,11 @@ def _tool_use(event: Event) -> tuple[str, str, str] | None:
 
 def _json(value: object) -> str:
     """Each text in it is clean. Once more, because only beside its name does a value show what it is."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError:  # Python reads and writes NaN and Infinity; SQLite knows no such JSON
+        value = json.loads(json.dumps(value), parse_constant=str)
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     clean = redact(text)
     if clean != text:
         try:
