@@ -102,7 +102,7 @@ def make_in_turn(folder: str, now: int, reason: str) -> Backup:
         now += 1_000
         path = _named(place, now, suffix)
     try:
-        copy(database, path + UNFINISHED)
+        copy(database, path + UNFINISHED, is_live=True)
         try:
             check(path + UNFINISHED)
         except Damaged as error:
@@ -176,10 +176,11 @@ def only_in_the_database(folder: str) -> int:
     return max(0, (last or 0) - (newest.at if newest else began or last or 0))
 
 
-def copy(source: str, target: str) -> None:
+def copy(source: str, target: str, *, is_live: bool = False) -> None:
     """All that is committed in one database, as a new file that needs nothing beside it."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    origin = read_only(source)
+    # Who may only read cannot tidy up the log of a database in use.
+    origin = sqlite3.connect(source, swap.SECONDS, isolation_level=None) if is_live else read_only(source)
     try:
         made = sqlite3.connect(target, isolation_level=None)
         try:

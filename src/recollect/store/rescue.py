@@ -191,9 +191,8 @@ def _from_both_ends(db: sqlite3.Connection, table: str, columns: list[str], key:
     """From the first row and from the last, each up to a bad page: in between are no numbers to try."""
     for direction in ("ASC", "DESC"):
         order = ", ".join(f"{name} {direction}" for name in key)
-        cursor = db.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}")
         try:
-            yield from cursor
+            yield from db.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}")
             return
         except sqlite3.DatabaseError:
             continue
