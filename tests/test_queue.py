@@ -532,7 +532,7 @@ def test_what_backs_off_is_not_due_until_then_also_when_more_comes(desk: Desk) -
 def test_a_claim_leases_the_items_and_is_an_attempt(desk: Desk) -> None:
     desk.session("a")
     desk.session("b")
-    ids = desk.put("a", "PROMPT", "Bash")
+    ids = desk.put("a", "PROMPT", "FINALIZE")
     other = desk.put("b", "Bash")
     items = queue.claim(desk.db, "a", NOW)
     assert items[0] == Item(ids[0], "a", "PROMPT", {}, {}, NOW, None)
@@ -543,7 +543,7 @@ def test_a_claim_leases_the_items_and_is_an_attempt(desk: Desk) -> None:
 
 def test_a_claim_takes_the_oldest_and_no_more_than_a_batch(desk: Desk) -> None:
     desk.session("a")
-    ids = desk.put("a", *["Bash"] * (queue.BATCH_ITEMS + 5))
+    ids = desk.put("a", *["Bash"] * (queue.BATCH_ITEMS + 4), "FINALIZE")
     assert desk.claim("a") == ids[: queue.BATCH_ITEMS]
     assert queue.more_waits(desk.db, "a", ids[: queue.BATCH_ITEMS])
     assert desk.claim("a") == ids[queue.BATCH_ITEMS :]
@@ -553,10 +553,28 @@ def test_a_claim_takes_the_oldest_and_no_more_than_a_batch(desk: Desk) -> None:
 def test_a_claim_takes_no_more_than_a_model_can_read_and_one_that_is_larger_alone(desk: Desk) -> None:
     desk.session("a")
     large = desk.put("a", "Bash", size=2 * queue.BATCH_CHARS)
-    ids = desk.put("a", *["Bash"] * 5, size=queue.BATCH_CHARS // 4)
+    ids = desk.put("a", *["Bash"] * 4, "FINALIZE", size=queue.BATCH_CHARS // 4)
     assert desk.claim("a") == large
     assert desk.claim("a") == ids[:3]
     assert desk.claim("a") == ids[3:]
+
+
+def test_in_the_middle_of_a_turn_the_newest_item_stays_to_ask_for_a_summary_later(desk: Desk) -> None:
+    desk.session("a")
+    ids = desk.put("a", "PROMPT", "Bash", "Edit", size=queue.BATCH_CHARS * 2 // 5)
+    assert desk.due() == ["a"]
+    assert desk.claim("a") == ids[:2]
+    queue.done(desk.db, ids[:2], "local", NOW)
+    assert desk.due() == []
+    assert desk.due(NOW + queue.SILENT_MS + 1) == ["a"]  # the session died
+    assert desk.claim("a", NOW + queue.SILENT_MS + 1) == ids[2:]
+
+
+def test_one_item_that_makes_a_batch_alone_does_not_wait(desk: Desk) -> None:
+    desk.session("a")
+    ids = desk.put("a", "Bash", size=queue.BATCH_CHARS)
+    assert desk.due() == ["a"]
+    assert desk.claim("a") == ids
 
 
 def test_a_lease_that_is_given_back_was_no_attempt(desk: Desk) -> None:

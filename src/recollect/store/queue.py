@@ -73,14 +73,22 @@ _OVER = (
 
 
 def claim(db: Connection, session_id: str, now: int) -> list[Item]:
-    """Lease the oldest waiting items of a session, as many as make a batch. A claim is an attempt."""
+    """Lease the oldest waiting items of a session, as many as make a batch. A claim is an attempt.
+
+    In the middle of a turn the newest item stays: should the session die, something is left to ask for its
+    summary.
+    """
+    rows = db.execute(
+        "SELECT id, size, tool_name FROM observation_queue WHERE session_id = ?1"
+        " AND processed_at_epoch IS NULL AND leased_until <= ?2 AND not_before <= ?2"
+        " ORDER BY created_at_epoch, id LIMIT ?3",
+        (session_id, now, BATCH_ITEMS + 1),
+    ).fetchall()
+    if not any(row["tool_name"] in MARKS for row in rows) and not is_over(db, session_id, now):
+        rows = rows[:-1] or rows
     ids: list[int] = []
     size = 0
-    for row in db.execute(
-        "SELECT id, size FROM observation_queue WHERE session_id = ?1 AND processed_at_epoch IS NULL"
-        " AND leased_until <= ?2 AND not_before <= ?2 ORDER BY created_at_epoch, id LIMIT ?3",
-        (session_id, now, BATCH_ITEMS),
-    ):
+    for row in rows[:BATCH_ITEMS]:
         size += row["size"]
         if ids and size > BATCH_CHARS:
             break
