@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from recollect.blob import blob_id
 from recollect.errors import RecollectError
 from recollect.model import Batch, Findings, Item, Observation, Summary
-from recollect.store import life, likeness, memories, projects, salience, summaries
+from recollect.store import life, likeness, memories, projects, salience, sessions, summaries
 from recollect.store.sector import classify
 
 CITED = 0.2  # what being cited adds to a trace
@@ -31,8 +31,9 @@ def keep(db: Connection, batch: Batch, findings: Findings, by: str, now: int) ->
         _cite(db, batch.session.id, [traces.get(number) for number in observation.cites], now)
     if findings.summary:
         _keep_summary(db, batch, findings.summary, by, now)
-    if batch.session.status != "active":
-        life.promote(db, batch.session.id, now)
+    session = sessions.by_ids(db, [batch.session.id]).get(batch.session.id)
+    if session and session.status != "active":  # now: it may have ended while the model was at it
+        life.promote(db, session.id, now)
     return kept
 
 

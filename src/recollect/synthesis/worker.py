@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from sqlite3 import Connection
+from sqlite3 import Connection, OperationalError
 
 from recollect import log
+from recollect.errors import StoreError
 from recollect.model import OBSERVATIONS, Batch, Findings, Item, Memory, Spent, Summary
 from recollect.store import memories, projects, queue, sessions, spend, summaries
 from recollect.store.connection import transaction
@@ -60,6 +61,11 @@ class Worker:
     def stop(self) -> None:
         """End soon: model sessions are ended and leases given back."""
         self._stop.set()
+
+    @property
+    def stopped(self) -> bool:
+        """It ended because it had to, and not for want of work."""
+        return self._stop.is_set()
 
     async def run(self) -> None:
         """Until nothing has been due for the idle time, or `stop`."""
@@ -121,9 +127,22 @@ class Worker:
             raise
         except Exception as error:  # noqa: BLE001  a fault of ours must not take the other sessions down
             log.crash("worker")
-            self._failed(ids, f"{type(error).__name__}: {error}")
+            if isinstance(error, StoreError) and isinstance(error.__cause__, OperationalError):
+                self._store_is_away(ids)
+            else:
+                self._failed(ids, f"{type(error).__name__}: {error}")
         finally:
             self._running.pop(session_id, None)
+
+    def _store_is_away(self, ids: list[int]) -> None:
+        """Locked or full: that is no batch's fault, and to try at once again is no use. The next hook starts
+        another worker."""
+        self._stop.set()
+        try:
+            with self._store() as db, transaction(db):
+                queue.release(db, ids)
+        except StoreError:
+            pass  # who takes over finds the lease
 
     def _batch(self, db: Connection, session_id: str, items: Sequence[Item]) -> Batch | None:
         """What a synthesizer needs to know; None where nothing happened since the last summary."""
@@ -186,7 +205,8 @@ class Worker:
 
     def _waited_enough(self, batch: Batch, away: Away) -> bool:
         """A login does not come back by itself; a network does, mostly soon."""
-        return away.reason in ("auth", "missing") or self._clock() - batch.items[-1].at > PATIENCE_MS
+        back = self._clock() + int((away.retry_after or 0) * 1000)
+        return away.reason in ("auth", "missing") or back - batch.items[-1].at > PATIENCE_MS
 
     async def _by_rules(self, batch: Batch, ids: list[int], reason: str = "") -> None:
         if reason:
