@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from chaos import eventually
 from claude import binary, environment
+from conftest import REPOSITORY
 from scripted_model import ScriptedModel, Step, fail, say, text_of, together, use
 
 from recollect.errors import BadInput
@@ -320,12 +321,11 @@ def test_what_comes_back_is_bounded_and_free_of_hidden_signs() -> None:
     assert found.concepts == ("a", "b", "c", "d", "e", "f")
 
 
-def test_of_an_earlier_message_only_the_numbers_may_be_cited() -> None:
-    """They are real, but their items are done with: the worker knows only those of its batch."""
+def test_an_observation_may_rest_on_items_of_an_earlier_message() -> None:
     shown = after(batch())
     later = batch(edit(21))
     _, shown = prompt.message(later, shown)
-    assert prompt.observation({**FIX, "items": [2, 3]}, later, shown).cites == (21,)
+    assert prompt.observation({**FIX, "items": [2, 3, 2]}, later, shown).cites == (12, 21)
 
 
 def test_a_memory_that_was_replaced_meanwhile_is_not_replaced_again() -> None:
@@ -565,7 +565,19 @@ def test_a_model_that_is_away_says_how(home: Path, status: int, kind: str, reaso
     assert raised.value.reason == reason and ";" in str(raised.value)
     assert time.monotonic() - started < 15, "the queue waits, not the process"
     assert raised.value.spent is not None and raised.value.spent.usd == 0
-    assert children() == []
+    assert len(w.model.requests) <= 2 and children() == []
+
+
+def test_when_a_limit_ends_the_model_is_asked_again_only_then() -> None:
+    from claude_agent_sdk import AssistantMessage, RateLimitEvent, RateLimitInfo, TextBlock
+
+    reply = synthesizer._Reply()
+    limit = RateLimitInfo(status="rejected", resets_at=int(time.time()) + 1_000)
+    synthesizer._take(RateLimitEvent(rate_limit_info=limit, uuid="u", session_id="s"), reply)
+    synthesizer._take(AssistantMessage([TextBlock("limit reached")], "x", error="rate_limit"), reply)
+    away = synthesizer._away(reply, "haiku", None)
+    assert isinstance(away, Away) and away.reason == "rate" and "limit reached" in str(away)
+    assert away.retry_after == pytest.approx(1_000, abs=60)
 
 
 @pytest.mark.client
@@ -588,9 +600,9 @@ def test_after_a_failure_the_next_batch_starts_afresh(home: Path) -> None:
         finally:
             await claude.close()
 
-    with world(home, *[fail(429, "rate_limit_error")] * 2, use(STORE, **FIX)) as w:
+    with world(home, fail(429, "rate_limit_error"), use(STORE, **FIX)) as w:
         found = asyncio.run(twice(w))
-    assert len(found.observations) == 1 and w.sizes == [1, 1, 1]
+    assert len(found.observations) == 1 and w.sizes == [1, 1]
 
 
 @pytest.mark.client
@@ -691,6 +703,23 @@ def in_folder(folder: str) -> list[str]:
         except OSError:
             pass
     return found
+
+
+@pytest.mark.client
+def test_a_short_session_costs_less_than_its_content_twice(tmp_path: Path) -> None:
+    """The whole way, worker and all; bench/README.md has the figures of a long one."""
+    figures = tmp_path / "figures.json"
+    script = str(REPOSITORY / "bench" / "synthesis_cost.py")
+    command = [sys.executable, script, "--events", "40", "--json", str(figures)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    found = json.loads(figures.read_text())
+    ours, alone, forgetful = found["rows"]
+    assert 30 <= found["items"] <= 45
+    assert 0 < ours["requests"] < found["items"] / 4
+    assert ours["tokens"] > ours["requests"] * found["fixed_tokens"] + found["repeated_tokens"]
+    assert found["shown_tokens"] < ours["tokens"] < forgetful["tokens"] < alone["tokens"]
+    assert ours["ratio"] <= found["budgets"][0]["limit"] == 2
 
 
 @pytest.mark.client

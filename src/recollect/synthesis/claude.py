@@ -56,7 +56,7 @@ QUIET = {
     "MAX_THINKING_TOKENS": "0",
     "CLAUDE_CODE_EFFORT_LEVEL": "low",
     "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "8192",
-    "CLAUDE_CODE_MAX_RETRIES": "1",  # the queue waits better than a process does
+    "CLAUDE_CODE_MAX_RETRIES": "0",  # the queue waits better than a process does
     "ENABLE_CLAUDEAI_MCP_SERVERS": "false",
     "ENABLE_TOOL_SEARCH": "false",
 }
@@ -340,7 +340,7 @@ def environment(env: Mapping[str, str], timeout: float = TIMEOUT) -> dict[str, s
         name: "" for name in NOT_OURS - {"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"} if os.environ.get(name)
     }
     # Should this process be killed, Claude Code finishes its request before it sees that nobody is there.
-    patience = {"API_TIMEOUT_MS": str(max(1000, round(timeout * 500)))}
+    patience = {"API_TIMEOUT_MS": str(round(timeout * 1000))}
     return {**given, **emptied, **QUIET, **patience}
 
 

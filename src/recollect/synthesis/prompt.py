@@ -163,8 +163,6 @@ def observation(arguments: Mapping[str, Any], batch: Batch, shown: Shown) -> Obs
         raise BadInput(f"there is no known memory {wrong[0][:40]!r}; those listed are {listed}")
     if kind == "preference" and not shown.prompts.intersection(numbers):
         raise BadInput("a preference rests on the user's own words; name an item that begins with USER:")
-    new = {item.id for item in batch.items}
-    cited = [shown.items[number] for number in numbers]
     living = {memory.id for memory in batch.known}
     replaced = [shown.known[label] for label in labels]
     return Observation(
@@ -173,7 +171,7 @@ def observation(arguments: Mapping[str, Any], batch: Batch, shown: Shown) -> Obs
         text=_bounded(arguments, "text", TEXT_CHARS),
         files=_files(_texts(arguments, "files"), batch.project.root, shown.text),
         concepts=_concepts(_texts(arguments, "concepts")),
-        cites=tuple(dict.fromkeys(item for item in cited if item in new)),
+        cites=tuple(dict.fromkeys(shown.items[number] for number in numbers)),
         supersedes=tuple(dict.fromkeys(memory for memory in replaced if memory in living)),
         is_global=kind == "preference" and arguments.get("about_user") is True,
     )
