@@ -6,18 +6,27 @@ import io
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from conftest import HOOK, REPOSITORY
 
-from recollect.store import life
-from recollect.store.connection import connect
+from recollect import paths
+from recollect.gist import of_summary
+from recollect.model import Answer, Hit, Memory, Session, Spent, Summary
+from recollect.recall.timeline import Timeline
+from recollect.store import life, memories, queue, sessions, spend, summaries
+from recollect.store.connection import connect, transaction
+from recollect.surfaces.cli import doctor
 from recollect.surfaces.cli.main import main
+from recollect.surfaces.mcp import reply
 
 RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
 
@@ -129,6 +138,149 @@ def test_sessions_are_listed_and_told_in_order(project: Path) -> None:
     assert told.index("> fix the door") < told.index("Command: open door")
     as_json = json.loads(recollect("sessions", "s1", "--json", cwd=project).stdout)
     assert [prompt["prompt"] for prompt in as_json["prompts"]] == ["fix the door"]
+
+
+SUMMARY = Summary(
+    request="Close the door",
+    investigated="Looked at the hinge",
+    learned="It was upside down",
+    completed="Turned it, tests pass",
+    next_steps="Oil it",
+    files_read=("README.md",),
+    files_edited=("src/door.py", "tests/test_door.py"),
+    notes="It squeaks\n**Completed:** nothing \x1b[2J",
+)
+
+
+@pytest.fixture
+def understood(project: Path, data: Path) -> str:
+    """A session s1 with a summary and an observation, as a worker leaves it; the observation's id."""
+    hook(tool_use(project, "pytest tests/test_door.py"))
+    recollect("sessions", cwd=project)
+    now = int(time.time() * 1000)
+    with closing(connect(str(data / "recollect.db"))) as db, transaction(db):
+        owner = sessions.project_of(db, "s1")
+        assert owner
+        fields: dict[str, Any] = {"project_id": owner, "session_id": "s1", "tier": "project", "now": now}
+        told = memories.add(
+            db,
+            kind="summary",
+            sector="reflective",
+            importance=0.7,
+            content=f"Session Summary:\n{SUMMARY}",
+            **fields,
+        )
+        summaries.put(db, "s1", owner, SUMMARY, "claude", told, now)
+        return memories.add(
+            db,
+            kind="bugfix",
+            sector="procedural",
+            importance=0.6,
+            title="The door closes\nagain",
+            content="The hinge was upside down.",
+            concepts=("hinge", "door"),
+            **fields,
+        )
+
+
+def test_a_session_shows_its_summary_in_eight_fields_and_who_made_it(understood: str, project: Path) -> None:
+    told = recollect("sessions", "s1", cwd=project).stdout
+    assert "\x1b" not in told
+    for line in (
+        "     request  Close the door",
+        "investigated  Looked at the hinge",
+        "     learned  It was upside down",
+        "   completed  Turned it, tests pass",
+        "  next steps  Oil it",
+        "  files read  README.md",
+        "files edited  src/door.py, tests/test_door.py",
+        "       notes  It squeaks **Completed:** nothing \\x1b[2J",
+        "summed up by  claude",
+    ):
+        assert f"\n{line}\n" in told
+    assert f"{understood}  bugfix: The door closes again — The hinge was upside down." in told
+    assert told.count("Close the door") == 1
+    as_json = json.loads(recollect("sessions", "s1", "--json", cwd=project).stdout)
+    assert as_json["summary_by"] == "claude"
+    assert as_json["summary_fields"]["next_steps"] == "Oil it"
+    assert as_json["summary_fields"]["files_edited"] == ["src/door.py", "tests/test_door.py"]
+    assert len(as_json["summary_fields"]) == 8
+    hook(tool_use(project, "ls", "s2"))
+    as_json = json.loads(recollect("sessions", "s2", "--json", cwd=project).stdout)
+    assert (as_json["summary_fields"], as_json["summary_by"]) == (None, None)
+
+
+def test_the_list_of_sessions_says_what_each_was_asked_and_came_to(understood: str, project: Path) -> None:
+    listed = recollect("sessions", cwd=project).stdout
+    assert listed.splitlines()[1].endswith("  Close the door — Turned it, tests pass")
+    told = recollect("timeline", understood, cwd=project).stdout
+    assert told.splitlines()[0].endswith("  Close the door — Turned it, tests pass")
+    assert "summary: Close the door — Turned it, tests pass" in told
+
+
+def test_an_observation_is_shown_with_its_title_kind_and_concepts(understood: str, project: Path) -> None:
+    shown = recollect("show", understood, cwd=project).stdout
+    assert "\n\nThe door closes again\nThe hinge was upside down.\n" in shown
+    assert "\n concepts  hinge, door\n" in shown
+    found = recollect("search", "hinge", cwd=project).stdout
+    at = found.index("bugfix/procedural")
+    assert found[at:].splitlines()[1:3] == ["    The door closes again", "    The hinge was upside down."]
+    listed = recollect("list", "--kind", "bugfix", cwd=project).stdout
+    assert listed.endswith("  bugfix      The door closes again — The hinge was upside down.\n")
+
+
+def test_a_model_is_told_the_title_of_an_observation_and_by_its_id_the_concepts() -> None:
+    memory = Memory(
+        id="mem_1",
+        row=1,
+        project_id="p",
+        session_id="s1",
+        kind="bugfix",
+        sector="procedural",
+        tier="project",
+        title="The door\n[2] closes",
+        content="The hinge was upside down.",
+        tags=(),
+        files=(),
+        hashes=(),
+        concepts=("hinge", "door"),
+        author=None,
+        importance=0.6,
+        salience=0.6,
+        access_count=0,
+        created_at=0,
+        valid_until=None,
+        deleted_at=None,
+    )
+    session = Session("s1", "p", "completed", 0, 0, 0, "please", None, None, str(SUMMARY))
+    answer = Answer((Hit(memory, 1.0, (), session),))
+    assert "\nID: mem_1\nTitle: The door [2] closes (bugfix)\n" in reply.memories(answer)
+    assert " - Close the door — Turned it, tests pass\n" in reply.memories(answer)
+    assert "Concepts" not in reply.memories(answer)
+    assert "\nConcepts: hinge, door\n" in reply.memories(answer, relations=[])
+    told = reply.timeline(Timeline(memory, (), (), (session,)))
+    assert "\n      The door [2] closes - The hinge was upside down.\n" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "gist"),
+    [
+        (str(SUMMARY), 200, "Close the door — Turned it, tests pass"),
+        (str(SUMMARY), 30, "Close the door — Turned it…"),
+        (f"Session Summary:\n{SUMMARY}", 200, "Close the door — Turned it, tests pass"),
+        ("**Request:** one\ntwo\n**Learned:** much", 200, "one two"),
+        ("**Completed:** all of it", 200, "all of it"),
+        ("**Learned:** much\n**Notes:** none", 200, "much"),
+        ("Moved the walrus", 200, ""),
+        ("**Bold:** move", 200, ""),
+        ("", 200, ""),
+        ("**Request:** " + "x" * 40, 10, "x" * 9 + "…"),
+        ("**Request:** ten signs.", 10, "ten signs."),
+    ],
+)
+def test_a_summary_has_a_gist(text: str, length: int, gist: str) -> None:
+    assert of_summary(text, length) == gist
+    assert len(of_summary(text, length)) <= length
 
 
 def test_the_beginning_of_an_id_names_a_session_unless_it_fits_two(project: Path) -> None:
@@ -759,7 +911,8 @@ def test_every_command_that_prints_is_known_to_capture() -> None:
     from recollect.intake.trace import PRINTING_COMMANDS
     from recollect.surfaces.cli.main import cli
 
-    assert set(cli.commands) - {"install", "uninstall", "mcp"} == PRINTING_COMMANDS
+    prints_none = {"install", "uninstall", "mcp", "worker", "config"}
+    assert set(cli.commands) - prints_none == PRINTING_COMMANDS
 
 
 def test_the_docs_name_every_command() -> None:
@@ -772,7 +925,7 @@ def test_the_docs_name_every_command() -> None:
 def test_doctor_finds_everything_in_order_but_the_missing_client(project: Path, data: Path) -> None:
     done = recollect("doctor", "--json", cwd=project)
     checks = {check["name"]: check for check in json.loads(done.stdout)}
-    ours = "python,data folder,disk,settings,canary,database,backup,search,spool,worker".split(",")
+    ours = "python,data folder,disk,settings,canary,database,backup,search,spool,worker,synthesis".split(",")
     assert list(checks) == [*ours, "Claude Code", "plugin"]
     good = [name for name, check in checks.items() if check["level"] == "ok"]
     assert good == ours
@@ -845,6 +998,126 @@ def test_doctor_warns_when_others_can_read_the_data(project: Path, data: Path) -
         line for line in recollect("doctor", cwd=project).stdout.splitlines() if "data folder" in line
     )
     assert "chmod 700" in line
+
+
+def check_of(name: str) -> tuple[str, str]:
+    """What doctor says about one part: (level, finding → advice)."""
+    folder = paths.data_folder(os.environ)
+    assert folder
+    (found,) = [check for check in doctor.examine(folder, os.environ) if check.name == name]
+    return found.level, f"{found.finding} → {found.advice}"
+
+
+@pytest.fixture
+def queued(project: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
+    """A session s1 with four items in the queue, two days old."""
+    hook(tool_use(project, "echo 1"))
+    monkeypatch.chdir(project)
+    recollect("sessions", cwd=project)
+    db = connect(str(data / "recollect.db"))
+    with transaction(db):
+        db.execute("DELETE FROM observation_queue")
+        for _ in range(4):
+            queue.put(db, "s1", "Bash", "{}", "{}", int(time.time() * 1000) - 2 * 86_400_000, None)
+    yield db
+    db.close()
+
+
+def ids_in(db: sqlite3.Connection) -> list[int]:
+    return [row["id"] for row in db.execute("SELECT id FROM observation_queue ORDER BY id")]
+
+
+def test_doctor_warns_when_something_due_has_waited_for_over_a_day(queued: sqlite3.Connection) -> None:
+    level, told = check_of("worker")
+    assert (level, "4 items wait since" in told, "none is due yet" in told) == ("ok", True, True)
+    with transaction(queued):
+        queue.put(queued, "s1", queue.FINALIZE, "{}", "{}", int(time.time() * 1000), None)
+    level, told = check_of("worker")
+    assert (level, "5 items wait since" in told) == ("warn", True)
+    assert told.endswith("1 session is due now, after more than a day → recollect worker")
+
+
+def test_doctor_warns_when_the_model_has_been_away_for_over_a_day(queued: sqlite3.Connection) -> None:
+    with transaction(queued):
+        queue.defer(queued, ids_in(queued), "no network; it is asked again later", int(time.time() * 1000))
+    level, told = check_of("worker")
+    assert (level, "after more than a day: no network" in told) == ("warn", True)
+
+
+def test_doctor_lets_items_wait_where_synthesis_is_off(
+    queued: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "off")
+    with transaction(queued):
+        queue.put(queued, "s1", queue.FINALIZE, "{}", "{}", int(time.time() * 1000), None)
+    level, told = check_of("worker")
+    assert (level, "synthesis is off" in told) == ("ok", True)
+    assert check_of("synthesis") == ("ok", "synthesizer off: nothing is observed → ")
+
+
+def test_doctor_names_what_was_skipped_and_why(queued: sqlite3.Connection) -> None:
+    now = int(time.time() * 1000)
+    with transaction(queued):
+        first, *others = ids_in(queued)
+        queue.skip(queued, others, "the reply could not be used", now)
+        queue.done(queued, [first], "local", now)
+    level, told = check_of("worker")
+    assert (level, "3 items skipped, 3 because: the reply could not be used" in told) == ("warn", True)
+
+
+def test_doctor_says_who_observes_and_what_was_spent(
+    queued: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert check_of("synthesis") == ("ok", "synthesizer local: by rules, at no cost → ")
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "claude")
+    now = int(time.time() * 1000)
+    level, told = check_of("synthesis")
+    assert (level, told) == (
+        "ok",
+        f"synthesizer claude: claude, model haiku by {program}; $0.00 of $1.00 spent today → ",
+    )
+    with transaction(queued):
+        queue.done(queued, ids_in(queued)[:1], "local", now, "there is no model 'walrus'; set claude.model")
+    level, told = check_of("synthesis")
+    assert level == "warn"
+    assert "1 item were observed by local" not in told
+    assert "1 item was observed by local: there is no model 'walrus'; set claude.model" in told
+    with transaction(queued):
+        spend.add(queued, "s1", Spent("claude-haiku", 1, 1, 1, 1, 1, 1.25), now)
+    level, told = check_of("synthesis")
+    assert (level, "$1.25 of $1.00 spent today, the cap is reached" in told) == ("warn", True)
+    assert "recollect config spend.daily_usd" in told
+
+
+def test_doctor_tells_a_missing_model_from_one_that_nobody_needs(
+    project: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.synthesis.claude.find_cli", lambda env: None)
+    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "auto")
+    level, told = check_of("synthesis")
+    assert (level, "by rules, because there is no claude on PATH" in told) == ("ok", True)
+    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "claude")
+    level, told = check_of("synthesis")
+    assert (level, "install Claude Code" in told) == ("warn", True)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("RECOLLECT_SYNTHESIZER", "psychic", "one of auto, claude, local, off"),
+        ("RECOLLECT_SPEND_DAILY_USD", "much", "a number like 1"),
+    ],
+)
+def test_doctor_reports_settings_of_synthesis_that_make_no_sense(
+    project: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, says: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    level, told = check_of("settings")
+    assert (level, says in told) == ("bad", True)
 
 
 def test_without_any_home_the_cli_says_what_to_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ CHANGING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 PROGRAMS = frozenset({"recollect", "recollect.sh"})
 PRINTING_COMMANDS = frozenset(  # a test holds it to the CLI
     "search list show timeline add reinforce deemphasize forget restore supersede prune sessions docs reindex"
-    " doctor backup".split()
+    " doctor backup spend".split()
 )
 FILE_VERBS = {
     "Read": "Read",

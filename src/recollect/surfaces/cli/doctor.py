@@ -29,10 +29,11 @@ from recollect.ids import new_id
 from recollect.intake.drain import open_store
 from recollect.recall.index import Index
 from recollect.recall.search import search
-from recollect.store import backup, documents, memories, recovery, sessions, vectors
+from recollect.store import backup, documents, memories, recovery, sessions, spend, vectors
 from recollect.store.connection import connect, has_fts5, transaction
 from recollect.store.connection import version as schema_of
-from recollect.surfaces.cli import install, output
+from recollect.surfaces.cli import install, output, worker
+from recollect.synthesis.worker import midnight
 
 OLDEST_CLIENT = (2, 1, 197)  # the oldest Claude Code this was tried with
 LATE_MS = 3 * backup.DAY_MS  # of what was captured and is in no backup
@@ -59,7 +60,8 @@ def examine(folder: str, env: Mapping[str, str], claude: str | None = None) -> l
         ("backup", lambda: _backup(folder)),
         ("search", lambda: _search(folder)),
         ("spool", lambda: _spool(folder)),
-        ("worker", _worker),
+        ("worker", lambda: _worker(folder, env)),
+        ("synthesis", lambda: _synthesis(folder, env)),
         ("Claude Code", lambda: _client(claude)),
         ("plugin", lambda: _plugin(claude, env)),
     ]
@@ -127,6 +129,9 @@ def _settings(env: Mapping[str, str]) -> Check:
     level = config.setting("log.level", env)
     if level.lower() not in log.LEVELS:
         raise BadInput(f"log.level is {level!r}; it is one of {', '.join(log.LEVELS)}")
+    config.synthesizer(env)
+    for name in config.NUMBERS:
+        config.number(name, env)
     if strange := config.unknown(env):
         known = ", ".join(sorted({*config.DEFAULTS, *config.NUMBERS}))
         return Check("settings", "warn", f"unknown in config.toml: {', '.join(strange)}", f"known: {known}")
@@ -236,8 +241,55 @@ def _spool(folder: str) -> Check:
     return Check("spool", "ok", f"{waiting} waiting, none failed")
 
 
-def _worker() -> Check:
-    return Check("worker", "ok", "none: this version stores what it captures as it is")
+def _worker(folder: str, env: Mapping[str, str]) -> Check:
+    """Is one running, and does what is due get its turn?"""
+    now = int(time.time() * 1000)
+    with open_store(folder, now=now) as db:
+        seen = worker.look(db, now)
+    pid = worker.running(folder)
+    finding = f"{f'process {pid}' if pid else 'none runs'}, {worker.waiting_told(seen)}"
+    if config.synthesizer(env) == "off":
+        return Check("worker", "ok", f"{finding}; synthesis is off")
+    reasons = [reason for state, reason, _ in seen.troubles if state == "waiting"]
+    late = seen.since is not None and now - seen.since > backup.DAY_MS
+    if late and seen.due:
+        return Check("worker", "warn", f"{finding}, after more than a day", "recollect worker")
+    if late and reasons:
+        return Check("worker", "warn", f"{finding}, after more than a day: {reasons[0]}")
+    if seen.skipped:
+        reason, number = seen.skipped[0]
+        finding = f"{finding}; {worker.items(sum(many for _, many in seen.skipped))} skipped"
+        what = f"{finding}, {number} because: {reason}"
+        return Check("worker", "warn", what, f"they stay traces; see {paths.log_file(folder)}")
+    return Check("worker", "ok", finding)
+
+
+def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
+    """Who observes, what it costs, and whether it had to be somebody else."""
+    chosen = worker.synthesizer(env)
+    if chosen.setting in ("off", "local"):
+        return Check("synthesis", "ok", str(chosen))
+    if chosen.uses is None:
+        return Check("synthesis", "warn", str(chosen), "or: recollect config synthesizer auto")
+    now, cap = int(time.time() * 1000), config.number("spend.daily_usd", env)
+    with open_store(folder, now=now) as db:
+        spent = spend.since(db, midnight(now))
+        # What is known to be missing now is said already.
+        seen = [one for one in worker.look(db, now).troubles if one[1] != chosen.why]
+    told = (
+        f"{chosen}{f' by {chosen.program}' if chosen.program else ''}; ${spent:.2f} of ${cap:.2f} spent today"
+    )
+    if chosen.uses == "claude" and spent >= cap:
+        raise_it = "rules observe until midnight; `recollect config spend.daily_usd` raises the cap"
+        return Check("synthesis", "warn", f"{told}, the cap is reached", raise_it)
+    if seen:
+        state, reason, number = seen[0]
+        one = number == 1
+        what = f"wait{'s' * one}" if state == "waiting" else f"{'was' if one else 'were'} observed by {state}"
+        return Check(
+            "synthesis", "warn", f"{told}; {worker.items(number)} {what}: {reason}", "recollect spend"
+        )
+    return Check("synthesis", "ok", told)
 
 
 def _client(claude: str | None) -> Check:

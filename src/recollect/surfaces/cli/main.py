@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import time
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +16,7 @@ import click
 
 from recollect import errors, log, paths
 from recollect.model import MODES
-from recollect.surfaces.cli import backup, docs, life
+from recollect.surfaces.cli import backup, config, docs, life, spend
 from recollect.surfaces.cli.common import (
     FILL_SECONDS,
     SECTOR,
@@ -214,20 +215,29 @@ def _list_sessions(project: str, limit: int, as_json: bool) -> None:
 
 
 def _tell(prefix: str, project: str, as_json: bool) -> None:
-    from recollect.store import memories
+    from recollect.store import memories, report, summaries
     from recollect.store import sessions as stored
     from recollect.surfaces.cli import output
 
     with store() as (db, now):
         known = session_id(db, prefix)
         session = stored.by_ids(db, [known])[known]
+        summary, made_by = summaries.get(db, known), report.made_by(db, known)
         prompts = stored.prompts(db, session.id)
         made = [one for one in memories.of_session(db, session.id, now) if one.kind != "prompt"]
     if as_json:
         said = [{"created_at": at, "prompt": prompt} for at, prompt in prompts]
-        output.as_json({**asdict(session), "prompts": said, "memories": [asdict(memory) for memory in made]})
+        output.as_json(
+            {
+                **asdict(session),
+                "summary_fields": asdict(summary) if summary else None,
+                "summary_by": made_by,
+                "prompts": said,
+                "memories": [asdict(memory) for memory in made],
+            }
+        )
     else:
-        output.session(session, prompts, made, paths.place(project).root)
+        output.session(session, prompts, made, paths.place(project).root, summary, made_by)
 
 
 @cli.command()
@@ -263,8 +273,32 @@ def doctor(claude: str | None, as_json: bool) -> None:
         sys.exit(1)
 
 
-for command in (backup.backup, docs.docs, *life.COMMANDS):
+for command in (backup.backup, config.config, docs.docs, spend.spend, *life.COMMANDS):
     cli.add_command(command)
+
+
+@cli.command()
+@click.option("--status", is_flag=True, help="Only say whether one runs, what waits, and what went wrong.")
+@json_option
+def worker(status: bool, as_json: bool) -> None:
+    """Observe what waits, here and now. Hooks start a worker by themselves; one at a time is enough."""
+    from recollect.surfaces.cli import worker as desk
+
+    if status:
+        with store() as (db, now):
+            desk.status(db, folder(), now, as_json)
+        return
+    if os.environ.get("RECOLLECT_WORKER") == "1":  # we were started by a worker's own model session
+        return
+    from recollect.surfaces.worker import run
+
+    desk.announce(os.environ)
+    began = int(time.time() * 1000)
+    if not run(folder()):
+        raise errors.NotFound(desk.another(folder()))
+    if as_json or sys.stdout.isatty():
+        with store() as (db, _):
+            desk.done(db, began, as_json)
 
 
 @cli.group()

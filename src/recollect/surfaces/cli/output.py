@@ -17,7 +17,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from recollect.model import Document, DocumentHit, Hit, Memory, Part, Session
+from recollect.gist import of_summary
+from recollect.model import Document, DocumentHit, Hit, Memory, Part, Session, Summary
 from recollect.recall.timeline import Timeline
 
 SHOWN = 200
@@ -75,7 +76,25 @@ def gist(memory: Memory, root: str) -> str:
     content = memory.content.replace(root + "/", "")
     if memory.kind == "tool" and "\nInput: " not in content:
         content = content.partition("\n")[2] or content
-    return one_line(content)
+    if memory.kind == "summary" and (told := of_summary(content, SHOWN)):
+        return visible(told)
+    return one_line(f"{_title(memory)} — {content}" if memory.title else content)
+
+
+def titled(memory: Memory, root: str) -> str:
+    """The same where nothing else says what kind it is: of traces, prompts and notes their text does."""
+    is_plain = memory.kind in ("tool", "prompt", "note")
+    return gist(memory, root) if is_plain else f"{memory.kind}: {gist(memory, root)}"
+
+
+def _title(memory: Memory) -> str:
+    return " ".join(visible(memory.title or "").split())
+
+
+def about(session: Session) -> str:
+    """What a session was asked and came to, in one line."""
+    told = of_summary(session.summary or "", SHOWN)
+    return visible(told) or one_line(session.summary or session.user_prompt or "")
 
 
 def when(at: int) -> str:
@@ -123,10 +142,14 @@ def hits(found: Sequence[Hit], root: str, explain: bool = False) -> None:
         head.append(f"  score {hit.score:.2f}", style="green")
         if memory.valid_until:
             head.append(f"  superseded by {hit.superseded_by or 'something newer'}", style="yellow")
-        _one_row(out, head)
-        _one_row(out, Text("    " + gist(memory, root)))
+        one_row(out, head)
+        if memory.title:
+            one_row(out, Text(f"    {_title(memory)}", style="bold"))
+            one_row(out, Text("    " + one_line(memory.content.replace(root + "/", ""))))
+        else:
+            one_row(out, Text("    " + gist(memory, root)))
         for change in hit.stale:
-            _one_row(out, Text(f"    {visible(change)}", style="yellow"))
+            one_row(out, Text(f"    {visible(change)}", style="yellow"))
         if explain:
             _explained(out, hit.parts)
 
@@ -137,7 +160,7 @@ def memories(found: Sequence[Memory], root: str) -> None:
     for memory in found:
         line = Text(memory.id, style="cyan").append(f"  {when(memory.created_at)}  ", style="dim")
         line.append(f"{memory.kind:<10}", style="magenta")
-        _one_row(out, line.append(f"  {gist(memory, root)}", style="default"))
+        one_row(out, line.append(f"  {gist(memory, root)}", style="default"))
 
 
 def timeline(found: Timeline, root: str) -> None:
@@ -147,18 +170,18 @@ def timeline(found: Timeline, root: str) -> None:
     session_id = None
     for memory in (*found.before, found.anchor, *found.after):
         if memory.session_id != session_id and (session := by_id.get(memory.session_id or "")):
-            about = one_line(session.summary or session.user_prompt or "no summary")
-            _one_row(
+            told = about(session) or "no summary"
+            one_row(
                 out,
-                Text(f"session {visible(session.id[:8])}  {when(session.started_at)}  {about}", style="bold"),
+                Text(f"session {visible(session.id[:8])}  {when(session.started_at)}  {told}", style="bold"),
             )
         session_id = memory.session_id
         is_anchor = memory.id == found.anchor.id
         line = Text(">>> " if is_anchor else "    ", style="green")
         line.append(f"{when(memory.created_at)}  ", style="dim").append(memory.id, style="cyan")
         line.append("  superseded" if memory.valid_until else "", style="yellow")
-        _one_row(
-            out, line.append("  " + gist(memory, root), style="bold default" if is_anchor else "default")
+        one_row(
+            out, line.append("  " + titled(memory, root), style="bold default" if is_anchor else "default")
         )
 
 
@@ -169,7 +192,7 @@ def documents(found: Sequence[Document]) -> None:
         row.append(f"{number_of(document.chunks, 'chunk', 'chunks'):>11}  ", style="default")
         row.append(one_line(document.title or "untitled", 60), style="bold default")
         row.append(f"  {one_line(document.source_path or document.source_url or 'inline')}", style="dim")
-        _one_row(out, row)
+        one_row(out, row)
 
 
 def document_hits(found: Sequence[DocumentHit], explain: bool) -> None:
@@ -179,33 +202,38 @@ def document_hits(found: Sequence[DocumentHit], explain: bool) -> None:
         head = Text(f"{place:>2}. ").append(one_line(document.title or "untitled", 60), style="bold")
         head.append(f"  {one_line(hit.chunk.heading)}" if hit.chunk.heading else "", style="magenta")
         head.append(f"  score {hit.score:.2f}", style="green")
-        _one_row(out, head)
-        _one_row(out, Text("    " + one_line(hit.chunk.text)))
+        one_row(out, head)
+        one_row(out, Text("    " + one_line(hit.chunk.text)))
         where = hit.stale or document.source_path or document.source_url or "inline"
-        _one_row(out, Text("    " + one_line(where), style="yellow" if hit.stale else "dim"))
+        one_row(out, Text("    " + one_line(where), style="yellow" if hit.stale else "dim"))
         if explain:
             _explained(out, hit.parts)
 
 
 def sessions(found: Sequence[Session]) -> None:
-    """A row each. Where the terminal is narrow, what was asked for gives way; the id never does."""
+    """A row each. Where the terminal is narrow, what it was about gives way; the id never does."""
     out = console()
     branch = min(20, max(len("branch"), *(len(session.branch or "-") for session in found)))
-    head = (
-        f"{'session':<8}  {'started':<16}  {'status':<11}  {'branch':<{branch}}  {'memories':>8}  asked for"
-    )
-    _one_row(out, Text(head, style="bold"))
+    head = f"{'session':<8}  {'started':<16}  {'status':<11}  {'branch':<{branch}}  {'memories':>8}  about"
+    one_row(out, Text(head, style="bold"))
     for session in found:
         row = Text(f"{visible(session.id[:8]):<8}", style="cyan")  # its beginning is enough to name a session
         row.append(f"  {when(session.started_at)}  ", style="default")
         row.append(f"{session.status:<11}", style="green" if session.status == "active" else "default")
         row.append(f"  {one_line(session.branch or '-', branch):<{branch}}", style="default")
-        row.append(f"  {session.memories:>8,}  {one_line(session.user_prompt or '-')}", style="default")
-        _one_row(out, row)
+        row.append(f"  {session.memories:>8,}  {about(session) or '-'}", style="default")
+        one_row(out, row)
 
 
-def session(found: Session, prompts: Sequence[tuple[int, str]], made: Sequence[Memory], root: str) -> None:
-    """One session as it went: what was asked, and what was done."""
+def session(
+    found: Session,
+    prompts: Sequence[tuple[int, str]],
+    made: Sequence[Memory],
+    root: str,
+    summary: Summary | None = None,
+    made_by: str | None = None,
+) -> None:
+    """One session: what it came to, and then as it went: what was asked, and what was done."""
     out = console()
     facts = [
         found.status,
@@ -214,6 +242,8 @@ def session(found: Session, prompts: Sequence[tuple[int, str]], made: Sequence[M
     ]
     about = visible(", ".join(filter(None, facts)))
     out.print(Text(visible(found.id), style="bold cyan").append(f"  {about}", style="not bold default"))
+    if summary:
+        _summary(out, summary, made_by)
     lines: list[tuple[int, Text]] = []
     for at, prompt in prompts:
         lines.append(
@@ -221,12 +251,34 @@ def session(found: Session, prompts: Sequence[tuple[int, str]], made: Sequence[M
         )
     for memory in made:
         line = Text(f"{when(memory.created_at)}  ", style="dim").append(memory.id, style="cyan not dim")
-        lines.append((memory.created_at, line.append("  " + gist(memory, root), style="default not dim")))
+        if not (summary and memory.kind == "summary"):  # it stands above
+            lines.append(
+                (memory.created_at, line.append("  " + titled(memory, root), style="default not dim"))
+            )
     for _, line in sorted(lines, key=lambda entry: entry[0]):
-        _one_row(out, line)
+        one_row(out, line)
 
 
-def _one_row(out: Console, line: Text) -> None:
+def _summary(out: Console, summary: Summary, made_by: str | None) -> None:
+    rows: Mapping[str, str] = {
+        "request": summary.request,
+        "investigated": summary.investigated,
+        "learned": summary.learned,
+        "completed": summary.completed,
+        "next steps": summary.next_steps,
+        "files read": ", ".join(summary.files_read),
+        "files edited": ", ".join(summary.files_edited),
+        "notes": summary.notes,
+        "summed up by": made_by or "",
+    }
+    for name, value in rows.items():
+        words = " ".join(visible(value).split())
+        if words:
+            out.print(Text(f"{name:>12}  ", style="dim").append(words, style="not dim default"))
+    out.print()
+
+
+def one_row(out: Console, line: Text) -> None:
     """What is too long for the terminal's width ends in an ellipsis instead of a second row."""
     out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
 
@@ -244,6 +296,7 @@ def memory(found: Memory, stale: Sequence[str] = (), relations: Sequence[tuple[s
         "author": found.author or "-",
         "tags": ", ".join(found.tags) or "-",
         "files": ", ".join(found.files) or "-",
+        **({"concepts": ", ".join(found.concepts)} if found.concepts else {}),
     }
     out.print(Text(found.id, style="bold cyan").append(f"  {state}" if state else "", style="yellow"))
     for name, value in facts.items():
@@ -255,6 +308,8 @@ def memory(found: Memory, stale: Sequence[str] = (), relations: Sequence[tuple[s
             Text(f"{'relation':>9}  ", style="dim").append(f"{source} {relation} {target}", style="not dim")
         )
     out.print()
+    if found.title:
+        out.print(Text(_title(found), style="bold"))
     out.print(Text(visible(found.content)), soft_wrap=True)  # a command copied from here must stay whole
 
 

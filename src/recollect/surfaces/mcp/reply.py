@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from recollect import fence
+from recollect.gist import of_summary
 
 if TYPE_CHECKING:
     from recollect.model import Answer, DocumentAnswer, Hit, Session
@@ -36,7 +37,8 @@ def timeline(found: Timeline) -> str:
         marker = ">>>" if memory.id == found.anchor.id else "   "
         superseded = " [SUPERSEDED]" if memory.valid_until else ""
         lines.append(f"{marker} [{_minute(memory.created_at)}] ({memory.sector}){superseded} {memory.id}")
-        content = _indented(_cut(memory.content, SHOWN_IN_TIMELINE), " " * 6)
+        told = f"{_line(memory.title)} - {memory.content}" if memory.title else memory.content
+        content = _indented(_cut(told, SHOWN_IN_TIMELINE), " " * 6)
         lines += [" " * 6 + content, ""]
     if found.sessions:
         lines.append("Sessions in timeline:")
@@ -75,6 +77,8 @@ def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None)
         f"[{place}] ({memory.sector}, score: {hit.score:.2f}, salience: {memory.salience:.2f})",
         f"ID: {memory.id}",
     ]
+    if memory.title:
+        lines.append(f"Title: {_line(memory.title)} ({memory.kind})")
     if memory.valid_until:
         lines.append(f"⚠️ SUPERSEDED by: {hit.superseded_by or 'something newer'}")
     if hit.session:
@@ -86,6 +90,8 @@ def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None)
         lines.append(f"Related: {hit.related} {'memory' if hit.related == 1 else 'memories'}")
     if hit.stale:
         lines.append(f"Files: {_line('; '.join(hit.stale))}")
+    if relations is not None and memory.concepts:
+        lines.append(f"Concepts: {_line(', '.join(memory.concepts))}")
     for source, relation, target in relations or ():
         lines.append(f"Relation: {source} {relation} {target}")
     whole = relations is not None
@@ -98,7 +104,8 @@ def _noticed(text: str, notice: str | None) -> str:
 
 
 def _about(session: Session, length: int) -> str:
-    return _cut(_line(session.summary or session.user_prompt or ""), length)
+    told = of_summary(session.summary or "", length)
+    return told or _cut(_line(session.summary or session.user_prompt or ""), length)
 
 
 def _minute(at: int) -> str:
