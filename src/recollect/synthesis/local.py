@@ -1,0 +1,92 @@
+"""The synthesizer that needs no model: rules over what was said and done.
+
+It is asked about the new items of a session and looks at the earlier ones as well. Every finding has an item
+by which it was complete; it is handed out with the batch that brings this item, and so exactly once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from recollect.model import Batch, Findings, Observation, Project
+from recollect.store.queue import MARKS
+from recollect.synthesis.rules.decisions import chosen_by_assistant, decided
+from recollect.synthesis.rules.discoveries import discovered
+from recollect.synthesis.rules.finding import Finding
+from recollect.synthesis.rules.replaced import replaced
+from recollect.synthesis.rules.summary import summarise
+from recollect.synthesis.rules.turns import Turn, turns
+from recollect.synthesis.rules.wishes import wished
+from recollect.synthesis.rules.work import worked
+
+
+class Local:
+    name = "local"
+
+    async def observe(self, batch: Batch) -> Findings:
+        return observe(batch)
+
+    async def close(self, session_id: str | None = None) -> None:
+        """Nothing is kept running."""
+
+
+def observe(batch: Batch) -> Findings:
+    told = turns((*batch.earlier, *batch.items), batch.project.root, over=_is_over(batch))
+    found = findings(told, batch.project)
+    new = {item.id for item in batch.items}
+    fresh = [finding for finding in found if finding.done_by in new]
+    included = {key for finding in fresh for key in finding.replaces}
+    observations = []
+    for finding in fresh:
+        if finding.key in included or _is_known(finding, batch):
+            continue
+        observations.append(_with_replaced(finding, batch))
+    summary = summarise(told, found, batch) if batch.wants_summary else None
+    return Findings(tuple(observations), summary)
+
+
+def findings(told: list[Turn], project: Project) -> list[Finding]:
+    """Everything that these turns came to, oldest first."""
+    found: list[Finding] = []
+    wishes: set[str] = set()
+    for turn in told:
+        said = [*wished(turn, project.name), *decided(turn)]
+        for finding in said:
+            if finding.observation.title.lower() not in wishes:
+                wishes.add(finding.observation.title.lower())
+                found.append(finding)
+        work = worked(turn, found)
+        found += work
+        found += chosen_by_assistant(turn)
+        found += discovered(turn, work, project.root)
+    return found
+
+
+def _is_over(batch: Batch) -> bool:
+    """The summary is wanted though no turn ended: the session has, without a word."""
+    marked = any(item.tool in MARKS for item in batch.items)
+    return batch.wants_summary and (not marked or batch.session.status != "active")
+
+
+def _is_known(finding: Finding, batch: Batch) -> bool:
+    """A session that was taken for ended went on: what was stored of the turn then is not stored again."""
+    now = finding.observation
+    replaced_titles = {title for _, title in finding.replaces}
+    return now.title not in replaced_titles and any(
+        memory.session_id == batch.session.id
+        and memory.kind == now.kind
+        and (memory.title == now.title or (memory.content == now.text))
+        for memory in batch.known
+    )
+
+
+def _with_replaced(finding: Finding, batch: Batch) -> Observation:
+    now = finding.observation
+    titles = {title for _, title in finding.replaces}
+    older = [
+        memory.id
+        for memory in batch.known
+        if memory.session_id == batch.session.id and memory.title in titles
+    ]
+    contradicted = replaced(now, batch.known)
+    return replace(now, supersedes=tuple(dict.fromkeys((*older, *contradicted))))
