@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -451,6 +452,37 @@ def test_a_worker_within_a_worker_does_nothing(run: Run, data: Path, monkeypatch
     monkeypatch.setenv("RECOLLECT_WORKER", "1")
     assert run("worker") == Ran(0, "", "")
     assert not data.exists()
+
+
+def test_a_worker_that_could_not_work_as_set_does_not_begin(
+    run: Run, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in (("RECOLLECT_SYNTHESIZER", "psychic"), ("RECOLLECT_SPEND_DAILY_USD", "much")):
+        with monkeypatch.context() as patched:
+            patched.setenv(variable, value)
+            ran = run("worker")
+        assert (ran.code, ran.out, value in ran.err) == (2, "", True)
+    assert not data.exists()
+
+
+def test_a_worker_ended_by_its_user_says_what_it_did_and_leaves_no_pid(
+    store: sqlite3.Connection, data: Path, project: str, now: int
+) -> None:
+    """Ctrl-C, while it waits for more."""
+    with transaction(store):
+        queue.put(store, "abcdef01-2345", queue.FINALIZE, "{}", "{}", now, None)
+    env = os.environ | {"RECOLLECT_WORKER_IDLE_SECONDS": "60"}
+    command = [RECOLLECT, "worker", "--json"]
+    with subprocess.Popen(command, cwd=project, env=env, stdout=subprocess.PIPE, text=True) as started:
+        deadline = time.monotonic() + 30
+        while queue.waiting(store)[0] and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert worker.running(str(data)) == started.pid
+        started.send_signal(signal.SIGINT)
+        said, _ = started.communicate(timeout=30)
+    assert (started.returncode, json.loads(said)["observed"]) == (0, {"local": 1})
+    assert worker.running(str(data)) is None
+    assert Path(paths.worker_lock(str(data))).read_bytes() == b""
 
 
 def test_a_worker_in_the_foreground_observes_what_is_due_and_says_so(

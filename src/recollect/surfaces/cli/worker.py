@@ -150,10 +150,12 @@ def items(number: int) -> str:
 
 
 def announce(env: Mapping[str, str]) -> None:
-    """To a person who waits for it; the idle time would look like a stall."""
-    idle = config.number("worker.idle_seconds", env)
+    """To a person who waits for it: the idle time would look like a stall. A setting that makes no sense is
+    refused here, before there is a worker to end badly."""
+    chosen, idle = synthesizer(env), config.number("worker.idle_seconds", env)
+    config.number("spend.daily_usd", env)
     if sys.stderr.isatty():
-        click.echo(f"{synthesizer(env)}; ends after {idle:g} s without work, or with Ctrl-C", err=True)
+        click.echo(output.visible(f"{chosen}; ends after {idle:g} s without work, or with Ctrl-C"), err=True)
 
 
 def another(folder: str) -> str:
