@@ -98,7 +98,13 @@ def _cases(folder: str) -> list[Case]:
     with open(os.path.join(root, "interpreter"), "w", encoding="utf-8") as file:
         file.write(python + "\n")
     hook = os.path.join(root, "src", "recollect", "plugin", "hooks", "hook.sh")
-    env = {"PATH": os.environ["PATH"], "HOME": folder, "RECOLLECT_HOME": os.path.join(folder, "data")}
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": folder,
+        "RECOLLECT_HOME": os.path.join(folder, "data"),
+        "RECOLLECT_SYNTHESIZER": "local",
+        "RECOLLECT_WORKER_IDLE_SECONDS": "0",  # the worker that a hook starts is waited for as well
+    }
     cases = [
         Case(BASELINE, ["sh", "-c", "cat >/dev/null"], env),
         Case("capture", ["sh", hook], env),

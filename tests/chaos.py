@@ -204,7 +204,7 @@ def run_hook(
 
 def hook_program() -> str:
     """The very program that hook.sh hands to Python."""
-    found = re.search(r"-c '([^']+)'", HOOK.read_text())
+    found = re.search(r"^run='([^']+)'$", HOOK.read_text(), re.MULTILINE)
     assert found, "hook.sh starts Python in another way now"
     return found[1]
 

@@ -49,6 +49,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith(LEAKING)]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(place))
+    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "local")  # no model, unless a test brings one
+    monkeypatch.setenv(
+        "RECOLLECT_WORKER_IDLE_SECONDS", "0"
+    )  # a worker that a hook starts does not outlive it
     return place
 
 

@@ -545,7 +545,7 @@ def modules_after_a_drain(data: Path) -> list[str]:
     ):
         put(data, payload)
     ran = subprocess.run(
-        [PYTHON, "-I", "-S", "-c", f"{hook_program()}; print('\\n'.join(sys.modules))", SOURCE],
+        [PYTHON, "-I", "-S", "-c", f"{hook_program()}; print('\\n'.join(sys.modules))", SOURCE, "drain"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -603,7 +603,8 @@ def test_every_command_names_a_script_that_is_there_and_what_it_understands() ->
                 assert shell == "sh"
                 assert Path(script).is_file(), script
                 arguments[name] = args
-    draining = {"SessionStart": "start", "UserPromptSubmit": "drain", "Stop": "drain", "SessionEnd": "end"}
+    draining = dict.fromkeys(("UserPromptSubmit", "PreCompact", "PostCompact", "Stop"), "drain")
+    draining |= {"SessionStart": "start", "SessionEnd": "end"}
     assert arguments == {name: [draining[name]] if name in draining else [] for name in arguments}
 
 

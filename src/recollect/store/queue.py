@@ -97,10 +97,10 @@ def claim(db: Connection, session_id: str, now: int) -> list[Item]:
         f"UPDATE observation_queue SET leased_until = ?, attempts = attempts + 1 WHERE id IN ({_marks(ids)})",
         (now + LEASE_MS, *ids),
     )
-    rows = db.execute(
+    claimed = db.execute(
         f"SELECT * FROM observation_queue WHERE id IN ({_marks(ids)}) ORDER BY created_at_epoch, id", ids
     )
-    return [_item(row) for row in rows]
+    return [_item(row) for row in claimed]
 
 
 def more_waits(db: Connection, session_id: str, ids: Sequence[int]) -> bool:

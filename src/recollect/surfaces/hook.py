@@ -1,7 +1,9 @@
-"""The part of a hook that runs on after Claude Code has its answer: drain the spool, in a session of its own.
+"""The part of a hook that is Python: the brief at a session's start, and what goes on after Claude Code has
+its answer: drain the spool, and start the worker where there is work for it.
 
-hook.sh starts it with `python -I -S`: the standard library and this package, nothing else. It has no output;
-what goes wrong is a line in the log, and the payloads stay in the spool for the next drain.
+hook.sh starts it with `python -I -S`: the standard library and this package, nothing else. stdout carries the
+brief and nothing but the brief; what goes wrong is a line in the log, and the payloads stay in the spool for
+the next drain.
 """
 
 from __future__ import annotations
@@ -10,30 +12,100 @@ import os
 import sys
 import time
 
+from recollect import config, log, paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
 MINIMUM = (3, 11)
-SECONDS = 2.0  # a backlog beyond that is left to the next reader
+SECONDS = 2.0  # a backlog beyond that is left to the worker
+SECONDS_AWAITED = 0.05  # the same where the user waits
+START_WORKER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from recollect import log
+try:
+    from recollect.surfaces import worker
+    worker.main()
+except Exception:
+    log.crash("worker")  # nobody is there to see it
+"""
 
 
-def main() -> None:
+def main(mode: str) -> None:
     if sys.version_info < MINIMUM or os.environ.get("RECOLLECT_WORKER") == "1":
         return
+    folder = paths.data_folder(os.environ)
+    if folder is None:
+        return
     try:
-        os.setsid()  # Claude Code ends the hook's process group when the session ends
-    except OSError:
-        pass  # already the leader of one
-    from recollect import log
-
-    try:
-        drain()
+        if mode == "start":
+            begin(folder, sys.stdin.buffer.read())
+        else:
+            go_on(folder)
     except Exception:  # noqa: BLE001  the edge of a hook: nothing may surface
         log.crash("hook")
 
 
-def drain() -> None:
-    from recollect import paths
+def begin(folder: str, payload: bytes) -> None:
+    """Tell the model what happened before; it is all that the user waits for."""
+    import json
+
+    from recollect.intake.drain import open_store
+    from recollect.recall import brief
+
+    given = json.loads(payload)
+    now = int(time.time() * 1000)
+    with open_store(folder, now=now, seconds=SECONDS_AWAITED) as db:
+        tokens = int(config.number("brief.tokens", os.environ))
+        told = brief.brief(db, given["cwd"], given["session_id"], given.get("source", ""), now, tokens)
+        if told.text:
+            sys.stdout.buffer.write(told.text.encode("utf-8", "replace") + b"\n")
+            sys.stdout.buffer.flush()
+            brief.note(db, given["session_id"], told.ids, now)
+        needed = _is_work(db, folder, now)
+    if needed:
+        start_worker(folder)
+
+
+def go_on(folder: str) -> None:
+    """Nobody waits for this; Claude Code ends the hook's process group when the session ends, not ours."""
+    try:
+        os.setsid()
+    except OSError:
+        pass  # already the leader of one
     from recollect.intake.drain import open_store
 
-    folder = paths.data_folder(os.environ)
-    if folder is not None:
-        with open_store(folder, now=int(time.time() * 1000), seconds=SECONDS):
-            pass  # opening drains
+    now = int(time.time() * 1000)
+    with open_store(folder, now=now, seconds=SECONDS) as db:
+        needed = _is_work(db, folder, now)
+    if needed:
+        start_worker(folder)
+
+
+def _is_work(db: Connection, folder: str, now: int) -> bool:
+    """Something to observe, to back up, or more in the spool than this hook could take."""
+    from recollect.capture import spool
+    from recollect.store import backup, queue
+
+    if config.synthesizer(os.environ) != "off" and queue.due(db, now):
+        return True
+    return backup.due(folder, now) or bool(spool.waiting(paths.spool(folder)))
+
+
+def start_worker(folder: str) -> None:
+    """A process of its own, unless one runs already."""
+    import fcntl
+
+    lock = os.open(paths.worker_lock(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(lock)
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    nothing = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+    command = [sys.executable, "-I", "-X", "utf8", "-c", START_WORKER, package]
+    os.posix_spawn(sys.executable, command, os.environ, file_actions=nothing, setsid=True)

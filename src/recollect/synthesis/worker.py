@@ -47,6 +47,7 @@ class Worker:
         local: Synthesizer,
         claude: Synthesizer | None,
         missing: str = "",  # why there is no claude
+        clean: Callable[[str], str] = str,  # what comes back is redacted like all that comes in
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
     ) -> None:
         self._store = store
@@ -54,6 +55,7 @@ class Worker:
         self._local = local
         self._claude = claude
         self._missing = missing
+        self._clean = clean
         self._clock = clock
         self._running: dict[str, asyncio.Task[None]] = {}
         self._stop = asyncio.Event()
@@ -216,6 +218,7 @@ class Worker:
     def _keep(self, batch: Batch, findings: Findings, ids: list[int], by: str, trouble: str = "") -> None:
         """In one transaction: a kill leaves the batch observed, with its findings, or waiting."""
         now = self._clock()
+        findings = _cleaned(findings, self._clean)
         if findings.summary:
             findings = replace(findings, summary=_with_real_files(findings.summary, batch))
         with self._store() as db, transaction(db):
@@ -269,6 +272,26 @@ def _words(text: str) -> set[str]:
 _COMMON = frozenset(
     "this that with from have been were they will would should could into when then than".split()
 )
+
+
+def _cleaned(findings: Findings, clean: Callable[[str], str]) -> Findings:
+    """Nothing that a model says is stored unseen, though it was told no secret."""
+    observations = tuple(
+        replace(one, title=clean(one.title), text=clean(one.text), concepts=tuple(map(clean, one.concepts)))
+        for one in findings.observations
+    )
+    summary = findings.summary
+    if summary:
+        summary = replace(
+            summary,
+            request=clean(summary.request),
+            investigated=clean(summary.investigated),
+            learned=clean(summary.learned),
+            completed=clean(summary.completed),
+            next_steps=clean(summary.next_steps),
+            notes=clean(summary.notes),
+        )
+    return replace(findings, observations=observations, summary=summary)
 
 
 def _with_real_files(summary: Summary, batch: Batch) -> Summary:

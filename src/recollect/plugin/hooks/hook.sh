@@ -2,11 +2,14 @@
 # Every hook of recollect: stdin goes into the spool as a file, and that is all Claude Code waits for.
 #
 #   hook.sh         PostToolUse and the like: into the spool, nothing more
-#   hook.sh drain   prompts and ends of turns: afterwards the spool is drained by a process of its own
-#   hook.sh start   a session begins: as drain, and recollect is set up where it is not installed yet
+#   hook.sh drain   prompts, ends of turns, compactions: afterwards a process of its own drains the spool and
+#                   starts the worker where there is work
+#   hook.sh start   a session begins: the same at once, and the brief is printed for the model; recollect is
+#                   set up where it is not installed yet
 #   hook.sh end     a session ends: as drain, and wait for it (Claude Code allows 1.5 s; the drain outlives that)
 #
-# Nothing is printed and the exit code is always 0: whatever goes wrong here, the agent is not disturbed.
+# Nothing but the brief is printed and the exit code is always 0: whatever goes wrong here, the agent is not
+# disturbed.
 # A full disk leaves a part of the payload in tmp/, which the next drain reports.
 
 umask 077
@@ -28,7 +31,12 @@ spool=$data/spool
 { read -r name </proc/sys/kernel/random/uuid || name=$$-$PPID-$(date +%s); } 2>/dev/null
 
 set -C # never overwrite
-{ cat >"$spool/tmp/$name" && mv "$spool/tmp/$name" "$spool/new/$name" || cat >/dev/null; } 2>/dev/null
+if [ "${1:-}" = start ]; then # a small payload, and the brief needs it too
+  payload=$(cat)
+  { printf '%s' "$payload" >"$spool/tmp/$name" && mv "$spool/tmp/$name" "$spool/new/$name"; } 2>/dev/null
+else
+  { cat >"$spool/tmp/$name" && mv "$spool/tmp/$name" "$spool/new/$name" || cat >/dev/null; } 2>/dev/null
+fi
 set +C
 
 [ $# -gt 0 ] || exit 0
@@ -42,7 +50,11 @@ python=
 [ -x "$python" ] || python=${CLAUDE_PLUGIN_DATA:+$CLAUDE_PLUGIN_DATA/venv/bin/python}
 [ -x "$python" ] || python=python3
 
-"$python" -I -S -X utf8 -c 'import sys; sys.path.insert(0, sys.argv[1]); from recollect.surfaces import hook; hook.main()' \
-  "$here/../../.." </dev/null >/dev/null 2>&1 &
+run='import sys; sys.path.insert(0, sys.argv[1]); from recollect.surfaces import hook; hook.main(sys.argv[2])'
+if [ "$1" = start ]; then
+  printf '%s' "$payload" | "$python" -I -S -X utf8 -c "$run" "$here/../../.." start 2>/dev/null
+  exit 0
+fi
+"$python" -I -S -X utf8 -c "$run" "$here/../../.." "$1" </dev/null >/dev/null 2>&1 &
 [ "$1" != end ] || wait # nobody minds at the end, and the memories are there when the session is gone
 exit 0
