@@ -1,5 +1,5 @@
 # make demo    set everything up and see it work          make test    set everything up and run the tests
-# make check   tests, linters and types                   make bench   measure hooks, the drain and recall
+# make check   tests, linters and types                   make bench   measure hooks, the drain, synthesis, the brief and recall
 # make chaos   kill drains for longer                     make bench-million   recall at a million memories, and the install
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -25,6 +25,9 @@ lint: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python bench/hook_latency.py
 	$(BIN)/python bench/drain_throughput.py
+	$(BIN)/python bench/brief_latency.py
+	$(BIN)/python bench/local_synthesis.py
+	$(BIN)/python bench/synthesis_cost.py
 	$(BIN)/python bench/recall_quality.py $(if $(LOCOMO),--locomo $(LOCOMO))
 	$(BIN)/python bench/recall_speed.py --sizes 10000,100000
 

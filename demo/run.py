@@ -43,20 +43,28 @@ def demo(folder: str, sample: str, query: str) -> None:
         name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "CLAUDE_"))
     }
     env |= {"RECOLLECT_HOME": os.path.join(folder, "data"), "CLAUDE_PLUGIN_ROOT": REPOSITORY}
+    env |= {"RECOLLECT_SYNTHESIZER": "local", "RECOLLECT_WORKER_IDLE_SECONDS": "0"}  # no model is asked
     env["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), env.get("PATH", os.defpath)])
 
     heading("A recorded Claude Code session, replayed through the real hooks")
     with open(sample, encoding="utf-8") as lines:
         payloads = [line.replace(PROJECT, project) for line in lines if line.strip()]
-    took = [replay(payload, project, env) for payload in payloads]
+    took = [replay(payload, project, env)[0] for payload in payloads]
     print(f"{len(took)} events captured; a hook took {statistics.median(took):.1f} ms (median)")
 
+    until_observed(project, env)
     heading("What was remembered")
     say(["recollect", "sessions"], project, env)
     for session in dict.fromkeys(str(json.loads(payload)["session_id"]) for payload in payloads):
         say(["recollect", "sessions", session[:8]], project, env)
 
-    heading("Later, in another session")
+    heading("What the worker made of it, in the background and here without a model")
+    say(["recollect", "list", "--tier", "project"], project, env)
+
+    heading("What Claude Code is told when the next session starts")
+    print(begin_another(payloads[0], project, env))
+
+    heading("Later, when somebody asks")
     say(["recollect", "search", query, "--limit", "3"], project, env)
     heading("In other words than it was said, with what the score is made of")
     say(["recollect", "search", MEANT, "--limit", "1", "--explain"], project, env)
@@ -68,15 +76,39 @@ def shown(python: str) -> str:
     return os.path.relpath(os.path.join(os.path.dirname(python), "recollect"))
 
 
-def replay(payload: str, project: str, env: dict[str, str]) -> float:
-    """Run the command that hooks.json names for this event, as Claude Code does; its time in ms."""
+def until_observed(project: str, env: dict[str, str]) -> None:
+    """The worker that the hooks started needs a moment."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        asked = ["recollect", "worker", "--status", "--json"]
+        told = subprocess.run(asked, cwd=project, env=env, check=True, capture_output=True).stdout
+        if not json.loads(told)["waiting"]:
+            return
+        time.sleep(0.1)
+
+
+def begin_another(first: str, project: str, env: dict[str, str]) -> str:
+    payload = json.dumps({**json.loads(first), "session_id": "another"})
+    return replay(payload, project, env)[1]
+
+
+def replay(payload: str, project: str, env: dict[str, str]) -> tuple[float, str]:
+    """Run the command that hooks.json names for this event, as Claude Code does; its time in ms, and what it
+    printed for the model."""
     event: dict[str, Any] = json.loads(payload)
     with open(HOOKS, encoding="utf-8") as file:
         entries = json.load(file)["hooks"][event["hook_event_name"]]
     command = entries[0]["hooks"][0]["command"]
     started = time.perf_counter()
-    subprocess.run(["sh", "-c", command], input=payload.encode(), cwd=project, env=env, check=True)
-    return (time.perf_counter() - started) * 1000
+    ran = subprocess.run(
+        ["sh", "-c", command],
+        input=payload.encode(),
+        cwd=project,
+        env=env,
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    return (time.perf_counter() - started) * 1000, ran.stdout.decode()
 
 
 def say(command: list[str], project: str, env: dict[str, str]) -> None:
