@@ -11,7 +11,6 @@ import difflib
 import json
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -21,7 +20,7 @@ from rich.text import Text
 
 from recollect import config as settings
 from recollect import errors, log
-from recollect.surfaces.cli.common import folder, json_option, typed
+from recollect.surfaces.cli import output
 
 ABOUT = {
     "brief.tokens": "how long the brief at a session's start may be, in tokens; 0: no brief",
@@ -50,47 +49,49 @@ class Setting:
     problem: str | None = None  # why the value cannot be used
 
 
-@click.command()
-@click.argument("name", required=False)
-@click.argument("value", required=False)
-@json_option
-def config(name: str | None, value: str | None, as_json: bool) -> None:
-    """List the settings, tell one, or set one. `-` as the value reads it from standard input."""
-    from recollect.surfaces.cli import output
-
-    path = os.path.join(folder(), "config.toml")
-    if name is None:
-        found = [_look(one, path) for one in sorted(ABOUT)]
-        if as_json:
-            output.as_json([asdict(one) for one in found])
-        else:
-            _listing(found)
-        for strange in settings.unknown(os.environ):
-            click.echo(f"recollect: config.toml sets {output.visible(strange)}, which nobody reads", err=True)
-        return
-    if name not in ABOUT:
-        near = difflib.get_close_matches(name, ABOUT, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(ABOUT))}"
-        raise errors.BadInput(f"there is no setting {name!r}; {hint}")
-    if value is not None:
-        given = (sys.stdin.read().strip() if sys.stdin else "") if value == "-" else typed([value])
-        _write(path, name, _valid(name, {variable_of(name): given}))
-    found_one = _look(name, path)
+def tell_all(folder: str, as_json: bool) -> None:
+    found = [_look(one, _path(folder)) for one in sorted(ABOUT)]
     if as_json:
-        output.as_json(asdict(found_one))
-    elif value is None:
-        click.echo(output.visible(str(found_one.value)))
+        output.as_json([asdict(one) for one in found])
+    else:
+        _listing(found)
+    for strange in settings.unknown(os.environ):
+        click.echo(f"recollect: config.toml sets {output.visible(strange)}, which nobody reads", err=True)
+
+
+def tell(folder: str, name: str, as_json: bool) -> None:
+    """One value alone, for scripts."""
+    found = _look(_known(name), _path(folder))
+    output.as_json(asdict(found)) if as_json else click.echo(output.visible(str(found.value)))
+    if found.problem:
+        raise errors.BadInput(found.problem)
+
+
+def change(folder: str, name: str, given: str, as_json: bool) -> None:
+    path = _path(folder)
+    _write(path, _known(name), _valid(name, {variable_of(name): given}))
+    found = _look(name, path)
+    if as_json:
+        output.as_json(asdict(found))
     else:
         click.echo(f"{name} = {output.visible(MASK if name in SECRET else str(_now_in(path, name)))}")
-    if value is not None and found_one.source == "environment":
-        click.echo(f"recollect: {found_one.variable} is set in your environment and wins", err=True)
-    if found_one.problem and value is None:
-        raise errors.BadInput(found_one.problem)
+    if found.source == "environment":
+        click.echo(f"recollect: {found.variable} is set in your environment and wins", err=True)
+
+
+def _path(folder: str) -> str:
+    return os.path.join(folder, "config.toml")
+
+
+def _known(name: str) -> str:
+    if name in ABOUT:
+        return name
+    near = difflib.get_close_matches(name, ABOUT, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(ABOUT))}"
+    raise errors.BadInput(f"there is no setting {name!r}; {hint}")
 
 
 def _listing(found: list[Setting]) -> None:
-    from recollect.surfaces.cli import output
-
     out = output.console()
     is_narrow = out.width < NARROW
     wide = min(24, max(len(str(one.value)) for one in found))

@@ -16,7 +16,7 @@ import click
 
 from recollect import errors, log, paths
 from recollect.model import MODES
-from recollect.surfaces.cli import backup, config, docs, life, spend
+from recollect.surfaces.cli import backup, docs, life
 from recollect.surfaces.cli.common import (
     FILL_SECONDS,
     SECTOR,
@@ -273,8 +273,44 @@ def doctor(claude: str | None, as_json: bool) -> None:
         sys.exit(1)
 
 
-for command in (backup.backup, config.config, docs.docs, spend.spend, *life.COMMANDS):
+for command in (backup.backup, docs.docs, *life.COMMANDS):
     cli.add_command(command)
+
+
+@cli.command()
+@click.option("--days", default=14, show_default=True, type=click.IntRange(1, 366), help="How many days.")
+@click.option(
+    "--sessions",
+    "most",
+    default=10,
+    show_default=True,
+    type=click.IntRange(0, 1000),
+    help="How many sessions.",
+)
+@json_option
+def spend(days: int, most: int, as_json: bool) -> None:
+    """Show what synthesis cost: by day, with a bar chart, and by session, the dearest first."""
+    from recollect.surfaces.cli import spend as ledger
+
+    with store() as (db, now):
+        ledger.show(db, now, days, most, as_json)
+
+
+@cli.command()
+@click.argument("name", required=False)
+@click.argument("value", required=False)
+@json_option
+def config(name: str | None, value: str | None, as_json: bool) -> None:
+    """List the settings, tell one, or set one. `-` as the value reads it from standard input."""
+    from recollect.surfaces.cli import config as settings
+
+    if name is None:
+        settings.tell_all(folder(), as_json)
+    elif value is None:
+        settings.tell(folder(), name, as_json)
+    else:
+        given = (sys.stdin.read().strip() if sys.stdin else "") if value == "-" else typed([value])
+        settings.change(folder(), name, given, as_json)
 
 
 @cli.command()

@@ -7,13 +7,15 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime, time, timedelta
+from sqlite3 import Connection
 from typing import Any
 
-import click
 from rich.text import Text
 
 from recollect import config
-from recollect.surfaces.cli.common import json_option, store
+from recollect.store import spend as ledger
+from recollect.surfaces.cli import output, worker
+from recollect.synthesis.worker import midnight
 
 PIPE_WIDTH = 100
 NARROWEST = 10  # a bar shorter than this shows nothing; columns give way to it
@@ -55,33 +57,17 @@ class Cost:
         }
 
 
-@click.command()
-@click.option("--days", default=14, show_default=True, type=click.IntRange(1, 366), help="How many days.")
-@click.option(
-    "--sessions",
-    "most",
-    default=10,
-    show_default=True,
-    type=click.IntRange(0, 1000),
-    help="How many sessions.",
-)
-@json_option
-def spend(days: int, most: int, as_json: bool) -> None:
-    """Show what synthesis cost: by day, with a bar chart, and by session, the dearest first."""
-    from recollect.store import spend as ledger
-    from recollect.surfaces.cli import output, worker
-    from recollect.synthesis.worker import midnight
-
+def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
+    """The last so many days, and the sessions that cost the most in them."""
     chosen = worker.synthesizer(os.environ)
     cap = config.number("spend.daily_usd", os.environ)
-    with store() as (db, now):
-        today = datetime.fromtimestamp(now / 1000).date()
-        since = _beginning(today - timedelta(days=days - 1))
-        by_day = {row["day"]: Cost.of(dict(row)) for row in ledger.by_day(db, since)}
-        by_session = [dict(row) for row in ledger.by_session(db, since, most)]
-        spent = ledger.since(db, midnight(now))
-        ever = ledger.since(db, 0)
-        seen = worker.look(db, now)
+    today = datetime.fromtimestamp(now / 1000).date()
+    since = _beginning(today - timedelta(days=days - 1))
+    by_day = {row["day"]: Cost.of(dict(row)) for row in ledger.by_day(db, since)}
+    by_session = [dict(row) for row in ledger.by_session(db, since, most)]
+    spent = ledger.since(db, midnight(now))
+    ever = ledger.since(db, 0)
+    seen = worker.look(db, now)
     listed = [(today - timedelta(days=back)).isoformat() for back in reversed(range(days))]
     if as_json:
         output.as_json(
@@ -129,7 +115,7 @@ def _left(spent: float, cap: float) -> str:
     return f"{told}, {dollars(cap - spent)} left"
 
 
-def _advice(chosen: Any, cap: float) -> str:
+def _advice(chosen: worker.Chosen, cap: float) -> str:
     """Why that may be, and what to do about it if it should be otherwise."""
     if chosen.setting in ("off", "local"):
         return "`recollect config synthesizer auto` lets a model observe."
@@ -198,8 +184,6 @@ def _marked(bar: str, at: int, width: int, plain: bool) -> str:
 
 def session_rows(found: Sequence[Mapping[str, Any]], width: int) -> Iterable[Text]:
     """A row a session. Where it is narrow, columns give way to what was asked for."""
-    from recollect.surfaces.cli import output
-
     project = min(16, max(len("project"), *(len(row["project"] or "-") for row in found)))
     wide = {"session": -8, "date": -10, "project": -project, "sent": 6, "received": 8, "cost": 8}
     for name in ("received", "project", "sent", "date"):
