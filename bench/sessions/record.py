@@ -58,7 +58,7 @@ Payload = dict[str, Any]
 
 def main() -> int:
     given = [HERE / name for name in sys.argv[1:]]
-    for path in given or sorted([*HERE.glob("*_*.py"), *HERE.glob("held_out/*_*.py")]):
+    for path in given or sorted(HERE.rglob("*_*.py")):
         scenario: Scenario = runpy.run_path(str(path))["SCENARIO"]
         payloads = record(scenario)
         kept = path.with_suffix(".jsonl")
@@ -135,6 +135,8 @@ def _lay_out(project: Path, scenario: Scenario) -> None:
         path.write_text(content.lstrip("\n"), encoding="utf-8")
         if content.lstrip().startswith("#!"):
             path.chmod(0o755)
+    if not scenario.git:
+        return
     env = {**os.environ, **_git_identity(scenario)}
     for command in (
         ["init", "-q", "-b", "main"],

@@ -45,6 +45,7 @@ class Scenario:
     files: Mapping[str, str]  # the project before the session; they are its first commit
     turns: tuple[Turn, ...]
     first_commit: str = "Import"
+    git: bool = True  # False: a folder that nobody put under version control
     subagent: tuple[Step, ...] = field(default=())  # what the agent does that the model sends out
 
     @property
