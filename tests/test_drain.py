@@ -62,7 +62,8 @@ CHAOS_SEED = int(os.environ.get("RECOLLECT_CHAOS_SEED", str(random.SystemRandom(
 
 def commands(data: Path) -> list[str]:
     """The Bash commands remembered, oldest first."""
-    return [text.splitlines()[1].removeprefix("Command: ") for text in contents(data)]
+    lines = [text.splitlines()[1] for text in contents(data)]
+    return [line.removeprefix("Command: ") for line in lines if line.startswith("Command: ")]
 
 
 def remembered(data: Path, payload: Json) -> str | None:

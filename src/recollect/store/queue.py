@@ -217,6 +217,16 @@ def waiting(db: Connection) -> tuple[int, int | None]:
     return row["number"], row["oldest"]
 
 
+def observed(db: Connection, since: int) -> dict[str, int]:
+    """How many items each synthesizer observed from a moment on; under 'skipped', what was given up."""
+    rows = db.execute(
+        "SELECT iif(skipped IS NULL, processed_by, 'skipped') AS by, count(*) AS number"
+        " FROM observation_queue WHERE processed_at_epoch >= ? GROUP BY by ORDER BY by",
+        (since,),
+    )
+    return {row["by"]: row["number"] for row in rows}
+
+
 def skipped(db: Connection) -> list[tuple[str, int]]:
     """(reason, how many) of what was given up in the last week."""
     rows = db.execute(

@@ -54,6 +54,12 @@ def get(db: Connection, session_id: str) -> Summary | None:
     return _summary(row) if row else None
 
 
+def made_by(db: Connection, session_id: str) -> str | None:
+    """Which synthesizer made a session's summary."""
+    row = db.execute("SELECT made_by FROM session_summaries WHERE session_id = ?", (session_id,)).fetchone()
+    return str(row["made_by"]) if row else None
+
+
 def memory_of(db: Connection, session_id: str) -> str | None:
     """The living memory that holds a session's summary."""
     row = db.execute(

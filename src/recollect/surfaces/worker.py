@@ -37,18 +37,18 @@ def main() -> None:
 
 def run(folder: str) -> bool:
     """Work until there is nothing left to do; False where another worker is at it."""
-    while True:
-        lock = _take(folder)
-        if lock is None:
-            return False
+    worked = False
+    while (lock := _take(folder)) is not None:
+        worked = True
         try:
             stopped = asyncio.run(_work(folder))
-            os.ftruncate(lock, 0)
         finally:
+            os.ftruncate(lock, 0)
             os.close(lock)
         # Who queued something a moment ago may have seen the lock still taken.
         if stopped or not _is_needed(folder):
-            return True
+            break
+    return worked
 
 
 def _take(folder: str) -> int | None:

@@ -215,14 +215,14 @@ def _list_sessions(project: str, limit: int, as_json: bool) -> None:
 
 
 def _tell(prefix: str, project: str, as_json: bool) -> None:
-    from recollect.store import memories, report, summaries
+    from recollect.store import memories, summaries
     from recollect.store import sessions as stored
     from recollect.surfaces.cli import output
 
     with store() as (db, now):
         known = session_id(db, prefix)
         session = stored.by_ids(db, [known])[known]
-        summary, made_by = summaries.get(db, known), report.made_by(db, known)
+        summary, made_by = summaries.get(db, known), summaries.made_by(db, known)
         prompts = stored.prompts(db, session.id)
         made = [one for one in memories.of_session(db, session.id, now) if one.kind != "prompt"]
     if as_json:

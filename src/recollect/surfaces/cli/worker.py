@@ -14,7 +14,7 @@ import click
 from rich.text import Text
 
 from recollect import config, paths
-from recollect.store import queue, report, spend
+from recollect.store import queue, spend
 from recollect.surfaces.cli import output
 
 
@@ -166,7 +166,7 @@ def another(folder: str) -> str:
 
 def done(db: Connection, since: int, as_json: bool) -> None:
     """What a worker did that began then."""
-    observed = report.observed(db, since)
+    observed = queue.observed(db, since)
     cost = spend.since(db, since)
     waiting, _ = queue.waiting(db)
     if as_json:
