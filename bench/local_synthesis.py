@@ -9,8 +9,9 @@ stored is superfluous.
 precision: how many of the observations are right    recall: how many of those asked for are there
 
 The rules were written with the sessions in bench/sessions in view, never with those in its folders: held_out
-is as old as they are, unseen came when the rules were done. So --verbose shows nothing of either but figures,
-and every group has a row of its own beside all of them together, to which the targets apply.
+is as old as they are, unseen came after the first version of the rules, from someone who had not read them.
+So --verbose shows nothing of either but figures, and every group has a row of its own beside
+all of them together, to which the targets apply.
 """
 
 from __future__ import annotations
