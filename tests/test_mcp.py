@@ -18,8 +18,9 @@ from chaos import Json, assert_sound, prompt, put, rows
 from mcp_client import COMMAND, Reply, Server, Wire, assert_a_sentence, environment, ids, serving
 
 from recollect.intake.note import keep
-from recollect.store import life, sessions
+from recollect.store import backup, life, recovery, sessions
 from recollect.store.connection import connect, transaction
+from recollect.surfaces.mcp import server
 from recollect.surfaces.mcp.memory import INSTRUCTIONS
 
 TOOLS = [
@@ -1353,3 +1354,19 @@ def test_two_texts_that_begin_alike_are_two_documents(desk: Desk) -> None:
     desk.ask("docs_ingest", content="# Notes\n\nThe heron is fed at noon.")
     desk.ask("docs_ingest", content="# Notes\n\nThe walrus sleeps.")
     assert "heron" in desk.ask("docs_search", query="heron")
+
+
+def test_a_server_forgets_what_it_learned_of_a_store_that_was_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path))
+    with server.store() as (_, now):
+        before = server.index()
+    made = backup.make(str(tmp_path), now)
+    with server.store():
+        assert server.index() is before
+    recovery.restore(str(tmp_path), made.path, now)
+    with server.store():
+        assert server.index() is not before  # rows and vectors have other numbers there
+    server._kept_open.clear()
+    server._indexes.clear()

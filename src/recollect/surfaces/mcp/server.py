@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 WARM_UP_SECONDS = 1.0  # after the start: the handshake comes first
 
 _making = threading.Lock()
-_kept_open: dict[str, Connection] = {}
+_kept_open: dict[str, tuple[int, Connection]] = {}  # which file, by its inode
 _indexes: list[Index] = []
 
 
@@ -86,12 +86,23 @@ def store() -> Iterator[tuple[Connection, int]]:
         raise ToolError("recollect has no data folder; set HOME or RECOLLECT_HOME and start a new session")
     try:
         with open_store(folder, now=now) as db:
-            with _making:
-                if folder not in _kept_open:
-                    _kept_open[folder] = connect(paths.database(folder))
+            _keep_up(folder)
             yield db, now
     except RecollectError as error:
         raise ToolError(str(error)) from error
+
+
+def _keep_up(folder: str) -> None:
+    """Hold the store open. Once another file has taken its place (a backup was restored), what was learned
+    from the old one is not true any more."""
+    path = paths.database(folder)
+    with _making:
+        file = os.stat(path).st_ino
+        if folder in _kept_open and _kept_open[folder][0] != file:
+            del _kept_open[folder]
+            _indexes.clear()
+        if folder not in _kept_open:
+            _kept_open[folder] = file, connect(path)
 
 
 @contextmanager
