@@ -102,10 +102,9 @@ class Told:
         source: str = "startup",
         session: str = "present",
         tokens: float = TOKENS,
-        now: int = NOW,
         cwd: str = "",
     ) -> brief.Brief:
-        return brief.brief(self.db, cwd or self.project, session, source, now, tokens)
+        return brief.brief(self.db, cwd or self.project, session, source, tokens)
 
     def lines(self, source: str = "startup", **options: Any) -> list[str]:
         return self.brief(source, **options).text.splitlines()
@@ -871,8 +870,7 @@ def test_the_brief_does_not_depend_on_the_time(told: Told, monkeypatch: pytest.M
     for name in ("time", "time_ns"):
         monkeypatch.setattr(time, name, asked)
     for source in ("startup", "compact"):
-        texts = {told.brief(source, now=NOW + days * DAY_MS).text for days in (-1_000, 0, 1, 400, 20_000)}
-        assert len(texts) == 1
+        assert told.brief(source).text == told.brief(source).text != ""
 
 
 def test_neither_the_start_of_the_session_nor_its_own_brief_changes_the_brief(
@@ -896,7 +894,7 @@ sys.path.insert(0, sys.argv[1])
 from recollect.recall import brief
 from recollect.store.connection import connect
 db = connect(sys.argv[2])
-found = brief.brief(db, sys.argv[3], "present", sys.argv[4], 0, 1500)
+found = brief.brief(db, sys.argv[3], "present", sys.argv[4], 1500)
 db.close()
 sys.stdout.buffer.write(found.text.encode())
 sys.stderr.write(" ".join(sys.modules))

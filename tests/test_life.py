@@ -221,6 +221,30 @@ def test_what_is_erased_is_gone_with_all_that_belonged_to_it(db: sqlite3.Connect
     assert known(db, other).valid_until == NOW  # only a restore makes it current again
 
 
+def test_an_erased_prompt_is_not_kept_by_its_session_either(db: sqlite3.Connection, project: str) -> None:
+    project_id = projects.ensure(db, place(project), NOW)
+    sessions.start(db, "s1", project_id, project, place(project), NOW)
+    ids = []
+    for at, said in ((NOW, "where does the walrus sleep? " * 300), (NOW + 1, "and the heron?")):
+        sessions.keep_prompt(db, "s1", said, at)
+        ids.append(
+            memories.add(
+                db,
+                project_id=project_id,
+                session_id="s1",
+                kind="prompt",
+                sector="episodic",
+                tier="session",
+                content=said[:4_000],
+                importance=0.3,
+                now=at,
+            )
+        )
+    life.erase(db, ids[0])
+    assert sessions.prompts(db, "s1") == [(NOW + 1, "and the heron?")]
+    assert sessions.by_ids(db, ["s1"])["s1"].user_prompt == "and the heron?"
+
+
 def test_an_unknown_id_or_one_of_another_project_is_not_found(db: sqlite3.Connection, project: str) -> None:
     memory_id = note(db, project, "the walrus sleeps")
     own = known(db, memory_id).project_id

@@ -98,14 +98,7 @@ class Section:
         self.lines = lines  # the best first
 
 
-def brief(
-    db: Connection,
-    cwd: str,
-    session_id: str,
-    source: str,
-    now: int,  # not looked at: the brief is the same at any time
-    tokens: float,
-) -> Brief:
+def brief(db: Connection, cwd: str, session_id: str, source: str, tokens: float) -> Brief:
     room = room_of(tokens)
     if room <= 0:
         return Brief("", ())

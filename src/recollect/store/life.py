@@ -102,8 +102,12 @@ def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> 
 def erase(db: Connection, memory_id: str) -> None:
     """Gone, with its vector, its words, its links and its relations; the triggers and foreign keys see to it.
 
-    What it had superseded is not current again by that: only `restore` says so.
+    What it had superseded is not current again by that: only `restore` says so. Of a prompt, what its session
+    keeps of it goes as well.
     """
+    row = _row(db, memory_id)
+    if row is not None and row["kind"] == "prompt":
+        sessions.drop_prompt(db, row["session_id"], row["content"], row["created_at"])
     db.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
     db.execute("DELETE FROM archived_memories WHERE id = ?", (memory_id,))
     db.execute("DELETE FROM observation_queue WHERE memory_id = ?", (memory_id,))

@@ -97,6 +97,20 @@ def keep_prompt(db: Connection, session_id: str, prompt: str, at: int) -> None:
     db.execute(
         "INSERT INTO prompts (session_id, prompt, created_at) VALUES (?, ?, ?)", (session_id, prompt, at)
     )
+    _note_the_first_prompt(db, session_id)
+
+
+def drop_prompt(db: Connection, session_id: str, beginning: str, at: int) -> None:
+    """Of a long prompt a memory has only the beginning."""
+    db.execute(
+        "DELETE FROM prompts WHERE session_id = ?1 AND created_at = ?2"
+        " AND substr(prompt, 1, length(?3)) = ?3",
+        (session_id, at, beginning),
+    )
+    _note_the_first_prompt(db, session_id)
+
+
+def _note_the_first_prompt(db: Connection, session_id: str) -> None:
     db.execute(
         "UPDATE sessions SET user_prompt ="
         " (SELECT prompt FROM prompts WHERE session_id = ?1 ORDER BY created_at, id LIMIT 1) WHERE id = ?1",

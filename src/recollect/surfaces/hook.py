@@ -59,7 +59,7 @@ def begin(folder: str, payload: bytes) -> None:
     now = int(time.time() * 1000)
     with open_store(folder, now=now, seconds=SECONDS_AWAITED) as db:
         tokens = int(config.number("brief.tokens", os.environ))
-        told = brief.brief(db, given["cwd"], given["session_id"], given.get("source", ""), now, tokens)
+        told = brief.brief(db, given["cwd"], given["session_id"], given.get("source", ""), tokens)
         if told.text:
             sys.stdout.buffer.write(told.text.encode("utf-8", "replace") + b"\n")
             sys.stdout.buffer.flush()
