@@ -13,10 +13,11 @@ from recollect.store.queue import MARKS
 from recollect.synthesis.rules.decisions import chosen_by_assistant, decided
 from recollect.synthesis.rules.discoveries import discovered
 from recollect.synthesis.rules.finding import Finding
-from recollect.synthesis.rules.replaced import replaced
+from recollect.synthesis.rules.replaced import replaced, replaces
 from recollect.synthesis.rules.summary import summarise
 from recollect.synthesis.rules.turns import Turn, turns
 from recollect.synthesis.rules.wishes import wished
+from recollect.synthesis.rules.words import telling
 from recollect.synthesis.rules.work import worked
 
 
@@ -36,11 +37,13 @@ def observe(batch: Batch) -> Findings:
     new = {item.id for item in batch.items}
     fresh = [finding for finding in found if finding.done_by in new]
     included = {key for finding in fresh for key in finding.replaces}
-    observations = []
+    observations: list[Observation] = []
     for finding in fresh:
         if finding.key in included or _is_known(finding, batch):
             continue
-        observations.append(_with_replaced(finding, batch))
+        now = _with_replaced(finding, batch)
+        observations = [was for was in observations if not replaces(now, was.kind, was.title, was.text)]
+        observations.append(now)
     summary = summarise(told, found, batch) if batch.wants_summary else None
     return Findings(tuple(observations), summary)
 
@@ -48,18 +51,25 @@ def observe(batch: Batch) -> Findings:
 def findings(told: list[Turn], project: Project) -> list[Finding]:
     """Everything that these turns came to, oldest first."""
     found: list[Finding] = []
-    wishes: set[str] = set()
+    said: set[tuple[str, str]] = set()
     for turn in told:
-        said = [*wished(turn, project.name), *decided(turn)]
-        for finding in said:
-            if finding.observation.title.lower() not in wishes:
-                wishes.add(finding.observation.title.lower())
-                found.append(finding)
+        wishes = wished(turn, project.name)
+        decisions = [one for one in decided(turn) if not _is_among(one, wishes)]
         work = worked(turn, found)
-        found += work
-        found += chosen_by_assistant(turn)
-        found += discovered(turn, work, project.root)
+        others = (*chosen_by_assistant(turn), *discovered(turn, work, project.root))
+        for finding in (*wishes, *decisions, *work, *others):
+            replaced_titles = {title for _, title in finding.replaces}
+            name = (finding.observation.kind, finding.observation.title.lower())
+            if name not in said or finding.observation.title in replaced_titles:
+                said.add(name)
+                found.append(finding)
     return found
+
+
+def _is_among(decision: Finding, wishes: list[Finding]) -> bool:
+    """'from now on let's use pnpm' is one thing, not two."""
+    words = telling(decision.observation.title)
+    return any(len(words & telling(wish.observation.text)) > len(words) / 2 for wish in wishes)
 
 
 def _is_over(batch: Batch) -> bool:
@@ -73,9 +83,7 @@ def _is_known(finding: Finding, batch: Batch) -> bool:
     now = finding.observation
     replaced_titles = {title for _, title in finding.replaces}
     return now.title not in replaced_titles and any(
-        memory.session_id == batch.session.id
-        and memory.kind == now.kind
-        and (memory.title == now.title or (memory.content == now.text))
+        memory.session_id == batch.session.id and memory.kind == now.kind and memory.title == now.title
         for memory in batch.known
     )
 

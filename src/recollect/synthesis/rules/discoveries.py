@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from recollect.model import Observation
+from recollect.model import Item, Observation
 from recollect.synthesis.rules.finding import Finding
+from recollect.synthesis.rules.phrases import phrases
 from recollect.synthesis.rules.prose import (
     is_cause,
     is_next,
@@ -34,200 +35,175 @@ from recollect.synthesis.rules.words import (
 MOST = 3
 ENOUGH = 4  # points that make a paragraph a discovery
 SHORT = 80  # characters; less is an answer, not a finding
+ANNOUNCED = 200  # characters of a sentence that announces a list
+LOOKED_AT = 60  # tool uses of a turn whose words count as evidence
 
-_RESEARCH = re.compile(
-    r"\b(?:look (?:into|at|up)|have a look|find out|investigat\w+|research|compare|figure out"
-    r"|check (?:whether|if|how|why|what|which)|analy[sz]e|why|how (?:does|do|is|are|come|many|much|long|big"
-    r"|fast)"
-    r"|what (?:does|do|is|are|happens|limits?|would)|which|where (?:does|do|is|are)|is there|are there"
-    r"|dig into|explore|understand|explain|read (?:up|the|through)|measure|benchmark|profile|track down"
-    r"|can't|cannot|doesn't|fails?|failing|error|wrong|broken)\b",
+_RESEARCH = phrases(r"""
+    look (?:into|at|up) | have a look | find out | investigat\w+ | research | compare | figure out
+    | analy[sz]e | why
+    | check (?:whether|if|how|why|what|which) | how (?:does|do|is|are|come|many|much|long|big|fast)
+    | what (?:does|do|is|are|happens|limits?|would) | what's | which | where (?:does|do|is|are)
+    | is there | are there
+    | dig into | explore | understand | explain | read (?:up|the|through) | measure | benchmark | profile
+    | track down | can't | cannot | doesn't | fails? | failing | error | wrong | broken
+""")
+_LEFT = phrases(r"""
+    anything (?:left|else) | what(?:'s| is) (?:left|next|missing) | status | summar\w+ | what did (?:we|you)
+""")
+_ANSWERS = re.compile(
+    r"(?:no|nope|nothing|none|neither|they are fine|it(?:'s| is) fine|all good"
+    r"|yes)\b",
     re.I,
 )
-_LEFT = re.compile(
-    r"\b(?:anything (?:left|else)|what(?:'s| is) (?:left|next|missing)|status|summar\w+|what did (?:we"
-    r"|you))\b",
+_ASIDE = re.compile(
+    r"(?:nothing was changed|i (?:did not|didn't|haven't) (?:change|touch)|the .{0,40} (?:is|was) deleted"
+    r"|next steps?"
+    r"|(?:my )?(?:suggestion|recommendation)|suggest)",
     re.I,
 )
-_NEGATIVE = re.compile(
-    r"(?:no\b|nope|nothing|none|neither|they are fine|it(?:'s| is) fine|all good|yes\b)", re.I
-)
+_ANAPHORA = re.compile(r"(?:so|it|this|that|they|these|those|which|therefore|then|also)\b", re.I)
+_SURPRISE = phrases(r"""
+    turns out | turned out | gotcha | caveat | beware | undocumented | surpris\w+ | note that | worth knowing
+    | interesting(?:ly)?
+""")
+_LIMIT = phrases(r"""
+    limit(?:s|ed)? | at most | at least
+    | only (?:works|supports?|accepts?|since|from|with|if|when|one|the) | requires?
+    | needs | must | cannot | can't | not supported | deprecated | ignores? | silently | defaults?
+    | undocumented
+    | expires? | times? out
+""")
 _NUMBER = re.compile(
-    r"\b\d[\d.,]*\s?(?:ms|s|seconds?|minutes?|hours?|days?|kb|mb|gb|mib|gib|%|requests?|rows?|lines?|times"
-    r"|x|characters|bytes|tokens?|connections?)\b|\bmilliseconds?\b|\bv?\d+\.\d+(?:\.\d+)?\b",
-    re.I,
-)
-_LIMIT = re.compile(
-    r"\b(?:limit(?:s|ed)?|at most|at least|only (?:works|supports?|accepts?|since|from|with|if|when|one"
-    r"|the)|requires?|needs|must|cannot|can't|not supported|deprecated|ignores?|silently|default(?:s)?"
-    r"|undocumented|expires?|times? out)\b",
+    r"\b\d[\d.,]{0,20}\s?(?:ms|s|seconds?|minutes?|hours?|days?|kb|mb|gb|mib|gib|%|requests?|rows?|lines?"
+    r"|times|x"
+    r"|characters|bytes|tokens?|connections?)(?!\w)|\bmilliseconds?\b|\bv?\d{1,6}\.\d{1,6}(?:\.\d{1,6})?\b",
     re.I,
 )
 _NAME = re.compile(
-    r"`[^`\n]{2,80}`|\b[\w-]+\.(?:py|js|ts|tsx|go|rs|rb|java|toml|ya?ml|json|md|conf|ini|sh|sql|env|lock|c"
-    r"|h|cpp)\b|\b\w+\(\)|\b\w+=\w+"
-)
-_SUBJECT = re.compile(r"(?:[A-Z][\w ]{1,40})[.:]\s+(?=\S)")
-_ASIDE = re.compile(
-    r"(?:nothing was changed|i (?:did not|didn't|haven't) (?:change|touch)|the .{0,40} (?:is|was) deleted"
-    r"|next steps?|recommendation|my (?:suggestion|recommendation)|suggest)",
-    re.I,
+    r"`[^`\n]{2,80}`|\b[\w-]{1,60}\.(?:py|js|ts|tsx|go|rs|rb|java|toml|ya?ml|json|md|conf|ini|sh|sql|env"
+    r"|txt|cfg|xml|css|html"
+    r"|lock|c|h|cpp)\b"
+    r"|\b\w{1,60}\(\)|\b\w{1,60}=\w"
 )
 
 
 def discovered(turn: Turn, work: Sequence[Finding], root: str) -> list[Finding]:
-    if turn.end is None or not turn.ended or not turn.said or not looked(turn):
+    """`work` are the findings about what was done in the turn."""
+    if turn.end is None or not turn.ended or not any(_looks(item) for item in turn.items):
         return []
-    asked = turn.prompt or turn.request
-    if _LEFT.search(asked[:2_000]):
+    asked = (turn.prompt or turn.request)[:2_000]
+    if _LEFT.search(asked):
         return []
     if work or turn.edited:
-        return _surprises(turn, work, root)
-    if not _RESEARCH.search(asked[:2_000]):
-        return []
-    evidence = _evidence(turn)
-    scored = []
-    for place, block in enumerate(_paragraphs(turn.said)):
-        points = _points(block, evidence, telling(asked))
-        if points >= ENOUGH:
-            scored.append((points, -place, block))
-    best = sorted(scored, reverse=True)[:MOST]
-    return [_finding(turn, block, root) for _, _, block in sorted(best, key=lambda one: -one[1])]
+        return _surprises(turn, turn.end, work, root)
+    if not _RESEARCH.search(asked):
+        return _lessons(turn, turn.end, root) if turn.recovered else []
+    question = telling(asked)
+    told = [
+        (_points(block, turn, question), place, block) for place, block in enumerate(_paragraphs(turn.said))
+    ]
+    best = sorted((one for one in told if one[0] >= ENOUGH), reverse=True)[:MOST]
+    return [_finding(turn, turn.end, block, root) for _, _, block in sorted(best, key=lambda one: one[1])]
 
 
-def looked(turn: Turn) -> int:
-    """How often something was looked up in this turn."""
-    bash = sum(1 for item in turn.items if item.tool == "Bash")
-    return sum(1 for item in turn.items if item.tool in LOOKING or item.tool.startswith("mcp__")) + bash
+def _lessons(turn: Turn, end: int, root: str) -> list[Finding]:
+    """Something failed and then passed though nothing was edited: what was missing, where the end says so."""
+    for block in _paragraphs(turn.said):
+        facts = [one for one in _facts(block) if is_cause(one) and (_NAME.search(one) or _LIMIT.search(one))]
+        if facts:
+            return [_finding(turn, end, " ".join(facts), root)]
+    return []
+
+
+def _looks(item: Item) -> bool:
+    return item.tool in LOOKING or item.tool == "Bash" or item.tool.startswith("mcp__")
 
 
 def _paragraphs(said: str) -> list[str]:
     """The blocks of a message; the items of a list belong to the sentence that announces it."""
     found: list[str] = []
     for block in blocks(said):
-        if found and found[-1].endswith(":") and len(found[-1]) < 200:
+        if found and found[-1].endswith(":") and len(found[-1]) < ANNOUNCED:
             found[-1] = f"{found[-1]} {block}"
         else:
             found.append(block)
     return found
 
 
-def _points(block: str, evidence: set[str], asked: set[str]) -> int:
-    facts = _facts(block)
-    text = " ".join(facts)
-    if len(text) < SHORT or _NEGATIVE.match(block) or _ASIDE.match(block):
+def _points(block: str, turn: Turn, question: set[str]) -> int:
+    """Names, numbers, limits and causes make a fact; so do words that were seen, and words that were"
+    " asked for."""
+    text = " ".join(_facts(block))
+    if len(text) < SHORT or _ANSWERS.match(block) or _ASIDE.match(block):
         return 0
-    points = min(2, len(_NAME.findall(text)))
+    words = telling(text)
+    points = min(2, len(_NAME.findall(text))) + min(2, len(_NUMBER.findall(text)))
     points += 2 if is_strong_cause(text) else 1 if is_cause(text) else 0
-    points += min(2, len(_NUMBER.findall(text)))
-    points += 1 if _LIMIT.search(text) else 0
-    points += 1 if len(telling(text) & evidence) >= 3 else 0
-    points += 1 if telling(text) & asked else 0
-    points -= 3 if is_proposal(block) else 0
+    points += bool(_LIMIT.search(text)) + bool(words & question) - (3 if is_proposal(block) else 0)
+    if points == ENOUGH - 1:  # looking for it takes a while
+        points += len(words & _evidence(turn)) >= 3
     return points
 
 
 def _facts(block: str) -> list[str]:
-    return [
-        without_lead(one)
-        for one in sentences(block)
-        if not one.endswith("?")
-        and not is_talk(one)
-        and not is_next(one)
-        and not is_proposal(one)
-        and not _ASIDE.match(one)
-    ]
+    found = []
+    for one in sentences(block):
+        empty = one.endswith("?") or is_talk(one) or bool(_ASIDE.match(one))
+        if not (empty or is_next(one) or is_proposal(one)):
+            found.append(without_lead(one))
+    return found
 
 
 def _evidence(turn: Turn) -> set[str]:
     """Words of what was read and printed in this turn."""
     found: set[str] = set()
-    for item in turn.items[-60:]:
-        path = item.input.get("file_path")
-        if isinstance(path, str):
-            found |= telling(path)
-        output = item.output
-        if isinstance(output, dict):
-            file = output.get("file")
-            for value in (*output.values(), *(file.values() if isinstance(file, dict) else ())):
+    for item in turn.items[-LOOKED_AT:]:
+        found |= telling(_path(item))
+        if isinstance(item.output, dict):
+            file = item.output.get("file")
+            inner = file.values() if isinstance(file, dict) else ()
+            for value in (*item.output.values(), *inner):
                 found |= telling(text_of(value)[:3_000])
     return found
 
 
-def _finding(turn: Turn, block: str, root: str) -> Finding:
-    assert turn.end is not None
+def _finding(turn: Turn, end: int, block: str, root: str) -> Finding:
     facts = _facts(block)
-    head = _head(facts)
+    head = max(facts, key=_weight)
     text = together((sentence(one) for one in facts), TEXT_CHARS + 80)
-    files = _files(turn, block)
-    cites = tuple(item.id for item in turn.items if _path(item.input) in files)
+    named = [item for item in turn.items if (path := _path(item)) and path.rsplit("/", 1)[-1] in block]
+    files = dict.fromkeys(inside(_path(item), root) or _path(item) for item in named)
     observation = Observation(
-        "discovery",
-        title(head),
-        text,
-        files=tuple(inside(file, root) or file for file in files),
+        kind="discovery",
+        title=title(head),
+        text=text,
+        files=tuple(files)[:10],
         concepts=concepts((head, text)),
-        cites=(*cites[:10], turn.end),
+        cites=(*(item.id for item in named[:10]), end),
     )
-    return Finding(
-        observation,
-        turn.end,
-        learned=together([sentence(one) for one in facts if is_cause(one)][:2] or [sentence(head)], 300),
-    )
+    causes = [sentence(one) for one in facts if is_cause(one)]
+    return Finding(observation, end, learned=together(causes[:2] or [sentence(head)], 300))
 
 
-def _head(facts: Sequence[str]) -> str:
-    """The sentence that says most: a cause first, then one with names and numbers in it."""
-
-    def weight(place: int, one: str) -> tuple[int, int]:
-        points = (
-            3 * is_strong_cause(one) + is_cause(one) + bool(_NAME.search(one)) + bool(_NUMBER.search(one))
-        )
-        return points - 2 * bool(_ANAPHORA.match(one)) - (len(one) < 30), -place
-
-    best = max(range(len(facts)), key=lambda place: weight(place, facts[place]))
-    return facts[best]
+def _weight(one: str) -> int:
+    """How well a sentence stands for its paragraph: a cause first, then names and numbers."""
+    points = 3 * is_strong_cause(one) + is_cause(one) + bool(_NAME.search(one)) + bool(_NUMBER.search(one))
+    return points - 2 * bool(_ANAPHORA.match(one)) - (len(one) < 30)
 
 
-def _files(turn: Turn, block: str) -> list[str]:
-    """The files of this turn that the paragraph names."""
-    return [
-        path
-        for path in dict.fromkeys(_path(item.input) for item in turn.items)
-        if path and path.rsplit("/", 1)[-1] in block
-    ][:10]
+def _path(item: Item) -> str:
+    return text_of(item.input.get("file_path"))
 
 
-def _path(given: dict[str, object]) -> str:
-    path = given.get("file_path")
-    return path if isinstance(path, str) else ""
-
-
-_ANAPHORA = re.compile(r"(?:so|it|this|that|they|these|those|which|therefore|then|also)\b", re.I)
-_SURPRISE = re.compile(
-    r"\b(?:turns out|turned out|gotcha|caveat|beware|undocumented|surpris\w+|note that|worth knowing"
-    r"|interesting(?:ly)?)\b",
-    re.I,
-)
-
-
-def _surprises(turn: Turn, work: Sequence[Finding], root: str) -> list[Finding]:
+def _surprises(turn: Turn, end: int, work: Sequence[Finding], root: str) -> list[Finding]:
     """Beside work that was done: only what is said to be surprising, and is not what the work was about."""
-    told = {
-        word
-        for finding in work
-        for word in telling(f"{finding.observation.title} {finding.observation.text}")
-    }
-    files = {file for finding in work for file in finding.observation.files}
-    found = []
+    told = {word for one in work for word in telling(f"{one.observation.title} {one.observation.text}")}
+    names = [file.rsplit("/", 1)[-1] for one in work for file in one.observation.files]
     for block in _paragraphs(turn.said):
         facts = [
             one for one in _facts(block) if _SURPRISE.search(one) and (is_cause(one) or _LIMIT.search(one))
         ]
-        if (
-            facts
-            and len(telling(" ".join(facts)) & told) <= 2
-            and not any(file.rsplit("/", 1)[-1] in block for file in files)
-        ):
-            found.append(_finding(turn, " ".join(facts), root))
-    return found[:1]
+        about_work = len(telling(" ".join(facts)) & told) > 2 or any(name in block for name in names)
+        if facts and not about_work:
+            return [_finding(turn, end, " ".join(facts), root)]
+    return []

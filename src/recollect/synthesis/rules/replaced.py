@@ -11,6 +11,7 @@ from recollect.synthesis.rules.words import telling
 
 KINDS = ("decision", "preference")
 ALIKE = 0.6
+READ = 1_000
 
 _NAME = r"[`'\"]?([\w][\w.+#/@-]{0,40})[`'\"]?"
 # what is turned away from
@@ -39,20 +40,15 @@ _CHANGES = re.compile(
 
 
 def replaced(now: Observation, known: Sequence[Memory]) -> list[str]:
-    if now.kind not in KINDS:
-        return []
-    said = _own_words(f"{now.title}. {now.text}")
-    gone = rejected(said)
-    return [
-        memory.id
-        for memory in known
-        if memory.kind in KINDS
-        and _replaces(said, gone, _own_words(f"{memory.title or ''}. {memory.content}"))
-    ]
+    """The ids of those that it replaces."""
+    return [memory.id for memory in known if replaces(now, memory.kind, memory.title or "", memory.content)]
 
 
-def _own_words(text: str) -> str:
-    return text[:1_000]
+def replaces(now: Observation, kind: str, title: str, text: str) -> bool:
+    if now.kind not in KINDS or kind not in KINDS:
+        return False
+    said, was = f"{now.title}. {now.text}"[:READ], f"{title}. {text}"[:READ]
+    return _replaces(said, rejected(said), was)
 
 
 def rejected(said: str) -> set[str]:

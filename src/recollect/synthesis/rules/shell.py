@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from recollect.synthesis.rules.words import clean
 SHOWN = 8_000  # characters of an output that are looked at, half from either end
 
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w{1,40})\1")
-_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.S)
+_QUOTED = re.compile(r"\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.S)
 _SEPARATOR = re.compile(r"&&|\|\||[;|\n&]")
 _LEAD = re.compile(r"(?:[A-Za-z_]\w*=\S*|sudo|time|env|exec|command|nohup|timeout\s+\S+|cd\s+\S+)\s+")
 _MESSAGE = re.compile(
@@ -23,7 +24,7 @@ _TRAILER = re.compile(r"(?:co-authored-by|signed-off-by|generated with|🤖)", r
 
 _TESTS = re.compile(
     r"(?:(?:uv|poetry|pdm|hatch|pipenv|rye)\s+run\s+|(?:npx|bunx|pnpm\s+exec|yarn\s+exec|bundle\s+exec)\s+)?"
-    r"(?:\S{0,80}?python[\d.]{0,5}\s+-m\s+)?"
+    r"(?:\S{0,80}?python[\d.]{0,5}\s+(?:-m\s+)?)?"
     r"(?:\S{0,80}/)?(?:pytest|py\.test|unittest|nose2|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|ctest"
     r"|(?:npm|pnpm|yarn|bun)\s+(?:--?\S+\s+){0,3}(?:run\s+)?(?:test|t)\b|node\s+(?:--?\S+\s+){0,4}--test"
     r"|go\s+test|cargo\s+(?:test|nextest)|deno\s+test|swift\s+test|dotnet\s+test|mix\s+test|rake\s+(?:test"
@@ -34,7 +35,8 @@ _TESTS = re.compile(
 )
 # what only looks, asks or tidies: that it failed teaches nothing
 _BORING = frozenset(
-    "ls cat grep rg egrep find fd which type echo printf head tail sed awk wc test [ mkdir rm cp mv touch pwd cd"
+    "ls cat grep rg egrep find fd which type echo printf head tail sed awk wc test [ mkdir rm cp mv touch"
+    " pwd cd"
     " git export source . sleep kill ps true false diff stat file du df tree jq sort uniq xargs less more man"
     " read pushd popd set unset chmod ln whoami date env printenv command tee gh open pip pip3 uv".split()
 )
@@ -48,7 +50,7 @@ _COUNTS = (  # (how many failed, how many passed) as runners say it
 _FAILED = re.compile(r"^(?:--- FAIL|FAIL\b|test result: FAILED|BUILD FAILED|FAILURES!|not ok )", re.M)
 _PASSED = re.compile(r"^(?:ok\s+\S|PASS\b|test result: ok|BUILD SUCCESS|OK\b)", re.M)
 _NAMES = re.compile(
-    r"^(?:FAILED|ERROR) ([^\s]{1,300})"  # pytest
+    r"^(?:FAILED|ERROR) ([^\s(]\S{0,299})"  # pytest
     r"|^\s{0,8}not ok \d{1,6} - (.{1,200})$"  # TAP
     r"|^\s{0,8}[✖✗×] (.{1,200}?)(?: \([\d.]{1,12}ms\))?$"
     r"|^\s{0,4}● (.{1,200})$"  # jest
@@ -62,7 +64,9 @@ _ERROR_LINES = (
     re.compile(r"^\W{0,6}((?:[\w.]{0,80})(?:Error|Exception|Panic)(?: \[\w{1,60}\])?: .{3,300})$", re.M),
     re.compile(r"^\W{0,4}(?:error|fatal|panic|failure|Error)(?:\[\w{1,10}\])?: ?(?!\|)(.{4,300})$", re.M),
     re.compile(r"^E\s{1,8}(.{4,300})$", re.M),
+    re.compile(r"^\s{0,8}error: \|-\n\s{1,12}(.{4,300})$", re.M),
     re.compile(r"^.{0,200}?: error: (.{4,300})$", re.M),
+    re.compile(r"^(?:FAILED|ERROR) \S{1,300} - (.{4,300})$", re.M),
 )
 _EMPTY_ERRORS = re.compile(
     r"'?(?:test failed|\|-|exit (?:code|status).*|assert(?:ion)? ?(?:error|failed)?:?"
@@ -148,7 +152,9 @@ def _skeleton(command: str) -> str:
         if heredoc := _HEREDOC.search(line):
             until = heredoc[2]
     bare = "\n".join(lines).replace("\\\n", " ")
-    return _QUOTED.sub(lambda match: match[0] if _is_path(match[0][1:-1]) else "''", bare)
+    return _QUOTED.sub(
+        lambda match: match[0] if match[0][0] == "\\" or _is_path(match[0][1:-1]) else "''", bare
+    )
 
 
 def _is_path(text: str) -> bool:
@@ -219,7 +225,7 @@ def _check(parts: list[str], text: str, failed: bool) -> Check | None:
         if outcome is None:
             return None
         names = () if outcome else tuple(dict.fromkeys(_names(text)))[:20] or ("tests",)
-        errors = tuple(_error_of(name, text) for name in names)
+        errors = tuple(_error_of(name, names, text) for name in names)
         return Check("tests", True, outcome, names, errors, _confined(tests), passed > 0)
     part = next(
         (part for part in parts if part and part.split(None, 1)[0].rsplit("/", 1)[-1] not in _BORING), ""
@@ -256,13 +262,19 @@ def _names(text: str) -> list[str]:
 
 def _confined(part: str) -> tuple[str, ...]:
     words = [word for word in part.split()[1:] if not word.startswith("-")]
+    words = [word for word in words if word not in ("./...", ".") and not word.endswith("manage.py")]
     return tuple(word for word in words if "/" in word or "." in word or "::" in word)[:10]
 
 
-def _error_of(name: str, text: str) -> str:
+def _error_of(name: str, others: Sequence[str], text: str) -> str:
     """What it failed with stands below its name."""
-    place = text.find(name.rsplit("::", 1)[-1])
-    return telling_error(text[max(0, place) : max(0, place) + 3_000])
+    short = name.rsplit("::", 1)[-1]
+    start = text.rfind("\n", 0, max(0, text.find(short))) + 1
+    nearby = text[start : start + 3_000]
+    ends = [
+        place for other in others if other != name and (place := nearby.find(other.rsplit("::", 1)[-1])) > 0
+    ]
+    return telling_error(nearby[: min(ends, default=len(nearby))])
 
 
 def telling_error(text: str) -> str:

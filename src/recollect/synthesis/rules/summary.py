@@ -33,6 +33,7 @@ from recollect.synthesis.rules.words import (
     sentence,
     sentences,
     shorten,
+    title,
     together,
 )
 
@@ -164,7 +165,8 @@ def _completed(told: Sequence[Turn], found: Sequence[Finding]) -> list[str]:
     ]
     for turn in reversed(told):
         if turn.units and turn.ended:
-            done += [sentence(one) for one in all_telling(turn.said) if is_change(one)][:1]
+            changes = [one for one in all_telling(turn.said) if is_change(one)]
+            done += [sentence(one) for one in changes[:1] if sentence(title(one)) not in done]
     return done
 
 

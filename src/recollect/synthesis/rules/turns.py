@@ -95,6 +95,7 @@ class Turn:
     ended: bool = False  # by the assistant; otherwise the user broke in or the session was left
     units: list[Unit] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
+    recovered: bool = False  # something failed and then passed, and nothing was edited for it
     failing: tuple[Failure, ...] = ()  # tests that failed when they last ran
 
     @property
@@ -167,12 +168,12 @@ def _take_bash(item: Item, done: Shell, turn: Turn, state: _State) -> None:
         if file and not _is_gone(file, done.gone, state.root):
             state.pending.append(Edit(item.id, file, False, "", "", done.moved))
     if done.check:
-        _checked(item, done.check, state)
+        _checked(item, done.check, turn, state)
     for commit in done.commits:
         _committed(item, commit, turn, state)
 
 
-def _checked(item: Item, check: Check, state: _State) -> None:
+def _checked(item: Item, check: Check, turn: Turn, state: _State) -> None:
     if check.is_tests:
         state.broken = not check.passed
     if not check.passed:
@@ -189,6 +190,7 @@ def _checked(item: Item, check: Check, state: _State) -> None:
         if same and name not in still and _covers(check, failure):
             del state.open[name]
             state.fixed.append(Fixed(failure, item.id))
+            turn.recovered = turn.recovered or (failure.seen == BEFORE and not state.pending)
 
 
 def _seen(state: _State) -> str:

@@ -143,7 +143,9 @@ def together(parts: Iterable[str], limit: int) -> str:
     """As many of these as fit, whole, none twice."""
     said: list[str] = []
     room = limit
-    for part in dict.fromkeys(part for part in parts if part):
+    for part in parts:
+        if not part or any(part in one for one in said):
+            continue
         if len(part) + 1 > room:
             if not said:
                 said.append(shorten(part, limit))

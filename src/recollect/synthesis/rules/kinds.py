@@ -1,0 +1,172 @@
+"""Whether work was a bugfix, a feature or a refactoring: by commit, request, report and edits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from recollect.synthesis.rules.phrases import phrases
+from recollect.synthesis.rules.turns import BEFORE, TESTS_FIRST, Edit, Unit
+
+READ = 2_000  # characters of a text that are weighed
+MOVED_LINES = 3
+GROWTH = 150  # characters
+
+_PREFIX = re.compile(r"(?P<type>[a-z]{2,12})(?:\([^()\n]{1,60}\))?!?:\s+(?P<rest>\S.*)", re.I)
+_TYPES = {
+    **dict.fromkeys(("feat", "feature"), "feature"),
+    **dict.fromkeys(("fix", "bugfix", "hotfix", "bug"), "bugfix"),
+    **dict.fromkeys(("refactor", "perf"), "refactor"),
+    **dict.fromkeys("docs doc chore style ci build test tests release deps lint revert".split(), ""),
+}
+_NOTHING = re.compile(
+    r"(?:merge|wip|tmp|temp|checkpoint|revert|bump|release|whitespace|save|(?:initial|first) (?:commit"
+    r"|import))\b"
+    r"|(?:fixup|squash|amend)!|v?\d+\.\d+|(?:fix(?:ed|es)? )?(?:an? |some )?typos?\b|(?:stuff|update"
+    r"|changes?|fix)$"
+    r"|(?:update|edit|tweak) (?:the )?(?:readme|changelog|docs?)\b"
+    r"|(?:run |apply )?(?:black|ruff|prettier|lint(?:er|ing)?|format(?:ting)?)\b.{0,20}$",
+    re.I,
+)
+
+# How much each speaks for a kind. A commit says what it is with its first words.
+_BEGINS = (
+    ("bugfix", 4, r"(?:fix(?:e[sd]|ing)?|resolve[sd]?|correct(?:s|ed)?|repair(?:s|ed)?|hotfix)\b"),
+    ("bugfix", 2, r"(?:prevent|avoid|stop|guard|handle|don't|do not|no longer|never)\b|.{0,80}\bno longer\b"),
+    ("feature", 4, r"(?:add|implement|introduce|support|allow|create|enable|provide|offer)(?:s|e?d)?\b"
+                   r"|new\b"),
+    ("refactor", 4, r"(?:refactor|move|extract|rename|split|simplify|inline|reorgani[sz]e|restructure|clean"
+             r"|tidy"
+                    r"|dedupe|deduplicate|unify|decouple|rewrite|moderni[sz]e|flatten|isolate"
+                    r"|consolidate)(?:s|e?d|ing)?\b"),
+    ("refactor", 2, r"(?:remove|drop|replace|convert|migrate|switch|port|use)(?:s|e?d)?\b"
+             r"|.{0,80}\bno more\b"),
+)  # fmt: skip
+BEGINS = tuple((kind, weight, re.compile(pattern, re.I)) for kind, weight, pattern in _BEGINS)
+PROBLEM = phrases(r"""
+    bugs? | fix(?:e[sd])? | broken? | fail(?:s|ed|ing|ure)? | errors? | wrong(?:ly)?
+    | crash(?:es|ed|ing)? | exceptions?
+    | traceback
+    | stack ?trace | red | doesn't | does not | don't work | not working | isn't | off by | regression
+    | flak[ey]\w*
+    | hangs? | stuck | leak(?:s|ing|ed)? | incorrect | supposed to | find out (?:why|where) | figure out why
+    | why (?:is|does|do|are|am) | sometimes | twice | missing | lost | loses | slow | stopped working
+    | no longer
+    | complain\w* | reports? that | segfault | deadlock | race
+""")
+_ASKED = (
+    ("bugfix", 2, PROBLEM),
+    ("feature", 2, phrases(r"""
+        add | implement | create | build | support | introduce | i'd like | i would like | i want | we need
+        | can we have | new (?:command|option|flag|endpoint|page|feature|field|button|module|api|setting)
+        | an? (?:option|flag|setting|parameter) | should (?:also )?be able | make it possible | allow
+        | enable | extend
+    """)),
+    ("refactor", 2, phrases(r"""
+        refactor(?:ing)? | move | split | rename | extract | clean ?up | get rid of | restructure
+        | simplify | tidy
+        | reorgani[sz]e | dedup\w* | convert | migrate | rewrite | untangle | kitchen sink | too (?:long|big)
+        | replace | port
+    """)),
+    ("refactor", 3, phrases(r"""
+        (?:no|without(?: any| a)?) changes? (?:in|of|to) behaviou?r | same behaviou?r
+        | no behaviou?r(?:al)? changes?
+        | behaviou?r (?:must|should) (?:not change|stay)\b.*
+    """)),
+)  # fmt: skip
+_REPORTED = (
+    ("bugfix", 2, phrases(r"found it | root cause | (?:cause|culprit|bug|problem|issue) (?:was|is) | fixed "
+        r"| the fix")),
+    ("feature", 1, phrases(r"""
+        added | implemented | now supports? | new (?:command|option|flag|endpoint) | is in[:.,] | works now
+        | you can now
+    """)),
+    ("refactor", 1, phrases(r"""
+        moved | extracted | renamed | split | refactored | simplified | no change in behaviou?r
+        | down to | lives? in
+    """)),
+)  # fmt: skip
+
+
+def kind_of(unit: Unit, asked: str, said: str, words: Sequence[str]) -> str:
+    """`words` are those sentences of what was said that are about the unit. "" for a commit that says of
+    itself that it is none of these."""
+    named = commit_type(unit.commit.subject) if unit.commit else None
+    if named:
+        return named
+    if named == "" and not was_broken(unit):
+        return ""
+    points = {"bugfix": 0, "refactor": 0, "feature": 0}  # where they are even, the first wins
+    for kind, weight in _evidence(unit, asked[:READ], said[:200], " ".join(words)[:READ] or said[:READ]):
+        points[kind] += weight
+    if not was_broken(unit) and any(fixed.failure.seen == TESTS_FIRST for fixed in unit.fixed):
+        points["bugfix" if points["bugfix"] > points["feature"] else "feature"] += 1
+    if not any(points.values()):
+        return "refactor"
+    return max(points, key=lambda kind: points[kind])
+
+
+def _evidence(unit: Unit, asked: str, opening: str, reported: str) -> list[tuple[str, int]]:
+    subject = bare_subject(unit.commit.subject) if unit.commit else ""
+    found = [(kind, weight) for kind, weight, pattern in BEGINS if subject and pattern.match(subject)]
+    found += [(kind, weight) for kind, weight, pattern in _ASKED if pattern.search(asked)]
+    found += [(kind, weight) for kind, weight, pattern in _REPORTED if pattern.search(reported)]
+    if _REPORTED[0][2].search(opening) and not _REPORTED[0][2].search(reported):
+        found.append(("bugfix", 2))  # 'Found it.' stands before the sentences about each unit
+    if was_broken(unit):
+        found.append(("bugfix", 4))
+    if moved(unit.edits):
+        found.append(("refactor", 3))
+    elif any(edit.is_new and edit.is_code for edit in unit.edits) or _has_grown(unit.edits):
+        found.append(("feature", 1))
+    return found
+
+
+def _has_grown(edits: Sequence[Edit]) -> bool:
+    code = [edit for edit in edits if edit.is_code]
+    return sum(len(edit.put) for edit in code) > 2 * sum(len(edit.taken) for edit in code) + GROWTH
+
+
+def was_broken(unit: Unit) -> bool:
+    """Something failed before anything was edited, and passes now."""
+    return any(fixed.failure.seen == BEFORE for fixed in unit.fixed)
+
+
+def commit_type(subject: str) -> str | None:
+    """The kind that a conventional commit names; "" for one that is none of ours; None for free words."""
+    prefix = _PREFIX.match(subject)
+    return _TYPES.get(prefix["type"].lower()) if prefix else None
+
+
+def bare_subject(subject: str) -> str:
+    prefix = _PREFIX.match(subject)
+    return prefix["rest"] if prefix and prefix["type"].lower() in _TYPES else subject
+
+
+def says_nothing(subject: str) -> bool:
+    """Merges, work in progress, versions, typos."""
+    return bool(_NOTHING.match(bare_subject(subject)))
+
+
+def moved(edits: Sequence[Edit]) -> bool:
+    """Lines went out of one file and into another."""
+    if any(edit.moved for edit in edits):
+        return True
+    taken: dict[str, set[str]] = {}
+    put: dict[str, set[str]] = {}
+    for edit in edits:
+        old, new = _lines(edit.taken), _lines(edit.put)
+        taken.setdefault(edit.file, set()).update(old - new)
+        put.setdefault(edit.file, set()).update(new - old)
+    everywhere: dict[str, set[str]] = {}
+    for file, lines in put.items():
+        for line in lines:
+            everywhere.setdefault(line, set()).add(file)
+    return any(
+        sum(1 for line in lines if everywhere.get(line, set()) - {file}) >= MOVED_LINES
+        for file, lines in taken.items()
+    )
+
+
+def _lines(text: str) -> set[str]:
+    return {line.strip() for line in text[:4_000].splitlines() if len(line.strip()) > 8}

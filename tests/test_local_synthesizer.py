@@ -1,0 +1,1112 @@
+"""The rules of the local synthesizer: what they find, what they leave alone, and that they find it once."""
+
+# ruff: noqa: E501  what people and programs say is not wrapped
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import itertools
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.capture.event import read_event
+from recollect.intake.observed import observed
+from recollect.model import Batch, Item, Memory, Observation, Project, Session, Summary
+from recollect.store.queue import CHECKPOINT, COMPACT, FINALIZE, MARKS, PROMPT
+from recollect.synthesis.local import Local, observe
+from recollect.synthesis.rules import shell
+from recollect.synthesis.rules.decisions import decisions
+from recollect.synthesis.rules.replaced import replaced
+from recollect.synthesis.rules.turns import is_request
+from recollect.synthesis.rules.wishes import is_about_user, wishes
+from recollect.synthesis.rules.words import sentences, shorten
+
+ROOT = "/home/dev/shop"
+PROJECT = Project("p", 1, "shop", ROOT)
+BENCH = Path(__file__).resolve().parent.parent / "bench"
+
+RED = "FAILED tests/test_cart.py::test_total - AssertionError: 3 != 4\n1 failed, 5 passed in 0.10s"
+GREEN = "6 passed in 0.10s"
+
+
+class Script:
+    """A session, written down step by step."""
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+
+    def add(self, tool: str, given: dict[str, Any], output: Any) -> Script:
+        number = len(self.items) + 1
+        self.items.append(Item(number, "s", tool, given, output, number * 1000, f"trace{number}"))
+        return self
+
+    def ask(self, prompt: str) -> Script:
+        return self.add(PROMPT, {"prompt": prompt}, {})
+
+    def say(self, text: str) -> Script:
+        return self.add(FINALIZE, {}, {"last_assistant_message": text})
+
+    def bash(self, command: str, stdout: str = "", **more: Any) -> Script:
+        return self.add("Bash", {"command": command}, {"stdout": stdout, "stderr": "", **more})
+
+    def fail(self, command: str, error: str) -> Script:
+        return self.add("Bash", {"command": command}, {"error": f"Exit code 1\n{error}"})
+
+    def edit(self, file: str, old: str = "old", new: str = "new") -> Script:
+        path = f"{ROOT}/{file}"
+        return self.add("Edit", {"file_path": path, "old_string": old, "new_string": new}, {"filePath": path})
+
+    def write(self, file: str, content: str = "x = 1\n") -> Script:
+        path = f"{ROOT}/{file}"
+        return self.add(
+            "Write", {"file_path": path, "content": content}, {"type": "create", "filePath": path}
+        )
+
+    def read(self, file: str, content: str = "") -> Script:
+        path = f"{ROOT}/{file}"
+        return self.add(
+            "Read", {"file_path": path}, {"type": "text", "file": {"filePath": path, "content": content}}
+        )
+
+
+def session(**changes: Any) -> Session:
+    given: dict[str, Any] = {"status": "active", "user_prompt": None, **changes}
+    return Session("s", "p", given["status"], 0, 0, None, given["user_prompt"], None, None, None)
+
+
+def memory(number: int, kind: str, title: str, text: str, files: Sequence[str] = (), of: str = "s") -> Memory:
+    return Memory(
+        f"m{number}", number, "p", of, kind, "semantic", "project", title, text, (), tuple(files), (), (), None,
+        0.6, 0.6, 0, number, None, None,
+    )  # fmt: skip
+
+
+class Store:
+    """What would be in the store after some batches: superseded observations are gone."""
+
+    def __init__(self) -> None:
+        self.living: dict[str, Observation] = {}
+        self.count = 0
+        self.summary: Summary | None = None
+
+    def take(
+        self, items: Sequence[Item], earlier: Sequence[Item], *, over: bool = False
+    ) -> list[Observation]:
+        marked = any(item.tool in MARKS for item in items)
+        known = [
+            memory(int(key[1:]), one.kind, one.title, one.text, one.files) for key, one in self.living.items()
+        ]
+        batch = Batch(
+            session(status="completed" if over else "active"),
+            PROJECT,
+            tuple(items),
+            tuple(earlier),
+            self.summary,
+            tuple(known),
+            marked or over,
+        )
+        found = observe(batch)
+        self.summary = found.summary or self.summary
+        for observation in found.observations:
+            for old in observation.supersedes:
+                self.living.pop(old, None)
+            self.count += 1
+            self.living[f"m{self.count}"] = observation
+        return list(found.observations)
+
+
+def lived(items: Sequence[Item], cuts: Sequence[int] | None = None) -> Store:
+    """The session in batches: cut after each Stop, as in life, or wherever it is said."""
+    stops = [place + 1 for place, item in enumerate(items) if item.tool == FINALIZE]
+    bounds = sorted({0, *(stops if cuts is None else cuts), len(items)})
+    store = Store()
+    for start, end in itertools.pairwise(bounds):
+        store.take(items[start:end], items[:start])
+    return store
+
+
+def found(script: Script) -> list[Observation]:
+    return list(lived(script.items).living.values())
+
+
+def one(script: Script) -> Observation:
+    (observation,) = found(script)
+    return observation
+
+
+def summary_of(script: Script) -> Summary:
+    summary = lived(script.items).summary
+    assert summary is not None
+    return summary
+
+
+# --- wishes -------------------------------------------------------------------------------------------------
+
+STANDING = [
+    "Always run the linter before committing",
+    "please always use type hints",
+    "never push to main directly",
+    "we use pnpm here, not npm",
+    "great find! but we use conventional commits in this repo, can you reword",
+    "From now on, write commit messages in English",
+    "please don't add comments to obvious code",
+    "don't ever force push",
+    "I prefer short answers",
+    "I hate emojis in commit messages",
+    "prefer composition over inheritance",
+    "we never mock the database in tests",
+    "no please, no dependencies in shop. It has to run from a plain checkout",
+    "Never use floats for money in this codebase please, it bit us before. can you change that one as well",
+    "answer in German please",
+    "use pnpm, not npm any more",
+    "Remember that the staging database is read only",
+    "in this project all timestamps are UTC",
+    "we don't use default exports",
+    "our convention is one class per file",
+    "stop adding docstrings everywhere",
+    "don't commit without asking me",
+    "you should always run the tests before you say you're done",
+    "I don't like abbreviations in variable names",
+    "we only support Python 3.11 and newer",
+    "thanks! one more thing: we squash all commits before merging, always",
+    "before you commit, run make check",
+    "fix the login please. and in general, never swallow exceptions",
+    "whenever you change the schema, add a migration",
+    "No new dependencies please",
+]
+PASSING = [
+    "never mind",
+    "Never seen this before",
+    "I always get confused by the inner function",
+    "why do I never see the inner function's name in the traceback then?",
+    "what about the hosting, isn't postgres always a pain to operate?",
+    "it always fails on CI",
+    "we use redis here to cache sessions, why is it slow?",
+    "do we use pytest or unittest?",
+    "should we always use UTC?",
+    "Don't change any code yet, I just want to know.",
+    "please don't do that",
+    "no change in behaviour pls",
+    "we always get this error on Mondays",
+    "we never got this to work",
+    "don't worry about the tests for now",
+    "I prefer the second option",
+    "I hate this bug",
+    "I hate it when this happens",
+    "we use this function in three places and it breaks",
+    "no problem, thanks",
+    "No idea why",
+    "can you always be this fast?",
+    "don't touch the tests in this PR",
+    "do you remember the auth bug?",
+    "Two senders per host should be possible in future.",
+    "always the same error",
+    "we never find out which one it was",
+    "we want to add a login page",
+    "use sqlite instead of json for the cache",
+    "Please add a --json option to the export command",
+    "the total is never right",
+    "we use tabs here, right?",
+    "```\nnever use eval\n```",
+    "> always answer in German",
+    "/model never",
+    "Ich nehme immer den Zug",
+]
+
+
+@pytest.mark.parametrize("prompt", STANDING)
+def test_a_standing_wish_becomes_a_preference(prompt: str) -> None:
+    (preference,) = found(Script().ask(prompt).say("All right."))
+    assert preference.kind == "preference"
+    assert preference.cites == (1,)
+
+
+@pytest.mark.parametrize("prompt", PASSING)
+def test_what_is_only_said_in_passing_is_no_wish(prompt: str) -> None:
+    assert found(Script().ask(prompt).say("All right.")) == []
+
+
+def test_a_wish_is_kept_in_the_users_own_words_with_the_reason() -> None:
+    preference = one(
+        Script().ask("no please, no dependencies in shop. It has to run from a plain checkout").say("Ok.")
+    )
+    assert preference.title == "No dependencies in shop"
+    assert preference.text == "No dependencies in shop. It has to run from a plain checkout."
+
+
+def test_a_request_behind_a_wish_does_not_belong_to_it() -> None:
+    ((wish, _),) = wishes("we use tabs in this repo, can you fix that")
+    assert wish == "we use tabs in this repo"
+
+
+@pytest.mark.parametrize(
+    ("wish", "about_user"),
+    [
+        ("I prefer short answers", True),
+        ("answer in German please", True),
+        ("I can't stand long explanations", True),
+        ("call me Alex", True),
+        ("I prefer tabs over spaces", False),
+        ("I hate emojis in commit messages", False),
+        ("we use pnpm here, not npm", False),
+        ("never push to main directly", False),
+    ],
+)
+def test_a_wish_about_the_user_holds_in_every_project(wish: str, about_user: bool) -> None:
+    assert is_about_user(wish) is about_user
+    assert one(Script().ask(wish).say("Ok.")).is_global is about_user
+
+
+def test_a_list_of_rules_is_a_list_of_wishes() -> None:
+    prompt = "Our rules here:\n- tests next to the code\n- one class a file\n- snake_case for files"
+    assert [wish for wish, _ in wishes(prompt)] == [
+        "tests next to the code",
+        "one class a file",
+        "snake_case for files",
+    ]
+
+
+def test_the_same_wish_twice_in_a_session_is_one() -> None:
+    script = Script().ask("never push to main").say("Ok.").ask("I said: never push to main").say("Sorry.")
+    assert len(found(script)) == 1
+
+
+# --- decisions ----------------------------------------------------------------------------------------------
+
+OFFER = (
+    "Two ways:\n\n1. **Redis** keeps it in memory.\n2. **SQLite** needs no server.\n\nI'd take the second."
+)
+KEPT = "One thing is left: `app.py` still re-exports `load`. I'd remove it in the next major version."
+DECIDED = [
+    ("ok convinced, let's go with Postgres then, managed. and photos go to s3", "", "Postgres, managed"),
+    ("alright: sqlite it is, in WAL mode", "", "sqlite it is, in WAL mode"),
+    ("let's go with the second one", OFFER, "SQLite needs no server"),
+    ("agreed, keep them until 2.0", KEPT, "keep them until 2.0 (One thing is left: `app.py` still"),
+    ("we decided to drop Python 3.9", "", "drop Python 3.9"),
+    ("let's use FastAPI instead of Flask because of async", "", "use FastAPI instead of Flask"),
+    ("we're switching from npm to pnpm", "", "we're switching from npm to pnpm"),
+    ("yes, use UUIDs for the ids", "I'd use UUIDs or integers.", "use UUIDs for the ids"),
+]
+UNDECIDED = [
+    ("let's go", ""),
+    ("let's go with that", ""),
+    ("should we go with redis?", ""),
+    ("let's move on to the next thing", ""),
+    ("tell me what it is", ""),
+    ("let's take a look at the logs", ""),
+    ("keep going", OFFER),
+    ("yes, keep it", OFFER),
+    ("we haven't decided yet", ""),
+    ("the problem is that it is slow", ""),
+    ("as it is now, the test fails", ""),
+    ("I think it is the cache", ""),
+    ("let's go with the fourth one", OFFER),
+    ("yes, use UUIDs for the ids", "The ids are integers."),
+]
+
+
+@pytest.mark.parametrize(("prompt", "before", "what"), DECIDED)
+def test_the_user_decides(prompt: str, before: str, what: str) -> None:
+    ((decided, words),) = decisions(prompt, before)
+    assert decided.startswith(what)
+    assert words in prompt
+
+
+@pytest.mark.parametrize(("prompt", "before"), UNDECIDED)
+def test_nothing_was_decided(prompt: str, before: str) -> None:
+    assert list(decisions(prompt, before)) == []
+
+
+def test_a_decision_brings_the_reason_that_was_given_before() -> None:
+    script = Script().ask("postgres or mysql for the shop?").say("Postgres, because PostGIS is made for it.")
+    decision = one(script.ask("ok, let's go with Postgres").say("Good."))
+    assert decision.kind == "decision"
+    assert decision.title == "Decided: Postgres"
+    assert "because PostGIS is made for it" in decision.text
+
+
+def test_what_the_assistant_proposes_is_no_decision() -> None:
+    script = Script().ask("a name for the cat?").say("Let's go with Semicolon. I'd choose it over Comma.")
+    assert found(script) == []
+
+
+def test_what_the_assistant_chose_is_a_decision() -> None:
+    script = Script().ask("cache the results").edit("cache.py", "", "x" * 400)
+    script.say("Results are cached for an hour. I chose SQLite over pickle because several processes write.")
+    assert [one.kind for one in found(script)] == ["feature", "decision"]
+
+
+def test_a_wish_that_sounds_like_a_decision_is_one_thing() -> None:
+    assert one(Script().ask("from now on let's use pnpm instead of npm").say("Ok.")).kind == "preference"
+
+
+# --- work ---------------------------------------------------------------------------------------------------
+
+
+def test_a_failing_test_that_passes_after_edits_is_a_bugfix() -> None:
+    script = Script().ask("the tests are red, please fix").fail("pytest -q", RED).edit("src/cart.py")
+    script.bash("pytest -q", GREEN).say("The total left out the last line, because the loop ended early.")
+    bugfix = one(script)
+    assert bugfix.kind == "bugfix"
+    assert "left out the last line" in bugfix.title + bugfix.text
+    assert "test_total: AssertionError: 3 != 4" in bugfix.text
+    assert bugfix.files == ("src/cart.py",)
+    assert bugfix.cites == (2, 3, 4)
+
+
+def test_a_commit_of_the_fix_is_not_a_second_observation() -> None:
+    script = Script().ask("the tests are red, please fix").fail("pytest -q", RED).edit("src/cart.py")
+    script.bash("pytest -q", GREEN).bash(
+        "git commit -am 'Count the last line'", "[main 1234567] Count the last line"
+    )
+    bugfix = one(script.say("Done, committed."))
+    assert (bugfix.kind, bugfix.title) == ("bugfix", "Count the last line")
+    assert 5 in bugfix.cites
+
+
+def test_two_bugs_with_two_commits_are_two_fixes_each_with_its_own_words() -> None:
+    red = f"FAILED tests/test_mail.py::test_from - KeyError: 'from'\n{RED.replace('1 failed', '2 failed')}"
+    script = Script().ask("CI is red").fail("pytest -q", red)
+    script.edit("src/cart.py").bash("pytest -q tests/test_cart.py", "6 passed")
+    script.bash("git commit -qam 'Totals count every line'")
+    script.edit("src/mail.py").bash("pytest -q", "7 passed").bash("git commit -qam 'Mails have a sender'")
+    script.say(
+        "Two bugs:\n\n1. The cart skipped the last line, because of an off by one.\n"
+        "2. The mail had no sender, because `from` was renamed."
+    )
+    cart, mail = found(script)
+    assert (cart.kind, cart.title, cart.files) == ("bugfix", "Totals count every line", ("src/cart.py",))
+    assert "off by one" in cart.text and "sender" not in cart.text
+    assert (mail.kind, mail.title, mail.files) == ("bugfix", "Mails have a sender", ("src/mail.py",))
+    assert "KeyError" in mail.text and "off by one" not in mail.text
+
+
+def test_two_bugs_without_a_commit_are_told_apart_by_the_list_of_them() -> None:
+    red = "not ok 3 - parses dates\n  error: 'off by an hour'\nnot ok 5 - sends mail\n  error: 'hang up'\n# pass 9\n# fail 2"
+    script = (
+        Script()
+        .ask("tests fail since the upgrade")
+        .fail("npm test", red)
+        .edit("src/date.js")
+        .edit("src/mail.js")
+    )
+    script.bash("npm test", "# pass 11\n# fail 0").say(
+        "- **Dates**: `src/date.js` parsed days as local time.\n- **Mail**: `src/mail.js` kept sockets open."
+    )
+    assert [(one.kind, one.files) for one in found(script)] == [
+        ("bugfix", ("src/date.js",)),
+        ("bugfix", ("src/mail.js",)),
+    ]
+
+
+def test_a_test_that_was_written_first_makes_a_feature() -> None:
+    script = Script().ask("add a discount to the cart").write("tests/test_discount.py").fail("pytest -q", RED)
+    script.write("src/discount.py").bash("pytest -q", GREEN)
+    assert one(script.say("`discount()` takes ten percent off from ten pieces on.")).kind == "feature"
+
+
+def test_a_test_that_was_written_first_for_a_bug_makes_a_bugfix() -> None:
+    script = Script().ask("the total is wrong for order 12").edit("tests/test_cart.py").fail("pytest -q", RED)
+    script.edit("src/cart.py").bash("pytest -q", GREEN)
+    assert one(script.say("Found it. The last line was skipped; it is counted now.")).kind == "bugfix"
+
+
+def test_what_breaks_in_the_middle_of_a_refactoring_is_no_bug() -> None:
+    script = Script().ask("move the storage out of app.py, no change in behaviour").bash("pytest -q", GREEN)
+    script.write("src/storage.py", "def load(): return 1\n").edit("src/app.py").fail("pytest -q", RED)
+    script.edit("src/app.py").bash("pytest -q", GREEN).say("Loading and saving live in `src/storage.py` now.")
+    refactor = one(script)
+    assert refactor.kind == "refactor"
+    assert "Failed before" not in refactor.text
+
+
+def test_code_that_went_from_one_file_to_another_is_a_refactoring() -> None:
+    body = "def first_thing():\n    return compute(1)\n\ndef second_thing():\n    return compute(2)\n"
+    script = Script().ask("app.py does too much").write("src/render.py", body).edit("src/app.py", body, "")
+    assert one(script.say("Both functions are in `src/render.py`.")).kind == "refactor"
+
+
+def test_a_fix_without_any_test_is_told_where_the_cause_is() -> None:
+    script = Script().ask("the login button doesn't do anything").edit("web/login.js")
+    script.say(
+        "Fixed. The handler was registered before the page was ready, because the script is in the head."
+    )
+    assert one(script).kind == "bugfix"
+
+
+def test_a_command_that_fails_and_later_passes_counts_like_a_test() -> None:
+    script = (
+        Script().ask("the image does not build").fail("docker build -t shop .", "error: command 'gcc' failed")
+    )
+    script.edit("Dockerfile").bash("docker build -t shop . 2>&1 | tail -3", "Successfully tagged")
+    bugfix = one(
+        script.say("Alpine has no wheels for lxml, so pip tried to compile it. The base is slim now.")
+    )
+    assert bugfix.kind == "bugfix"
+    assert "command 'gcc' failed" in bugfix.text
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        Script().ask("rename x to y here").edit("src/a.py").say("Renamed `x` to `y` in the helper function."),
+        Script().ask("fix the typo in the readme").edit("README.md", "a", "b" * 500).say("The typo is fixed now."),
+        Script().ask("add a cache").edit("src/a.py", "", "x" * 500).say("The plan: a cache. Shall I go on?"),
+        Script().ask("add a cache").edit("src/a.py", "", "x" * 500).say("It still fails, the key is wrong."),
+        Script().ask("add a cache").edit("src/a.py", "", "x" * 500).fail("pytest", RED).say("The cache is in now."),
+        Script().ask("try it").write("scratch/t.py").bash("rm -r scratch").say("The scratch script is deleted again."),
+        Script().ask("try it").edit("src/a.py", "", "x" * 500).bash("git checkout src/a.py").say("I took it back."),
+        Script().ask("look").add("Edit", {"file_path": f"{ROOT}/a.py"}, {"error": "not found"}).say("It is not there."),
+        Script().ask("where is it?").fail("ls nowhere", "No such file").say("There is no such folder."),
+        Script().ask("is it used?").fail("grep -r foo .", "").say("No, nothing uses it."),
+        Script().ask("commit this").bash("git commit -am wip", "[main 1234567] wip").say("Committed as wip."),
+        Script().ask("merge it").bash("git merge x && git commit -m 'Merge x'", "Merge made").say("Merged the branch."),
+        Script().ask("bump").edit("pyproject.toml").bash("git commit -am 'Bump to 1.2'").say("The version is 1.2 now."),
+        Script().ask("write a script").add(
+            "Write", {"file_path": "/tmp/t.py", "content": "x" * 900}, {"type": "create"}
+        ).say("The script prints the sizes of all tables."),
+    ],
+)  # fmt: skip
+def test_what_is_small_unfinished_taken_back_or_elsewhere_is_not_told(script: Script) -> None:
+    assert found(script) == []
+
+
+def test_one_turn_of_edits_is_one_feature_told_in_the_assistants_words() -> None:
+    script = Script().ask("implement retries in the client, 3 attempts").edit("src/http.py", "", "x" * 400)
+    script.edit("src/http.py").edit("src/config.py")
+    feature = one(script.say("`get()` now retries three times. Only connection errors are retried."))
+    assert (feature.kind, feature.title) == ("feature", "`get()` now retries three times")
+    assert feature.text == "Only connection errors are retried."
+    assert feature.files == ("src/http.py", "src/config.py")
+    assert "get" in feature.concepts
+
+
+def test_work_that_goes_on_and_is_committed_later_is_one_observation() -> None:
+    script = Script().ask("move the storage out of app.py").write("src/storage.py").edit("src/app.py")
+    script.say("Loading and saving live in `src/storage.py` now. Not committed yet.")
+    script.ask("now the rendering too").write("src/render.py").edit("src/app.py")
+    script.bash("git add -A && git commit -m 'Split app.py into storage and render'")
+    script.say("app.py is down to `main()`.")
+    refactor = one(script)
+    assert refactor.title == "Split app.py into storage and render"
+    assert set(refactor.files) == {"src/app.py", "src/render.py", "src/storage.py"}
+
+
+def test_committing_what_was_told_already_tells_nothing_new() -> None:
+    script = Script().ask("implement retries").write("src/retry.py").say("`retry()` tries three times now.")
+    script.ask("commit it please").bash("git commit -am 'feat: retries'", "[main 1234567] feat: retries").say(
+        "Done."
+    )
+    assert one(script).title == "`retry()` tries three times now"
+
+
+def test_rewording_commits_tells_nothing_new() -> None:
+    script = Script().ask("add a --json flag").edit("cli.py", "", "x" * 400)
+    script.bash("git commit -qam 'Json flag'").say("`--json` prints the result as JSON.")
+    script.ask("please reword the commit").bash(
+        "git reset -q --soft HEAD~1 && git commit -q -m 'feat: --json'"
+    )
+    script.bash("git commit --amend -m 'feat: a --json flag'", "[main 1234567] feat: a --json flag").say(
+        "Reworded."
+    )
+    assert one(script).title == "Json flag"
+
+
+def test_an_amended_commit_replaces_the_one_before() -> None:
+    script = Script().ask("add a --json flag").edit("cli.py", "", "x" * 400)
+    script.bash("git commit -qam 'Add json flag'").say("`--json` prints the result as JSON.")
+    script.ask("also for lists please").edit("cli.py").bash(
+        "git commit -q --amend -m 'Add --json, lists too'"
+    )
+    feature = one(script.say("Lists are printed as JSON as well."))
+    assert feature.title == "Add --json, lists too"
+
+
+def test_a_correction_of_the_last_work_replaces_it() -> None:
+    script = (
+        Script().ask("cache the prices").write("src/cache.py").say("Prices are cached in a global dict now.")
+    )
+    script.ask("no, use the database for that").edit("src/cache.py", "a", "x" * 400)
+    assert one(script.say("Prices are cached in the table `prices` now.")).title.startswith(
+        "Prices are cached in the table"
+    )
+
+
+def test_an_interrupted_turn_waits_for_the_next_to_finish_it() -> None:
+    script = Script().ask("add a dark mode").edit("web/app.css", "", "x" * 400).ask("in the header as well")
+    feature = one(script.edit("web/header.css").say("Dark mode is in, the header included."))
+    assert feature.files == ("web/app.css", "web/header.css")
+
+
+def test_a_session_that_broke_off_still_tells_what_was_committed() -> None:
+    script = Script().ask("fix the crash on empty input").edit("src/parse.py")
+    script.bash("git commit -qam 'fix: empty input'")
+    store = Store()
+    assert [one.title for one in store.take(script.items, (), over=True)] == ["Empty input"]
+    assert store.summary is not None and "Empty input." in store.summary.completed
+    before = tuple(script.items)
+    script.say("Empty input gives an empty list now.")
+    assert store.take(script.items[len(before) :], before) == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "kind", "title"),
+    [
+        ("feat(cli): a --json flag", "feature", "A --json flag"),
+        ("fix!: empty input", "bugfix", "Empty input"),
+        ("refactor: storage of its own", "refactor", "Storage of its own"),
+        ("Add a --json flag", "feature", "Add a --json flag"),
+        ("Fix crash on empty input", "bugfix", "Fix crash on empty input"),
+        ("Extract the storage", "refactor", "Extract the storage"),
+        ("export: --separator for Excel", "feature", "Export: --separator for Excel"),
+    ],
+)
+def test_a_commit_says_what_it_is(subject: str, kind: str, title: str) -> None:
+    script = Script().ask("go on with the flag, an option please").edit("cli.py")
+    observation = one(script.bash(f'git commit -am "{subject}"', f"[main 1234567] {subject}").say("Done."))
+    assert (observation.kind, observation.title) == (kind, title)
+
+
+@pytest.mark.parametrize(
+    "subject", ["docs: how to install", "chore: bump", "test: more of them", "style: black"]
+)
+def test_chores_are_not_told(subject: str) -> None:
+    assert found(Script().ask("go on").edit("cli.py").bash(f"git commit -qam '{subject}'").say("Done.")) == []
+
+
+# --- reading Bash -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "subjects"),
+    [
+        ("git commit -m 'One thing'", {"stdout": ""}, ["One thing"]),
+        ('git add -A && git commit -qam "Say \\"hi\\""', {"stdout": ""}, ['Say "hi"']),
+        (
+            "git commit -m x",
+            {"stdout": "[main (root-commit) 1234567] The truth\n 1 file changed"},
+            ["The truth"],
+        ),
+        ("git commit -m a", {"error": "Exit code 1\n[main 1234567] A\nremote: rejected"}, ["A"]),
+        ("git commit -m a", {"error": "Exit code 1\nhook failed"}, []),
+        ("git commit -m a", {"stdout": "On branch main\nnothing to commit"}, []),
+        ("git commit -F - <<'EOF'\nSubject\n\nBody.\nEOF", {"stdout": ""}, ["Subject"]),
+        ("git commit -m \"$(cat <<'EOF'\nSubject\n\nBody.\nEOF\n)\"", {"stdout": ""}, ["Subject"]),
+        ("git -C /x commit --message='One'", {"stdout": ""}, ["One"]),
+        ("git commit -m A && git commit -m B", {"stdout": ""}, ["A", "B"]),
+        ("echo 'git commit -m no'", {"stdout": "git commit -m no"}, []),
+        ("git log --grep commit -m", {"stdout": ""}, []),
+        ("cat <<EOF\ngit commit -m 'no'\nEOF", {"stdout": ""}, []),
+    ],
+)
+def test_commits_are_read_from_commands(command: str, output: dict[str, Any], subjects: list[str]) -> None:
+    assert [commit.subject for commit in shell.read({"command": command}, output).commits] == subjects
+
+
+def test_the_body_of_a_commit_is_read_without_its_trailers() -> None:
+    command = "git commit -m 'One' -m 'Because of two.' -m 'Co-Authored-By: Claude <noreply@anthropic.com>'"
+    (commit,) = shell.read({"command": command}, {"stdout": ""}).commits
+    assert commit.body == "Because of two."
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "passed", "names"),
+    [
+        ("pytest -q", {"stdout": "3 passed in 0.1s"}, True, ()),
+        ("python -m pytest -q | tail -1", {"stdout": "1 failed, 3 passed"}, False, ("tests",)),
+        ("uv run pytest tests", {"error": f"Exit code 1\n{RED}"}, False, ("tests/test_cart.py::test_total",)),
+        ("npm test", {"stdout": "# pass 4\n# fail 0"}, True, ()),
+        ("npm run test:unit", {"stdout": "not ok 2 - adds up\n# pass 1\n# fail 1"}, False, ("adds up",)),
+        ("npx jest", {"error": "Exit code 1\n  ● cart › adds up\nTests: 1 failed, 2 passed"}, False, ("cart › adds up",)),
+        ("go test ./...", {"stdout": "ok  \tshop/cart\t0.1s"}, True, ()),
+        ("go test ./...", {"error": "Exit code 1\n--- FAIL: TestTotal (0.00s)\nFAIL"}, False, ("TestTotal",)),
+        ("cargo test", {"stdout": "test cart::total ... FAILED\ntest result: FAILED. 1 passed; 1 failed"}, False, ("cart::total",)),
+        ("python manage.py test", {"error": "Exit code 1\nFAIL: test_total (cart.Tests)\nFAILED (failures=1)"}, False, ("test_total (cart.Tests)",)),
+        ("make check", {"error": "Exit code 2\nmake: *** [check] Error 2"}, False, ("tests",)),
+        ("npm run build", {"error": "Exit code 1\nerror: no such module"}, False, ("npm run build",)),
+    ],
+)  # fmt: skip
+def test_checks_are_read_from_commands(
+    command: str, output: dict[str, Any], passed: bool, names: tuple[str, ...]
+) -> None:
+    check = shell.read({"command": command}, output).check
+    assert check is not None
+    assert (check.passed, check.names) == (passed, names)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls",
+        "cat x | grep y",
+        "git status",
+        "python -c 'import redis'",
+        "which redis || echo none",
+        "# pytest",
+    ],
+)
+def test_what_only_looks_is_no_check(command: str) -> None:
+    assert shell.read({"command": command}, {"error": "Exit code 1\nerror: no"}).check is None
+
+
+# --- discoveries --------------------------------------------------------------------------------------------
+
+
+def test_a_cause_that_was_looked_for_is_a_discovery() -> None:
+    script = Script().ask("why is the import so slow?").read("jobs/import.py", "def normalize(): ...")
+    script.say(
+        "The import spends 45 s in `normalize()`, because `import.py` compiles the same pattern for each of 120,000 "
+        "rows.\n\nMoving it out of the loop would be easy. Shall I do that?"
+    )
+    discovery = one(script)
+    assert discovery.kind == "discovery"
+    assert discovery.title.startswith("The import spends 45 s in `normalize()`")
+    assert discovery.files == ("jobs/import.py",)
+    assert "would be easy" not in discovery.text
+
+
+def test_facts_that_were_looked_up_are_discoveries() -> None:
+    script = Script().ask("what's the rate limit of the API?")
+    script.add("WebFetch", {"url": "https://docs.example.org/limits"}, {"result": "100 requests per minute"})
+    discovery = one(
+        script.say("The API allows 100 requests per minute; `429` comes with a Retry-After of 30 seconds.")
+    )
+    assert discovery.kind == "discovery"
+
+
+def test_what_was_missing_is_a_discovery_where_it_was_found_out() -> None:
+    script = (
+        Script()
+        .ask("run the tests")
+        .fail("pytest -q", "E   ModuleNotFoundError: No module named 'yaml'\n1 error")
+    )
+    script.bash("pip install pyyaml", "Successfully installed").bash("pytest -q", GREEN)
+    discovery = one(script.say("All pass. PyYAML was missing; it is not listed in requirements.txt."))
+    assert (discovery.kind, discovery.title) == (
+        "discovery",
+        "PyYAML was missing; it is not listed in requirements.txt",
+    )
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        # out of the model's head
+        Script().ask("why is NFS a problem for SQLite?").say("Because `fcntl` locks are not reliable on NFS, `WAL` needs shared memory."),
+        # an answer, not a finding
+        Script().ask("are they affected too?").read("a.py").say("No, they are fine: `amount()` is the total with the sign turned around."),
+        Script().ask("where is the config?").bash("ls", "a.toml").say("It is in `a.toml`."),
+        # proposals
+        Script().ask("what does it cost to change?").read("a.py").say("We'd need about 40 lines in `a.py`, because `take()` would have to claim."),
+        # what is left to do
+        Script().ask("anything left to do?").read("a.py").say("The README does not mention `export` in 3 places, because nobody asked."),
+    ],
+)  # fmt: skip
+def test_answers_and_proposals_are_no_discoveries(script: Script) -> None:
+    assert found(script) == []
+
+
+# --- superseding --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("now", "known", "gone"),
+    [
+        ("use pnpm, not npm any more", "We use npm in this repo", True),
+        ("Decided: we're switching from npm to pnpm", "Always use npm to install", True),
+        ("Decided: use Postgres instead of MySQL", "Decided: MySQL", True),
+        ("Decided: use Postgres instead of MySQL", "Decided: mysql it is", True),
+        ("The line length is 120 in this project", "The line length is 100 in this project", True),
+        ("Don't run the linter before committing any more", "Run the linter before committing", True),
+        ("use pnpm, not npm any more", "Never use npm", False),
+        ("use pnpm, not npm any more", "use pnpm, not npm", False),
+        ("use pnpm, not npm any more", "We use npm-run-all in scripts/npm-check", False),
+        ("use pnpm, not npm any more", "We use tabs", False),
+        ("We use tabs in this repo", "We use ruff in this repo", False),
+        ("Never push to main", "Never push to main", False),
+        ("Port 8081 is the admin", "Port 8080 is the shop", False),
+        ("Never use floats for money", "Use Decimal for money", False),
+    ],
+)
+def test_a_new_choice_replaces_the_old_one_only_where_that_is_sure(now: str, known: str, gone: bool) -> None:
+    old = memory(1, "preference", known, f"{known}.", of="another")
+    assert replaced(Observation("preference", now, f"{now}."), [old]) == (["m1"] if gone else [])
+
+
+def test_only_decisions_and_preferences_are_replaced_and_replace() -> None:
+    known = [
+        memory(1, "discovery", "We use npm", "We use npm."),
+        memory(2, "preference", "We use npm", "We use npm."),
+    ]
+    assert replaced(Observation("preference", "use pnpm, not npm", "use pnpm, not npm"), known) == ["m2"]
+    assert replaced(Observation("feature", "use pnpm, not npm", "use pnpm, not npm"), known) == []
+
+
+def test_superseding_reaches_the_findings() -> None:
+    items = Script().ask("from now on use pnpm, not npm").say("Ok.").items
+    known = memory(1, "preference", "We use npm in this repo", "We use npm in this repo.", of="another")
+    (now,) = observe(Batch(session(), PROJECT, tuple(items), (), None, (known,), True)).observations
+    assert now.supersedes == ("m1",)
+
+
+# --- once only ----------------------------------------------------------------------------------------------
+
+STEPS = [
+    lambda script: script.ask("the total is wrong, please fix it"),
+    lambda script: script.ask("add a --json flag and never print to stderr"),
+    lambda script: script.ask("ok, let's go with Postgres"),
+    lambda script: script.ask("yes"),
+    lambda script: script.ask("we use npm in this repo"),
+    lambda script: script.ask("use pnpm, not npm any more"),
+    lambda script: script.ask("no, not like that"),
+    lambda script: script.ask("why is it slow?"),
+    lambda script: script.edit("src/cart.py", "a\n", "x" * 400),
+    lambda script: script.edit("tests/test_cart.py"),
+    lambda script: script.write("src/new.py"),
+    lambda script: script.read("src/cart.py", "def total(): ..."),
+    lambda script: script.fail("pytest -q", RED),
+    lambda script: script.bash("pytest -q", GREEN),
+    lambda script: script.bash("git commit -qam 'Count the last line'"),
+    lambda script: script.bash("git commit -qam 'Add a flag'", "[main 1234567] Add a flag"),
+    lambda script: script.bash("git commit -q --amend -m 'Add a better flag'"),
+    lambda script: script.bash("git checkout src/cart.py"),
+    lambda script: script.add(CHECKPOINT, {}, {}),
+    lambda script: script.add(COMPACT, {"summary": "We fixed the total."}, {}),
+    lambda script: script.say("The total was wrong because `total()` in `cart.py` skipped 1 of 3 lines; it counts all now."),
+    lambda script: script.say("`--json` prints the result as JSON now."),
+    lambda script: script.say("Shall I go on?"),
+    lambda script: script.say(""),
+]  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=st.lists(st.sampled_from(range(len(STEPS))), max_size=30), data=st.data())
+def test_wherever_a_session_is_cut_the_same_is_found(steps: list[int], data: st.DataObject) -> None:
+    script = Script()
+    for step in steps:
+        STEPS[step](script)
+    cuts = data.draw(st.lists(st.integers(0, len(script.items)), max_size=8))
+    whole, cut = lived(script.items, []), lived(script.items, cuts)
+
+    def told(store: Store) -> list[tuple[Any, ...]]:
+        return sorted((one.kind, one.title, one.text, one.files, one.cites) for one in store.living.values())
+
+    assert told(cut) == told(whole)
+
+
+def test_nothing_is_told_before_the_turn_has_ended() -> None:
+    script = (
+        Script().ask("the tests are red").fail("pytest -q", RED).edit("src/cart.py").bash("pytest -q", GREEN)
+    )
+    store = Store()
+    before = tuple(script.items)
+    assert store.take(before, ()) == []
+    script.say("The total left out the last line, because the loop ended early.")
+    assert len(store.take(script.items[len(before) :], before)) == 1
+    assert store.take(Script().say("Anything else?").items, script.items) == []
+
+
+# --- the summary --------------------------------------------------------------------------------------------
+
+
+def test_the_summary_tells_the_session() -> None:
+    script = Script().ask("/clear").ask("ok").ask("the tests are red since tonight, please fix them")
+    script.read("src/cart.py").add(
+        "Bash", {"command": "git log", "description": "What changed last?"}, {"stdout": "x"}
+    )
+    script.fail("pytest -q", RED).edit("src/cart.py").bash("pytest -q", GREEN)
+    script.bash("git commit -qam 'Count the last line'")
+    script.say(
+        "The total left out the last line, because the loop ended early. It counts all lines now. All tests pass.\n\n"
+        "The README still has the old numbers; I can change it if you like."
+    )
+    summary = summary_of(script.ask("thanks, bye").say("Bye!"))
+    assert summary == Summary(
+        request="The tests are red since tonight, please fix them.",
+        investigated="Read src/cart.py. Ran: What changed last?.",
+        learned="The total left out the last line, because the loop ended early.",
+        completed="Count the last line. It counts all lines now.",
+        next_steps="The README still has the old numbers; I can change it if you like.",
+        files_read=(),
+        files_edited=(),
+        notes="",
+    )
+
+
+def test_the_summary_says_what_is_asked_now_as_well() -> None:
+    script = Script().ask("explain the cart module please").say("It adds up.").ask("now add a discount to it")
+    script.write("src/discount.py").say("`discount()` takes ten percent off.")
+    assert summary_of(script).request == "Explain the cart module please. Later: Now add a discount to it."
+
+
+def test_what_still_fails_is_noted() -> None:
+    script = (
+        Script()
+        .ask("add pages")
+        .edit("src/api.py")
+        .fail("pytest -q", RED)
+        .say("Pages are in, one test fails.")
+    )
+    assert (
+        summary_of(script).notes == "Still failing: tests/test_cart.py::test_total: AssertionError: 3 != 4."
+    )
+    script.ask("fix it").edit("src/api.py").bash("pytest -q", GREEN).say("The test passes now.")
+    assert summary_of(script).notes == ""
+
+
+def test_what_is_left_to_do_is_found_in_answers_and_promises() -> None:
+    script = (
+        Script().ask("anything left to do?").say("Two things:\n\n- the README has no word on it\n- no icon")
+    )
+    assert summary_of(script).next_steps == "The README has no word on it."
+    script.ask("I'll do that tomorrow, you can stop here").say("Remember to run the migration first.")
+    assert summary_of(script).next_steps == (
+        "The user: I'll do that tomorrow, you can stop here. Remember to run the migration first."
+    )
+
+
+def test_a_long_request_is_told_by_how_it_begins_and_what_it_asks() -> None:
+    story = "I have a shop with many many articles and " + "some more of them and " * 12 + "so on. "
+    request = summary_of(Script().ask(f"{story}Which database would you take?").say("Postgres.")).request
+    assert request.startswith("I have a shop")
+    assert request.endswith("Which database would you take?")
+    assert len(request) <= 330
+
+
+def test_what_an_earlier_summary_knows_is_not_forgotten_when_the_items_are_gone() -> None:
+    known = Summary(
+        "Split the app.", "Read app.py.", "Plugins import it.", "The app is split.", "Tell the users.",
+        ("app.py",), ("app.py",), "",
+    )  # fmt: skip
+    items = Script().ask("and now the docs please").say("Which docs do you mean?").items
+    summary = observe(Batch(session(), PROJECT, tuple(items), (), known, (), True)).summary
+    assert summary is not None
+    assert summary.request == "Split the app. Later: And now the docs please."
+    assert (summary.investigated, summary.learned, summary.completed) == (
+        "Read app.py.",
+        "Plugins import it.",
+        "The app is split.",
+    )
+    assert summary.next_steps == "Tell the users."
+    assert summary.files_edited == ("app.py",)
+
+
+def test_no_summary_is_made_unless_it_is_wanted() -> None:
+    items = Script().ask("add a flag please").edit("cli.py").items
+    assert observe(Batch(session(), PROJECT, tuple(items), (), None, (), False)).summary is None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asks"),
+    [
+        ("fix the login", True),
+        ("", False),
+        ("/compact", False),
+        ("/review src/a.py", False),
+        ("yes", False),
+        ("ok go ahead", False),
+        ("thanks, that's it for today", False),
+        ("haha perfect, bye", False),
+        ("nice, thx! are credit notes affected too?", True),
+        ("请添加一个导出为CSV的命令", True),
+    ],
+)
+def test_commands_and_thanks_are_no_requests(prompt: str, asks: bool) -> None:
+    assert is_request(prompt) is asks
+
+
+# --- hostile, strange, long ---------------------------------------------------------------------------------
+
+
+def test_other_languages_are_told_as_far_as_they_are_understood() -> None:
+    script = Script().ask("bitte füge einen Export als CSV hinzu").write("src/csv.py")
+    script.say("Der Befehl `export` schreibt jetzt CSV. Die Spalten sind id und titel.")
+    script.ask("请添加一个导出为CSV的命令。谢谢").write("src/导出.py").say(
+        "已添加导出命令。现在可以导出CSV文件了。"
+    )
+    assert all(one.kind == "feature" for one in found(script))
+    assert summary_of(script).request.startswith("Bitte füge einen Export als CSV hinzu.")
+
+
+STRANGE: list[Any] = [None, "", "text", 7, [], [None], {}, {"error": None}, {"file": "x"}, {"stdout": 3}]
+
+
+@pytest.mark.parametrize(
+    "tool", ["Bash", "Edit", "MultiEdit", "Write", "Read", "WebFetch", PROMPT, FINALIZE, COMPACT, "X"]
+)
+def test_items_of_any_shape_are_taken(tool: str) -> None:
+    script = Script()
+    for value in STRANGE:
+        given = dict.fromkeys(
+            ("command", "file_path", "edits", "content", "prompt", "url", "new_string"), value
+        )
+        script.ask("why?").add(tool, given, value).add(tool, {}, value).say("Because of `x`.")
+    lived(script.items)
+
+
+LONG = 30_000
+HOSTILE = {
+    "words": "we use always never " * (LONG // 20),
+    "one word": "a" * LONG,
+    "backticks": "`" * LONG,
+    "code": "`a " * (LONG // 3),
+    "quotes": "\"'" * (LONG // 2),
+    "escaped": '\\"' * (LONG // 2),
+    "commits": "git commit -m \"\\" * (LONG // 16),
+    "heredocs": "<<EOF\n" * (LONG // 6),
+    "brackets": "[" * (LONG // 2) + "](" * (LONG // 4),
+    "stops": ". " * (LONG // 2),
+    "commas": "no, " * (LONG // 4),
+    "lines": "\n" * LONG,
+    "bullets": "- never \n" * (LONG // 9),
+    "stars": "**a" * (LONG // 3),
+    "spaces": " " * LONG + "x",
+    "errors": "E   AError: b\nFAILED a::b - c\nnot ok 1 - x\n" * (LONG // 44),
+    "because": "because so it was not only the " * (LONG // 31),
+    "numbers": "1,1.1" * (LONG // 5),
+    "lets": "let's go with let's use " * (LONG // 24),
+    "it is": "a b c d it " * (LONG // 11),
+    "underscores": "a_" * (LONG // 2),
+    "signs": "\x00\u202e\ud7ff" * (LONG // 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_is_read_in_linear_time(name: str) -> None:
+    """Twice the text takes about twice the time. Four times is allowed; quadratic time would be sixteen."""
+
+    def cost(text: str) -> float:
+        script = (
+            Script()
+            .ask(text)
+            .bash(text, text)
+            .fail(text, text)
+            .fail("pytest", text)
+            .bash(f"git commit -m '{text}'")
+        )
+        script.edit("a.py", text, text).add(
+            "Read", {"file_path": text[:4_000]}, {"file": {"content": text}}
+        ).say(text)
+        script.ask(f"why? {text}").read("a.py", text).say(f"{text}. Because {text}")
+        start = time.process_time()
+        lived(script.items)
+        return time.process_time() - start
+
+    text = HOSTILE[name]
+    cost(text[:1_000])  # warm
+    assert cost(text) < max(4 * cost(text[: LONG // 4]) * 4, 2.0)
+
+
+def test_a_thousand_items_are_looked_through_quickly() -> None:
+    script = Script()
+    for number in range(125):
+        script.ask(f"why is the total of order {number} wrong? please fix it, we use it for invoices")
+        script.read("src/cart.py", "def total():\n    return 1\n" * 100).fail("pytest -q", RED * 5)
+        script.edit("src/cart.py", "a\n" * 500, "b\n" * 500).bash("pytest -q", GREEN * 20)
+        script.bash(f"git commit -qam 'Count line {number}'")
+        script.say("The total left out a line, because `total()` ended early. " * 10)
+    assert len(script.items) > 850
+    start = time.process_time()
+    Store().take(script.items[-7:], script.items[:-7])
+    assert time.process_time() - start < 5  # 0.3 s; a Stop has five
+
+
+def test_a_prompt_full_of_wishes_gives_a_few() -> None:
+    prompt = "\n".join(f"Never use library number {number}." for number in range(500))
+    assert len(found(Script().ask(prompt).say("Ok."))) == 8
+
+
+def test_what_is_stored_is_short_and_on_one_line() -> None:
+    text = "The total\x1b[31m left out\u202e a line, because " + "of this and that " * 60
+    script = (
+        Script()
+        .ask("why is it wrong? never use " + "x" * 300)
+        .read("a.py")
+        .edit("a.py")
+        .edit("a.py")
+        .edit("a.py")
+    )
+    for observation in found(script.say(text)):
+        assert len(observation.title) <= 120
+        assert len(observation.text) <= 600
+        assert observation.title.isprintable() and observation.text.isprintable()
+
+
+def test_texts_are_cut_where_they_can_be_cut() -> None:
+    assert sentences("One (e.g. two). Three `a. b` four... five. Six!") == [
+        "One (e.g. two).",
+        "Three `a. b` four... five.",
+        "Six!",
+    ]
+    assert shorten("One two three. Four five six seven.", 20) == "One two three."
+    assert shorten("one two three, four five six seven", 20) == "one two three …"
+    assert shorten("x" * 50, 20) == "x" * 19 + "…"
+    assert shorten("short", 20) == "short"
+
+
+# --- the sessions it is measured by -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bench() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("local_synthesis", BENCH / "local_synthesis.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["local_synthesis"] = module  # dataclasses look there
+    spec.loader.exec_module(module)
+    return module
+
+
+def recorded(file: Path) -> tuple[list[Item], str]:
+    items: list[Item] = []
+    payload: dict[str, Any] = {}
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
+        payload = json.loads(line)
+        at = payload.pop("at")
+        item = observed(read_event(json.dumps(payload).encode(), spool_name=str(number), at=at))
+        if item:
+            items.append(
+                Item(len(items) + 1, "s", item[0], json.loads(item[1]), json.loads(item[2]), at, None)
+            )
+    return items, payload["cwd"]
+
+
+def test_the_recorded_sessions_are_remembered_as_a_colleague_would(
+    bench: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = told = right = 0
+    for file in sorted((BENCH / "sessions").glob("*.jsonl")):
+        items, root = recorded(file)
+        monkeypatch.setattr(f"{__name__}.PROJECT", Project("p", 1, root.rsplit("/", 1)[-1], root))
+        wanted = json.loads(file.with_suffix(".expected.json").read_text(encoding="utf-8"))["observations"]
+        expected = [bench._expected(each) for each in wanted]
+        kept = [bench.Found(one.kind, one.title, one.text, one.files) for one in lived(items).living.values()]
+        asked, told = asked + len(expected), told + len(kept)
+        right += len(bench.match(expected, kept))
+    assert asked >= 15
+    assert right / told >= bench.TARGETS["precision"]
+    assert right / asked >= bench.TARGETS["recall"]
+
+
+def test_it_is_a_synthesizer() -> None:
+    local = Local()
+    items = tuple(Script().ask("never push to main").say("Ok.").items)
+
+    async def use() -> int:
+        findings = await local.observe(Batch(session(), PROJECT, items, (), None, (), True))
+        await local.close("s")
+        await local.close()
+        return len(findings.observations)
+
+    assert local.name == "local"
+    assert asyncio.run(use()) == 1
