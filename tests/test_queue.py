@@ -734,3 +734,13 @@ def test_a_session_that_is_purged_takes_its_items_along(data: Path) -> None:
     with closing(connect(str(data / "recollect.db"))) as db, transaction(db):
         sessions.purge(db, "session-1")
     assert rows(data, QUEUED) == []
+
+
+def test_of_a_long_last_message_the_end_is_kept_too(data: Path) -> None:
+    said = "First I looked around. " + "Then this and that. " * 1_000 + "The cause was the clock."
+    put(data, event("Stop", last_assistant_message=said))
+    drain(data)
+    kept = json.loads(rows(data, "SELECT tool_output FROM observation_queue")[0]["tool_output"])
+    assert kept["last_assistant_message"].startswith("First I looked around.")
+    assert kept["last_assistant_message"].endswith("The cause was the clock.")
+    assert len(kept["last_assistant_message"]) < 8_100

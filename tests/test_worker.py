@@ -897,3 +897,33 @@ def test_a_worker_stays_for_its_idle_time_after_the_last_work(desk: Desk) -> Non
 
     assert asyncio.run(run()) >= 0.6
     assert desk.queue("processed_by") == [("local",)] * 2
+
+
+def test_a_worker_stays_while_the_model_may_be_back_soon(desk: Desk) -> None:
+    desk.happened(edit(), STOP)
+    claude = Scripted("claude", NETWORK, Findings((FIX,), TOLD))
+
+    async def run() -> None:
+        settings = Settings("auto", 1.0, 0.3)  # a retry in 5 s is worth 6
+        store: Callable[[], Any] = lambda: open_store(str(desk.data), now=desk.now)  # noqa: E731
+        worker = Worker(store, settings, local=desk.local, claude=claude, clock=lambda: desk.now)
+        running = asyncio.create_task(worker.run())
+        await asyncio.sleep(1.2)
+        assert not running.done(), "far beyond the idle time"
+        desk.now += 5_000
+        await asyncio.wait_for(running, 10)
+
+    asyncio.run(run())
+    assert desk.queue("processed_by") == [("claude",)] * 2
+
+
+def test_with_the_synthesizer_off_nothing_waits_for_longer_than_a_week(desk: Desk) -> None:
+    desk.happened(edit(), STOP)
+    desk.observed(mode="off")
+    assert desk.queue("skipped") == [(None,)] * 2
+    desk.now += 8 * DAY
+    desk.observed(mode="off")
+    assert desk.queue("skipped") == [("the synthesizer was off",)] * 2
+    desk.now += 8 * DAY
+    desk.observed(mode="off")
+    assert desk.queue("skipped") == []

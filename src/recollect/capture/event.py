@@ -119,7 +119,7 @@ def _read(payload: dict[str, object], spool_name: str, at: int) -> Event:
         event.key = _key(event, payload, "prompt_id")
     if name in SAYING:
         said = payload.get(SAYING[name])
-        event.said = clean(said) if isinstance(said, str) else ""
+        event.said = excerpt(said, TEXT_LIMIT) if isinstance(said, str) else ""
     if name in TOOL_EVENTS:
         _read_tool_use(event, payload)
     return event

@@ -57,6 +57,15 @@ def due(db: Connection, now: int) -> list[str]:
     return [row["session_id"] for row in rows]
 
 
+def next_try(db: Connection) -> int | None:
+    """When the first of those that have to wait for the model may be tried again."""
+    row = db.execute(
+        "SELECT min(not_before) AS soonest FROM observation_queue"
+        " WHERE processed_at_epoch IS NULL AND waits > 0"
+    ).fetchone()
+    return None if row["soonest"] is None else int(row["soonest"])
+
+
 def is_over(db: Connection, session_id: str, now: int) -> bool:
     """Nothing more is expected of the session: it ended, fell silent, or another one began after it."""
     row = db.execute(
@@ -204,8 +213,18 @@ def take_over(db: Connection, now: int) -> None:
 
 
 def tidy(db: Connection, now: int) -> None:
-    """What was observed is kept for a week, for the rules; what nobody wanted to observe is given up then."""
+    """What was observed is kept for a week: the rules look at a session as a whole."""
     db.execute("DELETE FROM observation_queue WHERE processed_at_epoch < ?", (now - KEPT_MS,))
+
+
+def give_up(db: Connection, now: int) -> None:
+    """Where nobody is to observe anything, nothing waits for longer than a week."""
+    rows = db.execute(
+        "SELECT id FROM observation_queue WHERE processed_at_epoch IS NULL AND created_at_epoch < ?",
+        (now - KEPT_MS,),
+    ).fetchall()
+    for row in rows:
+        skip(db, [row["id"]], "the synthesizer was off", now)
 
 
 def waiting(db: Connection) -> tuple[int, int | None]:

@@ -26,6 +26,7 @@ from recollect.synthesis.protocol import Away, Malformed, Synthesizer
 
 AT_ONCE = 3
 POLL_SECONDS = 0.25
+RETRY_IS_WORTH = 20  # times the idle time: who leaves before the model is back leaves the next brief empty
 PATIENCE_MS = 10 * 60_000  # how long `auto` waits for a model that is away before the rules do it
 KNOWN = 20  # observations shown to a synthesizer as perhaps replaced
 KNOWN_LOOKED_AT = 400
@@ -70,17 +71,19 @@ class Worker:
         return self._stop.is_set()
 
     async def run(self) -> None:
-        """Until nothing has been due for the idle time, or `stop`."""
+        """Until there has been nothing to do for the idle time, or `stop`."""
+        now = self._clock()
         with self._store() as db, transaction(db):
-            queue.take_over(db, self._clock())
-            queue.tidy(db, self._clock())
+            queue.take_over(db, now)
+            queue.tidy(db, now)
+            if self._settings.synthesizer == "off":
+                queue.give_up(db, now)
         quiet_since = time.monotonic()
         try:
             while not self._stop.is_set():
-                soonest = self._start_what_is_due()
-                if self._running:
+                if self._start_what_is_due():
                     quiet_since = time.monotonic()
-                elif time.monotonic() - quiet_since >= self._settings.idle_seconds and not soonest:
+                elif time.monotonic() - quiet_since >= self._settings.idle_seconds:
                     break
                 await self._wait()
         finally:
@@ -92,14 +95,16 @@ class Worker:
                 await self._claude.close()
 
     def _start_what_is_due(self) -> bool:
-        """Whether something is due at once but has to wait for its turn."""
+        """Whether there is something to stay for."""
         with self._store() as db:
             if self._settings.synthesizer == "off":
                 return False
             due = [one for one in queue.due(db, self._clock()) if one not in self._running]
+            retry = queue.next_try(db)
         for session_id in due[: AT_ONCE - len(self._running)]:
             self._running[session_id] = asyncio.create_task(self._work(session_id))
-        return bool(due)
+        worth_waiting = self._settings.idle_seconds * RETRY_IS_WORTH * 1000
+        return bool(self._running) or (retry is not None and retry - self._clock() < worth_waiting)
 
     async def _wait(self) -> None:
         stopped = asyncio.ensure_future(self._stop.wait())
