@@ -26,8 +26,8 @@ from recollect.store.queue import CHECKPOINT, COMPACT, FINALIZE, MARKS, PROMPT
 from recollect.synthesis.local import Local, observe
 from recollect.synthesis.rules import shell
 from recollect.synthesis.rules.decisions import decisions
+from recollect.synthesis.rules.prompts import is_request
 from recollect.synthesis.rules.replaced import replaced
-from recollect.synthesis.rules.turns import is_request
 from recollect.synthesis.rules.wishes import is_about_user, wishes
 from recollect.synthesis.rules.words import sentences, shorten
 
@@ -183,6 +183,16 @@ STANDING = [
     "fix the login please. and in general, never swallow exceptions",
     "whenever you change the schema, add a migration",
     "No new dependencies please",
+    "nobody pushes to main without a review",
+    "commit messages should be in English",
+    "tests go next to the code, not in a separate folder",
+    "I'm not a fan of ORMs",
+    "no emojis please",
+    "stick to the standard library please",
+    "ask me before you install anything",
+    "run the tests after every change",
+    "branch names start with the ticket number",
+    "hey, general rule: no force pushes",
 ]
 PASSING = [
     "never mind",
@@ -220,6 +230,22 @@ PASSING = [
     "```\nnever use eval\n```",
     "> always answer in German",
     "/model never",
+    "When you're done, run the tests",
+    "explain in detail how it works",
+    "reply with yes or no",
+    "stop the server when you are done",
+    "don't change anything in the tests",
+    "Always good to know",
+    "we use Postgres. Write me a query for the top ten customers",
+    "I want all errors to be logged again",
+    "by default show 20 rows",
+    "remember to update the changelog",
+    "make sure it always returns a list",
+    "we should never get here",
+    "tests should pass now",
+    "nobody pushed anything",
+    "you can always look at the logs",
+    "the docs say you should always call close()",
     "Ich nehme immer den Zug",
 ]
 
@@ -296,6 +322,7 @@ DECIDED = [
     ("let's use FastAPI instead of Flask because of async", "", "use FastAPI instead of Flask"),
     ("we're switching from npm to pnpm", "", "we're switching from npm to pnpm"),
     ("yes, use UUIDs for the ids", "I'd use UUIDs or integers.", "use UUIDs for the ids"),
+    ("sqlite please", "Both work. SQLite or Redis?", "sqlite (SQLite or Redis?)"),
 ]
 UNDECIDED = [
     ("let's go", ""),
@@ -312,6 +339,12 @@ UNDECIDED = [
     ("I think it is the cache", ""),
     ("let's go with the fourth one", OFFER),
     ("yes, use UUIDs for the ids", "The ids are integers."),
+    ("let's use a dropdown for the status and add a filter", ""),
+    ("I chose the wrong branch", ""),
+    ("we moved to Berlin last year", ""),
+    ("go on with the flag", OFFER),
+    ("sqlite?", "Both work. SQLite or Redis?"),
+    ("no idea", "Both work. SQLite or Redis?"),
 ]
 
 
@@ -471,6 +504,8 @@ def test_a_command_that_fails_and_later_passes_counts_like_a_test() -> None:
         Script().ask("is it used?").fail("grep -r foo .", "").say("No, nothing uses it."),
         Script().ask("commit this").bash("git commit -am wip", "[main 1234567] wip").say("Committed as wip."),
         Script().ask("merge it").bash("git merge x && git commit -m 'Merge x'", "Merge made").say("Merged the branch."),
+        Script().ask("fix the lint errors").fail("ruff check .", "Found 3 errors").edit("src/a.py").bash("ruff check .").say("Three unused imports are gone now."),
+        Script().ask("write tests for it").write("tests/test_a.py").bash("git commit -qam 'Tests of a'").say("There are four tests of `a` now."),
         Script().ask("bump").edit("pyproject.toml").bash("git commit -am 'Bump to 1.2'").say("The version is 1.2 now."),
         Script().ask("write a script").add(
             "Write", {"file_path": "/tmp/t.py", "content": "x" * 900}, {"type": "create"}
@@ -540,6 +575,19 @@ def test_a_correction_of_the_last_work_replaces_it() -> None:
     assert one(script.say("Prices are cached in the table `prices` now.")).title.startswith(
         "Prices are cached in the table"
     )
+
+
+def test_the_commits_of_one_piece_of_work_are_one() -> None:
+    script = Script().ask("add a retry helper and use it in the client").write("src/retry.py", "x = 1\n" * 90)
+    script.bash("git add -A && git commit -qm 'Add retry helper'").edit("src/client.py")
+    script.bash("git commit -qam 'Use retry helper in the client'").write("tests/test_retry.py")
+    script.bash("git add -A && git commit -qm 'Tests for it'").edit("src/log.py")
+    script.bash("git commit -qam 'Log to stderr'").say(
+        "`retry()` backs off; the client uses it. Logs go to stderr."
+    )
+    retry, log = found(script)
+    assert (retry.title, log.title) == ("Add retry helper", "Log to stderr")
+    assert retry.files == ("src/retry.py", "src/client.py", "tests/test_retry.py")
 
 
 def test_an_interrupted_turn_waits_for_the_next_to_finish_it() -> None:
@@ -696,6 +744,19 @@ def test_what_was_missing_is_a_discovery_where_it_was_found_out() -> None:
         "discovery",
         "PyYAML was missing; it is not listed in requirements.txt",
     )
+
+
+def test_an_experiment_that_was_taken_back_taught_something() -> None:
+    script = (
+        Script()
+        .ask("try lru_cache on get_user")
+        .edit("src/user.py", "", "x" * 400)
+        .bash("python bench.py", "slower")
+    )
+    script.bash("git checkout src/user.py").say(
+        "`lru_cache` makes it slower, because the arguments are dicts that have to be converted. I took it out again."
+    )
+    assert one(script).kind == "discovery"
 
 
 @pytest.mark.parametrize(

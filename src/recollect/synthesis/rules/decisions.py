@@ -30,11 +30,9 @@ LONGEST = 400  # characters of a sentence; what is longer is pasted, not said
 CLAUSES = 12
 
 _LEAD = re.compile(
-    r"(?:(?:ok(?:ay)?|oh|ah|and|but|so|well|hey|yes|yeah|yep|right|alright|fine|good|great|cool|nice"
-    r"|perfect|sure"
-    r"|thanks?|thx|hm+|convinced|agreed|deal|makes sense|sounds good|then|decided|decision|good point"
-    r"|fair(?: enough)?"
-    r"|you(?:'ve| have) convinced me|i'm convinced)\b[,:.!]{0,3}\s+){1,6}",
+    r"(?:(?:ok(?:ay)?|oh|ah|and|but|so|well|hey|yes|yeah|yep|right|alright|fine|good|great|cool|nice|perfect"
+    r"|sure|thanks?|thx|hm+|convinced|agreed|deal|makes sense|sounds good|then|decided|decision|good point"
+    r"|fair(?: enough)?|you(?:'ve| have) convinced me|i'm convinced)\b[,:.!]{0,3}\s+){1,6}",
     re.I,
 )
 _CLAUSE = re.compile(r"[,;:]\s+|\s+(?:-|–|—|and|so|but|then)\s+")
@@ -55,8 +53,7 @@ _GO = re.compile(
 _LETS = re.compile(
     r"(?:let's|lets|let us|we'll|we will|we're going to|we are going to) (?:just |rather )?"
     r"(?P<what>(?:use|switch (?:to|from)|move (?:to|from)|migrate (?:to|from)|keep|drop|pick|choose|take"
-    r"|adopt"
-    r"|standardi[sz]e on)\s+(?P<object>\S.*))",
+    r"|adopt|standardi[sz]e on)\s+(?P<object>\S.*))",
     re.I,
 )
 _IT_IS = re.compile(
@@ -66,9 +63,10 @@ _IT_IS = re.compile(
     re.I,
 )
 _DECIDED = re.compile(
-    r"(?:we|i)(?:'ve| have)?(?: now| finally| just| already)? (?:decided|agreed|chose|opted|settled|picked"
-    r"|switched"
-    r"|moved|migrated) (?P<what>\S+ \S.*)",
+    r"(?:we|i)(?:'ve| have)?(?: now| finally| just| already)? (?:decided|agreed|opted"
+    r"|settled) (?P<what>\S+ \S.*)|(?:we|i)(?:'ve| have)?(?: now| finally| just| already)? (?:chose|switched"
+    r"|moved|migrated) "
+    r"(?=.{0,120}\b(?:over|instead of|rather than|from)\b)\S+ \S",
     re.I,
 )
 _SWITCHING = re.compile(
@@ -79,16 +77,12 @@ _KEEP = re.compile(
 )
 _VAGUE = re.compile(
     r"(?:it|that|this|them|those|these|both|your|option|plan|that one|this one|on|me|with it|\d|[a-d]|going"
-    r"|first"
-    r"|a (?:look|break)|an eye|in mind|the (?:tests?|debugger|first|second|third|fourth|last|former|latter"
-    r"|other"
-    r"|one|plan|idea"
-    r"|proposal|suggestion|same|next|flow))\b",
+    r"|first|a (?:look|break)|an eye|in mind|the (?:tests?|debugger|first|second|third|fourth|last|former"
+    r"|latter|other|one|plan|idea|proposal|suggestion|same|next|flow))\b",
     re.I,
 )
 _ORDINAL = re.compile(
-    r"(?:the )?(?:option |variant |number |plan |#)?(?P<which>first|second|third|fourth|[1-4]"
-    r"|[a-d])\b",
+    r"(?:the )?(?:option |variant |number |plan |#)?(?P<which>first|second|third|fourth|[1-4]|[a-d])\b",
     re.I,
 )
 _PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3} | {
@@ -96,21 +90,20 @@ _PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3} | {
 }
 _OFFER = re.compile(r"(?:[-*•]|\d{1,2}[.)]|\*{0,2}(?:Option )?[A-D1-4][.):])\s*")
 _UNTIL = phrases(
-    r"until | till | because | since | so that | for (?:now|the) | instead | as long as "
-    r"| in \w+ | with"
+    r"until | till | because | since | so that | for (?:now|the) | instead | as long as | in \w+ | with"
 )
 _ASIDES = re.compile(
     r"^we(?:'ve| have)? (?:now |finally |already )?(?:decided|agreed) (?:to|on|that|for)?\s*"
-    r"|(?<=\w) then(?=[,.]|$)"
-    r"|,? (?:please|pls)(?=[.!]*$)",
+    r"|(?<=\w) then(?=[,.]|$)|,? (?:please|pls)(?=[.!]*$)",
     re.I,
 )
+_SHORT_ANSWER = 6  # words
 _GOES_ON = re.compile(r"(?:and|because|since|that|it|so)\b", re.I)
 _TASK = re.compile(r"(?:can|could|would|will) you\b|please\b", re.I)
 _FOR_IT = phrases(r"""
     because | since | as it | as we | so that | to avoid | reason | is made for | doesn't need | no need
-    | simpler
-    | faster | safer | enough | fewer | less | already | easier | cheaper | decides | would break | can't see
+    | simpler | faster | safer | enough | fewer | less | already | easier | cheaper | decides | would break
+    | can't see
 """)
 
 _CHOSE = re.compile(
@@ -123,7 +116,8 @@ _INSTEAD = re.compile(
     r"[^.]{1,200}?\b(?:instead of|rather than|over)\b",
     re.I,
 )
-_AGAINST = phrases(r"over | instead of | rather than | against")
+_AGAINST = phrases(r"over | instead of | rather than | against | not \w+ | from \w+ to | overkill")
+_ALTERNATIVE = phrases(r"over | instead of | rather than | against")
 _WHY = phrases(r"""
     because | since | so that | to avoid | as (?:it|the|that|we|this|they) | otherwise | for its
     | in order to | , so
@@ -151,6 +145,9 @@ def decided(turn: Turn) -> list[Finding]:
 
 def decisions(prompt: str, before: str) -> Iterator[tuple[str, str]]:
     """(what was decided, the words it was decided in); one a prompt, since the rest is about the same."""
+    if answer := _answer(prompt, before):
+        yield answer, prompt.strip()
+        return
     said = [one for line in prompt_lines(prompt) for one in sentences(line)]
     for place, one in enumerate(said):
         if len(one) > LONGEST or one.endswith("?"):
@@ -160,6 +157,21 @@ def decisions(prompt: str, before: str) -> Iterator[tuple[str, str]]:
             after = [more for more in said[place + 1 : place + 3] if _goes_on(more)]
             yield what, " ".join([one, *after])
             return
+
+
+def _answer(prompt: str, before: str) -> str:
+    """'SQLite', to 'SQLite or Redis?'; with the question, since nobody knows it in a month."""
+    words = prompt.split()
+    asked = [one for block in blocks(before)[-2:] for one in sentences(block)][-1:]
+    if not words or len(words) > _SHORT_ANSWER or not asked or not asked[0].endswith("?") or "?" in prompt:
+        return ""
+    named = telling(prompt) - _POLITE
+    if " or " in asked[0] and named and named <= telling(asked[0]):
+        return f"{_ASIDES.sub('', prompt.strip()).rstrip('.!')} ({asked[0]})"
+    return ""
+
+
+_POLITE = frozenset("yes okay sure then take think thanks prefer rather".split())
 
 
 def _goes_on(more: str) -> bool:
@@ -195,6 +207,12 @@ def _chosen(match: re.Match[str], rest: str, before: str) -> str:
     return title(sentences(offered[place])[0]) if place < len(offered) else ""
 
 
+def _is_choice(rest: str, before: str) -> bool:
+    """'let's use a dropdown' may be a task; a decision is against something, or for one of what was"
+    " offered."""
+    return bool(_AGAINST.search(rest) or _WHY.search(rest) or _FOR_IT.search(rest)) or is_proposal(before)
+
+
 def _offered(before: str) -> list[str]:
     marked = [line.strip() for line in before.splitlines() if _OFFER.match(line.strip())]
     return [block for line in marked for block in blocks(line)[:1]]
@@ -213,7 +231,7 @@ def _agreed(match: re.Match[str], rest: str, before: str) -> str:
 
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str, str], str]], ...] = (
     (_GO, _chosen),
-    (_LETS, _chosen),
+    (_LETS, lambda match, rest, before: _chosen(match, rest, before) if _is_choice(rest, before) else ""),
     (
         _IT_IS,
         lambda match, rest, before: (
@@ -246,7 +264,7 @@ def chosen_by_assistant(turn: Turn) -> list[Finding]:
     for one in (one for block in blocks(turn.said) for one in sentences(block)):
         if len(one) > LONGEST or one.endswith("?") or is_next(one) or is_proposal(one):
             continue
-        if (_CHOSE.search(one) and _AGAINST.search(one)) or (_INSTEAD.search(one) and _WHY.search(one)):
+        if (_CHOSE.search(one) and _ALTERNATIVE.search(one)) or (_INSTEAD.search(one) and _WHY.search(one)):
             text = sentence(without_lead(one))
             observation = Observation(
                 "decision", title(text), text, concepts=concepts((text,)), cites=(turn.end,)

@@ -40,50 +40,43 @@ LOOKED_AT = 60  # tool uses of a turn whose words count as evidence
 
 _RESEARCH = phrases(r"""
     look (?:into|at|up) | have a look | find out | investigat\w+ | research | compare | figure out
-    | analy[sz]e | why
-    | check (?:whether|if|how|why|what|which) | how (?:does|do|is|are|come|many|much|long|big|fast)
-    | what (?:does|do|is|are|happens|limits?|would) | what's | which | where (?:does|do|is|are)
-    | is there | are there
-    | dig into | explore | understand | explain | read (?:up|the|through) | measure | benchmark | profile
-    | track down | can't | cannot | doesn't | fails? | failing | error | wrong | broken
+    | analy[sz]e | why | check (?:whether|if|how|why|what|which)
+    | how (?:does|do|is|are|come|many|much|long|big|fast) | what (?:does|do|is|are|happens|limits?|would)
+    | what's | which | where (?:does|do|is|are) | is there | are there | dig into | explore | understand
+    | explain | read (?:up|the|through) | measure | benchmark | profile | track down | try | experiment
+    | can't | cannot | doesn't | fails? | failing | error | wrong | broken
 """)
 _LEFT = phrases(r"""
     anything (?:left|else) | what(?:'s| is) (?:left|next|missing) | status | summar\w+ | what did (?:we|you)
 """)
 _ANSWERS = re.compile(
-    r"(?:no|nope|nothing|none|neither|they are fine|it(?:'s| is) fine|all good"
-    r"|yes)\b",
+    r"(?:no|nope|nothing|none|neither|they are fine|it(?:'s| is) fine|all good|yes)\b",
     re.I,
 )
 _ASIDE = re.compile(
     r"(?:nothing was changed|i (?:did not|didn't|haven't) (?:change|touch)|the .{0,40} (?:is|was) deleted"
-    r"|next steps?"
-    r"|(?:my )?(?:suggestion|recommendation)|suggest)",
+    r"|next steps?|(?:my )?(?:suggestion|recommendation)|suggest)",
     re.I,
 )
 _ANAPHORA = re.compile(r"(?:so|it|this|that|they|these|those|which|therefore|then|also)\b", re.I)
 _SURPRISE = phrases(r"""
-    turns out | turned out | gotcha | caveat | beware | undocumented | surpris\w+ | note that | worth knowing
+    turns out | turned out | gotcha | beware | undocumented | surpris\w+ | worth knowing
     | interesting(?:ly)?
 """)
 _LIMIT = phrases(r"""
-    limit(?:s|ed)? | at most | at least
-    | only (?:works|supports?|accepts?|since|from|with|if|when|one|the) | requires?
-    | needs | must | cannot | can't | not supported | deprecated | ignores? | silently | defaults?
-    | undocumented
-    | expires? | times? out
+    limit(?:s|ed)? | at most | at least | only (?:works|supports?|accepts?|since|from|with|if|when|one|the)
+    | requires? | needs | must | cannot | can't | not supported | deprecated | ignores? | silently
+    | defaults? | undocumented | expires? | times? out
 """)
 _NUMBER = re.compile(
     r"\b\d[\d.,]{0,20}\s?(?:ms|s|seconds?|minutes?|hours?|days?|kb|mb|gb|mib|gib|%|requests?|rows?|lines?"
-    r"|times|x"
-    r"|characters|bytes|tokens?|connections?)(?!\w)|\bmilliseconds?\b|\bv?\d{1,6}\.\d{1,6}(?:\.\d{1,6})?\b",
+    r"|times|x|characters|bytes|tokens?|connections?)(?!\w)|\bmilliseconds?\b"
+    r"|\bv?\d{1,6}\.\d{1,6}(?:\.\d{1,6})?\b",
     re.I,
 )
 _NAME = re.compile(
-    r"`[^`\n]{2,80}`|\b[\w-]{1,60}\.(?:py|js|ts|tsx|go|rs|rb|java|toml|ya?ml|json|md|conf|ini|sh|sql|env"
-    r"|txt|cfg|xml|css|html"
-    r"|lock|c|h|cpp)\b"
-    r"|\b\w{1,60}\(\)|\b\w{1,60}=\w"
+    r"`[^`\n]{2,80}`|\b[\w-]{1,60}\.(?:py|js|ts|tsx|go|rs|rb|java|toml|ya?ml|json|md|conf|ini|sh|sql|env|txt"
+    r"|cfg|xml|css|html|lock|c|h|cpp)\b|\b\w{1,60}\(\)|\b\w{1,60}=\w"
 )
 
 

@@ -21,11 +21,9 @@ _TYPES = {
 }
 _NOTHING = re.compile(
     r"(?:merge|wip|tmp|temp|checkpoint|revert|bump|release|whitespace|save|(?:initial|first) (?:commit"
-    r"|import))\b"
-    r"|(?:fixup|squash|amend)!|v?\d+\.\d+|(?:fix(?:ed|es)? )?(?:an? |some )?typos?\b|(?:stuff|update"
-    r"|changes?|fix)$"
-    r"|(?:update|edit|tweak) (?:the )?(?:readme|changelog|docs?)\b"
-    r"|(?:run |apply )?(?:black|ruff|prettier|lint(?:er|ing)?|format(?:ting)?)\b.{0,20}$",
+    r"|import))\b|(?:fixup|squash|amend)!|v?\d+\.\d+|(?:fix(?:ed|es)? )?(?:an? |some )?typos?\b|(?:stuff"
+    r"|update|changes?|fix)$|(?:update|edit|tweak) (?:the )?(?:readme|changelog|docs?)\b|(?:run "
+    r"|apply )?(?:black|ruff|prettier|lint(?:er|ing)?|format(?:ting)?)\b.{0,20}$",
     re.I,
 )
 
@@ -39,20 +37,17 @@ _BEGINS = (
              r"|tidy"
                     r"|dedupe|deduplicate|unify|decouple|rewrite|moderni[sz]e|flatten|isolate"
                     r"|consolidate)(?:s|e?d|ing)?\b"),
-    ("refactor", 2, r"(?:remove|drop|replace|convert|migrate|switch|port|use)(?:s|e?d)?\b"
+    ("refactor", 2, r"(?:remove|drop|replace|convert|migrate|switch|port|use|upgrade|update)(?:s|e?d)?\b"
              r"|.{0,80}\bno more\b"),
 )  # fmt: skip
 BEGINS = tuple((kind, weight, re.compile(pattern, re.I)) for kind, weight, pattern in _BEGINS)
 PROBLEM = phrases(r"""
-    bugs? | fix(?:e[sd])? | broken? | fail(?:s|ed|ing|ure)? | errors? | wrong(?:ly)?
-    | crash(?:es|ed|ing)? | exceptions?
-    | traceback
-    | stack ?trace | red | doesn't | does not | don't work | not working | isn't | off by | regression
-    | flak[ey]\w*
-    | hangs? | stuck | leak(?:s|ing|ed)? | incorrect | supposed to | find out (?:why|where) | figure out why
-    | why (?:is|does|do|are|am) | sometimes | twice | missing | lost | loses | slow | stopped working
-    | no longer
-    | complain\w* | reports? that | segfault | deadlock | race
+    bugs? | fix(?:e[sd])? | broken? | fail(?:s|ed|ing|ure)? | errors? | wrong(?:ly)? | crash(?:es|ed|ing)?
+    | exceptions? | traceback | stack ?trace | red | doesn't | does not | don't work | not working | isn't
+    | off by | regression | flak[ey]\w* | hangs? | stuck | leak(?:s|ing|ed)? | incorrect | supposed to
+    | find out (?:why|where) | figure out why | why (?:is|does|do|are|am) | sometimes | twice | missing
+    | lost | loses | slow | stopped working | no longer | complain\w* | reports? that | segfault | deadlock
+    | race
 """)
 _ASKED = (
     ("bugfix", 2, PROBLEM),
@@ -63,15 +58,13 @@ _ASKED = (
         | enable | extend
     """)),
     ("refactor", 2, phrases(r"""
-        refactor(?:ing)? | move | split | rename | extract | clean ?up | get rid of | restructure
-        | simplify | tidy
-        | reorgani[sz]e | dedup\w* | convert | migrate | rewrite | untangle | kitchen sink | too (?:long|big)
-        | replace | port
+        refactor(?:ing)? | move | split | rename | extract | clean ?up | get rid of | restructure | simplify
+        | tidy | reorgani[sz]e | dedup\w* | convert | migrate | rewrite | untangle | kitchen sink
+        | too (?:long|big) | replace | port
     """)),
     ("refactor", 3, phrases(r"""
         (?:no|without(?: any| a)?) changes? (?:in|of|to) behaviou?r | same behaviou?r
-        | no behaviou?r(?:al)? changes?
-        | behaviou?r (?:must|should) (?:not change|stay)\b.*
+        | no behaviou?r(?:al)? changes? | behaviou?r (?:must|should) (?:not change|stay)\b.*
     """)),
 )  # fmt: skip
 _REPORTED = (
@@ -82,8 +75,8 @@ _REPORTED = (
         | you can now
     """)),
     ("refactor", 1, phrases(r"""
-        moved | extracted | renamed | split | refactored | simplified | no change in behaviou?r
-        | down to | lives? in
+        moved | extracted | renamed | split | refactored | simplified | no change in behaviou?r | down to
+        | lives? in
     """)),
 )  # fmt: skip
 

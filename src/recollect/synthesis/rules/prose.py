@@ -11,9 +11,9 @@ SHORTEST = 20  # characters; what is shorter says nothing
 
 _TALK = re.compile(
     r"(?:(?:all )?done|found it|fixed|sure|ok(?:ay)?|great|perfect|good|yes|no|you're (?:right|welcome)"
-    r"|green again|all set|finished|here (?:is|are|'s) what .{0,40}|here you go|got it|noted"
-    r"|there (?:were|are|was) \w+ (?:separate |different |small )?(?:problem|issue|thing|cause|bug)s?"
-    r"|(?:one|two|three) (?:small )?things?)[ .!:,]*(?:\d+ (?:tests? )?passed)?[.!: ]*$",
+    r"|green again|all set|finished|here (?:is|are|'s) what .{0,40}|here you go|got it|noted|there (?:were"
+    r"|are|was) \w+ (?:separate |different |small )?(?:problem|issue|thing|cause|bug)s?|(?:one|two"
+    r"|three) (?:small )?things?)[ .!:,]*(?:\d+ (?:tests? )?passed)?[.!: ]*$",
     re.I,
 )
 _LEAD = re.compile(
@@ -32,11 +32,10 @@ _COMMITTED = re.compile(
 _CAUSE = phrases(r"""
     because | since | due to | caused? by | root cause | turns? out | turned out | so that | instead of
     | (?:cause|culprit|reason|problem|bug|issue) (?:was|is) | otherwise
-    | which (?:means?|is why|made|broke|caused)
-    | means? that | that(?:'s| is) why | therefore | never \w+ed | didn't | did not | was(?:n't| not)?
-    | were(?:n't| not)? | used to | used the | compared | assumed | expected | missing | forgot
-    | leak\w* | race
-    | stale | expired? | twice | wrong(?:ly)? | only (?:if|when|for|the|on) | , so
+    | which (?:means?|is why|made|broke|caused) | means? that | that(?:'s| is) why | therefore | never \w+ed
+    | didn't | did not | was(?:n't| not)? | were(?:n't| not)? | used to | used the | compared | assumed
+    | expected | missing | forgot | leak\w* | race | stale | expired? | twice | wrong(?:ly)?
+    | only (?:if|when|for|the|on) | , so
 """)
 _STRONG_CAUSE = phrases(r"""
     because | root cause | (?:actual |real |underlying )?(?:cause|culprit|reason) (?:was|is|for) | due to
@@ -45,18 +44,17 @@ _STRONG_CAUSE = phrases(r"""
 """)
 _CHANGE = phrases(r"""
     now | no longer | instead | changed | replaced | moved | added | removed | renamed | extracted | split
-    | fixed | rewrote | introduced | switched | made | takes? | is in | are in | lives? in | works | converted
+    | fixed | rewrote | introduced | switched | made | takes? | is in | are in | lives? in | works
+    | converted
 """)
 _NEXT = phrases(r"""
     next (?:steps?|up|would|week|time|major|minor) | remaining | to-?do | left to do | (?:is|are) left
-    | follow-?up
-    | still (?:to (?:do|be)|open|missing|needs?|accepts?|has|have|uses?|lying|left)
+    | follow-?up | still (?:to (?:do|be)|open|missing|needs?|accepts?|has|have|uses?|lying|left)
     | you (?:may|might) want | (?:you|i|we)(?:'ll| will) (?:need|have|want) to
-    | i can (?:also |then )?\w+ .{0,120}\bif you
-    | let me know | tell me if | if you (?:like|want|wish|prefer) | would you like | shall i | should i
-    | want me to | not (?:done|implemented|covered) | yet | later on | in the next | need to be
-    | (?:needs?|have|has) to be \w+ed | remember (?:to|that) | don't forget | out of scope
-    | i(?:'d| would) (?:remove|add|do|move|split|suggest|recommend) | i suppose you want
+    | i can (?:also |then )?\w+ .{0,120}\bif you | let me know | tell me if
+    | if you (?:like|want|wish|prefer) | would you like | shall i | should i | want me to
+    | not (?:done|implemented|covered) | yet | later on | in the next | remember (?:to|that) | don't forget
+    | out of scope | i(?:'d| would) (?:remove|add|do|move|split|suggest|recommend) | i suppose you want
     | when you (?:start|deploy|upgrade|merge)
 """)
 _TRIED = phrases(

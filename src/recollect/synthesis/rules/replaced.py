@@ -33,8 +33,8 @@ _NEGATION = re.compile(
 )
 _NUMBER = re.compile(r"\b\d[\w.]*\b")
 _CHANGES = re.compile(
-    r"\b(?:any ?more|no longer|from now on|instead|switch\w*|mov(?:e|ed|ing) (?:from|to)|migrat\w+"
-    r"|replac\w+|drop\w*|now\b|changed|after all|it is)\b",
+    r"\b(?:any ?more|no longer|from now on|instead|switch\w*|mov(?:e|ed|ing) (?:from|to)|migrat\w+|replac\w+"
+    r"|drop\w*|now\b|changed|after all|it is)\b",
     re.I,
 )
 

@@ -28,10 +28,8 @@ _TESTS = re.compile(
     r"(?:\S{0,80}/)?(?:pytest|py\.test|unittest|nose2|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|ctest"
     r"|(?:npm|pnpm|yarn|bun)\s+(?:--?\S+\s+){0,3}(?:run\s+)?(?:test|t)\b|node\s+(?:--?\S+\s+){0,4}--test"
     r"|go\s+test|cargo\s+(?:test|nextest)|deno\s+test|swift\s+test|dotnet\s+test|mix\s+test|rake\s+(?:test"
-    r"|spec)"
-    r"|make\s+(?:-\S+\s+){0,3}(?:test|tests|check)\b|(?:mvn|mvnw|gradle|gradlew)\s+(?:\S+\s+){0,4}(?:test"
-    r"|verify|check)\b"
-    r"|playwright\s+test|manage\.py\s+test)",
+    r"|spec)|make\s+(?:-\S+\s+){0,3}(?:test|tests|check)\b|(?:mvn|mvnw|gradle"
+    r"|gradlew)\s+(?:\S+\s+){0,4}(?:test|verify|check)\b|playwright\s+test|manage\.py\s+test)",
 )
 # what only looks, asks or tidies: that it failed teaches nothing
 _BORING = frozenset(
@@ -39,6 +37,13 @@ _BORING = frozenset(
     " pwd cd"
     " git export source . sleep kill ps true false diff stat file du df tree jq sort uniq xargs less more man"
     " read pushd popd set unset chmod ln whoami date env printenv command tee gh open pip pip3 uv".split()
+)
+_LINT = re.compile(
+    r"(?:(?:uv|poetry|pdm|hatch|pipenv|rye)\s+run\s+|(?:npx|bunx|pnpm\s+exec)\s+"
+    r"|\S{0,80}?python[\d.]{0,5}\s+-m\s+)?"
+    r"(?:ruff|flake8|eslint|prettier|black|isort|pylint|stylelint|shellcheck|golangci-lint|mypy|pyright|tsc"
+    r"|gofmt)\b|(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:lint|format|fmt|type-?check)|cargo\s+(?:clippy|fmt)"
+    r"|go\s+vet|make\s+(?:lint|format|fmt|type-?check)\b"
 )
 _COUNTS = (  # (how many failed, how many passed) as runners say it
     (re.compile(r"\b(\d{1,6}) (?:failed|failing|failures?|errors?)\b"), True),
@@ -227,9 +232,7 @@ def _check(parts: list[str], text: str, failed: bool) -> Check | None:
         names = () if outcome else tuple(dict.fromkeys(_names(text)))[:20] or ("tests",)
         errors = tuple(_error_of(name, names, text) for name in names)
         return Check("tests", True, outcome, names, errors, _confined(tests), passed > 0)
-    part = next(
-        (part for part in parts if part and part.split(None, 1)[0].rsplit("/", 1)[-1] not in _BORING), ""
-    )
+    part = next((part for part in parts if part and not _is_boring(part)), "")
     words = [word for word in part.split() if not word.startswith(("-", ">", "<", "2>", "$", "("))]
     if not words or words[0].startswith("#"):
         return None
@@ -238,6 +241,10 @@ def _check(parts: list[str], text: str, failed: bool) -> Check | None:
         return None  # a question asked of an interpreter
     key = " ".join(words[:3])[:120]
     return Check(key, False, not failed, (key,), (telling_error(text) if failed else "",), ())
+
+
+def _is_boring(part: str) -> bool:
+    return part.split(None, 1)[0].rsplit("/", 1)[-1] in _BORING or bool(_LINT.match(part))
 
 
 def _outcome(text: str, failed: bool) -> tuple[bool | None, int]:
@@ -280,7 +287,8 @@ def _error_of(name: str, others: Sequence[str], text: str) -> str:
 def telling_error(text: str) -> str:
     for pattern in _ERROR_LINES:
         for match in pattern.finditer(text):
-            line = clean(match[1]).strip(" '\"")
+            line = clean(match[1])
+            line = line[1:-1] if line[:1] in ("'", '"') and line[-1:] == line[:1] else line
             if len(line) > 8 and not _EMPTY_ERRORS.match(line):
                 return line[:200]
     return ""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from recollect.model import Batch, Item, Summary
 from recollect.synthesis.rules.finding import Finding
+from recollect.synthesis.rules.prompts import is_request, without_acks
 from recollect.synthesis.rules.prose import (
     all_telling,
     is_about_passing,
@@ -22,9 +23,7 @@ from recollect.synthesis.rules.turns import (
     Turn,
     has_failed,
     inside,
-    is_request,
     text_of,
-    without_acks,
 )
 from recollect.synthesis.rules.words import (
     blocks,

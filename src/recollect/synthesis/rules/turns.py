@@ -19,6 +19,7 @@ from typing import Any
 from recollect.model import Item
 from recollect.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
 from recollect.synthesis.rules import shell
+from recollect.synthesis.rules.prompts import is_request
 from recollect.synthesis.rules.shell import Check, Commit, Shell
 
 EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
@@ -30,7 +31,11 @@ _TEST = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|testing|fixtures)/|(?:^|/)test_|_test\.\w+$|\.(?:test|spec)\.\w+$"
     r"|conftest\.py$|Tests?\.(?:java|cs|kt|swift|php)$|_spec\.rb$"
 )
-_DOC = re.compile(r"\.(?:md|rst|txt|adoc)$|(?:^|/)(?:LICENSE|CHANGELOG|README|NOTICE)[^/]*$", re.I)
+_DOC = re.compile(
+    r"\.(?:md|rst|adoc)$|(?:^|/)(?:LICENSE|CHANGELOG|README|NOTICE)[^/]*$"
+    r"|(?<!requirements)(?<!constraints)(?<!CMakeLists)\.txt$",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +248,7 @@ _ASKS = re.compile(
 _PLANS = re.compile(r"\s*(?:\*\*)?(?:the|my|here(?:'s| is) (?:the|my)) (?:plan|proposal|idea)\b", re.I)
 _STUCK = re.compile(
     r"\b(?:still (?:fails?|failing|broken|red)|(?:could not|couldn't|can't|cannot) (?:fix|finish|reproduce"
-    r"|get)"
-    r"|not (?:fixed|finished|working|done) yet|i(?:'m| am) stuck)\b",
+    r"|get)|not (?:fixed|finished|working|done) yet|i(?:'m| am) stuck)\b",
     re.I,
 )
 
@@ -300,49 +304,3 @@ def text_of(value: Any) -> str:
 
 def _last_words(item: Item) -> str:
     return text_of(item.output.get("last_assistant_message")) if isinstance(item.output, dict) else ""
-
-
-_ACK = re.compile(
-    r"(?:ok(?:ay)?|yes|yep|yeah|no|sure|thanks?|thank you|thx|ty|great|nice|cool|super|perfect|good|fine"
-    r"|right|lol|haha"
-    r"|go(?: ahead| on)?|continue|proceed|do it|please|pls|bye|hi|hello|hey|done|agreed|exactly|correct"
-    r"|that's it"
-    r"|for (?:today|now)|looks? good|lgtm|sounds good|works|awesome|wonderful|alright|then|very much|so"
-    r"|much|and|a lot)"
-    r"(?:\W+|$)",
-    re.I,
-)
-
-
-def is_request(prompt: str) -> bool:
-    """Something the user wants, not a command to the client, a yes or a thank you."""
-    text = prompt.strip()
-    if not text or (text.startswith("/") and re.match(r"/[\w:-]{1,60}(?:\s|$)", text)):
-        return False
-    rest = text[:400]
-    for _ in range(12):
-        ack = _ACK.match(rest)
-        if not ack or not ack.end():
-            break
-        rest = rest[ack.end() :]
-    return len(rest.split()) >= 3 or len(rest) >= 12
-
-
-_LEAD = re.compile(
-    r"(?:ok(?:ay)?|hm+|ah|oh|so|hi|hey|hello|lol|haha)\b[\s,.!:;-]+"
-    r"|(?:yes|yeah|no|sure|thanks?|thank you|thx|great|nice|cool|super|perfect|good|fine|right|well|awesome"
-    r"|convinced|agreed)"
-    r"[,.!:;-]+\s+",
-    re.I,
-)
-
-
-def without_acks(prompt: str) -> str:
-    """'ok. nice, thx! are they affected too?' is about whether they are."""
-    rest = prompt.strip()
-    for _ in range(6):
-        ack = _LEAD.match(rest)
-        if not ack:
-            break
-        rest = rest[ack.end() :]
-    return rest

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from recollect.model import Observation
 from recollect.synthesis.rules.finding import Finding
@@ -16,6 +17,7 @@ from recollect.synthesis.rules.kinds import (
     says_nothing,
     was_broken,
 )
+from recollect.synthesis.rules.prompts import is_request, without_acks
 from recollect.synthesis.rules.prose import (
     all_telling,
     is_cause,
@@ -31,8 +33,6 @@ from recollect.synthesis.rules.turns import (
     Fixed,
     Turn,
     Unit,
-    is_request,
-    without_acks,
 )
 from recollect.synthesis.rules.words import (
     TEXT_CHARS,
@@ -53,6 +53,7 @@ SUBSTANTIAL = 300  # characters of new text that are more than a touch
 FEW_EDITS = 3
 WORK = ("bugfix", "feature", "refactor")
 
+_I_DID = re.compile(r"(?:i(?:'ve| have)?|we(?:'ve| have)?) (?=\w+ed\b)", re.I)
 _ANAPHORA = re.compile(r"(?:so|it|this|that|they|these|those|which|both)\b", re.I)
 _CORRECTION = re.compile(
     r"(?:no|nope|wrong|not like that|undo|revert|actually|instead|hm+ no|that's not)\b", re.I
@@ -64,7 +65,7 @@ def worked(turn: Turn, told: Sequence[Finding]) -> list[Finding]:
     if turn.end is None:
         return []
     found: list[Finding] = []
-    units = [part for unit in turn.units for part in _parts(unit, turn)]
+    units = [part for unit in _joined(turn.units) for part in _parts(unit, turn)]
     for unit in units:
         finding = _finding(unit, turn, turn.end, [*told, *found], alone=len(units) == 1)
         if finding:
@@ -110,7 +111,7 @@ def _is_real_commit(unit: Unit, commit: Commit) -> bool:
     if not unit.edits:  # committed what an earlier turn told of, or what the user did alone
         told_already = unit.older or unit.follows or commit.rewords
         return not told_already and commit_type(commit.subject) in WORK
-    return any(not edit.is_doc for edit in unit.edits)
+    return bool(unit.fixed) or any(edit.is_code for edit in unit.edits)
 
 
 def _is_substantial(unit: Unit, turn: Turn) -> bool:
@@ -126,6 +127,44 @@ def _is_substantial(unit: Unit, turn: Turn) -> bool:
 
 
 # --- what belongs together ----------------------------------------------------------------------------------
+
+
+def _joined(units: Sequence[Unit]) -> list[Unit]:
+    """The commits of a turn that go on with each other are one piece of work, by the name of the largest. Two
+    bugs are two, and so are things that have nothing in common."""
+    found: list[Unit] = []
+    for unit in units:
+        last = found[-1] if found else None
+        if (
+            last
+            and last.commit
+            and unit.commit
+            and unit.edits
+            and _goes_on(last, last.commit, unit, unit.commit)
+        ):
+            main = max(last, unit, key=lambda one: sum(len(edit.put) for edit in one.edits if edit.is_code))
+            found[-1] = replace(
+                main,
+                edits=(*last.edits, *unit.edits),
+                older=(*last.older, *unit.older),
+                fixed=(*last.fixed, *unit.fixed),
+                follows=last.follows,
+            )
+        else:
+            found.append(unit)
+    return found
+
+
+def _goes_on(last: Unit, before: Commit, unit: Unit, commit: Commit) -> bool:
+    if was_broken(last) or was_broken(unit) or says_nothing(before.subject):
+        return False
+    if not any(edit.is_code for edit in unit.edits):
+        return True  # tests or documentation of it
+    subjects = telling(bare_subject(before.subject)) & telling(bare_subject(commit.subject))
+    files = {edit.file for edit in last.edits if edit.is_code} & {
+        edit.file for edit in unit.edits if edit.is_code
+    }
+    return len(subjects) >= 2 or (bool(files) and bool(subjects))
 
 
 def _parts(unit: Unit, turn: Turn) -> list[Unit]:
@@ -208,7 +247,7 @@ def _heading(unit: Unit, words: Sequence[str], asked: str) -> str:
         return title(bare_subject(unit.commit.subject))
     if words:
         plain = [one for one in words if not _ANAPHORA.match(one)] or list(words)
-        return title(next((one for one in plain if is_change(one)), plain[0]))
+        return title(_I_DID.sub("", next((one for one in plain if is_change(one)), plain[0])))
     wish = _wish(asked)
     failed = _failed(unit.fixed)
     return title(wish or failed)
@@ -233,10 +272,9 @@ def _text(kind: str, heading: str, unit: Unit, words: Sequence[str], asked: str)
     else:
         chosen = [*words[:2], *body[:2]]
     ordered = [one for one in (*words, *body) if one in chosen]
+    bare = {one: _I_DID.sub("", one) for one in ordered}
     parts = [
-        sentence(one)
-        for one in dict.fromkeys(ordered)
-        if title(one) != heading or len(one) > len(heading) + 20
+        sentence(one) for one in bare if title(bare[one]) != heading or len(bare[one]) > len(heading) + 20
     ]
     if kind == "bugfix" and (failed := _failed(unit.fixed)):
         parts.append(sentence(f"Failed before: {failed}"))
