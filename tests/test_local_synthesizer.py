@@ -193,6 +193,10 @@ STANDING = [
     "run the tests after every change",
     "branch names start with the ticket number",
     "hey, general rule: no force pushes",
+    "add a delete endpoint. soft delete only, we never really delete rows here",
+    "could you always run the tests before committing?",
+    "pls use async everywhere",
+    "every file needs a license header",
 ]
 PASSING = [
     "never mind",
@@ -323,6 +327,9 @@ DECIDED = [
     ("we're switching from npm to pnpm", "", "we're switching from npm to pnpm"),
     ("yes, use UUIDs for the ids", "I'd use UUIDs or integers.", "use UUIDs for the ids"),
     ("sqlite please", "Both work. SQLite or Redis?", "sqlite (SQLite or Redis?)"),
+    ("ok s3 then", "Disk is simpler, S3 scales. I'd take S3.", "s3"),
+    ("let's go with a plain list", OFFER, "a plain list"),
+    ("let's go with option B", "**Option A**: Redis.\n\n**Option B**: SQLite.", "Option B: SQLite"),
 ]
 UNDECIDED = [
     ("let's go", ""),

@@ -17,10 +17,12 @@ from recollect.synthesis.rules.turns import Turn
 from recollect.synthesis.rules.words import (
     TEXT_CHARS,
     blocks,
+    clean,
     concepts,
     prompt_lines,
     sentence,
     sentences,
+    shorten,
     telling,
     title,
     together,
@@ -28,6 +30,7 @@ from recollect.synthesis.rules.words import (
 
 LONGEST = 400  # characters of a sentence; what is longer is pasted, not said
 CLAUSES = 12
+TERSE = 80  # characters of a decision that nobody understands without the question
 
 _LEAD = re.compile(
     r"(?:(?:ok(?:ay)?|oh|ah|and|but|so|well|hey|yes|yeah|yep|right|alright|fine|good|great|cool|nice|perfect"
@@ -52,12 +55,13 @@ _GO = re.compile(
 )
 _LETS = re.compile(
     r"(?:let's|lets|let us|we'll|we will|we're going to|we are going to) (?:just |rather )?"
-    r"(?P<what>(?:use|switch (?:to|from)|move (?:to|from)|migrate (?:to|from)|keep|drop|pick|choose|take"
+    r"(?P<what>(?:use|do|switch (?:to|from)|move (?:to|from)|migrate (?:to|from)|keep|drop|pick|choose|take"
     r"|adopt|standardi[sz]e on)\s+(?P<object>\S.*))",
     re.I,
 )
 _IT_IS = re.compile(
-    r"(?P<what>(?!(?:so|here|there|yes|no|i|it|then|whatever|where|tell)\b)[\w.+#/`-]{2,40}"
+    r"(?P<what>(?!(?:so|here|there|yes|no|i|it|then|what|whatever|where|tell|that|this|as|how|who"
+    r"|the problem)\b)[\w.+#/`-]{2,40}"
     r"(?: (?!(?:it|that|what|how|is|as|where|why|who|think|if)\b)[\w.+#/`-]{1,40}){0,4}) it is(?= then"
     r"|\s*[,.;:!]|\s*$)",
     re.I,
@@ -75,26 +79,35 @@ _SWITCHING = re.compile(
 _KEEP = re.compile(
     r"(?:keep|use|drop|leave|stick with|stay with|take|switch to|stay on) (?P<what>\S.*)", re.I
 )
+_LETTER = r"[1-4a-d](?=\s*(?:[.,;!]|$|please\b|pls\b|then\b))"
 _VAGUE = re.compile(
-    r"(?:it|that|this|them|those|these|both|your|option|plan|that one|this one|on|me|with it|\d|[a-d]|going"
-    r"|first|a (?:look|break)|an eye|in mind|the (?:tests?|debugger|first|second|third|fourth|last|former"
-    r"|latter|other|one|plan|idea|proposal|suggestion|same|next|flow))\b",
+    r"(?:it|that|this|them|those|these|both|your|on|me|with it|going|first|a (?:look|break)|an eye|in mind"
+    r"|(?:option|variant|number|plan)\b|the (?:tests?|debugger|first|second|third|fourth|last|former|latter"
+    r"|other"
+    rf"|one|plan|idea|proposal|suggestion|same|next|flow))\b|{_LETTER}",
     re.I,
 )
 _ORDINAL = re.compile(
-    r"(?:the )?(?:option |variant |number |plan |#)?(?P<which>first|second|third|fourth|[1-4]|[a-d])\b",
+    rf"(?:the )?(?:(?P<place>first|second|third|fourth)\b|(?:option|variant|number|plan) (?P<sign>[1-4a-d])\b"
+    rf"|(?P<letter>{_LETTER}))",
     re.I,
 )
 _PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3} | {
     sign: place % 4 for place, sign in enumerate("1234abcd")
 }
-_OFFER = re.compile(r"(?:[-*•]|\d{1,2}[.)]|\*{0,2}(?:Option )?[A-D1-4][.):])\s*")
+_OFFER = re.compile(r"(?:[-*•]|\d{1,2}[.)])\s+|\*{0,2}(?:Option )?[A-D1-4]\*{0,2}[.):]", re.I)
 _UNTIL = phrases(
     r"until | till | because | since | so that | for (?:now|the) | instead | as long as | in \w+ | with"
 )
 _ASIDES = re.compile(
     r"^we(?:'ve| have)? (?:now |finally |already )?(?:decided|agreed) (?:to|on|that|for)?\s*"
     r"|(?<=\w) then(?=[,.]|$)|,? (?:please|pls)(?=[.!]*$)",
+    re.I,
+)
+_THEN = re.compile(
+    r"(?:(?:ok(?:ay)?|fine|good|alright|right|yes|sounds good"
+    r"|fine by me)[,.]? )?(?P<what>[\w.+#-]{2,30}(?: [\w.+#-]{2,30}){0,2})"
+    r" then[.!]?$",
     re.I,
 )
 _SHORT_ANSWER = 6  # words
@@ -131,6 +144,9 @@ def decided(turn: Turn) -> list[Finding]:
     found = []
     for what, words in decisions(turn.prompt, turn.before):
         reasons = [sentence(one) for one in _reasons(what, turn.before)]
+        terse = len(words) < TERSE and (not reasons or len(what.split()) <= 3)
+        if terse and turn.asked_before:
+            reasons.append(sentence(f"It was about: {shorten(clean(turn.asked_before), 160)}"))
         text = together([sentence(f"The user: {words}"), *reasons], TEXT_CHARS)
         observation = Observation(
             kind="decision",
@@ -161,6 +177,9 @@ def decisions(prompt: str, before: str) -> Iterator[tuple[str, str]]:
 
 def _answer(prompt: str, before: str) -> str:
     """'SQLite', to 'SQLite or Redis?'; with the question, since nobody knows it in a month."""
+    then = _THEN.match(prompt.strip())
+    if then and is_proposal(before) and _are_in(then["what"], before) and not _VAGUE.match(then["what"]):
+        return then["what"]
     words = prompt.split()
     asked = [one for block in blocks(before)[-2:] for one in sentences(block)][-1:]
     if not words or len(words) > _SHORT_ANSWER or not asked or not asked[0].endswith("?") or "?" in prompt:
@@ -169,6 +188,10 @@ def _answer(prompt: str, before: str) -> str:
     if " or " in asked[0] and named and named <= telling(asked[0]):
         return f"{_ASIDES.sub('', prompt.strip()).rstrip('.!')} ({asked[0]})"
     return ""
+
+
+def _are_in(names: str, text: str) -> bool:
+    return all(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text[:4_000], re.I) for name in names.split())
 
 
 _POLITE = frozenset("yes okay sure then take think thanks prefer rather".split())
@@ -202,19 +225,21 @@ def _chosen(match: re.Match[str], rest: str, before: str) -> str:
     if not _VAGUE.match(named):
         return what
     ordinal = _ORDINAL.match(named)
-    offered = _offered(before) if ordinal else []
-    place = _PLACES[ordinal["which"].lower()] if ordinal else 0
+    if not ordinal:
+        return ""
+    offered = _offered(before)
+    place = _PLACES[(ordinal["place"] or ordinal["sign"] or ordinal["letter"]).lower()]
     return title(sentences(offered[place])[0]) if place < len(offered) else ""
 
 
 def _is_choice(rest: str, before: str) -> bool:
-    """'let's use a dropdown' may be a task; a decision is against something, or for one of what was"
-    " offered."""
+    """'let's use a dropdown' may be a task; a decision is against something, or for what was offered."""
     return bool(_AGAINST.search(rest) or _WHY.search(rest) or _FOR_IT.search(rest)) or is_proposal(before)
 
 
 def _offered(before: str) -> list[str]:
-    marked = [line.strip() for line in before.splitlines() if _OFFER.match(line.strip())]
+    lines = [line.strip().lstrip("# ") for line in before.splitlines()]
+    marked = [line for line in lines if _OFFER.match(line)]
     return [block for line in marked for block in blocks(line)[:1]]
 
 
@@ -232,17 +257,7 @@ def _agreed(match: re.Match[str], rest: str, before: str) -> str:
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str, str], str]], ...] = (
     (_GO, _chosen),
     (_LETS, lambda match, rest, before: _chosen(match, rest, before) if _is_choice(rest, before) else ""),
-    (
-        _IT_IS,
-        lambda match, rest, before: (
-            ""
-            if _VAGUE.match(match["what"])
-            or match["what"]
-            .lower()
-            .startswith(("what ", "that ", "this ", "as ", "how ", "who ", "the problem"))
-            else rest
-        ),
-    ),
+    (_IT_IS, lambda match, rest, before: "" if _VAGUE.match(match["what"]) else rest),
     (_DECIDED, lambda match, rest, before: "" if rest.rstrip(".! ").endswith("yet") else rest),
     (_SWITCHING, lambda match, rest, before: rest),
     (_KEEP, _agreed),
@@ -250,10 +265,12 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str, str], str]], 
 
 
 def _reasons(what: str, before: str) -> list[str]:
-    """What was said for it before."""
+    """What was said for it before; if nothing was, what was said of it."""
     words = telling(what)
-    said = [one for block in blocks(before) for one in sentences(block)]
-    return [one for one in said if _FOR_IT.search(one) and not one.endswith("?") and telling(one) & words][:2]
+    said = [one for block in blocks(before) for one in sentences(block) if not one.endswith("?")]
+    for_it = [one for one in said if _FOR_IT.search(one) and telling(one) & words]
+    name = what.split("(", maxsplit=1)[0].strip(" .!")
+    return for_it[:2] or [one for one in said if not is_proposal(one) and _are_in(name, one)][:1]
 
 
 def chosen_by_assistant(turn: Turn) -> list[Finding]:

@@ -13,6 +13,7 @@ from recollect.model import Item, Observation
 from recollect.synthesis.rules.finding import Finding
 from recollect.synthesis.rules.phrases import phrases
 from recollect.synthesis.rules.prose import (
+    SHORTEST,
     is_cause,
     is_next,
     is_proposal,
@@ -34,7 +35,7 @@ from recollect.synthesis.rules.words import (
 
 MOST = 3
 ENOUGH = 4  # points that make a paragraph a discovery
-SHORT = 80  # characters; less is an answer, not a finding
+SHORT, LONG = 50, 80  # characters; less is an answer, not a finding, the more so if it gives no cause
 ANNOUNCED = 200  # characters of a sentence that announces a list
 LOOKED_AT = 60  # tool uses of a turn whose words count as evidence
 
@@ -54,7 +55,8 @@ _ANSWERS = re.compile(
     re.I,
 )
 _ASIDE = re.compile(
-    r"(?:nothing was changed|i (?:did not|didn't|haven't) (?:change|touch)|the .{0,40} (?:is|was) deleted"
+    r"(?:nothing was changed|ruled out|it(?:'s not| is not| isn't)|not the|i (?:also )?(?:checked|looked"
+    r"|ruled)|i (?:did not|didn't|haven't) (?:change|touch)|the .{0,40} (?:is|was) deleted"
     r"|next steps?|(?:my )?(?:suggestion|recommendation)|suggest)",
     re.I,
 )
@@ -116,7 +118,9 @@ def _paragraphs(said: str) -> list[str]:
     """The blocks of a message; the items of a list belong to the sentence that announces it."""
     found: list[str] = []
     for block in blocks(said):
-        if found and found[-1].endswith(":") and len(found[-1]) < ANNOUNCED:
+        if found and found[-1].endswith(":") and len(found[-1]) < LONG:
+            found[-1] = block  # 'Two causes:' says nothing by itself
+        elif found and found[-1].endswith(":") and len(found[-1]) < ANNOUNCED:
             found[-1] = f"{found[-1]} {block}"
         else:
             found.append(block)
@@ -124,10 +128,9 @@ def _paragraphs(said: str) -> list[str]:
 
 
 def _points(block: str, turn: Turn, question: set[str]) -> int:
-    """Names, numbers, limits and causes make a fact; so do words that were seen, and words that were"
-    " asked for."""
+    """Names, numbers, limits and causes make a fact; so do words that were seen or asked for."""
     text = " ".join(_facts(block))
-    if len(text) < SHORT or _ANSWERS.match(block) or _ASIDE.match(block):
+    if len(text) < (SHORT if is_strong_cause(text) else LONG) or _ANSWERS.match(block) or _ASIDE.match(block):
         return 0
     words = telling(text)
     points = min(2, len(_NAME.findall(text))) + min(2, len(_NUMBER.findall(text)))
@@ -141,7 +144,7 @@ def _points(block: str, turn: Turn, question: set[str]) -> int:
 def _facts(block: str) -> list[str]:
     found = []
     for one in sentences(block):
-        empty = one.endswith("?") or is_talk(one) or bool(_ASIDE.match(one))
+        empty = len(one) < SHORTEST or one.endswith(("?", ":")) or is_talk(one) or bool(_ASIDE.match(one))
         if not (empty or is_next(one) or is_proposal(one)):
             found.append(without_lead(one))
     return found

@@ -14,7 +14,10 @@ SHOWN = 8_000  # characters of an output that are looked at, half from either en
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w{1,40})\1")
 _QUOTED = re.compile(r"\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.S)
 _SEPARATOR = re.compile(r"&&|\|\||[;|\n&]")
-_LEAD = re.compile(r"(?:[A-Za-z_]\w*=\S*|sudo|time|env|exec|command|nohup|timeout\s+\S+|cd\s+\S+)\s+")
+_LEAD = re.compile(
+    r"(?:[A-Za-z_]\w*=\S*|sudo|time|env|exec|command|nohup|do|then|else|timeout\s+\S+"
+    r"|cd\s+\S+)\s+"
+)
 _MESSAGE = re.compile(
     r"(?:\s-[a-zA-Z]{0,6}m\s*|\s--message[= ]\s*)(\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s'\";&|]+)", re.S
 )
@@ -33,10 +36,9 @@ _TESTS = re.compile(
 )
 # what only looks, asks or tidies: that it failed teaches nothing
 _BORING = frozenset(
-    "ls cat grep rg egrep find fd which type echo printf head tail sed awk wc test [ mkdir rm cp mv touch"
-    " pwd cd"
-    " git export source . sleep kill ps true false diff stat file du df tree jq sort uniq xargs less more man"
-    " read pushd popd set unset chmod ln whoami date env printenv command tee gh open pip pip3 uv".split()
+    "ls cat grep rg egrep find fd which type echo printf head tail sed awk wc test [ mkdir rm cp mv touch pwd"
+    " cd git export source . sleep kill ps true false diff stat file du df tree jq sort uniq xargs less more"
+    " man read pushd popd set unset chmod ln whoami date env printenv command tee gh open pip pip3 uv".split()
 )
 _LINT = re.compile(
     r"(?:(?:uv|poetry|pdm|hatch|pipenv|rye)\s+run\s+|(?:npx|bunx|pnpm\s+exec)\s+"

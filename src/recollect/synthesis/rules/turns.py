@@ -95,6 +95,7 @@ class Turn:
     prompt_item: int | None
     request: str  # what this is about: the prompt, or the one that it only said yes to
     before: str  # the assistant's last message before this turn
+    asked_before: str = ""  # what it was about until then
     said: str = ""  # and at its end
     end: int | None = None  # the item that ended it; None: it goes on
     ended: bool = False  # by the assistant; otherwise the user broke in or the session was left
@@ -130,8 +131,8 @@ def turns(items: Iterable[Item], root: str, *, over: bool = False) -> list[Turn]
             if turn is not None and turn.end is None:
                 _close(turn, state, item.id)
             prompt = text_of(item.input.get("prompt"))
-            request = prompt if is_request(prompt) or not request else request
-            turn = Turn(prompt, item.id, request, before)
+            asked_before, request = request, prompt if is_request(prompt) or not request else request
+            turn = Turn(prompt, item.id, request, before, asked_before)
             found.append(turn)
             continue
         if item.tool in (CHECKPOINT, COMPACT):

@@ -48,11 +48,11 @@ _ALWAYS = re.compile(
     r"(?P<who>you (?:should|must) |we (?:should |must |want to )?|make sure (?:to |you |that you |we )"
     r"|be sure to |i (?:want|need) you to |i'd like you to |i (?=(?:always|never) want)|remember to "
     r"|(?:tests?|code) (?:should|must) )?"
-    r"(?:always|never(?: ever)?|only ever) (?P<verb>[a-z'-]{2,20})\b",
+    r"(?:always|never(?: ever)?|only ever) (?:really |actually |just |directly )?(?P<verb>[a-z'-]{2,20})\b",
     re.I,
 )
 _NO_VERB = frozenset(
-    "mind seen had been got was were is are a an the this that these those it its happy sure ready worked"
+    "be mind seen had been got was were is are a an the this that these those it its happy sure ready worked"
     " knew thought heard wrong right so in on at to of for and or but if when as with ending too has have did"
     " does my your happen understood understand saw see know remember forget get gotten tried wanted felt"
     " really quite true false null none again good nice great bad hard easy better worse fun possible useful"
@@ -136,12 +136,17 @@ _REMEMBER = re.compile(
     re.I,
 )
 _USE_NOT = re.compile(r"use \S.{0,60}?(?:,? not |,? instead of |,? rather than |,? never )\S", re.I)
+_USE = re.compile(r"use \S", re.I)
+_EVERYWHERE = phrases(
+    rf"everywhere | from now on | any ?more | throughout | in (?:our )?(?:tests"
+    rf"|comments) | {SCOPE}"
+)
 _EVERY = re.compile(
     r"(?:all|every|each|any|new) (?:\w+ ){0,2}(?:commits?|tests?|endpoints?|functions?|modules?|migrations?"
     r"|prs?|files?|pull requests?|changes?|features?|releases?|branch(?:es)?|class(?:es)?|methods?|apis?"
     r"|quer(?:y|ies)|strings?|components?|dates?|times?|timestamps?|amounts?|prices?|money|ids?|routes?"
     r"|handlers?|models?|commands?|scripts?|hooks?|errors?|logs?|imports?|variables?|names?) (?:must|has to"
-    r"|have to|needs?(?: to)?|should|are|is|go(?:es)?|gets?|come with) (?!fail|broken|red|wrong|missing|gone"
+    r"|have to|needs?(?: to)?|should|go(?:es)?|gets?|come with) (?!fail|broken|red|wrong|missing|gone"
     r"|slow|lost)\w+",
     re.I,
 )
@@ -269,11 +274,12 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Said], bool]], ...
     (_I, _is_taste),
     (_DONT, _forbids),
     (_USE_NOT, lambda match, said: said.stands()),
+    (_USE, lambda match, said: bool(_EVERYWHERE.search(said.text))),
     (_PREFER, lambda match, said: True),
     (_OUR_RULE, lambda match, said: True),
     (_ANSWER, lambda match, said: True),
     (_REMEMBER, lambda match, said: True),
-    (_EVERY, lambda match, said: said.stands()),
+    (_EVERY, lambda match, said: said.stands() or not (said.asks or said.orders)),
     (_THINGS, lambda match, said: not said.asks),
     (_EACH_TIME, lambda match, said: True),
     (_ASK_FIRST, lambda match, said: True),

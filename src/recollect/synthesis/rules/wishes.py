@@ -46,6 +46,9 @@ _QUESTION = re.compile(
     r"|didn't|doesn't|when (?!you)|where|who|which|have|has|was|were|am|may|might)\b",
     re.I,
 )
+_WOULD_YOU = re.compile(
+    r"(?:can|could|would|will) you (?:please |pls )?(?=(?:always|never|stop \w{2,20}ing|not) )", re.I
+)
 _TAG = re.compile(r"\b(?:right|correct|no|or|or not|isn't it|don't we|aren't we|ok|okay)\W*\?\s*$", re.I)
 _REQUEST = re.compile(r"(?:can|could|would|will) you\b|please (?:fix|change|add|do|reword|update)\b", re.I)
 _REASON = re.compile(r"(?:it|they|that|this|because|since|otherwise|so that|reason)\b", re.I)
@@ -127,7 +130,11 @@ def _wish(sentence: str, project: str, asks: bool, orders: bool) -> str:
     starts = [0, *(match.end() for match in _CLAUSE.finditer(sentence))]
     for start, end in zip(starts, [*starts[1:], len(sentence)], strict=True):
         rest = sentence[start:]
-        if sentence[start:end].rstrip().endswith("?") or _TAG.search(rest[-30:]):
+        asked_for = _WOULD_YOU.match(rest)  # 'could you always run the tests before committing?' is a wish
+        if asked_for:
+            rest = rest[asked_for.end() :].rstrip("? ")
+            rest = f"don't{rest[3:]}" if rest.startswith("not ") else rest
+        elif sentence[start:end].rstrip().endswith("?") or _TAG.search(rest[-30:]):
             continue
         filler = _FILLERS.match(rest)
         for one in (rest, rest[filler.end() :]) if filler else (rest,):  # 'no' may be a filler, and may not

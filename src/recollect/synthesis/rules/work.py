@@ -22,7 +22,6 @@ from recollect.synthesis.rules.prose import (
     all_telling,
     is_cause,
     is_change,
-    is_strong_cause,
     telling_sentences,
 )
 from recollect.synthesis.rules.shell import Commit
@@ -49,7 +48,7 @@ from recollect.synthesis.rules.words import (
 )
 
 MOST_FILES = 12
-SUBSTANTIAL = 300  # characters of new text that are more than a touch
+SUBSTANTIAL = 200  # characters of new text that are more than a touch
 FEW_EDITS = 3
 WORK = ("bugfix", "feature", "refactor")
 
@@ -123,7 +122,8 @@ def _is_substantial(unit: Unit, turn: Turn) -> bool:
         return False
     many = len(code) >= FEW_EDITS or len({edit.file for edit in code}) > 1
     much = any(edit.is_new for edit in code) or sum(len(edit.put) for edit in code) >= SUBSTANTIAL
-    return many or much or (is_strong_cause(turn.said) and bool(PROBLEM.search(turn.request[:2_000])))
+    explained = any(is_cause(one) for one in all_telling(turn.said)) and PROBLEM.search(turn.request[:2_000])
+    return many or much or bool(explained)
 
 
 # --- what belongs together ----------------------------------------------------------------------------------
