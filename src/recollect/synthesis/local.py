@@ -13,12 +13,16 @@ from recollect.store.queue import MARKS
 from recollect.synthesis.rules.decisions import chosen_by_assistant, decided
 from recollect.synthesis.rules.discoveries import discovered
 from recollect.synthesis.rules.finding import Finding
-from recollect.synthesis.rules.replaced import replaced, replaces
+from recollect.synthesis.rules.replaced import KINDS, replaced, replaces
 from recollect.synthesis.rules.summary import summarise
 from recollect.synthesis.rules.turns import Turn, turns
 from recollect.synthesis.rules.wishes import wished
-from recollect.synthesis.rules.words import telling
+from recollect.synthesis.rules.words import TEXT_CHARS, sentences, telling, together
 from recollect.synthesis.rules.work import worked
+
+RECENT = 6  # findings
+ALIKE = 3  # telling words that two decisions share when they are about the same
+FEW = 10  # telling words of a decision that says little by itself
 
 
 class Local:
@@ -54,9 +58,11 @@ def findings(told: list[Turn], project: Project) -> list[Finding]:
     said: set[tuple[str, str]] = set()
     for turn in told:
         wishes = wished(turn, project.name)
-        decisions = [one for one in decided(turn) if not _is_among(one, wishes)]
+        decisions = [_with_word_of(one, found) for one in decided(turn) if not _is_among(one, wishes)]
         work = worked(turn, found)
-        others = (*chosen_by_assistant(turn), *discovered(turn, work, project.root))
+        settled = [one for one in (*found, *wishes, *decisions) if one.observation.kind in KINDS]
+        chosen = [one for one in chosen_by_assistant(turn) if not _is_settled(one, settled)]
+        others = (*chosen, *discovered(turn, work, project.root))
         for finding in (*wishes, *decisions, *work, *others):
             replaced_titles = {title for _, title in finding.replaces}
             name = (finding.observation.kind, finding.observation.title.lower())
@@ -64,6 +70,28 @@ def findings(told: list[Turn], project: Project) -> list[Finding]:
                 said.add(name)
                 found.append(finding)
     return found
+
+
+def _with_word_of(decision: Finding, found: list[Finding]) -> Finding:
+    """The user's word on what the assistant chose before takes its place, and keeps its reason."""
+    chosen = [one for one in found[-RECENT:] if one.observation.kind == "decision"]
+    if not chosen:
+        return decision
+    last, now = chosen[-1], decision.observation
+    words, was = telling(now.title), f"{last.observation.title} {last.observation.text}"
+    shared = words & telling(was)
+    often = [word for word in shared if was.lower().count(word) > 2]
+    if len(shared) < ALIKE and not (often and len(words) < FEW):
+        return decision
+    said = sentences(now.text)[:1]
+    text = together([*said, *sentences(last.observation.text)], TEXT_CHARS)
+    return replace(decision, observation=replace(now, text=text), replaces=(last.key,))
+
+
+def _is_settled(choice: Finding, settled: list[Finding]) -> bool:
+    """The user said so before; the assistant only did it."""
+    words = telling(choice.observation.text)
+    return any(len(words & telling(one.observation.title)) >= ALIKE for one in settled)
 
 
 def _is_among(decision: Finding, wishes: list[Finding]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from recollect.model import Observation
 from recollect.synthesis.rules.finding import Finding
+from recollect.synthesis.rules.kinds import PROBLEM
 from recollect.synthesis.rules.phrases import phrases
 from recollect.synthesis.rules.prose import is_next, is_proposal, without_lead
 from recollect.synthesis.rules.turns import Turn
@@ -30,6 +31,7 @@ from recollect.synthesis.rules.words import (
 
 LONGEST = 400  # characters of a sentence; what is longer is pasted, not said
 CLAUSES = 12
+MANY = 6  # words; less is an answer that needs no remembering
 TERSE = 80  # characters of a decision that nobody understands without the question
 
 _LEAD = re.compile(
@@ -56,7 +58,8 @@ _GO = re.compile(
 _LETS = re.compile(
     r"(?:let's|lets|let us|we'll|we will|we're going to|we are going to) (?:just |rather )?"
     r"(?P<what>(?:use|do|switch (?:to|from)|move (?:to|from)|migrate (?:to|from)|keep|drop|pick|choose|take"
-    r"|adopt|standardi[sz]e on)\s+(?P<object>\S.*))",
+    r"|adopt|standardi[sz]e on|stay (?:on|with)|leave|skip|support|store|put|postpone|target|limit|ignore"
+    r"|accept|not)\s+(?P<object>\S.*))",
     re.I,
 )
 _IT_IS = re.compile(
@@ -67,10 +70,9 @@ _IT_IS = re.compile(
     re.I,
 )
 _DECIDED = re.compile(
-    r"(?:we|i)(?:'ve| have)?(?: now| finally| just| already)? (?:decided|agreed|opted"
+    r"(?:we|i)(?:'ve| have)?(?: now| finally| just| already| all)? (?:decided|agreed|opted"
     r"|settled) (?P<what>\S+ \S.*)|(?:we|i)(?:'ve| have)?(?: now| finally| just| already)? (?:chose|switched"
-    r"|moved|migrated) "
-    r"(?=.{0,120}\b(?:over|instead of|rather than|from)\b)\S+ \S",
+    r"|moved|migrated) (?=.{0,160}\b(?:over|instead of|rather than|because|since|so that)\b)\S+ \S",
     re.I,
 )
 _SWITCHING = re.compile(
@@ -79,6 +81,31 @@ _SWITCHING = re.compile(
 _KEEP = re.compile(
     r"(?:keep|use|drop|leave|stick with|stay with|take|switch to|stay on) (?P<what>\S.*)", re.I
 )
+# what becomes of something, and when
+_WHEN = (
+    r"(?:v?\d+\.[\dx]\S*|v\d+|(?:the )?next (?:major|minor|release|version)\b.{0,20}"
+    r"|(?:the )?(?:\w+ )?release"
+    r"|(?:next )?(?:spring|summer|autumn|winter|year|quarter)|q[1-4]|further notice|then)\b"
+)
+_FATE = re.compile(
+    r"(?!(?:why|what|how|if|when|it|this|that|i|he|she"
+    r"|there)\b)(?P<what>[^,;:.?!]{2,60}?) (?:stays?|remains?|goes"
+    r" away|go away|dies|is (?:going|gone|dropped|removed|deprecated|frozen|kept|replaced)|gets? (?:dropped"
+    r"|removed|replaced|rewritten)|will (?:be (?:dropped|removed|replaced|kept|deprecated|rewritten)|go"
+    r"|stay|remain))\b[^.?!]{0,60}?"
+    rf"\b(?:in|with|until|till|as of|from|by|after|before) {_WHEN}",
+    re.I,
+)
+_RATHER = re.compile(
+    r"(?:please |pls |rather |better )?(?:use|keep|store|put|return|take|prefer|make|write|send"
+    r"|load|run|build"
+    r"|call|read|do it|we need|we want|i want) (?P<what>\S.*)",
+    re.I,
+)
+_BECAUSE = phrases(r"""
+    because | since | so that | to avoid | otherwise | in case | that way | which (?:is|means|makes) | too \w+
+    | doesn't | can't | won't | the reason
+""")
 _LETTER = r"[1-4a-d](?=\s*(?:[.,;!]|$|please\b|pls\b|then\b))"
 _VAGUE = re.compile(
     r"(?:it|that|this|them|those|these|both|your|on|me|with it|going|first|a (?:look|break)|an eye|in mind"
@@ -120,8 +147,9 @@ _FOR_IT = phrases(r"""
 """)
 
 _CHOSE = re.compile(
-    r"\b(?:i|we)(?:'ve| have)?(?: deliberately| therefore| also)? (?:chose|chosen|opted|decided|picked"
-    r"|settled|went)\b",
+    r"\b(?:i|we)(?:'ve| have)?(?: deliberately| therefore| also| intentionally)? (?:chose|chosen"
+    r"|opted|decided"
+    r"|picked|settled|went (?:with|for))\b",
     re.I,
 )
 _INSTEAD = re.compile(
@@ -129,6 +157,19 @@ _INSTEAD = re.compile(
     r"[^.]{1,200}?\b(?:instead of|rather than|over)\b",
     re.I,
 )
+_KEPT = re.compile(
+    r"\b(?:i|we)(?:'ve| have)?(?: deliberately| intentionally| therefore)? (?:kept|left"
+    r"|stayed (?:with|on)|did(?:n't"
+    r"| not) (?:use|touch|change|remove|drop|move|rename|convert|make|add|put))\b",
+    re.I,
+)
+_ON_PURPOSE = phrases(r"deliberately | on purpose | intentionally | by design | a conscious choice")
+_OBVIOUS = phrases(r"""
+    you asked | you said | you wanted | as (?:asked|requested|agreed|you|discussed) | nothing to do with
+    | out of scope | not part of | unrelated | first (?:idea|thought|suspected|tried) | took it (?:back|out)
+    | anything | any code | it yet
+""")
+_THAT = re.compile(r"\b(?:kept|left|chose|decided|did) (?:that|it|this|them|so|on it|for it)\b", re.I)
 _AGAINST = phrases(r"over | instead of | rather than | against | not \w+ | from \w+ to | overkill")
 _ALTERNATIVE = phrases(r"over | instead of | rather than | against")
 _WHY = phrases(r"""
@@ -142,7 +183,10 @@ def decided(turn: Turn) -> list[Finding]:
     if turn.prompt_item is None or turn.prompt.lstrip().startswith(("/", "<")):
         return []
     found = []
-    for what, words in decisions(turn.prompt, turn.before):
+    told = list(decisions(turn.prompt, turn.before))
+    if not told and (consented := _consented(turn)):
+        return [consented]
+    for what, words in told:
         reasons = [sentence(one) for one in _reasons(what, turn.before)]
         terse = len(words) < TERSE and (not reasons or len(what.split()) <= 3)
         if terse and turn.asked_before:
@@ -157,6 +201,104 @@ def decided(turn: Turn) -> list[Finding]:
         )
         found.append(Finding(observation, turn.prompt_item))
     return found
+
+
+def _consented(turn: Turn) -> Finding | None:
+    item = turn.prompt_item
+    said = [one for line in prompt_lines(turn.prompt) for one in sentences(line)]
+    if item is None or not said:
+        return None
+    if advised := _agreed_to(turn.prompt, turn.before):
+        advice, reasons = advised
+        head = title(f"Decided: {_I_WOULD.sub('', without_lead(advice))}")
+        parts = [*reasons[:3], advice, f"The user agreed: {shorten(said[0], 120)}"]
+    elif ruled := _ruled(said, turn.before):
+        words, about = ruled
+        head = title(f"Decided: {max(said[:4], key=lambda one: bool(_HANDLE.match(one)))}")
+        parts = [f"The user: {words}", f"It was about: {shorten(about, 240)}"]
+    else:
+        return None
+    text = together([sentence(one) for one in parts], TEXT_CHARS + 80)
+    return Finding(Observation("decision", head, text, concepts=concepts((head, text)), cites=(item,)), item)
+
+
+_I_WOULD = re.compile(r"^(?:so |and |but )?(?:i'd|i would) (?:therefore |then |still |just |rather )*", re.I)
+_CONSENT = re.compile(
+    r"(?:(?:uff|ah|oh|hm+|ok(?:ay)?|yes|yep|yeah|good|great|fine|right|sure|agreed|alright|perfect|cool|nice"
+    r"|thanks?|makes sense|sounds (?:good|right|reasonable|fair)|fair enough|good point|convinced|deal|then"
+    r"|i agree|you're right|that works|works for me|fine (?:by|with) me|ok with me|i'm fine with that|so|and"
+    r"|(?:let's |please |just )?(?:leave|keep) (?:it|that|them)(?: (?:like (?:that|this)|as (?:it"
+    r"|they) (?:is|are)"
+    r"|that way|so|there|in))?|(?:let's |we )?(?:do|go (?:with|for)|use|take|stick (?:with"
+    r"|to)) (?:that|it|this"
+    r"|your (?:proposal|suggestion|recommendation|version|way|variant))|as you (?:say|suggest|propose)"
+    r"|like you (?:say|said|suggest)|do (?:it )?(?:that|it) way|go ahead|let's do (?:it"
+    r"|that))\b[\s,.!:;-]*){1,6}",
+    re.I,
+)
+_SETTLES = phrases(r"""
+    leave | keep | agreed? | deal | convinced
+    | (?:do|go with|go for|use|take|stick with) (?:that|it|this|your \w+)
+    | as you (?:say|suggest|propose) | like you (?:say|said|suggest) | makes sense
+    | sounds (?:good|right|fair) | fine (?:by|with) me | works for me | fair enough | good point
+    | you're right | let's do (?:it|that)
+""")
+_ADVICE = re.compile(
+    r"\b(?:i'd|i would|we should|you should|i recommend|i suggest|i propose|my (?:advice|recommendation"
+    r"|suggestion) is(?: to)?|better to) (?:(?:rather|therefore|then|still|just|to|not|strongly) ){0,3}"
+    r"(?:keep|leav|us(?:e|ing)\b|stay|tak(?:e|ing)\b|go(?:ing)? (?:with|for)\b|choos|pick|stick|prefer|avoid"
+    r"|do(?:ing)? without|drop|wait|postpon|stor|put)",
+    re.I,
+)
+
+
+def _agreed_to(prompt: str, before: str) -> tuple[str, list[str]] | None:
+    """'Good, leave it.' to 'X would be shorter, but ..., so I'd leave it like that': what was advised, with
+    the reasons that were given. Advice without a reason is a matter of taste, and work is not advised but
+    offered."""
+    consent = _CONSENT.match(prompt.strip())
+    first = (sentences(" ".join(prompt_lines(prompt))) or [""])[0]
+    if not consent or not _SETTLES.search(consent[0]) or first.endswith("?"):
+        return None
+    for block in reversed(blocks(before)):
+        said = [one for one in sentences(block) if not one.endswith("?")]
+        advice = [one for one in said if _ADVICE.search(one)]
+        if advice and any(_BECAUSE.search(one) or _FOR_IT.search(one) or " but " in one for one in said):
+            return advice[-1], [one for one in said if one != advice[-1]]
+    return None
+
+
+_OPEN = re.compile(r"\b(?:what|which|how|should|shall|or|where|do you want|would you)\b", re.I)
+_HANDLE = re.compile(
+    r"(?:please |pls |just |then |so |ok |yes |no |let's |we |we'll |and )*(?:skip|ignore|keep"
+    r"|leave|drop|use|take"
+    r"|make it|delete|remove|disable|disallow|allow|mark|accept|reject|raise|fail|return|store|put"
+    r"|round|treat"
+    r"|default to|go|stay|stick|wait|postpone|only|always|never|don't|both|neither|the former|the latter)\b",
+    re.I,
+)
+_GIVEN = phrases(r"""
+    because | since | as (?:it|we|they|that) | so that | otherwise | anyway | for now | until | till | too
+    | in case | gets? \w+ed | will be | going to | we'll | nobody | no one | never | only
+    | that's (?:old|ok|enough) | doesn't matter | not worth | good enough | the reason
+""")
+
+
+def _ruled(said: list[str], before: str) -> tuple[str, str] | None:
+    """The assistant asked how something is to be; the user says how, and why or for how long."""
+    asked = [(block, one) for block in blocks(before)[-2:] for one in sentences(block) if one.endswith("?")]
+    if not asked or not _OPEN.search(asked[-1][1]) or not said:
+        return None
+    told = [one for one in said[:4] if not one.endswith("?") and len(one) <= LONGEST]
+    orders = [
+        one
+        for one in told
+        if any(_HANDLE.match(one, start) for start in (0, *(m.end() for m in _CLAUSE.finditer(one))))
+    ]
+    words = " ".join(told)
+    if not orders or len(words.split()) < MANY or not _GIVEN.search(words):
+        return None
+    return words, asked[-1][0]
 
 
 def decisions(prompt: str, before: str) -> Iterator[tuple[str, str]]:
@@ -211,10 +353,9 @@ def _decision(said: str, before: str) -> str:
         if _ASKING.match(rest):
             continue
         for form, what in _FORMS:
-            if (match := form.match(rest)) and (form is not _KEEP or agrees):
-                if chosen := what(match, rest, before):
-                    return _ASIDES.sub("", chosen)
-                break
+            match = form.match(rest) if form is not _KEEP or agrees else None
+            if match and (chosen := what(match, rest, before)):
+                return _ASIDES.sub("", chosen)
     return ""
 
 
@@ -254,12 +395,22 @@ def _agreed(match: re.Match[str], rest: str, before: str) -> str:
     return f"{rest} ({title(without_lead(subject))})" if subject and says_more else ""
 
 
+def _is_past(match: re.Match[str], rest: str, before: str) -> str:
+    """'we moved to Node 20 and now the tests fail' tells where a problem comes from."""
+    return "" if rest.rstrip(".! ").endswith("yet") or (PROBLEM.search(rest) and not match["what"]) else rest
+
+
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str, str], str]], ...] = (
     (_GO, _chosen),
     (_LETS, lambda match, rest, before: _chosen(match, rest, before) if _is_choice(rest, before) else ""),
     (_IT_IS, lambda match, rest, before: "" if _VAGUE.match(match["what"]) else rest),
-    (_DECIDED, lambda match, rest, before: "" if rest.rstrip(".! ").endswith("yet") else rest),
+    (_DECIDED, _is_past),
     (_SWITCHING, lambda match, rest, before: rest),
+    (_FATE, lambda match, rest, before: "" if PROBLEM.search(rest) else rest),
+    (
+        _RATHER,
+        lambda match, rest, before: rest if _ALTERNATIVE.search(rest) and _BECAUSE.search(rest) else "",
+    ),
     (_KEEP, _agreed),
 )
 
@@ -278,13 +429,28 @@ def chosen_by_assistant(turn: Turn) -> list[Finding]:
     if turn.end is None or not turn.ended or not turn.items:
         return []
     found = []
-    for one in (one for block in blocks(turn.said) for one in sentences(block)):
-        if len(one) > LONGEST or one.endswith("?") or is_next(one) or is_proposal(one):
-            continue
-        if (_CHOSE.search(one) and _ALTERNATIVE.search(one)) or (_INSTEAD.search(one) and _WHY.search(one)):
-            text = sentence(without_lead(one))
-            observation = Observation(
-                "decision", title(text), text, concepts=concepts((text,)), cites=(turn.end,)
-            )
-            found.append(Finding(observation, turn.end))
+    for block in blocks(turn.said):
+        before = ""
+        for one in sentences(block):
+            if _is_chosen(one):
+                named = [before] if before and _THAT.search(one) else []  # 'I kept that because ...'
+                text = together([sentence(without_lead(part)) for part in (*named, one)], TEXT_CHARS + 80)
+                head = title(without_lead((named or [one])[0]))
+                observation = Observation(
+                    "decision", head, text, concepts=concepts((text,)), cites=(turn.end,)
+                )
+                found.append(Finding(observation, turn.end))
+            before = one
     return found[:2]
+
+
+def _is_chosen(one: str) -> bool:
+    if len(one) > LONGEST or one.endswith("?") or is_next(one) or _OBVIOUS.search(one):
+        return False
+    why = bool(_WHY.search(one))
+    if _CHOSE.search(one) and (why or _ALTERNATIVE.search(one)):
+        return True
+    if is_proposal(one) and not _KEPT.search(one):
+        return False
+    kept = _KEPT.search(one) and (why or _ON_PURPOSE.search(one))
+    return bool(kept or (_INSTEAD.search(one) and why) or (_ON_PURPOSE.search(one) and why))

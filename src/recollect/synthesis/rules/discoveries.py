@@ -24,8 +24,8 @@ from recollect.synthesis.rules.prose import (
 from recollect.synthesis.rules.turns import LOOKING, Turn, inside, text_of
 from recollect.synthesis.rules.words import (
     TEXT_CHARS,
-    blocks,
     concepts,
+    marked_blocks,
     sentence,
     sentences,
     telling,
@@ -35,8 +35,9 @@ from recollect.synthesis.rules.words import (
 
 MOST = 3
 ENOUGH = 4  # points that make a paragraph a discovery
+WHOLE = 160  # characters of an answer that says more than yes or no
 SHORT, LONG = 50, 80  # characters; less is an answer, not a finding, the more so if it gives no cause
-ANNOUNCED = 200  # characters of a sentence that announces a list
+ROOM = TEXT_CHARS + 160  # an answer to one question may have several parts
 LOOKED_AT = 60  # tool uses of a turn whose words count as evidence
 
 _RESEARCH = phrases(r"""
@@ -51,7 +52,7 @@ _LEFT = phrases(r"""
     anything (?:left|else) | what(?:'s| is) (?:left|next|missing) | status | summar\w+ | what did (?:we|you)
 """)
 _ANSWERS = re.compile(
-    r"(?:no|nope|nothing|none|neither|they are fine|it(?:'s| is) fine|all good|yes)\b",
+    r"(?:no|nope|nothing|none|neither|they are fine|it(?:'s| is) fine|all good)\b",
     re.I,
 )
 _ASIDE = re.compile(
@@ -70,6 +71,7 @@ _LIMIT = phrases(r"""
     | requires? | needs | must | cannot | can't | not supported | deprecated | ignores? | silently
     | defaults? | undocumented | expires? | times? out
 """)
+_CONDITION = phrases(r"when | if | whenever | unless | until | as soon as | only after | every time | while")
 _NUMBER = re.compile(
     r"\b\d[\d.,]{0,20}\s?(?:ms|s|seconds?|minutes?|hours?|days?|kb|mb|gb|mib|gib|%|requests?|rows?|lines?"
     r"|times|x|characters|bytes|tokens?|connections?)(?!\w)|\bmilliseconds?\b"
@@ -89,16 +91,28 @@ def discovered(turn: Turn, work: Sequence[Finding], root: str) -> list[Finding]:
     asked = (turn.prompt or turn.request)[:2_000]
     if _LEFT.search(asked):
         return []
-    if work or turn.edited:
+    if work or any(edit.is_code for unit in turn.units for edit in unit.edits):
         return _surprises(turn, turn.end, work, root)
-    if not _RESEARCH.search(asked):
+    if not _RESEARCH.search(asked) and "?" not in asked:
         return _lessons(turn, turn.end, root) if turn.recovered else []
     question = telling(asked)
     told = [
         (_points(block, turn, question), place, block) for place, block in enumerate(_paragraphs(turn.said))
     ]
-    best = sorted((one for one in told if one[0] >= ENOUGH), reverse=True)[:MOST]
+    best = sorted((one for one in told if one[0] >= ENOUGH), reverse=True)[: _questions(asked)]
     return [_finding(turn, turn.end, block, root) for _, _, block in sorted(best, key=lambda one: one[1])]
+
+
+_ASKED = re.compile(
+    r"(?:^|[.?!:,;]\s+|\b(?:and|or|but|also)\s+)(?:and |or |also )?(?:what|why|how|which|where|when|who"
+    r"|is|are|does|do|did|has|have|will|whether|can (?!you\b)\w+|could (?!you\b)\w+)\b",
+    re.I | re.M,
+)
+
+
+def _questions(asked: str) -> int:
+    """How many things were asked: the answer to one question is one discovery, however long it is."""
+    return min(MOST, max(1, len(_ASKED.findall(asked)))) if "?" in asked else 1
 
 
 def _lessons(turn: Turn, end: int, root: str) -> list[Finding]:
@@ -115,27 +129,37 @@ def _looks(item: Item) -> bool:
 
 
 def _paragraphs(said: str) -> list[str]:
-    """The blocks of a message; the items of a list belong to the sentence that announces it."""
+    """The paragraphs of a message; a list is one, together with the sentence that announces it."""
     found: list[str] = []
-    for block in blocks(said):
-        if found and found[-1].endswith(":") and len(found[-1]) < LONG:
-            found[-1] = block  # 'Two causes:' says nothing by itself
-        elif found and found[-1].endswith(":") and len(found[-1]) < ANNOUNCED:
-            found[-1] = f"{found[-1]} {block}"
+    listing = False
+    for block, is_item in marked_blocks(said):
+        if is_item and listing:
+            found[-1] = f"{found[-1]} {_stop(block)}"
+        elif is_item and found and found[-1].endswith(":"):
+            found[-1] = f"{found[-1]} {_stop(block)}" if len(found[-1]) >= LONG else _stop(block)
         else:
-            found.append(block)
+            found.append(_stop(block) if is_item else block)
+        listing = is_item
     return found
+
+
+def _stop(item: str) -> str:
+    return item if item[-1] in ".!?:" else f"{item}."
 
 
 def _points(block: str, turn: Turn, question: set[str]) -> int:
     """Names, numbers, limits and causes make a fact; so do words that were seen or asked for."""
-    text = " ".join(_facts(block))
+    facts = _facts(block)
+    text = " ".join(facts)
     if len(text) < (SHORT if is_strong_cause(text) else LONG) or _ANSWERS.match(block) or _ASIDE.match(block):
         return 0
     words = telling(text)
     points = min(2, len(_NAME.findall(text))) + min(2, len(_NUMBER.findall(text)))
     points += 2 if is_strong_cause(text) else 1 if is_cause(text) else 0
-    points += bool(_LIMIT.search(text)) + bool(words & question) - (3 if is_proposal(block) else 0)
+    points += bool(_LIMIT.search(text)) + bool(words & question) + bool(_CONDITION.search(text))
+    points += len(text) >= WHOLE and turn.said.lstrip("*_# ").startswith(block[:20])
+    proposals = sum(is_proposal(one) for one in sentences(block))
+    points -= 3 if proposals >= len(facts) else 2 * (proposals > 0)
     if points == ENOUGH - 1:  # looking for it takes a while
         points += len(words & _evidence(turn)) >= 3
     return points
@@ -166,7 +190,8 @@ def _evidence(turn: Turn) -> set[str]:
 def _finding(turn: Turn, end: int, block: str, root: str) -> Finding:
     facts = _facts(block)
     head = max(facts, key=_weight)
-    text = together((sentence(one) for one in facts), TEXT_CHARS + 80)
+    kept = set(together(sorted(map(sentence, facts), key=lambda one: -_weight(one)), ROOM).split())
+    text = together((sentence(one) for one in facts if set(sentence(one).split()) <= kept), ROOM)
     named = [item for item in turn.items if (path := _path(item)) and path.rsplit("/", 1)[-1] in block]
     files = dict.fromkeys(inside(_path(item), root) or _path(item) for item in named)
     observation = Observation(

@@ -41,16 +41,25 @@ _BEGINS = (
              r"|.{0,80}\bno more\b"),
 )  # fmt: skip
 BEGINS = tuple((kind, weight, re.compile(pattern, re.I)) for kind, weight, pattern in _BEGINS)
-PROBLEM = phrases(r"""
-    bugs? | fix(?:e[sd])? | broken? | fail(?:s|ed|ing|ure)? | errors? | wrong(?:ly)? | crash(?:es|ed|ing)?
-    | exceptions? | traceback | stack ?trace | red | doesn't | does not | don't work | not working | isn't
-    | off by | regression | flak[ey]\w* | hangs? | stuck | leak(?:s|ing|ed)? | incorrect | supposed to
-    | find out (?:why|where) | figure out why | why (?:is|does|do|are|am) | sometimes | twice | missing
-    | lost | loses | slow | stopped working | no longer | complain\w* | reports? that | segfault | deadlock
-    | race
-""")
+_BROKEN = r"""
+    bugs? | bugfix | fix(?:e[sd])? | broken? | fail(?:s|ed|ing|ure)? | errors? | wrong(?:ly)? | exceptions?
+    | crash(?:es|ed|ing)? | traceback | stack ?trace | doesn't work | does not work | don't work | not working
+    | regression | flak[ey]\w* | incorrect | supposed to | off by | stopped working | segfault | deadlock
+    | find out (?:why|where) | figure out why | why (?:is|does|do|are|am) | complain\w* | reports? that
+"""
+_ODD = r"""
+    red | doesn't | does not | isn't | hangs? | stuck | leak(?:s|ing|ed)? | sometimes | twice | missing | lost
+    | loses | slow | no longer | race | dies
+"""
+BROKEN = phrases(_BROKEN)
+PROBLEM = phrases(f"{_BROKEN} | {_ODD}")
 _ASKED = (
-    ("bugfix", 2, PROBLEM),
+    ("bugfix", 1, BROKEN),
+    ("bugfix", 1, PROBLEM),
+    ("feature", 1, phrases(r"""
+        let's have | could we have | would be (?:nice|cool|good|great|handy|useful) | configurable | optional
+        | it should also | should (?:honou?r|support|accept|offer|understand|know) | i need an? | we want
+    """)),
     ("feature", 2, phrases(r"""
         add | implement | create | build | support | introduce | i'd like | i would like | i want | we need
         | can we have | new (?:command|option|flag|endpoint|page|feature|field|button|module|api|setting)
@@ -93,7 +102,10 @@ def kind_of(unit: Unit, asked: str, said: str, words: Sequence[str]) -> str:
     for kind, weight in _evidence(unit, asked[:READ], said[:200], " ".join(words)[:READ] or said[:READ]):
         points[kind] += weight
     if not was_broken(unit) and any(fixed.failure.seen == TESTS_FIRST for fixed in unit.fixed):
-        points["bugfix" if points["bugfix"] > points["feature"] else "feature"] += 1
+        # tests of their own are written for what is new, a test more for what was wrong
+        edits = (*unit.older, *unit.edits)
+        new = any(edit.is_new and edit.is_test for edit in edits)
+        points["bugfix" if points["bugfix"] > points["feature"] + new else "feature"] += 1 + new
     if not any(points.values()):
         return "refactor"
     return max(points, key=lambda kind: points[kind])

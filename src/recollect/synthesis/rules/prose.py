@@ -61,7 +61,8 @@ _TRIED = phrases(
     r"my first (?:idea|guess|attempt|thought) | at first | first i (?:tried|thought) | i (?:first )?tried"
 )
 _PROPOSES = phrases(r"""
-    i'd | i would | we'd | we would | you'd | you would | you could | we could | i could | suggest(?:ion)?s?
+    (?:i'd|i would) (?!call|say|guess|expect|think|bet)
+    | we'd | we would | you'd | you would | you could | we could | i could | suggest(?:ion)?s?
     | i propose | recommend(?:ation|ed)? | should (?:we|i|you) | shall | options? | if you want | my take
     | lean towards | would (?:be|need|have|take|cost|make|also)
 """)

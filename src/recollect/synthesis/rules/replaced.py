@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from recollect.model import Memory, Observation
 from recollect.synthesis.rules.words import telling
 
+SAID_SO = "The user said so"
 KINDS = ("decision", "preference")
 ALIKE = 0.6
 READ = 1_000
@@ -47,7 +48,11 @@ def replaced(now: Observation, known: Sequence[Memory]) -> list[str]:
 def replaces(now: Observation, kind: str, title: str, text: str) -> bool:
     if now.kind not in KINDS or kind not in KINDS:
         return False
-    said, was = f"{now.title}. {now.text}"[:READ], f"{title}. {text}"[:READ]
+    # on what occasion a wish was said has nothing to do with what it says
+    said, was = (
+        f"{head}. {body.partition(SAID_SO)[0]}"[:READ]
+        for head, body in ((now.title, now.text), (title, text))
+    )
     return _replaces(said, rejected(said), was)
 
 

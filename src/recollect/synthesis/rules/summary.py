@@ -19,6 +19,7 @@ from recollect.synthesis.rules.prose import (
     without_lead,
 )
 from recollect.synthesis.rules.turns import (
+    EDITING,
     LOOKING,
     Turn,
     has_failed,
@@ -61,7 +62,15 @@ _ASKS = re.compile(
 )
 
 
-def summarise(told: Sequence[Turn], found: Sequence[Finding], batch: Batch) -> Summary:
+def summarise(told: Sequence[Turn], found: Sequence[Finding], batch: Batch) -> Summary | None:
+    """None where there is nothing to tell: 'Ran: a command' helps nobody."""
+    summary = _summary(told, found, batch)
+    tells = (summary.request, summary.completed, summary.learned, summary.next_steps, summary.notes)
+    edited = any(item.tool in EDITING and not has_failed(item) for turn in told for item in turn.items)
+    return summary if any(tells) or edited or summary.files_edited else None
+
+
+def _summary(told: Sequence[Turn], found: Sequence[Finding], batch: Batch) -> Summary:
     before = batch.summary
     old = Summary("", "", "", "", "", (), (), "") if before is None or _is_whole(told, before) else before
     return Summary(

@@ -87,6 +87,7 @@ class Unit:
     commit_item: int | None = None
     follows: bool = False  # there was a commit before in this session
     broken: bool = False  # the last run of the tests failed
+    began: str = ""  # what was asked when the first of these edits was made, if in an earlier turn
 
 
 @dataclass(slots=True)
@@ -118,6 +119,7 @@ class _State:
     fixed: list[Fixed] = field(default_factory=list)
     committed: bool = False
     broken: bool = False
+    began: str = ""
 
 
 def turns(items: Iterable[Item], root: str, *, over: bool = False) -> list[Turn]:
@@ -149,6 +151,8 @@ def turns(items: Iterable[Item], root: str, *, over: bool = False) -> list[Turn]
             before = turn.said or before
             continue
         turn.items.append(item)
+        if not state.pending and not state.told:
+            state.began = turn.request
         _take(item, turn, state)
     if over and turn is not None and turn.end is None and turn.items:
         _close(turn, state, turn.items[-1].id)
@@ -171,7 +175,7 @@ def _take_bash(item: Item, done: Shell, turn: Turn, state: _State) -> None:
         state.pending = [edit for edit in state.pending if not _is_gone(edit.file, done.gone, state.root)]
     for path in done.changed:
         file = inside(path, state.root)
-        if file and not _is_gone(file, done.gone, state.root):
+        if file and not is_made(file) and not _is_gone(file, done.gone, state.root):
             state.pending.append(Edit(item.id, file, False, "", "", done.moved))
     if done.check:
         _checked(item, done.check, turn, state)
@@ -220,7 +224,10 @@ def _committed(item: Item, commit: Commit, turn: Turn, state: _State) -> None:
             last, edits=(*last.edits, *edits), fixed=(*last.fixed, *fixed), commit=commit, commit_item=item.id
         )
     else:
-        turn.units.append(Unit(edits, tuple(state.told), fixed, commit, item.id, follows=state.committed))
+        began = state.began if state.began != turn.request else ""
+        turn.units.append(
+            Unit(edits, tuple(state.told), fixed, commit, item.id, follows=state.committed, began=began)
+        )
     state.pending.clear()
     state.told.clear()
     state.fixed.clear()
@@ -277,6 +284,22 @@ def _edits(item: Item, root: str) -> list[Edit]:
         put = item.input.get("new_string") or item.input.get("content") or item.input.get("new_source")
         pairs = [(text_of(item.input.get("old_string")), text_of(put))]
     return [Edit(item.id, file, is_new, taken, put) for taken, put in pairs[:20]]
+
+
+_MADE = re.compile(
+    r"(?:^|/)(?:__pycache__|node_modules|\.git|dist|build|target|out|\.?venv|env|coverage|htmlcov|\.nyc_output"
+    r"|\.(?:pytest|mypy|ruff|hypothesis|gradle|next|nuxt|turbo|parcel-cache|tox|nox|eggs|cache|terraform)(?:_cache)?"
+    r"|[^/]+\.egg-info|vendor|tmp|logs?)/"
+    r"|(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?|poetry\.lock"
+    r"|uv\.lock|pdm\.lock|Pipfile\.lock|Cargo\.lock|Gemfile\.lock|composer\.lock|go\.sum|flake\.lock"
+    r"|\.coverage[^/]*|coverage\.xml|\.DS_Store)$"
+    r"|\.(?:py[cod]|class|o|obj|so|dll|dylib|exe|log|tmp|swp|min\.js|min\.css|map|sqlite3?|db)$"
+)
+
+
+def is_made(file: str) -> bool:
+    """Whether a program makes this file, so that its change is nobody's edit."""
+    return bool(_MADE.search(file))
 
 
 def _is_gone(file: str, gone: Sequence[str], root: str) -> bool:

@@ -11,14 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from recollect.synthesis.rules.phrases import phrases
+from recollect.synthesis.rules.standing_rules import PROJECT, SCOPE, is_rule
 
 SHORT = 10  # words of a plain statement
 
-_PROJECT = r"(?:repo(?:sitory)?|project|code ?base|team|company|monorepo|workspace)"
-SCOPE = (
-    r"(?:in|for|across|throughout|inside) (?:this|our|the|my|all(?: of)?(?: our| the)?|every) "
-    rf"(?:whole |entire )?{_PROJECT}"
-)
 
 # --- how long it holds --------------------------------------------------------------------------------------
 
@@ -179,7 +175,8 @@ _OUR_RULE = re.compile(
     re.I,
 )
 _IN_THIS = re.compile(
-    rf"in this {_PROJECT},? (?:we|use|never|always|all|every|don't|no|please|tests?)\b(?P<rest>.*)", re.I
+    rf"in (?:this|our) {PROJECT},? (?:we|use|never|always|all|every|don't|no|please|tests?)\b(?P<rest>.*)",
+    re.I,
 )
 _ANSWER = re.compile(
     r"(?:always |only )(?:answer|reply|respond|talk|speak|explain)\b|(?:answer|reply|respond|talk|speak"
@@ -292,7 +289,11 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Said], bool]], ...
 
 
 def is_wish(said: Said) -> bool:
+    if _FOR_NOW.search(said.text):
+        return False
     for form, holds in _FORMS:
         if match := form.match(said.text):
-            return not _FOR_NOW.search(said.text) and holds(match, said)
-    return False
+            if holds(match, said):
+                return True
+            break
+    return is_rule(said.text, asks=said.asks, orders=said.orders)

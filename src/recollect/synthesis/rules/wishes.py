@@ -13,19 +13,25 @@ from collections.abc import Iterator
 from recollect.model import Observation
 from recollect.synthesis.rules.finding import Finding
 from recollect.synthesis.rules.phrases import phrases
+from recollect.synthesis.rules.prompts import is_request
+from recollect.synthesis.rules.replaced import SAID_SO
+from recollect.synthesis.rules.standing_rules import BACK, SCOPE
 from recollect.synthesis.rules.turns import Turn
-from recollect.synthesis.rules.wish_forms import SCOPE, Said, is_wish
+from recollect.synthesis.rules.wish_forms import Said, is_wish
 from recollect.synthesis.rules.words import (
     TEXT_CHARS,
+    clean,
     concepts,
     prompt_lines,
     sentence,
     sentences,
+    shorten,
     title,
     together,
 )
 
 MOST = 8  # of one prompt
+SHORT_TITLE = 70  # characters
 LONGEST = 400  # characters of a sentence; what is longer is pasted, not said
 
 _FILLERS = re.compile(
@@ -57,12 +63,13 @@ _RULES = re.compile(
 )
 
 _PROBLEM = phrases(r"""
-    bugs? | broken | fail(?:s|ed|ing) | errors? | wrong | crash\w* | breaks?
+    bugs? | broken | fail(?:s|ed|ing) | errors? | problems? | wrong | crash\w* | breaks?
     | why (?:is|are|does|do|did|was|can|won) | slow | doesn't | not working
 """)
 _ORDERS = phrases(r"""
     write (?!commit) | add | implement | create | fix | show me | give me | help | generate | build
-    | explain | can you | could you
+    | explain | can you | could you | (?:please|pls) (?!always|never|don't|no|remember|keep|use|stop)\w+
+    | convert | refactor | rename | move | split | remove | replace | extend | clean up | update | change
 """)
 
 _ABOUT_USER = phrases(r"""
@@ -84,8 +91,8 @@ def wished(turn: Turn, project: str) -> list[Finding]:
     for wish, reason in wishes(turn.prompt, project):
         observation = Observation(
             kind="preference",
-            title=title(_TRAILING_PLEASE.sub("", wish)),
-            text=together([sentence(wish), sentence(reason)], TEXT_CHARS),
+            title=_heading(wish),
+            text=_text(wish, reason, turn),
             concepts=concepts((wish, reason)),
             cites=(turn.prompt_item,),
             is_global=is_about_user(wish),
@@ -96,6 +103,27 @@ def wished(turn: Turn, project: str) -> list[Finding]:
     return found
 
 
+def _heading(wish: str) -> str:
+    """The wish in short: what follows a comma or a dash explains it mostly."""
+    whole = _TRAILING_PLEASE.sub("", wish)
+    if len(whole) > SHORT_TITLE and (cut := _EXPLAINS.search(whole)):
+        return title(whole[: cut.start()])
+    return title(whole)
+
+
+def _text(wish: str, reason: str, turn: Turn) -> str:
+    """All that the user said of it. Where that is no more than the title: on what occasion it was said."""
+    said = together([sentence(wish), sentence(reason)], TEXT_CHARS)
+    if len(said) > len(_heading(wish)) + 8:
+        return said
+    topic = next((one for one in (turn.prompt, turn.asked_before) if is_request(one.replace(wish, ""))), "")
+    about = clean(" ".join(topic.replace(wish, " ").split())).strip(" ,.;:-–—")
+    where = "in every project" if is_about_user(wish) else "in this project"
+    occasion = f", when it was about: {shorten(about, 160)}" if about else ""
+    return sentence(f"{SAID_SO} and wants it {where}{occasion}")
+
+
+_EXPLAINS = re.compile(r"(?<=[\w`)]{3})(?:,\s+(?!not\b|never\b|instead\b|rather\b)|\s[-–—]\s|;\s|\s\()")
 _TRAILING_PLEASE = re.compile(r",?\s+(?:please|pls|ok|okay)(?=\W*$|,)", re.I)
 
 
@@ -113,9 +141,24 @@ def wishes(prompt: str, project: str = "") -> Iterator[tuple[str, str]]:
             wish = _wish(one, project, *around) if len(one) <= LONGEST else ""
             if not wish and listing and place == 0 and 8 <= len(line) <= 200 and not line.endswith("?"):
                 wish = line
+            if not wish and (wish := _pointed_at(one, said[place - 1] if place else "")):
+                known = any(one in wish.lower() or wish.lower() in one for one in seen)
+                wish = "" if known else wish
             if wish and wish.lower() not in seen:
                 seen.add(wish.lower())
                 yield wish, _reason(said[place + 1] if place + 1 < len(said) else "")
+
+
+def _pointed_at(sentence: str, before: str) -> str:
+    """'..., that's how we do it here', 'Keep that in mind.': what was said just before is the wish."""
+    for start in (0, *(match.end() for match in _CLAUSE.finditer(sentence))):
+        if BACK.match(sentence, start):
+            meant = (sentence[:start] if start else before).strip(" ,;:-–—(")
+            filler = _FILLERS.match(meant)
+            meant = meant[filler.end() :] if filler else meant
+            plain = len(meant.split()) >= 3 and not meant.endswith("?") and not _QUESTION.match(meant)
+            return meant if plain and len(meant) <= LONGEST else ""
+    return ""
 
 
 def _reason(after: str) -> str:

@@ -31,7 +31,12 @@ _IDENTIFIER = re.compile(
 
 def blocks(text: str) -> list[str]:
     """The paragraphs and list items of a message, each on one line; code, tables and quotes left out."""
-    found: list[list[str]] = []
+    return [block for block, _ in marked_blocks(text)]
+
+
+def marked_blocks(text: str) -> list[tuple[str, bool]]:
+    """Each with whether it is an item of a list."""
+    found: list[tuple[list[str], bool]] = []
     inside: list[str] | None = None
     fenced = False
     for line in text[:LONGEST].splitlines():
@@ -42,13 +47,14 @@ def blocks(text: str) -> list[str]:
             inside = None
         elif bullet := _BULLET.match(line):
             inside = [line[bullet.end() :].strip()]
-            found.append(inside)
+            found.append((inside, True))
         elif inside is None:
             inside = [bare]
-            found.append(inside)
+            found.append((inside, False))
         else:
             inside.append(bare)
-    return [one for one in (_plain(" ".join(lines)) for lines in found) if one]
+    plain = ((_plain(" ".join(lines)), is_item) for lines, is_item in found)
+    return [(block, is_item) for block, is_item in plain if block]
 
 
 def is_list(text: str) -> bool:

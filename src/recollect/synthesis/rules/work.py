@@ -75,7 +75,8 @@ def worked(turn: Turn, told: Sequence[Finding]) -> list[Finding]:
 def _finding(unit: Unit, turn: Turn, end: int, told: Sequence[Finding], *, alone: bool) -> Finding | None:
     asked = turn.request or turn.prompt
     words = _words_of(unit, turn, alone=alone)
-    kind = kind_of(unit, asked, turn.said, words) if _is_worth_telling(unit, turn) else ""
+    wanted = f"{unit.began}\n{asked}" if unit.began else asked
+    kind = kind_of(unit, wanted, turn.said, words) if _is_worth_telling(unit, turn) else ""
     heading = _heading(unit, words, asked)
     if not kind or not heading:
         return None
