@@ -339,13 +339,45 @@ def test_seven_daily_and_four_weekly_ones_are_kept() -> None:
     assert days == [41, 48, *range(53, 60)]  # Sundays; that of the third week, 55, is among the daily ones
 
 
+def test_the_largest_of_the_last_four_weeks_outlives_a_store_that_was_emptied() -> None:
+    """A new and empty store is backed up as well, on the same day and on those that follow."""
+    sizes = {NOW: 90_000_000}
+
+    def left(found: list[Backup]) -> list[Backup]:
+        return backup.kept(found, size=lambda one: sizes.get(one.at, 300_000))
+
+    found = left([daily(NOW), daily(NOW + 3_600_000)])
+    assert [one.at for one in found] == [NOW + 3_600_000, NOW]
+    for day in range(1, 28):
+        found = left([*found, daily(NOW + day * DAY)])
+        assert NOW in {one.at for one in found}, day
+    found = left([*found, daily(NOW + 29 * DAY)])
+    assert NOW not in {one.at for one in found}
+
+
+def test_the_last_five_that_somebody_asked_for_are_kept_and_take_no_days_place(data: Path) -> None:
+    store(data, "echo one")
+    daily_one = backup.make(str(data), NOW)
+    asked_for = [backup.make(str(data), NOW + hour * 3_600_000, "manual") for hour in range(1, 8)]
+    assert asked_for[0].name == "recollect-20270115T090000Z-manual.db"
+    assert sorted(backup.prune(str(data))) == sorted(one.name for one in asked_for[:2])
+    left = backup.listed(str(data))
+    assert [one.name for one in left] == [one.name for one in reversed([daily_one, *asked_for[2:]])]
+    assert {one.reason for one in left} == {"daily", "manual"}
+    assert backup.due(str(data), NOW + DAY)  # only the one that comes by itself counts for the day
+
+
 moments = st.integers(0, 200 * 24).map(lambda hour: NOW + hour * 3600_000)
 
 
-@given(st.lists(moments, unique=True), st.lists(moments, max_size=6, unique=True))
-def test_what_is_kept_follows_the_calendar(days: list[int], before: list[int]) -> None:
+@given(st.lists(moments, unique=True), st.lists(moments, max_size=6, unique=True), st.integers(0, 10))
+def test_what_is_kept_follows_the_calendar(days: list[int], before: list[int], odd: int) -> None:
     found = [daily(at) for at in days] + [Backup(f"{at}-before-2.db", at, "before-2") for at in before]
-    keep = backup.kept(found)
+
+    def size(one: Backup) -> int:
+        return one.at % (odd + 1)
+
+    keep = backup.kept(found, size)
     assert len(keep) == len(set(keep))
     if found:
         assert max(found, key=lambda one: one.at).at in {one.at for one in keep}
@@ -354,9 +386,14 @@ def test_what_is_kept_follows_the_calendar(days: list[int], before: list[int]) -
         latest = {period(at): at for at in sorted(days)}
         for wanted in sorted(latest)[-most:]:
             assert latest[wanted] in kept_daily
-    assert len(kept_daily) <= 7 + 4
-    assert sorted(one.at for one in keep if one.reason != "daily") == sorted(before)[-3:]
-    assert backup.kept(keep) == keep  # pruning twice removes nothing more
+    assert len(kept_daily) <= 7 + 4 + 1
+    kept_before = {one.at for one in keep if one.reason != "daily"}
+    assert set(sorted(before)[-3:]) <= kept_before
+    assert len(kept_before) <= 3 + 1
+    if found:
+        since = max(one.at for one in found) - 28 * DAY
+        assert max(map(size, keep)) >= max(size(one) for one in found if one.at > since)
+    assert backup.kept(keep, size) == keep  # pruning twice removes nothing more
 
 
 def week(at: int) -> int:
@@ -1007,7 +1044,7 @@ def test_the_command_makes_lists_and_restores(data: Path) -> None:
     store(data, "echo two")
     (one,) = json.loads(recollect("backup", "list", "--json").stdout)
     assert one["name"] in recollect("backup", "list").stdout
-    assert (one["reason"], one["schema"]) == ("daily", connection.latest())
+    assert (one["reason"], one["schema"]) == ("manual", connection.latest())
     assert one["size"] == os.path.getsize(one["path"])
     done = recollect("backup", "restore", "latest", "--yes")
     assert done.returncode == 0, done.stderr
@@ -1018,7 +1055,22 @@ def test_the_command_makes_lists_and_restores(data: Path) -> None:
     undone = recollect("backup", "restore", str(data / "set-aside" / aside), "--yes", "--json")
     assert stored(data) == ["echo one", "echo two"]
     assert set(json.loads(undone.stdout)) == {"restored", "set_aside"}
-    assert json.loads(recollect("backup", "now", "--json").stdout)["reason"] == "daily"
+    assert json.loads(recollect("backup", "now", "--json").stdout)["reason"] == "manual"
+
+
+def test_a_backup_made_by_hand_takes_no_other_away_unsaid(data: Path) -> None:
+    store(data, "echo one")
+    backup.make(str(data), int(time.time() * 1000) - 1_000)
+    for number in range(6):
+        made = recollect("backup", "now")
+        assert (made.returncode, len(made.stdout.splitlines())) == (0, 2 if number == 5 else 1)
+    gone = made.stdout.splitlines()[1].removeprefix("Removed, as newer ones are there: ")
+    assert gone.endswith("-manual.db")
+    assert gone not in names(data)
+    assert sorted(one["reason"] for one in json.loads(recollect("backup", "list", "--json").stdout)) == [
+        "daily",
+        *["manual"] * 5,
+    ]
 
 
 def test_the_beginning_of_a_name_is_enough_unless_it_fits_two(data: Path) -> None:

@@ -1,9 +1,10 @@
 """Copies of the store, made while others write to it.
 
-One a day, and one before every migration, in `backups/`:
+One a day, one before every migration, and those that somebody asks for, in `backups/`:
 
     recollect-20261116T012345Z.db             the time is UTC, so that names sort
     recollect-20261116T012345Z-before-3.db    what was there before migration 3
+    recollect-20261116T012345Z-manual.db      somebody asked for it
 
 A backup gets its name only after it was opened and found in order. Coming back from one is in
 store/recovery.py.
@@ -23,13 +24,13 @@ from recollect.store import swap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 DAY_MS = 24 * 3600 * 1000
-DAILY, WEEKLY, BEFORE = 7, 4, 3  # how many are kept
+DAILY, WEEKLY, BEFORE, MANUAL = 7, 4, 3, 5  # how many are kept
 PAGES = 1_000  # a step: between two of them a signal gets through
 UNFINISHED = ".making"
-NAME = re.compile(r"recollect-(\d{8}T\d{6}Z)(?:-(before-\d+))?\.db")
+NAME = re.compile(r"recollect-(\d{8}T\d{6}Z)(?:-(before-\d+|manual))?\.db")
 
 
 class Backup:
@@ -39,7 +40,7 @@ class Backup:
         self.path = path
         self.name = os.path.basename(path)
         self.at = at
-        self.reason = reason  # daily, or before-3
+        self.reason = reason  # daily, before-3, or manual
 
     @property
     def size(self) -> int:
@@ -139,19 +140,32 @@ def prune(folder: str) -> list[str]:
     return [one.name for one in gone]
 
 
-def kept(found: Sequence[Backup]) -> list[Backup]:
+def kept(found: Sequence[Backup], size: Callable[[Backup], int] | None = None) -> list[Backup]:
     """The newest of each of the last seven days that have one and of the last four weeks; of those before a
-    migration the last three. Pure."""
+    migration the last three, of those somebody asked for the last five. And the largest of the last four
+    weeks, whatever it is: a store that lost its content is backed up like any other."""
+    size = size or _size
     newest = sorted(found, key=lambda one: one.at, reverse=True)
     daily = [one for one in newest if one.reason == "daily"]
-    keep = newest[:1] + [one for one in newest if one.reason != "daily"][:BEFORE]
+    manual = [one for one in newest if one.reason == "manual"]
+    before = [one for one in newest if one.reason not in ("daily", "manual")]
+    keep = newest[:1] + before[:BEFORE] + manual[:MANUAL]
     for days, many in ((1, DAILY), (7, WEEKLY)):
         periods: dict[int, Backup] = {}
         for one in daily:
             # The first of January 1970 was a Thursday; weeks begin on Monday.
             periods.setdefault((one.at // DAY_MS + 3) // days, one)
         keep += list(periods.values())[:many]
+    recent = [one for one in newest if one.at > newest[0].at - WEEKLY * 7 * DAY_MS]
+    keep += sorted(recent, key=lambda one: (size(one), one.at))[-1:]
     return list(dict.fromkeys(keep))
+
+
+def _size(one: Backup) -> int:
+    try:
+        return one.size
+    except OSError:  # its owner removed it
+        return 0
 
 
 def listed(folder: str) -> list[Backup]:

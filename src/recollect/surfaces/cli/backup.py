@@ -24,14 +24,17 @@ def backup() -> None:
 @backup.command()
 @json_option
 def now(as_json: bool) -> None:
-    """Make a backup now. Who does has also seen what `recollect doctor` says about a recovery."""
+    """Make a backup now; the last five made so are kept, besides those that come by themselves.
+
+    Who makes one has also seen what `recollect doctor` says about a recovery.
+    """
     from recollect.store import backup as backups
     from recollect.store import recovery
     from recollect.surfaces.cli import output
 
     home = folder()
     recovery.verify(home, _now())  # a damaged database is no backup
-    made = backups.make(home, _now())
+    made = backups.make(home, _now(), "manual")
     removed = backups.prune(home)
     seen = recovery.notice(home)
     recovery.acknowledge(home)
@@ -39,6 +42,8 @@ def now(as_json: bool) -> None:
         output.as_json({**_plain(made), "removed": removed})
     else:
         click.echo(f"Backup made: {output.visible(made.path)} ({_size(made.size)})")
+        if removed:
+            click.echo(f"Removed, as newer ones are there: {', '.join(removed)}")
     if seen:
         click.echo(output.visible(seen), err=True)
 
