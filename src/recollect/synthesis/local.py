@@ -75,7 +75,7 @@ def findings(told: list[Turn], project: Project) -> list[Finding]:
 def _with_word_of(decision: Finding, found: list[Finding]) -> Finding:
     """The user's word on what the assistant chose before takes its place, and keeps its reason."""
     chosen = [one for one in found[-RECENT:] if one.observation.kind == "decision"]
-    if not chosen:
+    if not chosen or chosen[-1].observation.title == decision.observation.title:
         return decision
     last, now = chosen[-1], decision.observation
     words, was = telling(now.title), f"{last.observation.title} {last.observation.text}"

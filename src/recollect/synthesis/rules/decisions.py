@@ -31,6 +31,7 @@ from recollect.synthesis.rules.words import (
 
 LONGEST = 400  # characters of a sentence; what is longer is pasted, not said
 CLAUSES = 12
+SAYS_MORE = 8  # words: 'let's do that, but ..., because ...'
 MANY = 6  # words; less is an answer that needs no remembering
 TERSE = 80  # characters of a decision that nobody understands without the question
 
@@ -131,12 +132,6 @@ _ASIDES = re.compile(
     r"|(?<=\w) then(?=[,.]|$)|,? (?:please|pls)(?=[.!]*$)",
     re.I,
 )
-_THEN = re.compile(
-    r"(?:(?:ok(?:ay)?|fine|good|alright|right|yes|sounds good"
-    r"|fine by me)[,.]? )?(?P<what>[\w.+#-]{2,30}(?: [\w.+#-]{2,30}){0,2})"
-    r" then[.!]?$",
-    re.I,
-)
 _SHORT_ANSWER = 6  # words
 _GOES_ON = re.compile(r"(?:and|because|since|that|it|so)\b", re.I)
 _TASK = re.compile(r"(?:can|could|would|will) you\b|please\b", re.I)
@@ -183,12 +178,13 @@ def decided(turn: Turn) -> list[Finding]:
     if turn.prompt_item is None or turn.prompt.lstrip().startswith(("/", "<")):
         return []
     found = []
-    told = list(decisions(turn.prompt, turn.before))
+    told = list(decisions(turn.prompt, turn.before, turn.asked_before))
     if not told and (consented := _consented(turn)):
         return [consented]
     for what, words in told:
         reasons = [sentence(one) for one in _reasons(what, turn.before)]
         terse = len(words) < TERSE and (not reasons or len(what.split()) <= 3)
+        terse = terse or (not reasons and bool(_POINTS.search(what[:20])))
         if terse and turn.asked_before:
             reasons.append(sentence(f"It was about: {shorten(clean(turn.asked_before), 160)}"))
         text = together([sentence(f"The user: {words}"), *reasons], TEXT_CHARS)
@@ -268,13 +264,15 @@ def _agreed_to(prompt: str, before: str) -> tuple[str, list[str]] | None:
     return None
 
 
-_OPEN = re.compile(r"\b(?:what|which|how|should|shall|or|where|do you want|would you)\b", re.I)
+_OPEN = re.compile(
+    r"\b(?:what|which|how|or|where|should (?!i\b)\w+|do you want (?!me\b)\w+|would you (?!like me))\b", re.I
+)
 _HANDLE = re.compile(
     r"(?:please |pls |just |then |so |ok |yes |no |let's |we |we'll |and )*(?:skip|ignore|keep"
     r"|leave|drop|use|take"
     r"|make it|delete|remove|disable|disallow|allow|mark|accept|reject|raise|fail|return|store|put"
     r"|round|treat"
-    r"|default to|go|stay|stick|wait|postpone|only|always|never|don't|both|neither|the former|the latter)\b",
+    r"|default to|go|stay|stick|wait|postpone|both|neither|the former|the latter)\b",
     re.I,
 )
 _GIVEN = phrases(r"""
@@ -301,9 +299,9 @@ def _ruled(said: list[str], before: str) -> tuple[str, str] | None:
     return words, asked[-1][0]
 
 
-def decisions(prompt: str, before: str) -> Iterator[tuple[str, str]]:
+def decisions(prompt: str, before: str, asked_before: str = "") -> Iterator[tuple[str, str]]:
     """(what was decided, the words it was decided in); one a prompt, since the rest is about the same."""
-    if answer := _answer(prompt, before):
+    if answer := _answer(prompt, before, asked_before):
         yield answer, prompt.strip()
         return
     said = [one for line in prompt_lines(prompt) for one in sentences(line)]
@@ -317,19 +315,32 @@ def decisions(prompt: str, before: str) -> Iterator[tuple[str, str]]:
             return
 
 
-def _answer(prompt: str, before: str) -> str:
-    """'SQLite', to 'SQLite or Redis?'; with the question, since nobody knows it in a month."""
-    then = _THEN.match(prompt.strip())
-    if then and is_proposal(before) and _are_in(then["what"], before) and not _VAGUE.match(then["what"]):
-        return then["what"]
-    words = prompt.split()
-    asked = [one for block in blocks(before)[-2:] for one in sentences(block)][-1:]
-    if not words or len(words) > _SHORT_ANSWER or not asked or not asked[0].endswith("?") or "?" in prompt:
+def _answer(prompt: str, before: str, asked_before: str = "") -> str:
+    """'SQLite', to 'SQLite or Redis?', or to advice on them; with the question, since nobody knows it in a
+    month."""
+    first = (sentences(" ".join(prompt_lines(prompt))) or [""])[0]
+    lead = _LEAD.match(first)
+    named = _NAMED.sub("", first[lead.end() :] if lead else first).strip(" .!,")
+    words = (telling(named) or {word for word in named.lower().split() if len(word) > 1}) - _POLITE
+    if not words or len(named.split()) > _SHORT_ANSWER or "?" in first or _VAGUE.match(named):
         return ""
-    named = telling(prompt) - _POLITE
-    if " or " in asked[0] and named and named <= telling(asked[0]):
-        return f"{_ASIDES.sub('', prompt.strip()).rstrip('.!')} ({asked[0]})"
-    return ""
+    asked = [one for block in blocks(before)[-2:] for one in sentences(block)][-1:]
+    if asked and asked[0].endswith("?"):
+        fits = " or " in asked[0] and words <= telling(asked[0]) and len(prompt.split()) <= _SHORT_ANSWER
+        return f"{_ASIDES.sub('', prompt.strip()).rstrip('.!')} ({asked[0]})" if fits else ""
+    offered = " or " in asked_before or len(_offered(before)) > 1 or bool(_THEN.search(first))
+    weighed = is_proposal(before) and offered and len(named.split()) <= _FEW_NAMES
+    return named if weighed and _are_in(named, before) else ""
+
+
+_POINTS = re.compile(r"\b(?:it|that|this|them)\b", re.I)
+_NAMED = re.compile(
+    r"^(?:the |rather |probably |i(?:'d| would) (?:say|take|prefer) |i think |definitely |clearly )+"
+    r"|,? (?:then|please|pls|it is|sounds good|of course)[.!]?$",
+    re.I,
+)
+_THEN = re.compile(r"\bthen[.!]?$", re.I)
+_FEW_NAMES = 3
 
 
 def _are_in(names: str, text: str) -> bool:
@@ -367,7 +378,7 @@ def _chosen(match: re.Match[str], rest: str, before: str) -> str:
         return what
     ordinal = _ORDINAL.match(named)
     if not ordinal:
-        return ""
+        return rest if len(rest.split()) > SAYS_MORE and _WHY.search(rest) else ""
     offered = _offered(before)
     place = _PLACES[(ordinal["place"] or ordinal["sign"] or ordinal["letter"]).lower()]
     return title(sentences(offered[place])[0]) if place < len(offered) else ""

@@ -91,7 +91,7 @@ def discovered(turn: Turn, work: Sequence[Finding], root: str) -> list[Finding]:
     asked = (turn.prompt or turn.request)[:2_000]
     if _LEFT.search(asked):
         return []
-    if work or any(edit.is_code for unit in turn.units for edit in unit.edits):
+    if work or turn.edited or turn.unfinished:
         return _surprises(turn, turn.end, work, root)
     if not _RESEARCH.search(asked) and "?" not in asked:
         return _lessons(turn, turn.end, root) if turn.recovered else []
@@ -136,7 +136,9 @@ def _paragraphs(said: str) -> list[str]:
         if is_item and listing:
             found[-1] = f"{found[-1]} {_stop(block)}"
         elif is_item and found and found[-1].endswith(":"):
-            found[-1] = f"{found[-1]} {_stop(block)}" if len(found[-1]) >= LONG else _stop(block)
+            # 'Two causes:' says nothing by itself
+            says = len(found[-1]) >= LONG or _NUMBER.search(found[-1]) or _NAME.search(found[-1])
+            found[-1] = f"{found[-1]} {_stop(block)}" if says else _stop(block)
         else:
             found.append(_stop(block) if is_item else block)
         listing = is_item
@@ -189,7 +191,7 @@ def _evidence(turn: Turn) -> set[str]:
 
 def _finding(turn: Turn, end: int, block: str, root: str) -> Finding:
     facts = _facts(block)
-    head = max(facts, key=_weight)
+    head = max(facts, key=lambda one: _weight(one) + (one is facts[0]))
     kept = set(together(sorted(map(sentence, facts), key=lambda one: -_weight(one)), ROOM).split())
     text = together((sentence(one) for one in facts if set(sentence(one).split()) <= kept), ROOM)
     named = [item for item in turn.items if (path := _path(item)) and path.rsplit("/", 1)[-1] in block]
@@ -209,7 +211,7 @@ def _finding(turn: Turn, end: int, block: str, root: str) -> Finding:
 def _weight(one: str) -> int:
     """How well a sentence stands for its paragraph: a cause first, then names and numbers."""
     points = 3 * is_strong_cause(one) + is_cause(one) + bool(_NAME.search(one)) + bool(_NUMBER.search(one))
-    return points - 2 * bool(_ANAPHORA.match(one)) - (len(one) < 30)
+    return points - 4 * bool(_ANAPHORA.match(one)) - (len(one) < 30)
 
 
 def _path(item: Item) -> str:

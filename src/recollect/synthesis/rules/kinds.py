@@ -30,7 +30,8 @@ _NOTHING = re.compile(
 # How much each speaks for a kind. A commit says what it is with its first words.
 _BEGINS = (
     ("bugfix", 4, r"(?:fix(?:e[sd]|ing)?|resolve[sd]?|correct(?:s|ed)?|repair(?:s|ed)?|hotfix)\b"),
-    ("bugfix", 2, r"(?:prevent|avoid|stop|guard|handle|don't|do not|no longer|never)\b|.{0,80}\bno longer\b"),
+    ("bugfix", 2, r"(?:prevent|avoid|stop|guard|handle)(?:s|e?d)?\b"),
+    ("bugfix", 1, r"(?:don't|do not|no longer|never)\b|.{0,80}\bno longer\b"),
     ("feature", 4, r"(?:add|implement|introduce|support|allow|create|enable|provide|offer)(?:s|e?d)?\b"
                    r"|new\b"),
     ("refactor", 4, r"(?:refactor|move|extract|rename|split|simplify|inline|reorgani[sz]e|restructure|clean"
@@ -68,7 +69,10 @@ _ASKED = (
     """)),
     ("refactor", 2, phrases(r"""
         refactor(?:ing)? | move | split | rename | extract | clean ?up | get rid of | restructure | simplify
-        | tidy | reorgani[sz]e | dedup\w* | convert | migrate | rewrite | untangle | kitchen sink
+        | tidy | reorgani[sz]e | break (?:it|this|that|them|\S+) up | break up | kitchen sink | untangle
+        | faster | speed (?:it |this |that |things )?up | performance | optimi[sz]e
+        | into (?:smaller|several|separate) | \d+ lines | spaghetti | a mess | duplicated? | modernis\w+
+        | keep the (?:public )?(?:api|interface) | dedup\w* | convert | migrate | rewrite
         | too (?:long|big) | replace | port
     """)),
     ("refactor", 3, phrases(r"""
@@ -85,7 +89,12 @@ _REPORTED = (
     """)),
     ("refactor", 1, phrases(r"""
         moved | extracted | renamed | split | refactored | simplified | no change in behaviou?r | down to
-        | lives? in
+        | lives? in | is now (?:two|three|four|five|six|\d+) (?:files|modules|classes|functions)
+    """)),
+    ("refactor", 2, phrases(r"""
+        nothing (?:outside|else|visible) changes | same behaviou?r | no behaviou?r\w* changes?
+        | (?:behaviou?r|output|interface|api) (?:is|stays) (?:the same|unchanged|identical|as it was)
+        | re-export(?:s|ed)? | purely mechanical | tests (?:are|stay) (?:untouched|unchanged)
     """)),
 )  # fmt: skip
 
@@ -107,7 +116,7 @@ def kind_of(unit: Unit, asked: str, said: str, words: Sequence[str]) -> str:
         new = any(edit.is_new and edit.is_test for edit in edits)
         points["bugfix" if points["bugfix"] > points["feature"] + new else "feature"] += 1 + new
     if not any(points.values()):
-        return "refactor"
+        return "feature"  # it does something that it did not do before
     return max(points, key=lambda kind: points[kind])
 
 

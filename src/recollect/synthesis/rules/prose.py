@@ -7,6 +7,7 @@ import re
 from recollect.synthesis.rules.phrases import phrases
 from recollect.synthesis.rules.words import blocks, sentences
 
+STATUS_WORDS = 8  # in a sentence that only says that something is done
 SHORTEST = 20  # characters; what is shorter says nothing
 
 _TALK = re.compile(
@@ -68,8 +69,16 @@ _PROPOSES = phrases(r"""
 """)
 
 
+_STATUS = frozenset(
+    "done fixed found reproduced committed pushed merged works working ready finished green clean both all and"
+    " it is it's now again everything that's the a an i've i have too as asked requested well ok okay good"
+    " great sure yes same change changes here there in place up running passed pass passes tests test".split()
+)
+
+
 def is_talk(text: str) -> bool:
-    return bool(_TALK.match(text))
+    words = re.findall(r"[\w']+", text[:120].lower())
+    return bool(_TALK.match(text)) or (0 < len(words) <= STATUS_WORDS and _STATUS.issuperset(words))
 
 
 def without_lead(text: str) -> str:

@@ -63,7 +63,8 @@ _NAMES = re.compile(
     r"|^\s{0,4}● (.{1,200})$"  # jest
     r"|^\s{0,8}--- FAIL: (\S{1,200})"  # go
     r"|^test (\S{1,200}) \.\.\. FAILED$"  # cargo
-    r"|^(?:FAIL|ERROR): (.{1,200})$",  # unittest
+    r"|^(?:FAIL|ERROR): (.{1,200})$"  # unittest
+    r"|^\s{1,4}\d{1,4}\) (?:test )?(.{1,200}?)(?: \([\w.]{1,120}\))?$",  # ExUnit, mocha, rspec
     re.M,
 )
 _ERROR_LINES = (
@@ -127,7 +128,7 @@ def read(given: dict[str, Any], output: Any) -> Shell:
     gone, all_gone = (set[str](), False) if failed else _gone(parts)
     return Shell(
         commits=_commits(command, parts, text, failed),
-        check=_check(parts, text, failed),
+        check=_check(skeleton, parts, text, failed),
         changed=() if failed else _changed(skeleton, parts, output),
         moved=not failed and any(part.startswith(("git mv ", "mv ")) for part in parts),
         gone=tuple(sorted(gone)),
@@ -225,10 +226,12 @@ def _heredoc(command: str) -> str:
     return "\n".join(lines)
 
 
-def _check(parts: list[str], text: str, failed: bool) -> Check | None:
+def _check(skeleton: str, parts: list[str], text: str, failed: bool) -> Check | None:
     tests = next((part for part in parts if _TESTS.match(part)), None)
     if tests is not None:
         outcome, passed = _outcome(text, failed)
+        if outcome is None and "|" not in skeleton and ";" not in skeleton:
+            outcome = True  # it says nothing that is known here, and its exit code is its own
         if outcome is None:
             return None
         names = () if outcome else tuple(dict.fromkeys(_names(text)))[:20] or ("tests",)

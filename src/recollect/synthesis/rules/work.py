@@ -55,7 +55,10 @@ WORK = ("bugfix", "feature", "refactor")
 _I_DID = re.compile(r"(?:i(?:'ve| have)?|we(?:'ve| have)?) (?=\w+ed\b)", re.I)
 _ANAPHORA = re.compile(r"(?:so|it|this|that|they|these|those|which|both)\b", re.I)
 _CORRECTION = re.compile(
-    r"(?:no|nope|wrong|not like that|undo|revert|actually|instead|hm+ no|that's not)\b", re.I
+    r"(?:no|nope|wrong|not like that|undo|revert|actually|instead|hm+ no|that's not)\b"
+    r"|(?:hm+|but|wait|oh|ah|sorry|ok(?:ay)? but|nice,? but|good,? but)\b"
+    r".{0,80}\b(?:instead|rather|not|should be)\b",
+    re.I,
 )
 
 
@@ -76,11 +79,13 @@ def _finding(unit: Unit, turn: Turn, end: int, told: Sequence[Finding], *, alone
     asked = turn.request or turn.prompt
     words = _words_of(unit, turn, alone=alone)
     wanted = f"{unit.began}\n{asked}" if unit.began else asked
-    kind = kind_of(unit, wanted, turn.said, words) if _is_worth_telling(unit, turn) else ""
+    parts = _told_in_parts(unit, told)
+    kind = kind_of(unit, wanted, turn.said, words) if parts or _is_worth_telling(unit, turn) else ""
+    words = words or [one.observation.title for one in parts]
     heading = _heading(unit, words, asked)
     if not kind or not heading:
         return None
-    edits = sorted((*unit.edits, *_same_work(unit)), key=_weight)
+    edits = sorted((*unit.edits, *(unit.older if parts else _same_work(unit))), key=_weight)
     text = _text(kind, heading, unit, words, asked)
     observation = Observation(
         kind=kind,
@@ -93,6 +98,15 @@ def _finding(unit: Unit, turn: Turn, end: int, told: Sequence[Finding], *, alone
     causes = [one for one in words if is_cause(one)]
     learned = together([*(words[:1] if kind == "bugfix" else ()), *causes[:2]], 300)
     return Finding(observation, end, _replaced(unit, turn, observation, told), learned)
+
+
+def _told_in_parts(unit: Unit, told: Sequence[Finding]) -> list[Finding]:
+    """What a commit without further edits holds, where it was told piece by piece."""
+    if unit.edits or not unit.commit or unit.commit.rewords or says_nothing(unit.commit.subject):
+        return []
+    older = {edit.item for edit in unit.older}
+    parts = [one for one in told if one.observation.kind in WORK and set(one.observation.cites) & older]
+    return parts if len(parts) > 1 and all(one.observation.kind != "bugfix" for one in parts) else []
 
 
 def _cites(unit: Unit) -> tuple[int, ...]:
@@ -205,7 +219,7 @@ def _replaced(
 ) -> tuple[tuple[int, str], ...]:
     """A commit of work that went on includes what was told of its first half; a correction undoes it."""
     older = {edit.item for edit in unit.older}
-    corrects = bool(_CORRECTION.match(turn.prompt.lstrip()[:60])) or bool(unit.commit and unit.commit.amends)
+    corrects = bool(_CORRECTION.match(turn.prompt.lstrip()[:120])) or bool(unit.commit and unit.commit.amends)
     found = []
     for finding in told:
         was = finding.observation
@@ -269,9 +283,9 @@ def _text(kind: str, heading: str, unit: Unit, words: Sequence[str], asked: str)
     causes = [one for one in words if is_cause(one)]
     changes = [one for one in words if is_change(one)]
     if kind == "bugfix":
-        chosen = [*causes[:1], *changes[:1], *words[:2], *body[:2]]
+        chosen = [*causes[:2], *changes[:1], *words[:2], *body[:2]]
     else:
-        chosen = [*words[:2], *body[:2]]
+        chosen = [*words[:3], *body[:2]]
     ordered = [one for one in (*words, *body) if one in chosen]
     bare = {one: _I_DID.sub("", one) for one in ordered}
     parts = [
