@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import resource
 import sqlite3
 import stat
@@ -1132,6 +1133,30 @@ def test_a_store_can_be_restored_where_there_is_none(data: Path) -> None:
     done = recollect("backup", "restore", "latest", "--yes", "--json")
     assert json.loads(done.stdout)["set_aside"] is None
     assert stored(data) == ["echo one"]
+
+
+def test_a_store_that_lost_its_file_beside_backups_is_no_fresh_install(data: Path, tmp_path: Path) -> None:
+    now = int(time.time() * 1000)
+    for command in ("sessions", "list", "search"):
+        fresh = recollect(command, *["walrus"] * (command == "search"), cwd=tmp_path)
+        assert (fresh.returncode, "backup" in fresh.stderr) == (1, False)
+    store(data, "echo one")
+    full = backup.make(str(data), now - DAY)
+    for path in data.glob("recollect.db*"):
+        path.unlink()
+    what = "the store is empty, and there is a backup of 20"
+    for command in ("sessions", "list", "search"):
+        ran = recollect(command, *["walrus"] * (command == "search"), cwd=tmp_path)
+        assert (ran.returncode, ran.stdout, what in ran.stderr) == (1, "", True)
+        assert "`recollect backup restore latest` brings it back" in ran.stderr
+    found = json.loads(recollect("doctor", "--json").stdout)
+    (check,) = [one for one in found if one["name"] == "backup"]
+    assert (check["level"], check["advice"]) == ("warn", "`recollect backup restore latest` brings it back")
+    assert re.search(r"the store is empty, but there is a backup of 20.* with \d\.\d MB", check["finding"])
+    backup.make(str(data), now)  # of the empty one: the latest is not the one to restore
+    assert f"`recollect backup restore {full.name}`" in recollect("sessions").stderr
+    assert recollect("backup", "restore", full.name, "--yes").returncode == 0
+    assert "backup" not in recollect("sessions", cwd=tmp_path).stderr  # nothing of this folder, but not empty
 
 
 def test_doctor_says_how_old_the_newest_backup_is(data: Path) -> None:

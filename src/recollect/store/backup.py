@@ -177,6 +177,21 @@ def listed(folder: str) -> list[Backup]:
     return sorted(found, key=lambda one: (one.at, one.name), reverse=True)
 
 
+def with_memories(folder: str) -> Backup | None:
+    """The newest one in which something is remembered."""
+    for one in listed(folder):
+        try:
+            db = read_only(one.path)
+            try:
+                if db.execute("SELECT 1 FROM memories LIMIT 1").fetchone():
+                    return one
+            finally:
+                db.close()
+        except sqlite3.Error:  # damaged; there may be another
+            continue
+    return None
+
+
 def only_in_the_database(folder: str) -> int:
     """How long a time, in milliseconds, of what was captured is in no backup."""
     newest = next(iter(listed(folder)), None)

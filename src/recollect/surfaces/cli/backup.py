@@ -41,7 +41,7 @@ def now(as_json: bool) -> None:
     if as_json:
         output.as_json({**_plain(made), "removed": removed})
     else:
-        click.echo(f"Backup made: {output.visible(made.path)} ({_size(made.size)})")
+        click.echo(f"Backup made: {output.visible(made.path)} ({output.size(made.size)})")
         if removed:
             click.echo(f"Removed, as newer ones are there: {', '.join(removed)}")
     if seen:
@@ -63,7 +63,7 @@ def listing(as_json: bool) -> None:
         if found:
             _table(found)
         for path in _set_aside(home):
-            click.echo(f"set aside: {output.visible(path)} ({_size(os.path.getsize(path))})")
+            click.echo(f"set aside: {output.visible(path)} ({output.size(os.path.getsize(path))})")
     if not found:
         raise errors.NotFound("There is no backup yet. `recollect backup now` makes one.")
 
@@ -151,7 +151,7 @@ def _table(found: Sequence[Backup]) -> None:
             output.when(one.at),
             one.reason.replace("-", " migration "),
             schema,
-            _size(one.size),
+            output.size(one.size),
         )
     output.console().print(table)
 
@@ -171,10 +171,6 @@ def _set_aside(home: str) -> list[str]:
     place = os.path.join(home, "set-aside")
     names = os.listdir(place) if os.path.isdir(place) else []
     return [os.path.join(place, name) for name in sorted(names, reverse=True) if name.endswith(".db")]
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e6:.1f} MB"
 
 
 def _now() -> int:

@@ -133,6 +133,25 @@ def store() -> Iterator[tuple[Connection, int]]:
         yield db, now
 
 
+def lost(db: Connection, home: str) -> tuple[str, str] | None:
+    """A store without memories, beside a backup with some, has most likely lost its file: what there is, and
+    how to get it back."""
+    from recollect.store import backup, memories
+    from recollect.surfaces.cli import output
+
+    if memories.count(db) or (found := backup.with_memories(home)) is None:
+        return None
+    name = "latest" if found.name == backup.listed(home)[0].name else found.name
+    made, size = output.when(found.at), output.size(found.size)
+    return f"the store is empty, but there is a backup of {made} with {size}", f"`recollect backup restore {name}` brings it back"
+
+
+def nothing(db: Connection, sentence: str) -> str:
+    """What to say where nothing was found."""
+    gone = lost(db, folder())
+    return f"{sentence} But {gone[0].replace(', but', ', and')}; {gone[1]}." if gone else sentence
+
+
 def _progress(stored: int, total: int) -> None:
     if total >= 1_000:  # fewer are stored before anyone could read this
         click.echo(f"\rstoring what was captured: {stored:,} of {total:,}", err=True, nl=stored == total)

@@ -33,6 +33,7 @@ from recollect.store import backup, documents, memories, recovery, sessions, spe
 from recollect.store.connection import connect, has_fts5, transaction
 from recollect.store.connection import version as schema_of
 from recollect.surfaces.cli import install, output, worker
+from recollect.surfaces.cli.common import lost
 from recollect.synthesis.worker import midnight
 
 OLDEST_CLIENT = (2, 1, 197)  # the oldest Claude Code this was tried with
@@ -193,22 +194,26 @@ def _database(folder: str) -> Check:
         db.close()
     what = output.number_of(remembered, "memory", "memories")
     whose = output.number_of(met, "session", "sessions")
-    finding = f"schema {schema}, {what}, {whose}, {os.path.getsize(path) / 1e6:.1f} MB"
+    finding = f"schema {schema}, {what}, {whose}, {output.size(os.path.getsize(path))}"
     return Check("database", "ok", finding)
 
 
 def _backup(folder: str) -> Check:
     if said := recovery.notice(folder):
         return Check("backup", "warn", said, "`recollect backup now` makes a new one and ends this note")
+    with open_store(folder, now=int(time.time() * 1000)) as db:
+        gone = lost(db, folder)
+    if gone:
+        return Check("backup", "warn", *gone)
     found = backup.listed(folder)
     if backup.only_in_the_database(folder) > LATE_MS:
         finding = f"the newest is of {output.when(found[0].at)}" if found else "there is none"
         return Check("backup", "warn", finding, "recollect backup now")
     if not found:
         return Check("backup", "ok", "none yet: one is made every day that Claude Code is used")
-    size = sum(one.size for one in found) / 1e6
+    size = output.size(sum(one.size for one in found))
     many = output.number_of(len(found), "backup", "backups")
-    return Check("backup", "ok", f"{many}, the newest of {output.when(found[0].at)}, {size:.1f} MB")
+    return Check("backup", "ok", f"{many}, the newest of {output.when(found[0].at)}, {size}")
 
 
 def _search(folder: str) -> Check:

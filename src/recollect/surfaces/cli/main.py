@@ -24,6 +24,7 @@ from recollect.surfaces.cli.common import (
     filters_from,
     folder,
     json_option,
+    nothing,
     project_option,
     session_id,
     store,
@@ -75,6 +76,8 @@ def search(
             include_superseded=superseded,
             patience=FILL_SECONDS,
         )
+        sentence = "No memories found. Other words may do; `recollect sessions` lists what there is."
+        none = "" if found.hits else nothing(db, sentence)
     if as_json:
         output.as_json([output.plain_hit(hit) for hit in found.hits])
     elif found.hits:
@@ -82,9 +85,7 @@ def search(
     if found.notice:
         click.echo(found.notice, err=True)
     if not found.hits:
-        raise errors.NotFound(
-            "No memories found. Other words may do; `recollect sessions` lists what there is."
-        )
+        raise errors.NotFound(none)
 
 
 @cli.command("list")
@@ -102,12 +103,14 @@ def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters:
         ranges = projects.ranges(db, projects.at(db, paths.place(project)))
         chosen = filters_from(db, now, filters)
         found = memories.newest(db, ranges, chosen, forgotten=forgotten, limit=limit, now=now)
+        sentence = "No memories. `recollect add` keeps a note; sessions bring the rest."
+        none = "" if found else nothing(db, sentence)
     if as_json:
         output.as_json([asdict(memory) for memory in found])
     else:
         output.memories(found, paths.place(project).root)
     if not found:
-        raise errors.NotFound("No memories. `recollect add` keeps a note; sessions bring the rest.")
+        raise errors.NotFound(none)
 
 
 @cli.command()
@@ -206,12 +209,14 @@ def _list_sessions(project: str, limit: int, as_json: bool) -> None:
     with store() as (db, _):
         here = projects.at(db, paths.place(project))
         found = stored.recent(db, here.id, limit) if here else []
+        sentence = "No sessions here yet. They appear with the first Claude Code session."
+        none = "" if found else nothing(db, sentence)
     if as_json:
         output.as_json([asdict(session) for session in found])
     elif found:
         output.sessions(found)
     if not found:
-        raise errors.NotFound("No sessions here yet. They appear with the first Claude Code session.")
+        raise errors.NotFound(none)
 
 
 def _tell(prefix: str, project: str, as_json: bool) -> None:

@@ -101,6 +101,16 @@ def when(at: int) -> str:
     return datetime.fromtimestamp(at / 1000).strftime("%Y-%m-%d %H:%M")
 
 
+def lately(at: int, now: int) -> str:
+    """The same for what happened a short while ago."""
+    told = when(at)
+    return f"today {told[11:]}" if told[:10] == when(now)[:10] else told
+
+
+def size(of_bytes: int) -> str:
+    return f"{of_bytes / 1e6:.1f} MB"
+
+
 def plain_hit(hit: Hit) -> dict[str, Any]:
     """A hit as JSON."""
     return {
