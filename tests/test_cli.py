@@ -1085,12 +1085,38 @@ def test_doctor_says_who_observes_and_what_was_spent(
     level, told = check_of("synthesis")
     assert level == "warn"
     assert "1 item were observed by local" not in told
-    assert "1 item was observed by local: there is no model 'walrus'; set claude.model" in told
+    clock = time.strftime("%H:%M", time.localtime(now / 1000))
+    reason = "there is no model 'walrus'; set claude.model"
+    assert f"1 item was observed by local, last today {clock}: {reason}" in told
     with transaction(queued):
         spend.add(queued, "s1", Spent("claude-haiku", 1, 1, 1, 1, 1, 1.25), now)
     level, told = check_of("synthesis")
     assert (level, "$1.25 of $1.00 spent today, the cap is reached" in told) == ("warn", True)
-    assert "recollect config spend.daily_usd" in told
+    assert told.endswith("rules observe until midnight; `recollect config spend.daily_usd 2` raises it")
+    monkeypatch.setenv("RECOLLECT_SPEND_DAILY_USD", "0")
+    level, told = check_of("synthesis")
+    assert (level, "midnight" in told) == ("warn", False)
+    assert "with spend.daily_usd 0 the model is never asked" in told
+
+
+def test_doctor_tells_no_trouble_that_is_over_for_more_than_a_day(
+    queued: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "claude").write_text("#!/bin/sh\n")
+    (tmp_path / "claude").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "claude")
+    now, (first, second, *waiting) = int(time.time() * 1000), ids_in(queued)
+    with transaction(queued):
+        queue.done(queued, [first], "local", now - 25 * 3_600_000, "no login")
+    assert check_of("synthesis")[0] == "ok"
+    with transaction(queued):
+        queue.done(queued, [second], "local", now - 3_600_000, "no network")
+    level, told = check_of("synthesis")
+    assert (level, "no network" in told, "no login" in told) == ("warn", True, False)
+    with transaction(queued):  # they came two days ago, but they wait still
+        queue.defer(queued, waiting, "the model is busy", now)
+    assert "2 items wait since 20" in check_of("synthesis")[1]
 
 
 def test_doctor_tells_a_missing_model_from_one_that_nobody_needs(

@@ -29,7 +29,7 @@ from recollect.store.connection import connect, transaction
 from recollect.surfaces.cli import worker
 from recollect.surfaces.cli.config import ABOUT, with_setting
 from recollect.surfaces.cli.main import main
-from recollect.surfaces.cli.spend import Cost, dollars, drawn_bar, rows, short
+from recollect.surfaces.cli.spend import Cost, dollars, drawn_bar, raises_it, rows, short
 
 RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
 DAY = 24 * 3_600_000
@@ -242,15 +242,49 @@ def test_a_cap_that_is_reached_and_what_fell_back_is_said(
         ledger.add(store, "abcdef01-2345", spent(0.75), now)
     ran = run("spend")
     assert "$0.75 of $0.50 spent today: the cap is reached" in ran.out
-    assert "2 items observed by local instead of the model: the daily cap is reached" in ran.out
-    assert "1 item could not be observed yet: the network is away" in ran.out
+    assert "`recollect config spend.daily_usd 1` raises it" in ran.out
+    clock = time.strftime("%H:%M", time.localtime(now / 1000))
+    fell_back = f"today {clock}: 2 items observed by local instead of the model: the daily cap is reached"
+    assert fell_back in ran.out.splitlines()
+    assert f"since today {clock}: 1 item could not be observed yet: the network is away" in ran.out
     assert "150% of cap" in ran.out
     told = run("spend", "--json").json
     assert told["today"] == {"usd": 0.75, "left": 0.0}
     assert told["troubles"] == [
-        {"state": "local", "reason": "the daily cap is reached", "items": 2},
-        {"state": "waiting", "reason": "the network is away", "items": 1},
+        {"state": "waiting", "reason": "the network is away", "items": 1, "at": now},
+        {"state": "local", "reason": "the daily cap is reached", "items": 2, "at": now},
     ]
+
+
+def test_of_what_fell_back_the_latest_comes_first_with_its_day(
+    run: Run, store: sqlite3.Connection, now: int
+) -> None:
+    with transaction(store):
+        for _ in range(5):
+            queue.put(store, "abcdef01-2345", "Bash", "{}", "{}", now - 4 * DAY, None)
+        queue.done(store, [1, 2, 3], "local", now - 3 * DAY, "no login")
+        queue.done(store, [4], "local", now - 2 * DAY, "the daily cap is reached")
+    day = time.strftime("%Y-%m-%d %H:%M", time.localtime((now - 2 * DAY) / 1000))
+    for command in (["spend"], ["worker", "--status"]):
+        told = [line for line in run(*command).out.splitlines() if "instead of the model" in line]
+        assert told[0].startswith(f"{day}: 1 item observed by local")
+        assert told[1].endswith("3 items observed by local instead of the model: no login")
+    assert [one["at"] for one in run("spend", "--json").json["troubles"]] == [now - 2 * DAY, now - 3 * DAY]
+
+
+def test_a_cap_of_nothing_is_for_good_and_not_until_midnight(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "auto")
+    monkeypatch.setenv("RECOLLECT_SPEND_DAILY_USD", "0")
+    told = run("spend").out
+    assert "with spend.daily_usd 0 the model is never asked" in told
+    assert told.count("recollect config spend.daily_usd") == 1
+
+
+def test_what_raises_the_cap_is_a_command_that_does() -> None:
+    for spent_today, cap, wanted in ((1.0, 1.0, "2"), (0.75, 0.5, "1"), (8.0, 1.0, "9"), (0.1, 0.1, "1")):
+        assert raises_it(spent_today, cap) == f"`recollect config spend.daily_usd {wanted}` raises it"
 
 
 def test_what_was_spent_for_a_session_that_is_gone_still_counts(
@@ -378,13 +412,14 @@ def test_the_status_says_what_waits_and_what_went_wrong(
     assert as_json == {
         "running": False,
         "pid": None,
+        "synthesizer": "local",
         "waiting": 2,
         "since": now,
         "due": 0,
         "skipped": [{"reason": "the reply could not be used", "items": 1}],
         "troubles": [
-            {"state": "local", "reason": "the daily cap is reached", "items": 2},
-            {"state": "waiting", "reason": "the network is away", "items": 1},
+            {"state": "waiting", "reason": "the network is away", "items": 1, "at": now},
+            {"state": "local", "reason": "the daily cap is reached", "items": 2, "at": now},
         ],
     }
     with transaction(store):
@@ -392,6 +427,17 @@ def test_the_status_says_what_waits_and_what_went_wrong(
         store.execute("UPDATE observation_queue SET not_before = 0")
     assert "3 items wait since" in run("worker", "--status").out
     assert "1 session is due now" in run("worker", "--status").out
+
+
+def test_the_status_says_that_nobody_will_observe_anything(
+    run: Run, store: sqlite3.Connection, now: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store, now)
+    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "off")
+    told = run("worker", "--status").out.splitlines()
+    off = "the synthesizer is off, nothing is observed; `recollect config synthesizer auto` turns it on"
+    assert told[:2] == [off, "no worker runs"]
+    assert told[2].startswith("2 items wait since")
 
 
 HOLD = """

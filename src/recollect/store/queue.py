@@ -255,14 +255,16 @@ def skipped(db: Connection) -> list[tuple[str, int]]:
     return [(row["skipped"], row["number"]) for row in rows]
 
 
-def troubles(db: Connection) -> list[tuple[str, str, int]]:
-    """(what became of them, why, how many): 'waiting' for the model, or observed by 'local' in its place."""
+def troubles(db: Connection) -> list[tuple[str, str, int, int]]:
+    """(what became of them, why, how many, when): 'waiting' for the model since then, or last observed then
+    by 'local' in its place. What waits still is trouble now, so it comes first; then the latest."""
     rows = db.execute(
-        "SELECT coalesce(processed_by, 'waiting') AS state, trouble, count(*) AS number"
+        "SELECT coalesce(processed_by, 'waiting') AS state, trouble, count(*) AS number,"
+        " coalesce(max(processed_at_epoch), min(created_at_epoch)) AS at"
         " FROM observation_queue WHERE trouble IS NOT NULL AND skipped IS NULL"
-        " GROUP BY state, trouble ORDER BY number DESC, trouble"
+        " GROUP BY state, trouble ORDER BY state = 'waiting' DESC, at DESC, trouble"
     )
-    return [(row["state"], row["trouble"], row["number"]) for row in rows]
+    return [(row["state"], row["trouble"], row["number"], row["at"]) for row in rows]
 
 
 def _marks(ids: Sequence[int]) -> str:

@@ -143,7 +143,8 @@ def lost(db: Connection, home: str) -> tuple[str, str] | None:
         return None
     name = "latest" if found.name == backup.listed(home)[0].name else found.name
     made, size = output.when(found.at), output.size(found.size)
-    return f"the store is empty, but there is a backup of {made} with {size}", f"`recollect backup restore {name}` brings it back"
+    there = f"the store is empty, but there is a backup of {made} with {size}"
+    return there, f"`recollect backup restore {name}` brings it back"
 
 
 def nothing(db: Connection, sentence: str) -> str:

@@ -33,6 +33,7 @@ from recollect.store import backup, documents, memories, recovery, sessions, spe
 from recollect.store.connection import connect, has_fts5, transaction
 from recollect.store.connection import version as schema_of
 from recollect.surfaces.cli import install, output, worker
+from recollect.surfaces.cli import spend as ledger
 from recollect.surfaces.cli.common import lost
 from recollect.synthesis.worker import midnight
 
@@ -228,7 +229,7 @@ def _search(folder: str) -> Check:
         made = dict(vectors.counts(db)).get(model, 0)
         total = memories.count(db) + documents.count(db)
     except EmbedderAway as away:
-        return Check("search", "warn", f"by words only: {away}", "see the setting `embedder`")
+        return Check("search", "warn", f"by words only: {away}", "`recollect config embedder` tells which")
     finally:
         db.close()
     waiting = f", {total - made:,} wait for theirs" if total > made else ""
@@ -255,7 +256,7 @@ def _worker(folder: str, env: Mapping[str, str]) -> Check:
     finding = f"{f'process {pid}' if pid else 'none runs'}, {worker.waiting_told(seen)}"
     if config.synthesizer(env) == "off":
         return Check("worker", "ok", f"{finding}; synthesis is off")
-    reasons = [reason for state, reason, _ in seen.troubles if state == "waiting"]
+    reasons = [reason for state, reason, *_ in seen.troubles if state == "waiting"]
     late = seen.since is not None and now - seen.since > backup.DAY_MS
     if late and seen.due:
         return Check("worker", "warn", f"{finding}, after more than a day", "recollect worker")
@@ -279,18 +280,25 @@ def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
     now, cap = int(time.time() * 1000), config.number("spend.daily_usd", env)
     with open_store(folder, now=now) as db:
         spent = spend.since(db, midnight(now))
-        # What is known to be missing now is said already.
-        seen = [one for one in worker.look(db, now).troubles if one[1] != chosen.why]
+        # What is known to be missing now is said already, and what is over is not what is wrong now.
+        seen = [
+            one
+            for one in worker.look(db, now).troubles
+            if one[1] != chosen.why and (one[0] == "waiting" or one[3] > now - backup.DAY_MS)
+        ]
     told = (
         f"{chosen}{f' by {chosen.program}' if chosen.program else ''}; ${spent:.2f} of ${cap:.2f} spent today"
     )
+    if chosen.uses == "claude" and cap <= 0:
+        return Check("synthesis", "warn", told, ledger.never_asked())
     if chosen.uses == "claude" and spent >= cap:
-        raise_it = "rules observe until midnight; `recollect config spend.daily_usd` raises the cap"
-        return Check("synthesis", "warn", f"{told}, the cap is reached", raise_it)
+        advice = f"rules observe until midnight; {ledger.raises_it(spent, cap)}"
+        return Check("synthesis", "warn", f"{told}, the cap is reached", advice)
     if seen:
-        state, reason, number = seen[0]
-        one = number == 1
-        what = f"wait{'s' * one}" if state == "waiting" else f"{'was' if one else 'were'} observed by {state}"
+        state, reason, number, at = seen[0]
+        when, one = output.lately(at, now), number == 1
+        waits = f"wait{'s' * one} since {when}"
+        what = waits if state == "waiting" else f"{'was' if one else 'were'} observed by {state}, last {when}"
         return Check(
             "synthesis", "warn", f"{told}; {worker.items(number)} {what}: {reason}", "recollect spend"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -83,7 +84,7 @@ def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
         return
     out = output.console()
     out.print(Text(output.visible(f"{chosen}; {_left(spent, cap)}")))
-    for line in worker.troubles_told(seen):
+    for line in worker.troubles_told(seen, now):
         out.print(Text(output.visible(line), style="yellow"))
     out.print()
     if not by_day:
@@ -110,9 +111,21 @@ def _beginning(day: date) -> int:
 
 def _left(spent: float, cap: float) -> str:
     told = f"{dollars(spent)} of {dollars(cap)} spent today"
+    if cap <= 0:
+        return f"{told}: {never_asked()}"
     if spent >= cap:
-        return f"{told}: the cap is reached, `recollect config spend.daily_usd N` raises it"
+        return f"{told}: the cap is reached, {raises_it(spent, cap)}"
     return f"{told}, {dollars(cap - spent)} left"
+
+
+def never_asked() -> str:
+    allows = "`recollect config spend.daily_usd 1` allows a dollar a day"
+    return f"with spend.daily_usd 0 the model is never asked; {allows}"
+
+
+def raises_it(spent: float, cap: float) -> str:
+    """A command that may be typed as it stands."""
+    return f"`recollect config spend.daily_usd {max(2 * cap, math.floor(spent) + 1):g}` raises it"
 
 
 def _advice(chosen: worker.Chosen, cap: float) -> str:
@@ -122,7 +135,7 @@ def _advice(chosen: worker.Chosen, cap: float) -> str:
     if chosen.why:
         return f"No model can be asked: {chosen.why}."
     if cap <= 0:
-        return "The cap allows nothing; `recollect config spend.daily_usd 1` allows a dollar a day."
+        return "The cap allows nothing."
     return "What a session does is observed when a turn ends; `recollect worker --status` shows what waits."
 
 

@@ -58,7 +58,7 @@ class Queue:
     since: int | None
     due: int  # sessions that a worker would begin with now
     skipped: tuple[tuple[str, int], ...]
-    troubles: tuple[tuple[str, str, int], ...]
+    troubles: tuple[tuple[str, str, int, int], ...]
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -108,16 +108,22 @@ def _lives(pid: int) -> bool:
 def status(db: Connection, folder: str, now: int, as_json: bool) -> None:
     pid = running(folder)
     seen = look(db, now)
+    setting = config.synthesizer(os.environ)
     if as_json:
-        output.as_json({"running": pid is not None, "pid": pid, **seen.plain})
+        output.as_json({"running": pid is not None, "pid": pid, "synthesizer": setting, **seen.plain})
         return
     out = output.console()
-    if pid is None:
+    if setting == "off":
+        off = "the synthesizer is off, nothing is observed; `recollect config synthesizer auto` turns it on"
+        out.print(Text(off, style="yellow"))
+    if pid is None and setting == "off":
+        out.print(Text("no worker runs"))
+    elif pid is None:
         out.print(Text("no worker runs").append(" (hooks start one when there is work)", style="dim"))
     else:
         out.print(Text(f"a worker runs, process {pid}", style="green"))
     out.print(Text(waiting_told(seen)))
-    for line in troubles_told(seen):
+    for line in troubles_told(seen, now):
         out.print(Text(output.visible(line), style="yellow"))
 
 
@@ -130,19 +136,23 @@ def waiting_told(seen: Queue) -> str:
     return f"{some}, {output.number_of(seen.due, 'session is', 'sessions are')} due now"
 
 
-def troubles_told(seen: Queue) -> list[str]:
+def troubles_told(seen: Queue, now: int) -> list[str]:
     """A line for whatever did not go as it should have."""
     lines = []
-    for state, reason, number in seen.troubles:
+    for state, reason, number, at in seen.troubles:
+        when = output.lately(at, now)
         if state == "waiting":
-            lines.append(f"{items(number)} could not be observed yet: {reason}")
+            lines.append(f"since {when}: {items(number)} could not be observed yet: {reason}")
         else:
-            lines.append(f"{items(number)} observed by {state} instead of the model: {reason}")
+            lines.append(f"{when}: {items(number)} observed by {state} instead of the model: {reason}")
     return lines + [f"{items(number)} skipped: {reason}" for reason, number in seen.skipped]
 
 
-def plain_troubles(troubles: Sequence[tuple[str, str, int]]) -> list[dict[str, Any]]:
-    return [{"state": state, "reason": reason, "items": number} for state, reason, number in troubles]
+def plain_troubles(troubles: Sequence[tuple[str, str, int, int]]) -> list[dict[str, Any]]:
+    return [
+        {"state": state, "reason": reason, "items": number, "at": at}
+        for state, reason, number, at in troubles
+    ]
 
 
 def items(number: int) -> str:
