@@ -991,6 +991,25 @@ def test_doctor_reports_a_bad_setting(project: Path, monkeypatch: pytest.MonkeyP
     assert "one of debug, info, warning, error" in line
 
 
+def test_doctor_names_every_bad_setting_once_wherever_it_comes_from(
+    project: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RECOLLECT_SYNTHESIZER")
+    monkeypatch.setenv("RECOLLECT_BRIEF_TOKENS", "x")
+    data.mkdir(parents=True)
+    (data / "config.toml").write_text(
+        'synthesizer = "psychic"\nembedder = "crystal-ball"\n'
+        '[log]\nlevel = "loud"\nlevell = 1\n[spend]\ndaily_usd = "much"\n'
+    )
+    told = recollect("doctor", cwd=project).stdout
+    (line,) = [line for line in told.splitlines() if line.startswith("✗ settings")]
+    assert "brief.tokens is 'x'; it should be a number like 1500, 0 or more (it comes from RECOLLECT_" in line
+    for bad in ("'psychic'", "'crystal-ball'", "'loud'", "'much'", "log.levell"):
+        assert (bad, told.count(bad), bad in line) == (bad, 1, True)
+    (data / "config.toml").write_text("[log\n")
+    assert recollect("doctor", cwd=project).stdout.count("correct it or move it away") == 1
+
+
 def test_doctor_warns_when_others_can_read_the_data(project: Path, data: Path) -> None:
     data.mkdir(parents=True, mode=0o755)
     data.chmod(0o755)

@@ -79,6 +79,19 @@ def change(folder: str, name: str, given: str, as_json: bool) -> None:
         click.echo(f"recollect: {found.variable} is set in your environment and wins", err=True)
 
 
+def problems(env: Mapping[str, str]) -> list[str]:
+    """A sentence for every setting that cannot be used, or the one for a file that cannot be read."""
+    found = []
+    for name in sorted(ABOUT):
+        try:
+            _valid(name, env)
+        except errors.BadInput as error:
+            said = f"{name} cannot be used; set it again" if name in SECRET else str(error)
+            variable = variable_of(name)
+            found.append(f"{said} (it comes from {variable})" if variable in env else said)
+    return list(dict.fromkeys(found))
+
+
 def _path(folder: str) -> str:
     return os.path.join(folder, "config.toml")
 

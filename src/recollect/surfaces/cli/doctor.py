@@ -22,7 +22,7 @@ from importlib.metadata import version
 
 from rich.text import Text
 
-from recollect import config, log, paths
+from recollect import config, paths
 from recollect.capture import spool
 from recollect.errors import BadInput, ClientError, EmbedderAway, RecollectError
 from recollect.ids import new_id
@@ -32,6 +32,7 @@ from recollect.recall.search import search
 from recollect.store import backup, documents, memories, recovery, sessions, spend, vectors
 from recollect.store.connection import connect, has_fts5, transaction
 from recollect.store.connection import version as schema_of
+from recollect.surfaces.cli import config as settings
 from recollect.surfaces.cli import install, output, worker
 from recollect.surfaces.cli import spend as ledger
 from recollect.surfaces.cli.common import lost
@@ -67,7 +68,11 @@ def examine(folder: str, env: Mapping[str, str], claude: str | None = None) -> l
         ("Claude Code", lambda: _client(claude)),
         ("plugin", lambda: _plugin(claude, env)),
     ]
-    return [_guarded(name, check) for name, check in checks]
+    found: list[Check] = []
+    for name, check in checks:
+        is_told = any(one.name == "settings" and one.level == "bad" for one in found)
+        found.append(_guarded(name, check, is_told=is_told))
+    return found
 
 
 def report(found: list[Check], *, as_json: bool) -> None:
@@ -84,9 +89,13 @@ def report(found: list[Check], *, as_json: bool) -> None:
         out.print(line)
 
 
-def _guarded(name: str, check: Callable[[], Check]) -> Check:
+def _guarded(name: str, check: Callable[[], Check], *, is_told: bool) -> Check:
+    """A check, whatever happens in it. A setting that cannot be used `is_told` once."""
     try:
         return check()
+    except BadInput as error:
+        finding = "not checked, for a setting cannot be used; see above" if is_told else str(error)
+        return Check(name, "bad", finding)
     except RecollectError as error:
         return Check(name, "bad", str(error))
     except Exception as error:  # noqa: BLE001  what is examined must not break the examination
@@ -128,16 +137,17 @@ def _disk(folder: str) -> Check:
 
 
 def _settings(env: Mapping[str, str]) -> Check:
-    level = config.setting("log.level", env)
-    if level.lower() not in log.LEVELS:
-        raise BadInput(f"log.level is {level!r}; it is one of {', '.join(log.LEVELS)}")
-    config.synthesizer(env)
-    for name in config.NUMBERS:
-        config.number(name, env)
+    known = f"known: {', '.join(sorted({*config.DEFAULTS, *config.NUMBERS}))}"
+    if wrong := settings.problems(env):
+        try:
+            strange = config.unknown(env)
+        except BadInput:  # it is what is wrong
+            strange = []
+        wrong += [f"unknown in config.toml: {', '.join(strange)}"] if strange else []
+        return Check("settings", "bad", ". ".join(wrong), known if strange else "")
     if strange := config.unknown(env):
-        known = ", ".join(sorted({*config.DEFAULTS, *config.NUMBERS}))
-        return Check("settings", "warn", f"unknown in config.toml: {', '.join(strange)}", f"known: {known}")
-    return Check("settings", "ok", f"log.level = {level}")
+        return Check("settings", "warn", f"unknown in config.toml: {', '.join(strange)}", known)
+    return Check("settings", "ok", f"log.level = {config.setting('log.level', env)}")
 
 
 def _canary(folder: str, env: Mapping[str, str]) -> Check:
