@@ -1074,6 +1074,25 @@ def test_a_backup_made_by_hand_takes_no_other_away_unsaid(data: Path) -> None:
     ]
 
 
+def test_what_was_never_a_store_is_no_backup(data: Path, tmp_path: Path) -> None:
+    store(data, *BEFORE)
+    whole = Path(backup.make(str(data), NOW).path).read_bytes()
+    text, foreign, wreck = tmp_path / "passwd", tmp_path / "foreign.db", tmp_path / "wreck.db"
+    text.write_text("root:x:0:0\n" * 100)
+    db = sqlite3.connect(foreign)
+    db.execute("CREATE TABLE walrus (teeth INTEGER)")
+    db.close()
+    for path in (text, foreign):
+        refused = recollect("backup", "restore", str(path), "--yes")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "is no backup of recollect; `recollect backup list` shows them" in refused.stderr
+    wreck.write_bytes(whole[: len(whole) // 2])
+    refused = recollect("backup", "restore", str(wreck), "--yes")
+    assert (refused.returncode, "is damaged (" in refused.stderr) == (3, True)
+    assert refused.stderr.endswith("; `recollect backup list` shows others\n")
+    assert set(stored(data)) == set(BEFORE)
+
+
 def test_the_beginning_of_a_name_is_enough_unless_it_fits_two(data: Path) -> None:
     store(data, "echo one")
     first, second = backup.make(str(data), NOW), backup.make(str(data), NOW + DAY)

@@ -245,6 +245,21 @@ def check(path: str) -> int:
     return schema
 
 
+def is_store(path: str) -> bool:
+    """Is that a database of recollect, be it damaged?"""
+    with open(path, "rb") as file:
+        if file.read(16) != b"SQLite format 3\0":
+            return False
+    try:
+        db = read_only(path)
+        try:
+            return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'memories'").fetchone() is not None
+        finally:
+            db.close()
+    except sqlite3.DatabaseError:
+        return True
+
+
 def read_only(path: str) -> sqlite3.Connection:
     """A connection that leaves file and log as they are."""
     name = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")

@@ -13,7 +13,7 @@ import click
 
 from recollect import errors, paths
 from recollect.store.backup import Backup
-from recollect.surfaces.cli.common import folder, json_option, sure
+from recollect.surfaces.cli.common import existing, folder, json_option, sure
 
 
 @click.group()
@@ -65,6 +65,8 @@ def listing(as_json: bool) -> None:
         for path in _set_aside(home):
             click.echo(f"set aside: {output.visible(path)} ({output.size(os.path.getsize(path))})")
     if not found:
+        if os.path.lexists(home) or not os.path.isdir(existing(home)):
+            os.listdir(home)  # or it is said why not
         raise errors.NotFound("There is no backup yet. `recollect backup now` makes one.")
 
 
@@ -87,7 +89,11 @@ def restore(name: str, yes: bool, as_json: bool) -> None:
         raise errors.NotFound("Nothing was restored; --yes restores it without asking.")
     with _no_worker(home):
         had = os.path.exists(paths.database(home))
-        aside = recovery.restore(home, path, _now())
+        try:
+            aside = recovery.restore(home, path, _now())
+        except errors.Damaged as error:
+            what = str(error).rpartition("; ")[0]
+            raise errors.Damaged(f"{what}; `recollect backup list` shows others") from error
     if as_json:
         output.as_json({"restored": path, "set_aside": aside if had else None})
         return
@@ -103,6 +109,8 @@ def _named(home: str, name: str) -> str:
     if name == "latest" and found:
         return found[0].path
     if os.sep in name and os.path.isfile(name):
+        if not backups.is_store(name):
+            raise errors.BadInput(f"{name} is no backup of recollect; `recollect backup list` shows them")
         return os.path.abspath(name)
     fitting = [one for one in found if name and one.name.startswith((name, f"recollect-{name}"))]
     exact = [one for one in fitting if one.name == name]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -164,6 +166,41 @@ def sure(question: str) -> bool:
     except click.Abort:  # nobody there to ask
         click.echo(err=True)
         return False
+
+
+def unusable(error: BaseException | None) -> str | None:
+    """What to do about a file or folder that may not be used, where that is what an error comes from."""
+    while error is not None and not _is_refused(error):
+        error = error.__cause__
+    home = paths.data_folder(os.environ)
+    if error is None or home is None:
+        return None
+    home = os.path.abspath(home)
+    named = getattr(error, "filename", None)
+    wanted = os.path.abspath(os.fsdecode(named) if isinstance(named, str | bytes) else paths.database(home))
+    at = existing(wanted)
+    is_ours = os.path.commonpath((home, wanted)) == home
+    if at != wanted and not os.path.isdir(at):
+        way_out = "set RECOLLECT_HOME to a folder of yours" if is_ours else "name a place in one that is"
+        return f"{at} is no folder; {way_out}"
+    while at not in ("/", home) and os.access(at, os.W_OK):
+        at = os.path.dirname(at)  # SQLite does not say whether it was the file or its folder
+    reason = error.strerror if isinstance(error, OSError) else error
+    return f"{at} cannot be used ({reason}); make it writable{', or set RECOLLECT_HOME to a folder of yours' * is_ours}"
+
+
+def _is_refused(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+
+
+def existing(path: str) -> str:
+    """The path itself, or what there is of the way to it."""
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    return path
 
 
 def folder() -> str:

@@ -35,7 +35,7 @@ from recollect.store.connection import version as schema_of
 from recollect.surfaces.cli import config as settings
 from recollect.surfaces.cli import install, output, worker
 from recollect.surfaces.cli import spend as ledger
-from recollect.surfaces.cli.common import lost
+from recollect.surfaces.cli.common import existing, lost, unusable
 from recollect.synthesis.worker import midnight
 
 OLDEST_CLIENT = (2, 1, 197)  # the oldest Claude Code this was tried with
@@ -97,8 +97,12 @@ def _guarded(name: str, check: Callable[[], Check], *, is_told: bool) -> Check:
         finding = "not checked, for a setting cannot be used; see above" if is_told else str(error)
         return Check(name, "bad", finding)
     except RecollectError as error:
-        return Check(name, "bad", str(error))
+        # Whoever reads this looks closer already.
+        said = re.sub(r"; `recollect doctor` [^;]*$", "", str(error))
+        return Check(name, "bad", unusable(error.__cause__) or said)
     except Exception as error:  # noqa: BLE001  what is examined must not break the examination
+        if cannot := unusable(error):
+            return Check(name, "bad", cannot)
         return Check(name, "bad", f"{type(error).__name__}: {error}", "mend that, then run doctor again")
 
 
@@ -110,7 +114,7 @@ def _python() -> Check:
 
 
 def _data_folder(folder: str) -> Check:
-    at = _nearest(folder)
+    at = existing(folder)
     if not os.path.isdir(at) or not os.access(at, os.W_OK | os.X_OK):
         problem = "is not a folder" if not os.path.isdir(at) else "cannot be written"
         return Check("data folder", "bad", f"{at} {problem}", "set RECOLLECT_HOME to a folder of yours")
@@ -121,15 +125,8 @@ def _data_folder(folder: str) -> Check:
     return Check("data folder", "ok", folder)
 
 
-def _nearest(path: str) -> str:
-    """The path itself, or what there is of the way to it."""
-    while not os.path.exists(path):
-        path = os.path.dirname(path)
-    return path
-
-
 def _disk(folder: str) -> Check:
-    free = shutil.disk_usage(_nearest(folder)).free / 1e6
+    free = shutil.disk_usage(existing(folder)).free / 1e6
     finding = f"{free / 1000:.1f} GB free" if free >= 1000 else f"{free:.0f} MB free"
     if free < 50:
         return Check("disk", "bad", finding, "events are lost on a full disk; make room")

@@ -29,6 +29,7 @@ from recollect.surfaces.cli.common import (
     session_id,
     store,
     typed,
+    unusable,
 )
 from recollect.surfaces.cli.common import memory_id as find_memory
 
@@ -382,7 +383,7 @@ def _run(command: click.Command) -> int:  # noqa: PLR0911  one line an error
     except errors.BadInput as error:
         return _complain(error, 2)
     except errors.RecollectError as error:
-        return _complain(error, 3)
+        return _complain(unusable(error.__cause__) or error, 3)
     except BrokenPipeError:
         _silence()  # the reader has had enough
         return 0
@@ -390,8 +391,10 @@ def _run(command: click.Command) -> int:  # noqa: PLR0911  one line an error
         _silence()
         if isinstance(error, FileNotFoundError) and not error.filename:
             return _complain("the current folder is gone; go to one that exists", 2)
-        return _complain(error, 3)
+        return _complain(unusable(error) or error, 3)
     except Exception as error:  # noqa: BLE001  the edge of the program
+        if said := unusable(error):
+            return _complain(said, 3)
         log.crash("cli")
         return _complain(f"{type(error).__name__}: {error} (a fault of recollect; the log has more)", 3)
     return 0
