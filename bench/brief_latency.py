@@ -278,7 +278,7 @@ def _session(
     )
     memory_id = add("summary", "reflective", over, f"Session Summary:\n{summary}", importance=0.7)
     summaries.put(db, session_id, project_id, summary, "local", memory_id, over)
-    queue.done(db, [item.id for item in queue.claim(db, session_id, over)], "local", over)
+    queue.done(db, [item.id for item in queue.claim(db, session_id, over, "lease")], "local", over)
     sessions.touch(db, session_id, over)
     sessions.end(db, session_id, over)
 

@@ -9,22 +9,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chaos import PYTHON, SOURCE, event, prompt, put, tool_use
-from conftest import REPOSITORY
+from chaos import PYTHON, SOURCE, Ran, event, log_text, prompt, put, run_hook, tool_use
+from conftest import HOOK, REPOSITORY
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recollect import fence, paths
 from recollect.blob import blob_id
-from recollect.intake.drain import drain
+from recollect.intake.drain import drain, open_store
+from recollect.intake.note import keep
 from recollect.model import Summary
 from recollect.recall import brief
 from recollect.recall.brief import Line, Section, cut, day, open_steps, plain, ranked, render, room_for
-from recollect.store import life, memories, projects, sessions, summaries
+from recollect.store import backup, life, memories, projects, sessions, summaries
+from recollect.store.connection import connect
 from recollect.store.salience import DAY_MS
 
 NOW = 1_790_000_000_000  # 2026-09-21
@@ -1064,3 +1067,59 @@ def test_a_short_run_of_the_benchmark_measures_the_whole_hook(tmp_path: Path) ->
     assert found["brief_characters"]["0"] == 0
     assert 2_000 < found["brief_characters"]["600"] < 9_000
     assert [one["name"] for one in found["budgets"]] == ["compact, 600 memories", "start, 600 memories"]
+
+
+# --- the hook that prints it --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def remembered(data: Path, tmp_path: Path) -> Path:
+    """A store with something to tell, and the folder of its project."""
+    project = tmp_path / "shop"
+    project.mkdir()
+    with open_store(str(data), now=NOW) as db:
+        keep(db, str(project), "Lanterns hang in the north hall.", now=NOW)
+    return project
+
+
+def start(project: Path) -> Ran:
+    return run_hook(event("SessionStart", source="startup", cwd=str(project)), "start")
+
+
+@pytest.mark.usefixtures("real_python")
+def test_a_session_that_starts_while_others_write_is_told_all_the_same_and_at_once(
+    remembered: Path, data: Path
+) -> None:
+    assert b"north hall" in start(remembered).stdout
+    with closing(connect(str(data / "recollect.db"))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        held = event("SessionStart", source="startup", cwd=str(remembered))
+        ran = subprocess.run(
+            ["sh", str(HOOK), "start"],
+            input=json.dumps(held).encode(),
+            capture_output=True,
+            check=True,
+            timeout=8,
+        )
+        other.execute("ROLLBACK")
+    assert b"north hall" in ran.stdout
+    assert "no brief" not in log_text(data)
+
+
+@pytest.mark.usefixtures("real_python")
+def test_a_damaged_or_older_store_is_left_to_the_worker_and_told_the_next_time(
+    remembered: Path, data: Path
+) -> None:
+    backup.make(str(data), NOW)
+    (data / "recollect.db").write_bytes(b"no database" * 1_000)
+    ran = start(remembered)
+    assert (ran.code, ran.stdout) == (0, b"")
+    assert "no brief" in log_text(data)
+    assert b"north hall" in start(remembered).stdout
+
+
+@pytest.mark.usefixtures("real_python")
+@pytest.mark.parametrize("payload", [b"", b"no JSON", b"[]", b"{}", b'{"cwd": 7, "session_id": []}'])
+def test_whatever_comes_in_a_session_starts(payload: bytes, remembered: Path) -> None:
+    ran = run_hook(payload, "start")
+    assert (ran.code, ran.stdout, ran.stderr) == (0, b"", b"")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -143,3 +145,27 @@ def test_ids_are_short_and_do_not_repeat() -> None:
     made = {ids.new_id() for _ in range(10_000)}
     assert len(made) == 10_000
     assert all(len(each) == 16 and each.startswith("mem_") for each in made)
+
+
+PIECES = (
+    "<recollected |<RECOLLECTED source=|</recollected>|<recollected>|</Recollected>|<recollectedly| source=x"
+)
+TAGGED = st.lists(st.sampled_from([*PIECES.split("|"), "text ", "\n", "<", ">"]), max_size=12).map("".join)
+
+
+@given(TAGGED)
+def test_recalled_text_is_removed_as_the_rule_says(text: str) -> None:
+    """The rule as one pattern. It is the shortest way to say it, and takes quadratic time."""
+    ours = rf"<{fence.TAG}\s+source=.*?(?:</{fence.TAG}>|\Z)"
+    rule = rf"{ours}|<{fence.TAG}\b.*?</{fence.TAG}>"
+    assert fence.remove(text) == re.sub(rule, fence.RECALLED, text, flags=re.IGNORECASE | re.DOTALL)
+
+
+@pytest.mark.parametrize("piece", ["<recollected ", "<recollected> </recollected", "<recollected source=x "])
+def test_hostile_text_about_us_takes_linear_time(piece: str) -> None:
+    def seconds(times: int) -> float:
+        started = time.process_time()
+        fence.remove(piece * times)
+        return time.process_time() - started
+
+    assert seconds(80_000) < 30 * max(seconds(8_000), 0.002)

@@ -16,12 +16,14 @@ from typing import Any
 import pytest
 from chaos import DAY, MINUTE, NOW, Json, assert_sound, bash, event, log_text, prompt, put, rows, tool_use
 
+from recollect.capture.event import clean
 from recollect.intake.drain import open_store
 from recollect.model import Batch, Findings, Observation, Spent, Summary
-from recollect.store import life, queue
+from recollect.store import backup, life, queue, recovery, sessions
 from recollect.store.connection import connect, transaction
+from recollect.synthesis.batch import KNOWN
 from recollect.synthesis.protocol import Away, Malformed
-from recollect.synthesis.worker import AT_ONCE, KNOWN, PATIENCE_MS, Settings, Worker
+from recollect.synthesis.worker import AT_ONCE, PATIENCE_MS, Settings, Worker
 
 ROOT = "/somewhere/project"
 TOLD = Summary(
@@ -89,6 +91,7 @@ class Desk:
             local=self.local,
             claude=claude,
             missing=missing,
+            clean=clean,
             clock=lambda: self.now,
         )
 
@@ -183,7 +186,8 @@ def test_what_cannot_be_stored_whole_is_not_stored_at_all(table: str, when: str,
         )
     desk.happened(edit(), STOP)
     desk.observed(*[Findings((FIX,), TOLD, COST)] * 3)
-    assert desk.memories("bugfix") == desk.memories("summary") == desk.rows("SELECT * FROM spend") == []
+    assert desk.memories("bugfix") == desk.memories("summary") == []
+    assert len(desk.rows("SELECT * FROM spend")) == (0 if "spend" in table else 3), "the money is gone"
     assert desk.rows("SELECT * FROM session_summaries") == []
     assert all("no room" in row[0] for row in desk.queue("skipped"))
     assert_sound(desk.data)
@@ -624,7 +628,8 @@ def test_what_was_forgotten_while_the_model_thought_stays_skipped(desk: Desk) ->
 
     desk.happened(bash("cat plan"), STOP)
     desk.observed(forgets)
-    assert desk.queue("skipped", "processed_by") == [("it was forgotten", None), (None, "claude")]
+    assert desk.queue("skipped", "processed_by") == [("it was forgotten", None), (None, "local")]
+    assert desk.memories("bugfix") == [], "it rested on what is forgotten"
     assert desk.trace("cat plan")["salience"] == 0.3
 
 
@@ -702,7 +707,7 @@ def test_without_a_login_the_rules_do_it_at_once_and_it_shows(desk: Desk) -> Non
     assert desk.queue("processed_by", "trouble", "skipped") == [("local", str(AUTH), None)] * 2
     assert desk.rows("SELECT made_by FROM session_summaries") == [{"made_by": "local"}]
     with closing(connect(str(desk.data / "recollect.db"))) as db:
-        assert queue.troubles(db) == [("local", str(AUTH), 2)]
+        assert [trouble[:3] for trouble in queue.troubles(db)] == [("local", str(AUTH), 2)]
     assert f"observed by rules, not by the model: {AUTH}" in log_text(desk.data)
 
 
@@ -867,13 +872,13 @@ def test_a_worker_that_leaves_ends_what_the_synthesizers_keep_running(desk: Desk
 def test_a_worker_takes_over_from_one_that_died_and_gives_up_what_killed_three(desk: Desk) -> None:
     desk.happened(edit(), STOP)
     with open_store(str(desk.data), now=NOW) as db:
-        queue.claim(db, "session-1", NOW)
+        queue.claim(db, "session-1", NOW, "lease")
     model = desk.observed()
     assert len(model.batches) == 1 and desk.queue("attempts", "processed_by") == [(2, "claude")] * 2
     desk.happened(bash("poison"), STOP, session="odd")
     with open_store(str(desk.data), now=NOW) as db:
         for _ in range(3):
-            queue.claim(db, "odd", NOW)
+            queue.claim(db, "odd", NOW, "lease")
             db.execute("UPDATE observation_queue SET leased_until = 0")
     assert desk.observed().batches == []
     reason = "the worker ended three times while it was at it"
@@ -886,7 +891,7 @@ def test_a_worker_stays_for_its_idle_time_after_the_last_work(desk: Desk) -> Non
     async def run() -> float:
         settings = Settings("auto", 1.0, 0.6)
         store: Callable[[], Any] = lambda: open_store(str(desk.data), now=desk.now)  # noqa: E731
-        worker = Worker(store, settings, local=desk.local, claude=None, clock=lambda: desk.now)
+        worker = Worker(store, settings, local=desk.local, claude=None, clean=clean, clock=lambda: desk.now)
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(0.3)
         desk.happened(edit(), STOP)
@@ -906,7 +911,7 @@ def test_a_worker_stays_while_the_model_may_be_back_soon(desk: Desk) -> None:
     async def run() -> None:
         settings = Settings("auto", 1.0, 0.3)  # a retry in 5 s is worth 6
         store: Callable[[], Any] = lambda: open_store(str(desk.data), now=desk.now)  # noqa: E731
-        worker = Worker(store, settings, local=desk.local, claude=claude, clock=lambda: desk.now)
+        worker = Worker(store, settings, local=desk.local, claude=claude, clean=clean, clock=lambda: desk.now)
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(1.2)
         assert not running.done(), "far beyond the idle time"
@@ -927,3 +932,121 @@ def test_with_the_synthesizer_off_nothing_waits_for_longer_than_a_week(desk: Des
     desk.now += 8 * DAY
     desk.observed(mode="off")
     assert desk.queue("skipped") == []
+
+
+# --- what happens meanwhile ---------------------------------------------------------------------------------
+
+
+def test_after_a_restore_the_same_numbers_are_not_taken_for_the_same_items(desk: Desk) -> None:
+    desk.happened(edit(), STOP)
+    desk.observed(Findings((FIX,), TOLD))
+    made = backup.make(str(desk.data), desk.now)
+    desk.happened(bash("make one"), STOP)
+
+    def restored(batch: Batch) -> Findings:
+        recovery.restore(str(desk.data), made.path, desk.now)
+        desk.happened(bash("make two"), STOP)
+        with open_store(str(desk.data), now=desk.now):
+            pass
+        return Findings((replace(FIX, title="Of the lost turn", text="Nobody has seen it."),), TOLD)
+
+    claude = desk.observed(restored, Findings((), TOLD))
+    assert [item.input.get("command") for item in claude.batches[1].items] == ["make two", None]
+    assert [row["title"] for row in desk.memories("bugfix")] == [FIX.title]
+    assert desk.queue("processed_by", "attempts") == [("claude", 1)] * 4
+
+
+def test_what_was_forgotten_does_not_come_back_with_the_next_summary(desk: Desk) -> None:
+    desk.happened(prompt("draft the secret letter"), bash("cat letter"), STOP)
+    desk.observed(Findings((), replace(TOLD, request="Draft the secret letter")))
+    with closing(connect(str(desk.data / "recollect.db"))) as db, transaction(db):
+        for kind in ("prompt", "tool", "summary"):
+            for row in desk.memories(kind):
+                life.forget(db, row["id"], None, desk.now)
+    assert desk.rows("SELECT summary FROM sessions") == [{"summary": None}]
+    desk.happened(bash("make"), STOP)
+    claude = desk.observed(Findings((), TOLD))
+    (batch,) = claude.batches
+    assert batch.summary is None
+    assert "letter" not in str((batch.earlier, batch.items))
+
+
+def test_a_session_that_is_seen_late_does_not_replace_what_came_after_it(desk: Desk) -> None:
+    desk.happened(prompt("pnpm or npm in the parser"), STOP, session="old")
+    desk.observed(Away("rate", "the day after tomorrow", retry_after=2 * DAY / 1000), mode="claude")
+    desk.now += DAY
+    desk.happened(prompt("pnpm or npm in the parser now"), STOP, session="new")
+    newer = replace(FIX, kind="decision", title="pnpm in the parser", text="We use pnpm, not npm.")
+    assert len(desk.observed(Findings((newer,))).batches) == 1
+    desk.now += DAY
+    (batch,) = desk.observed().batches
+    assert (batch.session.id, batch.known) == ("old", ())
+
+
+def test_a_preference_about_the_user_can_be_replaced(desk: Desk) -> None:
+    wish = replace(
+        FIX, kind="preference", title="Answers in German", text="Answer in German.", is_global=True
+    )
+    desk.happened(prompt("please always answer in German"), STOP)
+    desk.observed(Findings((wish,)))
+    desk.happened(prompt("from now on answer in English, not German"), STOP)
+
+    def other(batch: Batch) -> Findings:
+        (known,) = batch.known
+        return Findings((replace(wish, title="English", text="Answer in English.", supersedes=(known.id,)),))
+
+    desk.observed(other)
+    assert [row["title"] for row in desk.memories("preference") if row["valid_until"] is None] == ["English"]
+
+
+def test_one_refusal_does_not_hand_an_old_session_to_the_rules(desk: Desk) -> None:
+    desk.happened(edit(), STOP)
+    desk.now += 3 * DAY
+    desk.observed(Away("rate", "in a moment", retry_after=5.0), mode="auto")
+    assert desk.local.batches == []
+    desk.now += 5_000
+    desk.observed(Findings((FIX,), TOLD), mode="auto")
+    assert desk.queue("processed_by") == [("claude",)] * 2
+
+
+def test_two_facts_in_the_same_words_under_two_titles_are_two(desk: Desk) -> None:
+    for title in ("Staging port", "Production port"):
+        desk.happened(bash(f"echo {title}"), STOP)
+        fact = replace(
+            FIX, kind="discovery", title=title, text="The service listens on port 8080 behind nginx."
+        )
+        desk.observed(Findings((fact,)))
+    assert len(desk.memories("discovery")) == 2
+
+
+def test_what_is_known_already_still_replaces_what_it_contradicts(desk: Desk) -> None:
+    pnpm = replace(FIX, kind="decision", title="pnpm", text="The shop is built with pnpm.")
+    yarn = replace(FIX, kind="decision", title="yarn", text="The shop is built with yarn.")
+    desk.happened(prompt("the shop is built with pnpm"), STOP)
+    desk.observed(Findings((pnpm,)))
+    desk.happened(prompt("the shop is built with yarn"), STOP)
+    desk.observed(Findings((yarn,)))
+    old = next(row["id"] for row in desk.memories("decision") if row["title"] == "yarn")
+    desk.happened(prompt("pnpm again, not yarn"), STOP)
+    desk.observed(Findings((replace(pnpm, supersedes=(old,)),)))
+    living = [row["title"] for row in desk.memories("decision") if row["valid_until"] is None]
+    assert living == ["pnpm"]
+
+
+def test_no_secret_in_what_went_wrong_is_stored_or_logged(desk: Desk) -> None:
+    desk.happened(edit(), STOP)
+    secret = "Authorization: Bearer sk-ant-api03-" + "x1Y2" * 12
+    desk.observed(*[Malformed(f"the proxy said {secret}")] * 3)
+    told = str(desk.queue("trouble", "skipped")) + log_text(desk.data)
+    assert "the proxy said" in told
+    assert "x1Y2x1Y2" not in told
+
+
+@pytest.mark.parametrize("mode", ["claude", "auto", "local", "off"])
+@pytest.mark.parametrize("own", ["local", "off", "claude"])
+def test_what_a_session_was_told_holds_whoever_started_the_worker(own: str, mode: str, desk: Desk) -> None:
+    desk.happened(edit(), STOP)
+    with open_store(str(desk.data), now=desk.now) as db:
+        sessions.choose(db, "session-1", own)
+    asked = desk.observed(mode=mode).batches
+    assert (len(asked), len(desk.local.batches)) == {"local": (0, 1), "off": (0, 0), "claude": (1, 0)}[own]

@@ -22,8 +22,22 @@ def defuse(text: str) -> str:
 
 def remove(text: str) -> str:
     """The text without what had been recalled. A block of ours that was never closed runs to the end; the
-    mere word in angle brackets, in a text about us, is only a word."""
-    if TAG not in text.lower():
-        return text
-    ours = rf"<{TAG}\s+source=.*?(?:</{TAG}>|\Z)"
-    return re.sub(rf"{ours}|<{TAG}\b.*?</{TAG}>", RECALLED, text, flags=re.IGNORECASE | re.DOTALL)
+    mere word in angle brackets, in a text about us, is only a word. One pass: the text may be hostile, and
+    long."""
+    kept: list[str] = []
+    done = at = 0
+    closes = True  # as far as is known, a closing tag follows
+    while found := _OPENING.search(text, at):
+        closing = _CLOSING.search(text, found.end()) if closes else None
+        closes = closing is not None
+        if closing is None and not _OURS.match(text, found.end()):
+            at = found.end()
+            continue
+        kept += (text[done : found.start()], RECALLED)
+        done = at = closing.end() if closing else len(text)
+    return "".join(kept) + text[done:]
+
+
+_OPENING = re.compile(rf"<{TAG}\b", re.IGNORECASE)
+_CLOSING = re.compile(rf"</{TAG}>", re.IGNORECASE)
+_OURS = re.compile(r"\s+source=", re.IGNORECASE)

@@ -48,6 +48,7 @@ class Session:
     head: str | None
     summary: str | None
     memories: int = 0
+    synthesizer: str | None = None  # where the session has one of its own
 
 
 @dataclass(frozen=True, slots=True)

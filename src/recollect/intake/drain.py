@@ -19,7 +19,7 @@ from recollect.errors import BadPayload, Damaged, StoreError
 from recollect.intake.observed import is_notification, observed
 from recollect.intake.trace import trace
 from recollect.store import events, life, memories, projects, queue, sessions, swap, terms
-from recollect.store.connection import connect, is_damage, refusal, savepoint, transaction
+from recollect.store.connection import connect, is_busy, is_damage, refusal, savepoint, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 BATCH_EVENTS = 250
 BATCH_BYTES = 16_000_000
+HURRIED_EVENTS = 25  # a batch where somebody waits: few enough to stop in time
+HURRIED_SECONDS = 0.2  # how long such a one waits for a lock
 TELLING_WORDS = 3  # `yes` and `go on` are kept with the session, but nobody will look for them
 PROMPT_SHOWN = 4_000  # characters of a prompt that search sees; the prompts table has it whole
 
@@ -48,20 +50,30 @@ class open_store:
     """`with open_store(folder, now=now) as db:` is the store with all in it that was captured before now.
 
     Whoever reads opens it like this. It is closed afterwards, and what SQLite refuses becomes a StoreError
-    that says what to do. A damaged database is recovered from a backup on the way.
+    that says what to do. A damaged database is recovered from a backup on the way. Who is `hurried` gets it
+    as it can be had at once: while others write, without the latest events; else a StoreError.
     """
 
-    __slots__ = ("_db", "_folder", "_handle", "_now", "recovered")
+    __slots__ = ("_db", "_folder", "_handle", "_hurried", "_now", "recovered")
 
     def __init__(
-        self, folder: str, *, now: int, seconds: float | None = None, progress: Progress | None = None
+        self,
+        folder: str,
+        *,
+        now: int,
+        seconds: float | None = None,
+        progress: Progress | None = None,
+        hurried: bool = False,
     ) -> None:
         self._folder = folder
         self._now = now
+        self._hurried = hurried
         self.recovered: Recovery | None = None
         try:
             done = self._open(seconds, progress)
         except Damaged:
+            if hurried:
+                raise
             self._recover()
             done = self._open(seconds, progress)
         if done.stored or done.failed or done.left:
@@ -74,23 +86,29 @@ class open_store:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._close()
-        if is_damage(error):
+        if is_damage(error) and not self._hurried:
             self._recover()
             if self.recovered:
                 raise StoreError(f"{self.recovered.sentence()}. Ask again") from error
         self._translate(error)
 
     def _open(self, seconds: float | None, progress: Progress | None) -> Drained:
-        self._handle = swap.share(self._folder)
+        hurry = HURRIED_SECONDS if self._hurried else None
+        self._handle = swap.share(self._folder, hurry)
         try:
-            self._db = connect(paths.database(self._folder))
+            self._db = connect(paths.database(self._folder), hurry)
         except BaseException:
             os.close(self._handle)
             raise
         try:
             waiting = paths.spool(self._folder)
-            return drain(self._db, waiting, now=self._now, seconds=seconds, progress=progress)
+            events = HURRIED_EVENTS if self._hurried else BATCH_EVENTS
+            return drain(
+                self._db, waiting, now=self._now, seconds=seconds, progress=progress, batch_events=events
+            )
         except BaseException as error:
+            if self._hurried and is_busy(error):
+                return Drained()
             self._close()
             self._translate(error)
             raise
@@ -116,6 +134,7 @@ def drain(
     now: int,
     seconds: float | None = None,
     progress: Progress | None = None,
+    batch_events: int = BATCH_EVENTS,
 ) -> Drained:
     """Store what is waiting, oldest first; with `seconds`, stop after the batch in which they end."""
     done = Drained()
@@ -126,7 +145,7 @@ def drain(
     queue = spool.waiting(folder)
     total = len(queue)
     while queue:
-        batch = _take(queue)
+        batch = _take(queue, batch_events)
         _store(db, folder, batch, done)
         if progress:
             progress(total - len(queue), total)
@@ -139,9 +158,9 @@ def drain(
     return done
 
 
-def _take(queue: list[spool.Spooled]) -> list[spool.Spooled]:
+def _take(queue: list[spool.Spooled], events: int) -> list[spool.Spooled]:
     size = count = 0
-    for payload in queue[:BATCH_EVENTS]:
+    for payload in queue[:events]:
         size += payload.size
         if count and size > BATCH_BYTES:
             break

@@ -30,6 +30,8 @@ DAY_MS = 24 * 3600 * 1000
 DAILY, WEEKLY, BEFORE, MANUAL = 7, 4, 3, 5  # how many are kept
 PAGES = 1_000  # a step: between two of them a signal gets through
 UNFINISHED = ".making"
+FAILED = "backup.failed"  # in the data folder; its time is when
+RETRY_MS = 3600 * 1000
 NAME = re.compile(r"recollect-(\d{8}T\d{6}Z)(?:-(before-\d+|manual))?\.db")
 
 
@@ -88,8 +90,35 @@ class turn:
 
 def make(folder: str, now: int, reason: str = "daily") -> Backup:
     """Copy the store as it is now. Whatever keeps the copy from being good is an error, and leaves none."""
-    with turn(folder):
-        return make_in_turn(folder, now, reason)
+    try:
+        with turn(folder):
+            made = make_in_turn(folder, now, reason)
+    except StoreError:
+        _note_failure(folder, now)
+        raise
+    _note_failure(folder, None)
+    return made
+
+
+def _note_failure(folder: str, at: int | None) -> None:
+    """So that not every hook tries again."""
+    path = os.path.join(folder, FAILED)
+    try:
+        if at is None:
+            os.unlink(path)
+        else:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+            os.utime(path, (at / 1000, at / 1000))
+    except OSError:
+        pass
+
+
+def _failed_lately(folder: str, now: int) -> bool:
+    try:
+        at = os.stat(os.path.join(folder, FAILED)).st_mtime * 1000
+    except OSError:
+        return False
+    return abs(now - at) < RETRY_MS
 
 
 def make_in_turn(folder: str, now: int, reason: str) -> Backup:
@@ -121,7 +150,7 @@ def make_in_turn(folder: str, now: int, reason: str) -> Backup:
 
 def due(folder: str, now: int) -> bool:
     """Is it a day since the last daily one? Cheap. One from the future is a clock that was wrong."""
-    if not os.path.exists(paths.database(folder)):
+    if not os.path.exists(paths.database(folder)) or _failed_lately(folder, now):
         return False
     after, before = swap.stamp(now - DAY_MS), swap.stamp(now + DAY_MS)
     names = (NAME.fullmatch(name) for name in _names(folder))
@@ -273,7 +302,7 @@ def _place(folder: str) -> str:
 def _names(folder: str) -> list[str]:
     try:
         return os.listdir(_place(folder))
-    except FileNotFoundError:
+    except OSError:  # not there, or no folder; making one will say what is wrong
         return []
 
 

@@ -20,13 +20,16 @@ BUSY_SECONDS = 10
 MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 
 
-def connect(path: str) -> sqlite3.Connection:
-    """An up-to-date store. Transactions are explicit: `with transaction(db):`."""
+def connect(path: str, hurry: float | None = None) -> sqlite3.Connection:
+    """An up-to-date store. Transactions are explicit: `with transaction(db):`. Who is in a `hurry` waits so
+    many seconds for a lock and no longer, and does not bring a store with data up to date."""
     try:
-        db = _open(path)
+        db = _open(path, BUSY_SECONDS if hurry is None else hurry)
     except (sqlite3.DatabaseError, OSError) as error:
         raise refusal(path, error) from error
     try:
+        if hurry is not None and 0 < version(db) < latest():
+            raise StoreError(f"{path} is about to be brought up to date; try again in a moment")
         migrate(db, path)
     except sqlite3.DatabaseError as error:
         db.close()
@@ -157,7 +160,7 @@ def apply(db: sqlite3.Connection, folder: str = MIGRATIONS, upto: int | None = N
             db.execute(f"PRAGMA user_version = {number}")
 
 
-def _open(path: str) -> sqlite3.Connection:
+def _open(path: str, busy: float) -> sqlite3.Connection:
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     is_new = not os.path.exists(path)
     if not is_new and os.path.getsize(path) == 0:
@@ -167,7 +170,7 @@ def _open(path: str) -> sqlite3.Connection:
             raise Damaged(f"{path} is empty, though there are backups of it; `recollect doctor` restores one")
     # Nobody but SQLite may ever open this file: closing it would end the locks of all connections of the
     # process, which is how POSIX locks are, and another process would take the log away from under them.
-    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    db = sqlite3.connect(path, timeout=busy, isolation_level=None)
     db.row_factory = sqlite3.Row
     try:
         if is_new:
@@ -213,6 +216,10 @@ def _statements(script: str) -> Iterator[str]:
 def is_damage(error: object) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return isinstance(error, Damaged) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def is_busy(error: object) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def refusal(path: str, error: Exception) -> StoreError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from recollect.errors import BadInput, NotFound
-from recollect.store import memories, projects, salience, sessions
+from recollect.store import memories, projects, queue, salience, sessions, summaries
 from recollect.store.connection import transaction
 
 TYPE_CHECKING = False
@@ -91,11 +91,9 @@ def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> 
         "UPDATE memories SET deleted_at = coalesce(deleted_at, ?1), updated_at = ?1 WHERE id = ?2",
         (now, memory_id),
     )
-    db.execute(
-        "UPDATE observation_queue SET skipped = 'it was forgotten', processed_at_epoch = ?"
-        " WHERE memory_id = ? AND processed_at_epoch IS NULL",
-        (now, memory_id),
-    )
+    # Nor does it come back by way of a summary that is made anew.
+    queue.forget(db, memory_id, now)
+    summaries.hide(db, memory_id)
     memories.link(db, session_id, memory_id, "updated", now)
 
 
@@ -110,13 +108,8 @@ def erase(db: Connection, memory_id: str) -> None:
         sessions.drop_prompt(db, row["session_id"], row["content"], row["created_at"])
     db.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
     db.execute("DELETE FROM archived_memories WHERE id = ?", (memory_id,))
-    db.execute("DELETE FROM observation_queue WHERE memory_id = ?", (memory_id,))
-    db.execute(
-        "UPDATE sessions SET summary = NULL"
-        " WHERE id = (SELECT session_id FROM session_summaries WHERE memory_id = ?)",
-        (memory_id,),
-    )
-    db.execute("DELETE FROM session_summaries WHERE memory_id = ?", (memory_id,))
+    queue.erase(db, memory_id)
+    summaries.erase(db, memory_id)
 
 
 def restore(db: Connection, memory_id: str, session_id: str | None, now: int) -> None:
@@ -140,6 +133,8 @@ def restore(db: Connection, memory_id: str, session_id: str | None, now: int) ->
             raise BadInput(f"{memory_id} was neither forgotten, superseded nor archived; it is there")
         if row["deleted_at"] is not None:  # forgotten last, so that is what is undone
             db.execute("UPDATE memories SET deleted_at = NULL, updated_at = ? WHERE id = ?", (now, memory_id))
+            queue.remember(db, memory_id)
+            summaries.show(db, memory_id)
         else:
             db.execute(
                 "DELETE FROM memory_relationships WHERE target_id = ? AND relationship_type = 'SUPERSEDES'",

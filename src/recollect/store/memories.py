@@ -118,16 +118,18 @@ def same(db: Connection, project_id: str, kind: str, content_hash: str) -> str |
 def alike(
     db: Connection, project_id: str, kind: str, bands: tuple[int, int, int, int]
 ) -> list[tuple[str, str]]:
-    """(id, content) of living memories that share a band of their simhash with this one, newest first."""
+    """(id, title and content) of living memories that share a band of their simhash with this one, newest
+    first."""
     rows = db.execute(
         # The + keeps SQLite from walking the whole project instead of the four bands.
-        "SELECT id, content FROM memories WHERE +project_id = ?5 AND +kind = ?6 AND simhash IS NOT NULL"
+        "SELECT id, title, content FROM memories"
+        " WHERE +project_id = ?5 AND +kind = ?6 AND simhash IS NOT NULL"
         " AND deleted_at IS NULL AND valid_until IS NULL AND ((simhash & 65535) = ?1"
         " OR (simhash >> 16 & 65535) = ?2 OR (simhash >> 32 & 65535) = ?3 OR (simhash >> 48 & 65535) = ?4)"
         " ORDER BY row DESC LIMIT 200",
         (*bands, project_id, kind),
     )
-    return [(row["id"], row["content"]) for row in rows]
+    return [(row["id"], "\n".join(filter(None, (row["title"], row["content"])))) for row in rows]
 
 
 def add_tags(db: Connection, memory_id: str, tags: Sequence[str], importance: float | None) -> None:

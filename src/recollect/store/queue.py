@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from recollect.model import Item
 
 PROMPT, COMPACT, CHECKPOINT, FINALIZE = "PROMPT", "COMPACT", "CHECKPOINT", "FINALIZE"
+FORGOTTEN = "it was forgotten"
 MARKS = (CHECKPOINT, FINALIZE)  # a moment at which the session's summary is wanted
 
 ATTEMPTS = 3
@@ -43,16 +44,23 @@ def put(
     )
 
 
-def due(db: Connection, now: int) -> list[str]:
+def due(db: Connection, now: int, synthesizer: str) -> list[str]:
     """Sessions that are worth a batch now, longest waiting first: a turn or the session has ended, enough has
-    come together, or nobody will add to it."""
+    come together, or nobody will add to it. `synthesizer` is for those that have none of their own."""
     rows = db.execute(
         "SELECT q.session_id, min(q.created_at_epoch) AS oldest FROM observation_queue q"
-        " JOIN sessions s ON s.id = q.session_id WHERE q.processed_at_epoch IS NULL GROUP BY q.session_id"
-        " HAVING max(q.leased_until) <= ?1 AND max(q.not_before) <= ?1"
-        " AND (max(q.tool_name IN ('FINALIZE', 'CHECKPOINT')) OR sum(q.size) >= ?2 OR count(*) >= ?3"
-        f" OR {_OVER}) ORDER BY oldest",
-        (now, BATCH_CHARS, BATCH_ITEMS, now - SILENT_MS),
+        " JOIN sessions s ON s.id = q.session_id WHERE q.processed_at_epoch IS NULL"
+        " AND coalesce(s.synthesizer, :synthesizer) <> 'off' GROUP BY q.session_id"
+        " HAVING max(q.leased_until) <= :now AND max(q.not_before) <= :now"
+        " AND (max(q.tool_name IN ('FINALIZE', 'CHECKPOINT')) OR sum(q.size) >= :chars"
+        f" OR count(*) >= :items OR {_OVER}) ORDER BY oldest",
+        {
+            "now": now,
+            "chars": BATCH_CHARS,
+            "items": BATCH_ITEMS,
+            "silent": now - SILENT_MS,
+            "synthesizer": synthesizer,
+        },
     )
     return [row["session_id"] for row in rows]
 
@@ -69,19 +77,19 @@ def next_try(db: Connection) -> int | None:
 def is_over(db: Connection, session_id: str, now: int) -> bool:
     """Nothing more is expected of the session: it ended, fell silent, or another one began after it."""
     row = db.execute(
-        f"SELECT {_OVER.replace('?4', '?2')} AS over FROM sessions s WHERE s.id = ?1",
-        (session_id, now - SILENT_MS),
+        f"SELECT {_OVER} AS over FROM sessions s WHERE s.id = :id",
+        {"id": session_id, "silent": now - SILENT_MS},
     ).fetchone()
     return bool(row and row["over"])
 
 
 _OVER = (
-    "(s.status <> 'active' OR s.last_event_at < ?4 OR EXISTS (SELECT 1 FROM sessions later"
+    "(s.status <> 'active' OR s.last_event_at < :silent OR EXISTS (SELECT 1 FROM sessions later"
     " WHERE later.project_id = s.project_id AND later.started_at > s.last_event_at))"
 )
 
 
-def claim(db: Connection, session_id: str, now: int) -> list[Item]:
+def claim(db: Connection, session_id: str, now: int, lease: str) -> list[Item]:
     """Lease the oldest waiting items of a session, as many as make a batch. A claim is an attempt.
 
     In the middle of a turn the newest item stays: should the session die, something is left to ask for its
@@ -103,13 +111,34 @@ def claim(db: Connection, session_id: str, now: int) -> list[Item]:
             break
         ids.append(row["id"])
     db.execute(
-        f"UPDATE observation_queue SET leased_until = ?, attempts = attempts + 1 WHERE id IN ({_marks(ids)})",
-        (now + LEASE_MS, *ids),
+        "UPDATE observation_queue SET leased_until = ?, lease = ?, attempts = attempts + 1"
+        f" WHERE id IN ({_marks(ids)})",
+        (now + LEASE_MS, lease, *ids),
     )
     claimed = db.execute(
         f"SELECT * FROM observation_queue WHERE id IN ({_marks(ids)}) ORDER BY created_at_epoch, id", ids
     )
     return [_item(row) for row in claimed]
+
+
+def holds(db: Connection, ids: Sequence[int], lease: str) -> bool:
+    """Is all of the claim still what it was? Meanwhile a part may have been forgotten, the session be gone,
+    or a backup have taken the store's place, where the same numbers mean something else."""
+    row = db.execute(
+        "SELECT count(*) FROM observation_queue WHERE lease = ? AND processed_at_epoch IS NULL"
+        f" AND id IN ({_marks(ids)})",
+        (lease, *ids),
+    ).fetchone()
+    return int(row[0]) == len(ids)
+
+
+def give_back(db: Connection, lease: str) -> None:
+    """Whatever is left of a claim waits again; it was no attempt."""
+    db.execute(
+        "UPDATE observation_queue SET leased_until = 0, attempts = max(0, attempts - 1)"
+        " WHERE lease = ? AND leased_until > 0 AND processed_at_epoch IS NULL",
+        (lease,),
+    )
 
 
 def more_waits(db: Connection, session_id: str, ids: Sequence[int]) -> bool:
@@ -170,23 +199,32 @@ def defer(db: Connection, ids: Sequence[int], trouble: str, now: int, at_least_m
     wait = max(at_least_ms, min(FIRST_WAIT_MS << min(waits, 20), LONGEST_WAIT_MS))
     release(db, ids)
     db.execute(
-        f"UPDATE observation_queue SET waits = ?, not_before = ?, trouble = ? WHERE id IN ({_marks(ids)})",
-        (waits + 1, now + wait, trouble, *ids),
+        "UPDATE observation_queue SET waits = ?, not_before = ?, trouble = ?,"
+        f" away_since = coalesce(away_since, ?) WHERE id IN ({_marks(ids)})",
+        (waits + 1, now + wait, trouble, now, *ids),
     )
     return now + wait
+
+
+def away_since(db: Connection, ids: Sequence[int]) -> int | None:
+    """Since when these wait for the model."""
+    row = db.execute(
+        f"SELECT min(away_since) AS since FROM observation_queue WHERE id IN ({_marks(ids)})", ids
+    ).fetchone()
+    return None if row["since"] is None else int(row["since"])
 
 
 def fail(db: Connection, ids: Sequence[int], trouble: str) -> list[int]:
     """The attempt came to nothing. Returns those that have had all their attempts; they stay leased, for the
     caller to decide what becomes of them."""
     db.execute(f"UPDATE observation_queue SET trouble = ? WHERE id IN ({_marks(ids)})", (trouble, *ids))
-    spent = exhausted(db, ids)
+    spent = _exhausted(db, ids)
     others = [one for one in ids if one not in spent]
     db.execute(f"UPDATE observation_queue SET leased_until = 0 WHERE id IN ({_marks(others)})", others)
     return spent
 
 
-def exhausted(db: Connection, ids: Sequence[int]) -> list[int]:
+def _exhausted(db: Connection, ids: Sequence[int]) -> list[int]:
     rows = db.execute(
         f"SELECT id FROM observation_queue WHERE attempts >= ? AND id IN ({_marks(ids)})", (ATTEMPTS, *ids)
     )
@@ -205,11 +243,12 @@ def take_over(db: Connection, now: int) -> None:
     """A new worker is the only one, so whatever is leased belonged to one that died. What took three workers
     down with it is not tried a fourth time."""
     db.execute("UPDATE observation_queue SET leased_until = 0 WHERE leased_until > 0")
-    rows = db.execute(
-        "SELECT id FROM observation_queue WHERE processed_at_epoch IS NULL AND attempts >= ?", (ATTEMPTS,)
-    ).fetchall()
-    for row in rows:
-        skip(db, [row["id"]], "the worker ended three times while it was at it", now)
+    db.execute(
+        "UPDATE observation_queue SET processed_at_epoch = ?,"
+        " skipped = 'the worker ended three times while it was at it'"
+        " WHERE processed_at_epoch IS NULL AND attempts >= ?",
+        (now, ATTEMPTS),
+    )
 
 
 def tidy(db: Connection, now: int) -> None:
@@ -217,14 +256,37 @@ def tidy(db: Connection, now: int) -> None:
     db.execute("DELETE FROM observation_queue WHERE processed_at_epoch < ?", (now - KEPT_MS,))
 
 
-def give_up(db: Connection, now: int) -> None:
+def give_up(db: Connection, now: int, synthesizer: str) -> None:
     """Where nobody is to observe anything, nothing waits for longer than a week."""
-    rows = db.execute(
-        "SELECT id FROM observation_queue WHERE processed_at_epoch IS NULL AND created_at_epoch < ?",
-        (now - KEPT_MS,),
-    ).fetchall()
-    for row in rows:
-        skip(db, [row["id"]], "the synthesizer was off", now)
+    db.execute(
+        "UPDATE observation_queue SET processed_at_epoch = ?1, skipped = 'the synthesizer was off'"
+        " WHERE processed_at_epoch IS NULL AND created_at_epoch < ?2 AND session_id IN"
+        " (SELECT id FROM sessions WHERE coalesce(synthesizer, ?3) = 'off')",
+        (now, now - KEPT_MS, synthesizer),
+    )
+
+
+def forget(db: Connection, memory_id: str, now: int) -> None:
+    """Nobody observes it, and nobody looks back at it."""
+    db.execute(
+        "UPDATE observation_queue SET skipped = ?1, processed_at_epoch = coalesce(processed_at_epoch, ?2)"
+        " WHERE memory_id = ?3",
+        (FORGOTTEN, now, memory_id),
+    )
+
+
+def remember(db: Connection, memory_id: str) -> None:
+    """It was restored: what was not observed before waits again."""
+    db.execute(
+        "UPDATE observation_queue SET skipped = NULL,"
+        " processed_at_epoch = iif(processed_by IS NULL, NULL, processed_at_epoch)"
+        " WHERE memory_id = ? AND skipped = ?",
+        (memory_id, FORGOTTEN),
+    )
+
+
+def erase(db: Connection, memory_id: str) -> None:
+    db.execute("DELETE FROM observation_queue WHERE memory_id = ?", (memory_id,))
 
 
 def waiting(db: Connection) -> tuple[int, int | None]:
@@ -240,8 +302,8 @@ def observed(db: Connection, since: int) -> dict[str, int]:
     """How many items each synthesizer observed from a moment on; under 'skipped', what was given up."""
     rows = db.execute(
         "SELECT iif(skipped IS NULL, processed_by, 'skipped') AS by, count(*) AS number"
-        " FROM observation_queue WHERE processed_at_epoch >= ? GROUP BY by ORDER BY by",
-        (since,),
+        " FROM observation_queue WHERE processed_at_epoch >= ? AND skipped IS NOT ? GROUP BY by ORDER BY by",
+        (since, FORGOTTEN),
     )
     return {row["by"]: row["number"] for row in rows}
 
@@ -249,8 +311,9 @@ def observed(db: Connection, since: int) -> dict[str, int]:
 def skipped(db: Connection) -> list[tuple[str, int]]:
     """(reason, how many) of what was given up in the last week."""
     rows = db.execute(
-        "SELECT skipped, count(*) AS number FROM observation_queue WHERE skipped IS NOT NULL"
-        " GROUP BY skipped ORDER BY number DESC, skipped"
+        "SELECT skipped, count(*) AS number FROM observation_queue WHERE skipped <> ?"
+        " GROUP BY skipped ORDER BY number DESC, skipped",
+        (FORGOTTEN,),
     )
     return [(row["skipped"], row["number"]) for row in rows]
 

@@ -77,6 +77,14 @@ def mark_interrupted(db: Connection, now: int) -> None:
     )
 
 
+def choose(db: Connection, session_id: str, synthesizer: str) -> None:
+    """The session wants to be observed like this, whatever the settings say."""
+    db.execute(
+        "UPDATE sessions SET synthesizer = ?1 WHERE id = ?2 AND synthesizer IS NOT ?1",
+        (synthesizer, session_id),
+    )
+
+
 def following(db: Connection, session_id: str) -> str:
     """The session that this one has become. `/clear` ends a session and begins another at once, and a server
     that was started for the first lives on with its id."""
@@ -186,4 +194,5 @@ def _session(row: Row) -> Session:
         head=row["head"],
         summary=row["summary"],
         memories=row["memories"],
+        synthesizer=row["synthesizer"],
     )

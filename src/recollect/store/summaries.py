@@ -50,7 +50,12 @@ def put(
 
 
 def get(db: Connection, session_id: str) -> Summary | None:
-    row = db.execute("SELECT * FROM session_summaries WHERE session_id = ?", (session_id,)).fetchone()
+    """What the session came to, unless the user forgot it."""
+    row = db.execute(
+        "SELECT s.* FROM session_summaries s JOIN memories m ON m.id = s.memory_id"
+        " WHERE s.session_id = ? AND m.deleted_at IS NULL",
+        (session_id,),
+    ).fetchone()
     return _summary(row) if row else None
 
 
@@ -68,6 +73,29 @@ def memory_of(db: Connection, session_id: str) -> str | None:
         (session_id,),
     ).fetchone()
     return str(row["id"]) if row else None
+
+
+def hide(db: Connection, memory_id: str) -> None:
+    """The memory of a summary was forgotten, so its session does not show it either."""
+    db.execute(
+        "UPDATE sessions SET summary = NULL"
+        " WHERE id = (SELECT session_id FROM session_summaries WHERE memory_id = ?)",
+        (memory_id,),
+    )
+
+
+def show(db: Connection, memory_id: str) -> None:
+    """It was restored."""
+    db.execute(
+        "UPDATE sessions SET summary = told.summary FROM session_summaries told"
+        " WHERE told.memory_id = ? AND told.session_id = sessions.id",
+        (memory_id,),
+    )
+
+
+def erase(db: Connection, memory_id: str) -> None:
+    hide(db, memory_id)
+    db.execute("DELETE FROM session_summaries WHERE memory_id = ?", (memory_id,))
 
 
 def _summary(row: Row) -> Summary:

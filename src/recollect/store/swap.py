@@ -26,10 +26,10 @@ BESIDE = (
 )  # what SQLite keeps beside a database, and would take for the next one's
 
 
-def share(folder: str) -> int:
+def share(folder: str, seconds: float | None = None) -> int:
     """The lock of all who use the store. Closing the descriptor ends it."""
     while True:
-        handle = _lock(folder, fcntl.LOCK_SH)
+        handle = _lock(folder, fcntl.LOCK_SH, seconds)
         if not os.path.exists(_incoming(folder)):
             return handle
         os.close(handle)  # somebody died half-way
@@ -129,7 +129,7 @@ def _incoming(folder: str) -> str:
     return paths.database(folder) + ".incoming"
 
 
-def _lock(folder: str, kind: int) -> int:
+def _lock(folder: str, kind: int, seconds: float | None = None) -> int:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         handle = os.open(os.path.join(folder, "store.lock"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -138,7 +138,7 @@ def _lock(folder: str, kind: int) -> int:
             f"{folder} cannot be used ({error.strerror});"
             " mend that, or set RECOLLECT_HOME to a folder of yours"
         ) from error
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + (SECONDS if seconds is None else seconds)
     while True:
         try:
             fcntl.flock(handle, kind | fcntl.LOCK_NB)

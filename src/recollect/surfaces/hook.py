@@ -49,22 +49,33 @@ def main(mode: str) -> None:
 
 
 def begin(folder: str, payload: bytes) -> None:
-    """Tell the model what happened before; it is all that the user waits for."""
+    """Tell the model what happened before; it is all that the user waits for. Where the store cannot be had
+    at once, nothing is told, and the worker sees to it."""
     import json
+    from sqlite3 import OperationalError
 
+    from recollect.errors import StoreError
     from recollect.intake.drain import open_store
     from recollect.recall import brief
 
     given = json.loads(payload)
     now = int(time.time() * 1000)
-    with open_store(folder, now=now, seconds=SECONDS_AWAITED) as db:
-        tokens = int(config.number("brief.tokens", os.environ))
-        told = brief.brief(db, given["cwd"], given["session_id"], given.get("source", ""), tokens)
-        if told.text:
-            sys.stdout.buffer.write(told.text.encode("utf-8", "replace") + b"\n")
-            sys.stdout.buffer.flush()
-            brief.note(db, given["session_id"], told.ids, now)
-        needed = _is_work(db, folder, now)
+    try:
+        with open_store(folder, now=now, seconds=SECONDS_AWAITED, hurried=True) as db:
+            tokens = int(config.number("brief.tokens", os.environ))
+            told = brief.brief(db, given["cwd"], given["session_id"], given.get("source", ""), tokens)
+            if told.text:
+                sys.stdout.buffer.write(told.text.encode("utf-8", "replace") + b"\n")
+                sys.stdout.buffer.flush()
+            needed = _is_work(db, folder, now)
+            try:
+                _choose(db, given["session_id"])
+                brief.note(db, given["session_id"], told.ids, now)
+            except OperationalError:
+                pass  # others write. The prompt's hook says again what was chosen; what was shown can wait
+    except StoreError as error:
+        log.write("warning", f"no brief: {error}")
+        needed = True
     if needed:
         start_worker(folder)
 
@@ -79,9 +90,18 @@ def go_on(folder: str) -> None:
 
     now = int(time.time() * 1000)
     with open_store(folder, now=now, seconds=SECONDS) as db:
+        _choose(db, os.environ.get("CLAUDE_CODE_SESSION_ID", ""))
         needed = _is_work(db, folder, now)
     if needed:
         start_worker(folder)
+
+
+def _choose(db: Connection, session_id: str) -> None:
+    """Who keeps one session from the model does not want it sent by a worker that another session started."""
+    if "RECOLLECT_SYNTHESIZER" in os.environ:
+        from recollect.store import sessions
+
+        sessions.choose(db, session_id, config.synthesizer(os.environ))
 
 
 def _is_work(db: Connection, folder: str, now: int) -> bool:
@@ -89,7 +109,7 @@ def _is_work(db: Connection, folder: str, now: int) -> bool:
     from recollect.capture import spool
     from recollect.store import backup, queue
 
-    if config.synthesizer(os.environ) != "off" and queue.due(db, now):
+    if queue.due(db, now, config.synthesizer(os.environ)):
         return True
     return backup.due(folder, now) or bool(spool.waiting(paths.spool(folder)))
 

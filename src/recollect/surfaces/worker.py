@@ -77,22 +77,21 @@ async def _work(folder: str) -> bool:
         daily_usd=config.number("spend.daily_usd", env),
         idle_seconds=config.number("worker.idle_seconds", env),
     )
-    away = available(env) if settings.synthesizer in ("auto", "claude") else None
-    wanted = settings.synthesizer in ("auto", "claude") and away is None
+    away = available(env)
     worker = Worker(
         lambda: _store(folder),
         settings,
         local=Local(),
-        claude=Claude(env, config.setting("claude.model", env)) if wanted else None,
+        claude=None if away else Claude(env, config.setting("claude.model", env)),
         missing=str(away or ""),
         clean=clean,
     )
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, worker.stop)
-    if backup.due(folder, _now()):
-        await asyncio.to_thread(_back_up, folder)
     await worker.run()
+    if backup.due(folder, _now()) and not worker.stopped:  # last: the copy of a large store takes its time
+        _back_up(folder)
     return worker.stopped
 
 
@@ -107,10 +106,8 @@ def _back_up(folder: str) -> None:
 
 
 def _is_needed(folder: str) -> bool:
-    if config.synthesizer(os.environ) == "off":
-        return False
     with _store(folder) as db:
-        return bool(queue.due(db, _now()))
+        return bool(queue.due(db, _now(), config.synthesizer(os.environ)))
 
 
 def _store(folder: str) -> AbstractContextManager[Connection]:

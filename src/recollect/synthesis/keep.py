@@ -44,9 +44,10 @@ def _keep_observation(db: Connection, batch: Batch, observation: Observation, by
     whole = f"{observation.title}\n{observation.text}"
     content_hash = hashlib.sha256(whole.encode()).hexdigest()
     simhash = likeness.simhash(whole)
-    known = memories.same(db, owner, kind, content_hash) or _nearly(db, owner, kind, observation, simhash)
+    known = memories.same(db, owner, kind, content_hash) or _nearly(db, owner, kind, whole, simhash)
     if known:
         life.reinforce(db, known, salience.REINFORCED, session_id, now)
+        _supersede(db, observation.supersedes, known, session_id, by, now)
         return known
     files, hashes = _files(batch.project.root, observation.files)
     memory_id = memories.add(
@@ -66,17 +67,21 @@ def _keep_observation(db: Connection, batch: Batch, observation: Observation, by
         simhash=simhash,
         now=batch.items[-1].at,  # when it happened, not when somebody came to look at it
     )
-    for old in observation.supersedes:
-        try:
-            life.supersede(db, life.living(db, old), memory_id, session_id, now, SAID_BY[by], confidence=0.8)
-        except RecollectError:
-            continue  # forgotten or replaced since the batch was put together
+    _supersede(db, observation.supersedes, memory_id, session_id, by, now)
     return memory_id
 
 
-def _nearly(db: Connection, owner: str, kind: str, observation: Observation, simhash: int) -> str | None:
-    for memory_id, content in memories.alike(db, owner, kind, likeness.bands(simhash)):
-        if likeness.is_near(observation.text, content):
+def _supersede(db: Connection, old: Sequence[str], new: str, session_id: str, by: str, now: int) -> None:
+    for one in old:
+        try:
+            life.supersede(db, life.living(db, one), new, session_id, now, SAID_BY[by], confidence=0.8)
+        except RecollectError:
+            continue  # forgotten or replaced since the batch was put together
+
+
+def _nearly(db: Connection, owner: str, kind: str, whole: str, simhash: int) -> str | None:
+    for memory_id, text in memories.alike(db, owner, kind, likeness.bands(simhash)):
+        if likeness.is_near(whole, text):
             return memory_id
     return None
 

@@ -9,27 +9,26 @@ the batch to be claimed again.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from sqlite3 import Connection, OperationalError
 
 from recollect import log
 from recollect.errors import StoreError
-from recollect.model import OBSERVATIONS, Batch, Findings, Item, Memory, Spent, Summary
-from recollect.store import memories, projects, queue, sessions, spend, summaries
+from recollect.ids import new_id
+from recollect.model import Batch, Findings, Spent
+from recollect.store import queue, spend
 from recollect.store.connection import transaction
-from recollect.synthesis.keep import files_of, inside, keep
+from recollect.synthesis.batch import cleaned, put_together, with_real_files
+from recollect.synthesis.keep import keep
 from recollect.synthesis.protocol import Away, Malformed, Synthesizer
 
 AT_ONCE = 3
 POLL_SECONDS = 0.25
 RETRY_IS_WORTH = 20  # times the idle time: who leaves before the model is back leaves the next brief empty
 PATIENCE_MS = 10 * 60_000  # how long `auto` waits for a model that is away before the rules do it
-KNOWN = 20  # observations shown to a synthesizer as perhaps replaced
-KNOWN_LOOKED_AT = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,16 @@ class Settings:
     synthesizer: str  # auto, claude, local, off
     daily_usd: float
     idle_seconds: float
+
+
+class LeaseLost(Exception):
+    """What was claimed is not ours any more, or not there."""
+
+
+@dataclass(slots=True)
+class Claim:
+    lease: str
+    ids: list[int] = field(default_factory=list)
 
 
 class Worker:
@@ -48,7 +57,7 @@ class Worker:
         local: Synthesizer,
         claude: Synthesizer | None,
         missing: str = "",  # why there is no claude
-        clean: Callable[[str], str] = str,  # what comes back is redacted like all that comes in
+        clean: Callable[[str], str],  # what comes back is redacted like all that comes in
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
     ) -> None:
         self._store = store
@@ -59,6 +68,7 @@ class Worker:
         self._clean = clean
         self._clock = clock
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._owed: list[tuple[str, Spent]] = []  # what could not be booked yet
         self._stop = asyncio.Event()
 
     def stop(self) -> None:
@@ -76,8 +86,7 @@ class Worker:
         with self._store() as db, transaction(db):
             queue.take_over(db, now)
             queue.tidy(db, now)
-            if self._settings.synthesizer == "off":
-                queue.give_up(db, now)
+            queue.give_up(db, now, self._settings.synthesizer)
         quiet_since = time.monotonic()
         try:
             while not self._stop.is_set():
@@ -97,14 +106,13 @@ class Worker:
     def _start_what_is_due(self) -> bool:
         """Whether there is something to stay for."""
         with self._store() as db:
-            if self._settings.synthesizer == "off":
-                return False
-            due = [one for one in queue.due(db, self._clock()) if one not in self._running]
+            found = queue.due(db, self._clock(), self._settings.synthesizer)
+            due = [one for one in found if one not in self._running]
             retry = queue.next_try(db)
         for session_id in due[: AT_ONCE - len(self._running)]:
             self._running[session_id] = asyncio.create_task(self._work(session_id))
         worth_waiting = self._settings.idle_seconds * RETRY_IS_WORTH * 1000
-        return bool(self._running) or (retry is not None and retry - self._clock() < worth_waiting)
+        return bool(self._running) or (retry is not None and 0 <= retry - self._clock() < worth_waiting)
 
     async def _wait(self) -> None:
         stopped = asyncio.ensure_future(self._stop.wait())
@@ -119,90 +127,80 @@ class Worker:
 
     async def _work(self, session_id: str) -> None:
         """One batch, from claim to memories. Nothing that goes wrong here ends the worker."""
-        ids: list[int] = []
+        claim = Claim(new_id("lease_"))
         try:
-            with self._store() as db:
-                with transaction(db):
-                    items = queue.claim(db, session_id, self._clock())
-                ids = [item.id for item in items]
-                batch = self._batch(db, session_id, items) if items else None
+            batch = self._claimed(session_id, claim)
             if batch:
-                await self._observe(batch, ids)
+                await self._observe(batch, claim)
         except asyncio.CancelledError:
-            with self._store() as db, transaction(db):
-                queue.release(db, ids)
+            self._give_back(claim)
             raise
+        except LeaseLost:
+            log.write("info", "what was being observed was forgotten or replaced meanwhile; the rest waits")
+            self._give_back(claim)
         except Exception as error:  # noqa: BLE001  a fault of ours must not take the other sessions down
             log.crash("worker")
             if isinstance(error, StoreError) and isinstance(error.__cause__, OperationalError):
-                self._store_is_away(ids)
+                # Locked or full: no batch's fault, and to try again at once is no use. The next hook starts
+                # another worker.
+                self._stop.set()
+                self._give_back(claim)
             else:
-                self._failed(ids, f"{type(error).__name__}: {error}")
+                self._failed(claim, f"{type(error).__name__}: {error}")
         finally:
             self._running.pop(session_id, None)
 
-    def _store_is_away(self, ids: list[int]) -> None:
-        """Locked or full: that is no batch's fault, and to try at once again is no use. The next hook starts
-        another worker."""
-        self._stop.set()
+    def _claimed(self, session_id: str, claim: Claim) -> Batch | None:
+        """A batch under a lease; None where nothing happened since the last summary."""
+        now = self._clock()
+        with self._store() as db:
+            with transaction(db):
+                items = queue.claim(db, session_id, now, claim.lease)
+            claim.ids = [item.id for item in items]
+            if any(item.tool not in queue.MARKS for item in items) or queue.unsummarised(db, session_id):
+                return put_together(db, session_id, items, now)
+            with transaction(db):
+                queue.done(db, claim.ids, self._local.name, now)
+        return None
+
+    @contextmanager
+    def _held(self, claim: Claim) -> Iterator[Connection]:
+        """A transaction about what was claimed, if it still is."""
+        with self._store() as db, transaction(db):
+            if not queue.holds(db, claim.ids, claim.lease):
+                raise LeaseLost
+            yield db
+
+    def _give_back(self, claim: Claim) -> None:
         try:
             with self._store() as db, transaction(db):
-                queue.release(db, ids)
+                queue.give_back(db, claim.lease)
         except StoreError:
             pass  # who takes over finds the lease
 
-    def _batch(self, db: Connection, session_id: str, items: Sequence[Item]) -> Batch | None:
-        """What a synthesizer needs to know; None where nothing happened since the last summary."""
-        ids = [item.id for item in items]
-        over = queue.is_over(db, session_id, self._clock())
-        wants_summary = any(item.tool in queue.MARKS for item in items) or (
-            over and not queue.more_waits(db, session_id, ids)
-        )
-        is_new = any(item.tool not in queue.MARKS for item in items)
-        if not is_new and not queue.unsummarised(db, session_id):
-            with transaction(db):
-                queue.done(db, ids, self._local.name, self._clock())
-            return None
-        session = sessions.by_ids(db, [session_id])[session_id]
-        project = projects.by_id(db, session.project_id)
-        recent = memories.standing(db, project.id, OBSERVATIONS, KNOWN_LOOKED_AT, self._clock())
-        return Batch(
-            session=session,
-            project=project,
-            items=tuple(items),
-            earlier=tuple(queue.earlier(db, session_id)),
-            summary=summaries.get(db, session_id),
-            known=tuple(about_the_same(recent, items, project.root)),
-            wants_summary=wants_summary,
-        )
-
-    async def _observe(self, batch: Batch, ids: list[int]) -> None:
+    async def _observe(self, batch: Batch, claim: Claim) -> None:
         """Ask the model where it may be asked; else, and where it fails, the rules do it, and say why."""
-        if self._settings.synthesizer == "local":
-            return await self._by_rules(batch, ids)
+        mode = batch.session.synthesizer or self._settings.synthesizer
+        if mode == "local":
+            return await self._by_rules(batch, claim)
         if reason := self._over_the_cap():
-            return await self._by_rules(batch, ids, reason)
+            return await self._by_rules(batch, claim, reason)
         try:
             if self._claude is None:
                 raise Away("missing", self._missing)
             findings = await self._claude.observe(batch)
         except Away as away:
-            self._spent(batch, away.spent)
-            if self._settings.synthesizer == "auto" and self._waited_enough(batch, away):
-                return await self._by_rules(batch, ids, str(away))
-            with self._store() as db, transaction(db):
-                at_least = int((away.retry_after or 0) * 1000)
-                until = queue.defer(db, ids, str(away), self._clock(), at_least)
-            log.write("warning", f"the model is away ({away}); {len(ids)} items wait until {_time(until)}")
+            self._book(batch, away.spent)
+            if mode == "auto" and self._waited_enough(away, claim):
+                return await self._by_rules(batch, claim, self._clean(str(away)))
+            self._defer(away, claim)
         except Exception as error:  # noqa: BLE001  whatever the model or its client did, it was an attempt
-            if isinstance(error, Malformed):
-                self._spent(batch, error.spent)
-            else:
-                log.crash("worker")
-            if self._failed(ids, str(error), give_up=self._settings.synthesizer == "claude"):
-                await self._by_rules(batch, ids, f"the model failed three times: {error}")
+            self._book(batch, error.spent if isinstance(error, Malformed) else None)
+            trouble = self._clean(str(error) or type(error).__name__)
+            if self._failed(claim, trouble, give_up=mode == "claude"):
+                await self._by_rules(batch, claim, f"the model failed three times: {trouble}")
         else:
-            self._keep(batch, findings, ids, self._claude.name)
+            self._keep(batch, findings, claim, self._claude.name)
 
     def _over_the_cap(self) -> str:
         cap = self._settings.daily_usd
@@ -210,103 +208,58 @@ class Worker:
             spent = spend.since(db, midnight(self._clock()))
         return f"the daily cap of ${cap:.2f} is reached (${spent:.2f} spent today)" if spent >= cap else ""
 
-    def _waited_enough(self, batch: Batch, away: Away) -> bool:
+    def _waited_enough(self, away: Away, claim: Claim) -> bool:
         """A login does not come back by itself; a network does, mostly soon."""
-        back = self._clock() + int((away.retry_after or 0) * 1000)
-        return away.reason in ("auth", "missing") or back - batch.items[-1].at > PATIENCE_MS
+        if away.reason in ("auth", "missing"):
+            return True
+        now = self._clock()
+        with self._store() as db:
+            since = queue.away_since(db, claim.ids) or now
+        return now + int((away.retry_after or 0) * 1000) - since > PATIENCE_MS
 
-    async def _by_rules(self, batch: Batch, ids: list[int], reason: str = "") -> None:
+    def _defer(self, away: Away, claim: Claim) -> None:
+        trouble = self._clean(str(away))
+        with self._held(claim) as db:
+            at_least = int((away.retry_after or 0) * 1000)
+            until = queue.defer(db, claim.ids, trouble, self._clock(), at_least)
+        log.write(
+            "warning", f"the model is away ({trouble}); {len(claim.ids)} items wait until {_time(until)}"
+        )
+
+    async def _by_rules(self, batch: Batch, claim: Claim, reason: str = "") -> None:
         if reason:
             log.write("warning", f"observed by rules, not by the model: {reason}")
-        self._keep(batch, await self._local.observe(batch), ids, self._local.name, reason)
+        self._keep(batch, await self._local.observe(batch), claim, self._local.name, reason)
 
-    def _keep(self, batch: Batch, findings: Findings, ids: list[int], by: str, trouble: str = "") -> None:
+    def _keep(self, batch: Batch, findings: Findings, claim: Claim, by: str, trouble: str = "") -> None:
         """In one transaction: a kill leaves the batch observed, with its findings, or waiting."""
-        now = self._clock()
-        findings = _cleaned(findings, self._clean)
-        if findings.summary:
-            findings = replace(findings, summary=_with_real_files(findings.summary, batch))
-        with self._store() as db, transaction(db):
-            keep(db, batch, findings, by, now)
-            if findings.spent:
-                spend.add(db, batch.session.id, findings.spent, now)
-            queue.done(db, ids, by, now, trouble or None)
-        log.write("debug", f"{len(ids)} items observed by {by}: {len(findings.observations)} observations")
+        self._book(batch, findings.spent)
+        findings = with_real_files(cleaned(findings, self._clean), batch)
+        with self._held(claim) as db:
+            keep(db, batch, findings, by, self._clock())
+            queue.done(db, claim.ids, by, self._clock(), trouble or None)
+        number = len(findings.observations)
+        log.write("debug", f"{len(claim.ids)} items observed by {by}: {number} observations")
 
-    def _spent(self, batch: Batch, spent: Spent | None) -> None:
-        """A call that came to nothing costs as well."""
+    def _book(self, batch: Batch, spent: Spent | None) -> None:
+        """Before anything else: the money is gone whatever becomes of the answer."""
         if spent:
+            self._owed.append((batch.session.id, spent))
+        if self._owed:
             with self._store() as db, transaction(db):
-                spend.add(db, batch.session.id, spent, self._clock())
+                for session_id, cost in self._owed:
+                    spend.add(db, session_id, cost, self._clock())
+            self._owed.clear()
 
-    def _failed(self, ids: list[int], trouble: str, *, give_up: bool = True) -> bool:
+    def _failed(self, claim: Claim, trouble: str, *, give_up: bool = True) -> bool:
         """Skip those that have had all their attempts; whether they are left to the caller instead."""
-        log.write("warning", f"{len(ids)} items could not be observed: {trouble}")
-        with self._store() as db, transaction(db):
-            exhausted = queue.fail(db, ids, trouble)
+        trouble = self._clean(trouble)
+        log.write("warning", f"{len(claim.ids)} items could not be observed: {trouble}")
+        with self._held(claim) as db:
+            exhausted = queue.fail(db, claim.ids, trouble)
             if give_up:
                 queue.skip(db, exhausted, trouble, self._clock())
         return bool(exhausted) and not give_up
-
-
-def about_the_same(known: Iterable[Memory], items: Sequence[Item], root: str) -> list[Memory]:
-    """Those that share a file or at least two telling words with what happened, the most alike first."""
-    files = {inside(path, root) for item in items if isinstance(path := item.input.get("file_path"), str)}
-    words = _words(" ".join(_texts(items)))
-    scored = []
-    for memory in known:
-        shared = len(words & _words(f"{memory.title or ''} {memory.content}"))
-        score = shared + 3 * len(files & set(memory.files))
-        if score >= 2:
-            scored.append((score, memory.created_at, memory.id, memory))
-    scored.sort(key=lambda one: one[:3], reverse=True)
-    return [memory for *_, memory in scored[:KNOWN]]
-
-
-def _texts(items: Sequence[Item]) -> Iterable[str]:
-    for item in items:
-        for part in (item.input, item.output):
-            if isinstance(part, dict):
-                yield from (text for text in part.values() if isinstance(text, str))
-
-
-def _words(text: str) -> set[str]:
-    return {word for word in re.findall(r"[a-z0-9_]{4,40}", text.lower()) if word not in _COMMON}
-
-
-_COMMON = frozenset(
-    "this that with from have been were they will would should could into when then than".split()
-)
-
-
-def _cleaned(findings: Findings, clean: Callable[[str], str]) -> Findings:
-    """Nothing that a model says is stored unseen, though it was told no secret."""
-    observations = tuple(
-        replace(one, title=clean(one.title), text=clean(one.text), concepts=tuple(map(clean, one.concepts)))
-        for one in findings.observations
-    )
-    summary = findings.summary
-    if summary:
-        summary = replace(
-            summary,
-            request=clean(summary.request),
-            investigated=clean(summary.investigated),
-            learned=clean(summary.learned),
-            completed=clean(summary.completed),
-            next_steps=clean(summary.next_steps),
-            notes=clean(summary.notes),
-        )
-    return replace(findings, observations=observations, summary=summary)
-
-
-def _with_real_files(summary: Summary, batch: Batch) -> Summary:
-    """Which files were read and edited is known from the tool uses; a model would have to guess."""
-    read, edited = files_of((*batch.earlier, *batch.items), batch.project.root)
-    before = batch.summary
-    if before:
-        read = tuple(dict.fromkeys((*before.files_read, *read)))
-        edited = tuple(dict.fromkeys((*before.files_edited, *edited)))
-    return replace(summary, files_read=read, files_edited=edited)
 
 
 def midnight(now: int) -> int:

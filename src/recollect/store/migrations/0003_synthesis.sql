@@ -1,6 +1,9 @@
 -- Synthesis: what waits to be understood, what a session came to, and what understanding it cost.
 -- Times are INTEGER milliseconds since 1970, UTC, also in the columns that the specification calls epoch.
 
+-- What RECOLLECT_SYNTHESIZER said where the session ran: it holds for the session, whoever starts the worker.
+ALTER TABLE sessions ADD COLUMN synthesizer TEXT;
+
 -- What happened in a session and has not been looked at yet. Rows that were are kept for some days: rules that
 -- need no model look at a session as a whole.
 CREATE TABLE observation_queue (
@@ -19,6 +22,8 @@ CREATE TABLE observation_queue (
     waits              INTEGER NOT NULL DEFAULT 0, -- how often in a row the model was away
     not_before         INTEGER NOT NULL DEFAULT 0, -- when it may be tried again
     trouble            TEXT,               -- what went wrong the last time
+    away_since         INTEGER,            -- when the model was first found away
+    lease              TEXT,               -- of the claim that has it, or had it last
     leased_until       INTEGER NOT NULL DEFAULT 0  -- a worker has it until then
 ) STRICT;
 

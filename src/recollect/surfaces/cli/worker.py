@@ -73,7 +73,8 @@ class Queue:
 
 def look(db: Connection, now: int) -> Queue:
     waiting, since = queue.waiting(db)
-    return Queue(waiting, since, len(queue.due(db, now)), tuple(queue.skipped(db)), tuple(queue.troubles(db)))
+    due = queue.due(db, now, config.synthesizer(os.environ))
+    return Queue(waiting, since, len(due), tuple(queue.skipped(db)), tuple(queue.troubles(db)))
 
 
 def running(folder: str) -> int | None:
