@@ -197,6 +197,31 @@ STANDING = [
     "could you always run the tests before committing?",
     "pls use async everywhere",
     "every file needs a license header",
+    # rules that are stated: things in general, what must be, and where or how long it holds
+    "tests here don't sleep, ever - pass the clock in",
+    "log messages here never contain user data",
+    "print statements are a no go in this codebase, use the logger",
+    "raw SQL is not allowed in handlers, go through the repository layer",
+    "nothing gets merged here without a test",
+    "all money amounts are integers in cents in this codebase, no floats",
+    "functions longer than 40 lines get rejected in review here",
+    "logs must be json, our collector can't parse anything else",
+    "our API responses are always snake_case",
+    "strings shown to users go through i18n, always",
+    "just give me the diff next time, no explanations",
+    "house rule: no business logic in controllers",
+    "for the future: ask before adding a dependency",
+    "one commit per logical change, that's how we do it here",
+    "dates in this project are stored as UTC, keep that in mind",
+    "Makefiles in this repo are indented with tabs, my editor config got lost. bear that in mind when you edit something",
+    "everything that talks to the network has a timeout, that's non negotiable for us",
+    "we're a pnpm shop, please don't run npm",
+    "I'd rather you ask before deleting anything",
+    "please stop summarizing what you did at the end",
+    "You don't need to ask me before running tests",
+    "no more default exports please",
+    "I usually want two options with pros and cons before you start coding",
+    "dont reformat files you didnt touch",
 ]
 PASSING = [
     "never mind",
@@ -251,6 +276,25 @@ PASSING = [
     "you can always look at the logs",
     "the docs say you should always call close()",
     "Ich nehme immer den Zug",
+    # the same words, said of one thing, of a problem or of what a program should do
+    "the tests here don't pass",
+    "tests here are slow, why?",
+    "everything in this repo is broken after the merge",
+    "all tests in this repo fail on my machine",
+    "nobody here knows why it works",
+    "rows here are sorted by date, I want them sorted by name",
+    "please make sure the api never returns null here",
+    "users must confirm their email, please add that",
+    "the header must stay visible when scrolling",
+    "all rows should have an id, but some don't",
+    "our users always complain about the search",
+    "we use kafka, maybe that's the problem",
+    "four seconds is a no go",
+    "convert lib/ to async pls. tests must stay as they are",
+    "bear with me, I have to look it up",
+    "next time slot should be highlighted",
+    "we always did it like that in my old company",
+    "keep that function, delete the other one",
 ]
 
 
@@ -272,6 +316,26 @@ def test_a_wish_is_kept_in_the_users_own_words_with_the_reason() -> None:
     )
     assert preference.title == "No dependencies in shop"
     assert preference.text == "No dependencies in shop. It has to run from a plain checkout."
+
+
+def test_a_wish_is_not_told_twice_over() -> None:
+    alone = one(Script().ask("never push to main").say("Ok."))
+    assert (alone.title, alone.text) == (
+        "Never push to main",
+        "The user said so and wants it in this project.",
+    )
+    with_work = one(Script().ask("why is CI red? and always run the linter before you commit").say("Ok."))
+    assert "when it was about: why is CI red" in with_work.text
+    long = "raw SQL is not allowed in handlers here, go through the repository layer because of the audit log"
+    explained = one(Script().ask(long).say("Ok."))
+    assert explained.title == "Raw SQL is not allowed in handlers here"
+    assert explained.text == f"{long[0].upper()}{long[1:]}."
+
+
+def test_where_a_wish_was_said_does_not_hide_that_it_was_taken_back() -> None:
+    script = Script().ask("why is the build slow? we use npm in this repo").say("Ok.")
+    script.ask("please look at the login form. and use pnpm, not npm any more").say("Ok.")
+    assert [one.title for one in found(script)] == ["Use pnpm, not npm any more"]
 
 
 def test_a_request_behind_a_wish_does_not_belong_to_it() -> None:
@@ -329,6 +393,11 @@ DECIDED = [
     ("sqlite please", "Both work. SQLite or Redis?", "sqlite (SQLite or Redis?)"),
     ("ok s3 then", "Disk is simpler, S3 scales. I'd take S3.", "s3"),
     ("let's go with a plain list", OFFER, "a plain list"),
+    ("authlib then. emails change, so store the sub", "I'd take authlib, allauth is big.", "authlib"),
+    ("Support for XML goes away with 3.0, until then it stays", "", "Support for XML goes away with 3.0"),
+    ("the v1 endpoint will be removed in 5.0", "", "the v1 endpoint will be removed in 5.0"),
+    ("use a queue instead of cron, because cron can't retry", "", "use a queue instead of cron"),
+    ("we've switched from yarn to pnpm", "", "we've switched from yarn to pnpm"),
     ("let's go with option B", "**Option A**: Redis.\n\n**Option B**: SQLite.", "Option B: SQLite"),
 ]
 UNDECIDED = [
@@ -352,6 +421,12 @@ UNDECIDED = [
     ("go on with the flag", OFFER),
     ("sqlite?", "Both work. SQLite or Redis?"),
     ("no idea", "Both work. SQLite or Redis?"),
+    ("we moved the image from node 18 to node 20 and now the tests have failures", ""),
+    ("we switched from mysql to postgres and since then the import is broken", ""),
+    ("the spinner stays until I reload the page", ""),
+    ("why is it removed in 5.0?", ""),
+    ("use the other endpoint instead", ""),
+    ("nice", "I'd take authlib, allauth is big."),
 ]
 
 
@@ -373,6 +448,95 @@ def test_a_decision_brings_the_reason_that_was_given_before() -> None:
     assert decision.kind == "decision"
     assert decision.title == "Decided: Postgres"
     assert "because PostGIS is made for it" in decision.text
+
+
+ADVICE = "`sort -V` would be shorter, but it is a GNU extension, so I'd leave it like that."
+QUESTION = "`settle` waits 5 to 25 ms, so the test can hardly pass. What should it be?"
+
+
+@pytest.mark.parametrize(
+    ("before", "prompt", "says"),
+    [
+        (ADVICE, "good, leave it. I'll commit it myself", "GNU extension"),
+        ("Redis is faster, but it needs a server. I'd use SQLite.", "makes sense, do that", "needs a server"),
+        ("I would keep the old names because plugins import them.", "agreed", "plugins import them"),
+        (QUESTION, "that's old stuff, gets rewritten in summer anyway. skip it for now", "waits 5 to 25 ms"),
+        ("Two rows have no date. Should they be dropped or kept?", "keep them, because finance needs all rows", "finance"),
+        ("Which port should it use?", "use 8123, otherwise it collides with the proxy", "8123"),
+    ],
+)  # fmt: skip
+def test_agreeing_to_advice_or_answering_a_question_with_a_reason_decides(
+    before: str, prompt: str, says: str
+) -> None:
+    decision = one(Script().ask("would that be simpler?").say(before).ask(prompt).say("Good."))
+    assert decision.kind == "decision"
+    assert says in decision.text
+
+
+@pytest.mark.parametrize(
+    ("before", "prompt"),
+    [
+        (ADVICE, "good, and what about the macs?"),
+        (ADVICE, "thanks, bye"),
+        ("I'd add an index, because the query is slow. Shall I?", "makes sense"),
+        ("I'd use SQLite.", "makes sense"),  # nobody said why
+        ("Shall I commit it?", "yes, commit it, but only the two files in src please"),
+        ("Which port should it use?", "8123"),
+        ("What should it be?", "add a page for users first, they never see the old one anyway"),
+    ],
+)
+def test_thanks_and_tasks_decide_nothing(before: str, prompt: str) -> None:
+    assert found(Script().ask("would that be simpler?").say(before).ask(prompt).say("Good.")) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I decided to retry only GET, because a POST may have been booked already.",
+        "`index.js` still takes a callback. I kept that because `build` is the public interface.",
+        "I deliberately left the table name alone, since the reporting job reads it.",
+        "I used a window in Redis rather than in memory because there are three instances.",
+    ],
+)
+def test_what_the_assistant_chose_with_a_reason_is_a_decision(said: str) -> None:
+    script = (
+        Script()
+        .ask("retry requests")
+        .edit("client.py", "", "x" * 400)
+        .say(f"The client retries three times now. {said}")
+    )
+    decision = next(one for one in found(script) if one.kind == "decision")
+    assert ("callback" in decision.text) == ("callback" in said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I left the tests alone, because you asked for that.",
+        "I kept the style of the file.",
+        "I'd use Redis because there are three instances.",
+        "I first tried a cache, because reads are slow, and took it out again.",
+    ],
+)
+def test_what_was_no_choice_is_no_decision(said: str) -> None:
+    script = (
+        Script()
+        .ask("retry requests")
+        .edit("client.py", "", "x" * 400)
+        .say(f"The client retries three times now. {said}")
+    )
+    assert [one.kind for one in found(script)] == ["feature"]
+
+
+def test_the_users_word_takes_the_place_of_what_the_assistant_chose() -> None:
+    script = Script().ask("convert lib to async").edit("lib/index.js", "", "x" * 400)
+    script.say(
+        "It is async now. `build` still takes a callback. I kept that because a callback is the public interface."
+    )
+    script.ask("fine. Callback support goes away with 3.0, until then it stays").say("Ok.")
+    decisions_left = [one for one in found(script) if one.kind == "decision"]
+    assert len(decisions_left) == 1
+    assert "3.0" in decisions_left[0].text and "public interface" in decisions_left[0].text
 
 
 def test_what_the_assistant_proposes_is_no_decision() -> None:
@@ -639,6 +803,45 @@ def test_chores_are_not_told(subject: str) -> None:
     assert found(Script().ask("go on").edit("cli.py").bash(f"git commit -qam '{subject}'").say("Done.")) == []
 
 
+@pytest.mark.parametrize(
+    ("prompt", "said", "kind"),
+    [
+        ("the parser is 900 lines, can you break it up? keep the api", "`parser` is now three files.", "refactor"),
+        ("the dashboard is slow, make it faster", "Customers are preloaded now.", "refactor"),
+        ("the app hangs when I add an account", "The lock was taken twice, because `add` calls `save`.", "bugfix"),
+        ("set the session to 12 hours", "Sessions end after 12 hours now.", "feature"),
+        ("the service is down now and then. let's have the client retry", "It tries four times now.", "feature"),
+    ],
+)  # fmt: skip
+def test_the_kind_follows_from_what_was_asked_and_said(prompt: str, said: str, kind: str) -> None:
+    script = Script().ask(prompt).edit("src/a.py").edit("src/b.py").edit("src/a.py").say(said)
+    assert one(script).kind == kind
+
+
+def test_work_is_what_it_was_asked_for_at_first() -> None:
+    script = Script().ask("let's have the client retry on 503. tests first").write("tests/test_retry.py")
+    script.fail("pytest -q", RED).edit("src/client.py", "", "x" * 400).bash("pytest -q", GREEN)
+    script.say("503 is tried again four times. Not committed yet.")
+    script.ask("we must not ship a parcel twice!! leave POST alone").edit("src/client.py", "a", "b")
+    script.bash("git commit -qam 'Retry transient errors'").say("POST is left alone.")
+    assert one(script).kind == "feature"
+
+
+def test_what_programs_make_is_nobodys_edit() -> None:
+    made = [
+        "src/__pycache__/a.pyc",
+        "node_modules/x/index.js",
+        "dist/app.js",
+        "package-lock.json",
+        ".coverage",
+    ]
+    changed = [f"{ROOT}/{file}" for file in ("src/cart.py", *made)]
+    script = Script().ask("the tests are red").fail("pytest -q", RED)
+    script.bash("sed -i s/a/b/ src/cart.py", bashEditDiff={"changedFiles": changed}).bash("pytest -q", GREEN)
+    bugfix = one(script.say("The total left out the last line, because the loop ended early."))
+    assert bugfix.files == ("src/cart.py",)
+
+
 # --- reading Bash -------------------------------------------------------------------------------------------
 
 
@@ -688,6 +891,8 @@ def test_the_body_of_a_commit_is_read_without_its_trailers() -> None:
         ("cargo test", {"stdout": "test cart::total ... FAILED\ntest result: FAILED. 1 passed; 1 failed"}, False, ("cart::total",)),
         ("python manage.py test", {"error": "Exit code 1\nFAIL: test_total (cart.Tests)\nFAILED (failures=1)"}, False, ("test_total (cart.Tests)",)),
         ("make check", {"error": "Exit code 2\nmake: *** [check] Error 2"}, False, ("tests",)),
+        ("mix test", {"stdout": "12 tests, 0 failures"}, True, ()),
+        ("mix test", {"error": "Exit code 2\n  1) test keeps rows (ImporterTest)\n2 tests, 1 failure"}, False, ("keeps rows",)),
         ("npm run build", {"error": "Exit code 1\nerror: no such module"}, False, ("npm run build",)),
     ],
 )  # fmt: skip
@@ -764,6 +969,27 @@ def test_an_experiment_that_was_taken_back_taught_something() -> None:
         "`lru_cache` makes it slower, because the arguments are dicts that have to be converted. I took it out again."
     )
     assert one(script).kind == "discovery"
+
+
+def test_the_answer_to_one_question_is_one_discovery() -> None:
+    script = Script().ask("can you tell me how tokens are refreshed?").read("web/session.js").read("auth.py")
+    script.say(
+        "Front to back:\n\n1. `token()` in session.js uses a token until 30 seconds before it expires.\n"
+        "2. After that it posts to `/refresh`; concurrent calls share one promise.\n"
+        "3. `refresh()` in auth.py signs a new one for 5 minutes.\n\n"
+        "The scanners use `/v1/renew` in legacy.js, which takes 3 parameters. I couldn't find its route."
+    )
+    discovery = one(script)
+    assert "30 seconds" in discovery.text and "5 minutes" in discovery.text
+
+
+def test_things_with_names_of_their_own_are_discoveries_of_their_own() -> None:
+    script = Script().ask("what is wrong with the nightly job?").read("jobs/nightly.sh").read("crontab")
+    script.say(
+        "- **Time**: the `crontab` runs at 02:30 local time, which does not exist on 1 day a year because of DST.\n"
+        "- **Disk**: `nightly.sh` keeps 400 archives of 2 GB, because the rotation only looks at `*.tar`."
+    )
+    assert len(found(script)) == 2
 
 
 @pytest.mark.parametrize(
@@ -967,6 +1193,13 @@ def test_what_an_earlier_summary_knows_is_not_forgotten_when_the_items_are_gone(
     )
     assert summary.next_steps == "Tell the users."
     assert summary.files_edited == ("app.py",)
+
+
+def test_no_summary_is_made_where_there_is_nothing_to_tell() -> None:
+    assert lived(Script().bash("ls").say("").items).summary is None
+    assert lived(Script().ask("hi").say("Hello!").items).summary is None
+    assert lived(Script().edit("src/a.py").say("").items).summary is not None
+    assert lived(Script().ask("explain the cart module").say("It adds up.").items).summary is not None
 
 
 def test_no_summary_is_made_unless_it_is_wanted() -> None:

@@ -91,7 +91,8 @@ def _with_word_of(decision: Finding, found: list[Finding]) -> Finding:
 def _is_settled(choice: Finding, settled: list[Finding]) -> bool:
     """The user said so before; the assistant only did it."""
     words = telling(choice.observation.text)
-    return any(len(words & telling(one.observation.title)) >= ALIKE for one in settled)
+    titles = [telling(one.observation.title) for one in settled]
+    return any(len(words & title) >= max(ALIKE, len(title) / 2) for title in titles)
 
 
 def _is_among(decision: Finding, wishes: list[Finding]) -> bool:

@@ -73,7 +73,7 @@ _IT_IS = re.compile(
 _DECIDED = re.compile(
     r"(?:we|i)(?:'ve| have)?(?: now| finally| just| already| all)? (?:decided|agreed|opted"
     r"|settled) (?P<what>\S+ \S.*)|(?:we|i)(?:'ve| have)?(?: now| finally| just| already)? (?:chose|switched"
-    r"|moved|migrated) (?=.{0,160}\b(?:over|instead of|rather than|because|since|so that)\b)\S+ \S",
+    r"|moved|migrated) (?=.{0,160}\b(?:over|instead of|rather than|from|because|since|so that)\b)\S+ \S",
     re.I,
 )
 _SWITCHING = re.compile(

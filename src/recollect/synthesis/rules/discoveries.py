@@ -58,6 +58,7 @@ _ANSWERS = re.compile(
 _ASIDE = re.compile(
     r"(?:nothing was changed|ruled out|it(?:'s not| is not| isn't)|not the|i (?:also )?(?:checked|looked"
     r"|ruled)|i (?:did not|didn't|haven't) (?:change|touch)|the .{0,40} (?:is|was) deleted"
+    r"|i (?:could not|couldn't|can't|cannot|don't) (?:find|see|tell|know)"
     r"|next steps?|(?:my )?(?:suggestion|recommendation)|suggest)",
     re.I,
 )
@@ -91,16 +92,19 @@ def discovered(turn: Turn, work: Sequence[Finding], root: str) -> list[Finding]:
     asked = (turn.prompt or turn.request)[:2_000]
     if _LEFT.search(asked):
         return []
-    if work or turn.edited or turn.unfinished:
+    if work or turn.edited:
         return _surprises(turn, turn.end, work, root)
     if not _RESEARCH.search(asked) and "?" not in asked:
         return _lessons(turn, turn.end, root) if turn.recovered else []
     question = telling(asked)
     told = [
-        (_points(block, turn, question), place, block) for place, block in enumerate(_paragraphs(turn.said))
+        (_points(block, turn, question), place, block, is_topic)
+        for place, (block, is_topic) in enumerate(_paragraphs(turn.said))
     ]
-    best = sorted((one for one in told if one[0] >= ENOUGH), reverse=True)[: _questions(asked)]
-    return [_finding(turn, turn.end, block, root) for _, _, block in sorted(best, key=lambda one: one[1])]
+    facts = sorted((one for one in told if one[0] >= ENOUGH), reverse=True)
+    topics = [one for one in facts if one[3]]
+    best = topics[:MOST] if len(topics) > 1 else facts[: _questions(asked)]
+    return [_finding(turn, turn.end, block, root) for _, _, block, _ in sorted(best, key=lambda one: one[1])]
 
 
 _ASKED = re.compile(
@@ -110,14 +114,21 @@ _ASKED = re.compile(
 )
 
 
+_TASKS = phrases(r"""
+    look (?:into|at|up) | find out | figure out | investigate | research | compare | check | measure
+    | benchmark | profile | explain | tell me | analy[sz]e
+""")
+
+
 def _questions(asked: str) -> int:
     """How many things were asked: the answer to one question is one discovery, however long it is."""
-    return min(MOST, max(1, len(_ASKED.findall(asked)))) if "?" in asked else 1
+    found = len(_ASKED.findall(asked)) if "?" in asked else len(_TASKS.findall(asked))
+    return min(MOST, max(1, found))
 
 
 def _lessons(turn: Turn, end: int, root: str) -> list[Finding]:
     """Something failed and then passed though nothing was edited: what was missing, where the end says so."""
-    for block in _paragraphs(turn.said):
+    for block, _ in _paragraphs(turn.said):
         facts = [one for one in _facts(block) if is_cause(one) and (_NAME.search(one) or _LIMIT.search(one))]
         if facts:
             return [_finding(turn, end, " ".join(facts), root)]
@@ -128,20 +139,20 @@ def _looks(item: Item) -> bool:
     return item.tool in LOOKING or item.tool == "Bash" or item.tool.startswith("mcp__")
 
 
-def _paragraphs(said: str) -> list[str]:
-    """The paragraphs of a message; a list is one, together with the sentence that announces it."""
-    found: list[str] = []
+def _paragraphs(said: str) -> list[tuple[str, bool]]:
+    """The paragraphs of a message, and whether each has a name of its own. What stands under such a name is
+    a thing by itself; a list without names is one paragraph, with the sentence that announces it."""
+    found: list[tuple[str, bool]] = []
     listing = False
-    for block, is_item in marked_blocks(said):
-        if is_item and listing:
-            found[-1] = f"{found[-1]} {_stop(block)}"
-        elif is_item and found and found[-1].endswith(":"):
+    for block, is_item, is_topic in marked_blocks(said):
+        last = found[-1][0] if found else ""
+        if is_item and not is_topic and (listing or last.endswith(":")):
             # 'Two causes:' says nothing by itself
-            says = len(found[-1]) >= LONG or _NUMBER.search(found[-1]) or _NAME.search(found[-1])
-            found[-1] = f"{found[-1]} {_stop(block)}" if says else _stop(block)
+            says = listing or len(last) >= LONG or _NUMBER.search(last) or _NAME.search(last)
+            found[-1] = (f"{last} {_stop(block)}" if says else _stop(block), found[-1][1])
         else:
-            found.append(_stop(block) if is_item else block)
-        listing = is_item
+            found.append((_stop(block) if is_item else block, is_topic))
+        listing = is_item and not is_topic
     return found
 
 
@@ -222,7 +233,7 @@ def _surprises(turn: Turn, end: int, work: Sequence[Finding], root: str) -> list
     """Beside work that was done: only what is said to be surprising, and is not what the work was about."""
     told = {word for one in work for word in telling(f"{one.observation.title} {one.observation.text}")}
     names = [file.rsplit("/", 1)[-1] for one in work for file in one.observation.files]
-    for block in _paragraphs(turn.said):
+    for block, _ in _paragraphs(turn.said):
         facts = [
             one for one in _facts(block) if _SURPRISE.search(one) and (is_cause(one) or _LIMIT.search(one))
         ]

@@ -43,14 +43,15 @@ _BEGINS = (
 )  # fmt: skip
 BEGINS = tuple((kind, weight, re.compile(pattern, re.I)) for kind, weight, pattern in _BEGINS)
 _BROKEN = r"""
-    bugs? | bugfix | fix(?:e[sd])? | broken? | fail(?:s|ed|ing|ure)? | errors? | wrong(?:ly)? | exceptions?
+    bugs? | bugfix | fix(?:e[sd])? | broken? | fail(?:s|ed|ing|ures?)? | errors? | wrong(?:ly)? | exceptions?
     | crash(?:es|ed|ing)? | traceback | stack ?trace | doesn't work | does not work | don't work | not working
     | regression | flak[ey]\w* | incorrect | supposed to | off by | stopped working | segfault | deadlock
+    | leak(?:s|ing|ed)? | hangs? | stuck | race | loses | dies
     | find out (?:why|where) | figure out why | why (?:is|does|do|are|am) | complain\w* | reports? that
 """
 _ODD = r"""
-    red | doesn't | does not | isn't | hangs? | stuck | leak(?:s|ing|ed)? | sometimes | twice | missing | lost
-    | loses | slow | no longer | race | dies
+    too (?:much|many|few|little|late|early|long|often) | why\W*$ | red
+    | doesn't | does not | isn't | sometimes | twice | missing | lost | slow | no longer
 """
 BROKEN = phrases(_BROKEN)
 PROBLEM = phrases(f"{_BROKEN} | {_ODD}")
@@ -61,11 +62,15 @@ _ASKED = (
         let's have | could we have | would be (?:nice|cool|good|great|handy|useful) | configurable | optional
         | it should also | should (?:honou?r|support|accept|offer|understand|know) | i need an? | we want
     """)),
-    ("feature", 2, phrases(r"""
-        add | implement | create | build | support | introduce | i'd like | i would like | i want | we need
+    ("feature", 2, re.compile(
+        r"(?:^|[.!?,;:]\s+|\b(?:please|pls|you|we|to|and|also|now|then|let's|should)\s+)"
+        r"(?:add|implement|create|build|write|introduce|extend|allow|enable)\b",
+        re.I | re.M,
+    )),
+    ("feature", 1, phrases(r"""
+        add | implement | support for | i'd like | i would like | i want | we need
         | can we have | new (?:command|option|flag|endpoint|page|feature|field|button|module|api|setting)
-        | an? (?:option|flag|setting|parameter) | should (?:also )?be able | make it possible | allow
-        | enable | extend
+        | an? (?:option|flag|setting|parameter) | should (?:also )?be able | make it possible
     """)),
     ("refactor", 2, phrases(r"""
         refactor(?:ing)? | move | split | rename | extract | clean ?up | get rid of | restructure | simplify
@@ -129,9 +134,10 @@ def _evidence(unit: Unit, asked: str, opening: str, reported: str) -> list[tuple
         found.append(("bugfix", 2))  # 'Found it.' stands before the sentences about each unit
     if was_broken(unit):
         found.append(("bugfix", 4))
-    if moved(unit.edits):
+    edits = (*unit.older, *unit.edits)
+    if moved(edits):
         found.append(("refactor", 3))
-    elif any(edit.is_new and edit.is_code for edit in unit.edits) or _has_grown(unit.edits):
+    elif any(edit.is_new and edit.is_code for edit in edits) or _has_grown(edits):
         found.append(("feature", 1))
     return found
 

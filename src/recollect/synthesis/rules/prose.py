@@ -70,9 +70,10 @@ _PROPOSES = phrases(r"""
 
 
 _STATUS = frozenset(
-    "done fixed found reproduced committed pushed merged works working ready finished green clean both all and"
-    " it is it's now again everything that's the a an i've i have too as asked requested well ok okay good"
-    " great sure yes same change changes here there in place up running passed pass passes tests test".split()
+    "done fixed found reproduced committed pushed merged works working ready finished green clean both all"
+    " and it is it's now again everything that's the a an i've i have too as asked requested well ok okay"
+    " good great sure yes same change changes here there in place up running passed pass passes tests"
+    " test".split()
 )
 
 

@@ -47,6 +47,7 @@ _LINT = re.compile(
     r"|gofmt)\b|(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:lint|format|fmt|type-?check)|cargo\s+(?:clippy|fmt)"
     r"|go\s+vet|make\s+(?:lint|format|fmt|type-?check)\b"
 )
+_ASSERTS = re.compile(r"\bassert\b|\b(?:sys\.|process\.)?exit\(|\bassert[._(]|\braise \w|\bthrow new\b")
 _COUNTS = (  # (how many failed, how many passed) as runners say it
     (re.compile(r"\b(\d{1,6}) (?:failed|failing|failures?|errors?)\b"), True),
     (re.compile(r"^\W{0,4}fail (\d{1,6})$", re.M), True),
@@ -128,7 +129,7 @@ def read(given: dict[str, Any], output: Any) -> Shell:
     gone, all_gone = (set[str](), False) if failed else _gone(parts)
     return Shell(
         commits=_commits(command, parts, text, failed),
-        check=_check(skeleton, parts, text, failed),
+        check=_check(command, skeleton, parts, text, failed),
         changed=() if failed else _changed(skeleton, parts, output),
         moved=not failed and any(part.startswith(("git mv ", "mv ")) for part in parts),
         gone=tuple(sorted(gone)),
@@ -226,7 +227,7 @@ def _heredoc(command: str) -> str:
     return "\n".join(lines)
 
 
-def _check(skeleton: str, parts: list[str], text: str, failed: bool) -> Check | None:
+def _check(command: str, skeleton: str, parts: list[str], text: str, failed: bool) -> Check | None:
     tests = next((part for part in parts if _TESTS.match(part)), None)
     if tests is not None:
         outcome, passed = _outcome(text, failed)
@@ -243,7 +244,11 @@ def _check(skeleton: str, parts: list[str], text: str, failed: bool) -> Check | 
         return None
     probing = re.match(r"(?:\S*/)?(?:python|node|ruby|perl|bash|sh)[\d.]*$", words[0]) and len(words) < 2
     if probing or " -c " in f"{part} " or " -e " in f"{part} " or "<<" in part:
-        return None  # a question asked of an interpreter
+        # a question asked of an interpreter, unless it says itself what must be true
+        if not _ASSERTS.search(command[:SHOWN]):
+            return None
+        told = telling_error(text) if failed else ""
+        return Check(clean(command)[:SHOWN], False, not failed, (clean(command)[:SHOWN],), (told,), ())
     key = " ".join(words[:3])[:120]
     return Check(key, False, not failed, (key,), (telling_error(text) if failed else "",), ())
 

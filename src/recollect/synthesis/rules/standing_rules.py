@@ -52,7 +52,7 @@ _DEV = phrases(r"""
 """)
 
 _SCOPED = re.compile(
-    rf"{_GENERAL}[^,.;:?!]{{2,60}}? {_PLACE},?(?: (?:just|simply|really))? "
+    rf"{_GENERAL}[^,.;:?!]{{2,60}}? {_PLACE}(?: (?:just|simply|really))? "
     rf"(?P<verb>{_MUST}|{_STATES})\b(?P<rest>.*)",
     re.I,
 )

@@ -103,7 +103,6 @@ class Turn:
     units: list[Unit] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
     recovered: bool = False  # something failed and then passed, and nothing was edited for it
-    unfinished: bool = False  # there are edits that belong to no unit yet
     failing: tuple[Failure, ...] = ()  # tests that failed when they last ran
 
     @property
@@ -246,7 +245,6 @@ def _close(turn: Turn, state: _State, end: int) -> None:
         state.fixed = []
     elif not state.pending:
         state.fixed = []
-    turn.unfinished = bool(state.pending)
 
 
 _ASKS = re.compile(

@@ -211,6 +211,8 @@ class Said:
     asks: bool  # the prompt asks something or tells of a problem; then 'we use' may only describe
     orders: bool  # it wants something done; then a plain 'we use' may be the background of it
 
+    works: bool  # or changed; then 'tests stay as they are' is meant for this time
+
     def stands(self) -> bool:
         return bool(_STANDING.search(self.text) or _HERE.search(self.text))
 
@@ -277,7 +279,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Said], bool]], ...
     (_ANSWER, lambda match, said: True),
     (_REMEMBER, lambda match, said: True),
     (_EVERY, lambda match, said: said.stands() or not (said.asks or said.orders)),
-    (_THINGS, lambda match, said: not said.asks),
+    (_THINGS, lambda match, said: not (said.asks or said.works)),
     (_EACH_TIME, lambda match, said: True),
     (_ASK_FIRST, lambda match, said: True),
     (_NOBODY, lambda match, said: not said.asks),
@@ -296,4 +298,4 @@ def is_wish(said: Said) -> bool:
             if holds(match, said):
                 return True
             break
-    return is_rule(said.text, asks=said.asks, orders=said.orders)
+    return is_rule(said.text, asks=said.asks, orders=said.works)

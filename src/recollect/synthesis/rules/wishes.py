@@ -68,8 +68,11 @@ _PROBLEM = phrases(r"""
 """)
 _ORDERS = phrases(r"""
     write (?!commit) | add | implement | create | fix | show me | give me | help | generate | build
-    | explain | can you | could you | (?:please|pls) (?!always|never|don't|no|remember|keep|use|stop)\w+
-    | convert | refactor | rename | move | split | remove | replace | extend | clean up | update | change
+    | explain | can you | could you
+""")
+_WORK = phrases(r"""
+    (?:please|pls) (?!always|never|don't|no|remember|keep|use|stop)\w+ | convert | refactor | rename | move
+    | split | remove | replace | extend | clean up | update | change
 """)
 
 _ABOUT_USER = phrases(r"""
@@ -129,7 +132,9 @@ _TRAILING_PLEASE = re.compile(r",?\s+(?:please|pls|ok|okay)(?=\W*$|,)", re.I)
 
 def wishes(prompt: str, project: str = "") -> Iterator[tuple[str, str]]:
     """(wish, reason) of each standing wish."""
-    around = ("?" in prompt or bool(_PROBLEM.search(prompt[:2_000])), bool(_ORDERS.search(prompt[:2_000])))
+    asks = "?" in prompt or bool(_PROBLEM.search(prompt[:2_000]))
+    orders = bool(_ORDERS.search(prompt[:2_000]))
+    around = (asks, orders, orders or bool(_WORK.search(prompt[:2_000])))
     listing = False
     seen: set[str] = set()
     for line in prompt_lines(prompt):
@@ -168,7 +173,7 @@ def _reason(after: str) -> str:
     return after if gives_one else ""
 
 
-def _wish(sentence: str, project: str, asks: bool, orders: bool) -> str:
+def _wish(sentence: str, project: str, asks: bool, orders: bool, works: bool) -> str:
     """From where the wish begins to the end of the sentence; "" where there is none."""
     starts = [0, *(match.end() for match in _CLAUSE.finditer(sentence))]
     for start, end in zip(starts, [*starts[1:], len(sentence)], strict=True):
@@ -181,7 +186,7 @@ def _wish(sentence: str, project: str, asks: bool, orders: bool) -> str:
             continue
         filler = _FILLERS.match(rest)
         for one in (rest, rest[filler.end() :]) if filler else (rest,):  # 'no' may be a filler, and may not
-            if not _QUESTION.match(one) and is_wish(Said(one, project, asks, orders)):
+            if not _QUESTION.match(one) and is_wish(Said(one, project, asks, orders, works)):
                 return _without_request(one)
     return ""
 

@@ -31,11 +31,11 @@ _IDENTIFIER = re.compile(
 
 def blocks(text: str) -> list[str]:
     """The paragraphs and list items of a message, each on one line; code, tables and quotes left out."""
-    return [block for block, _ in marked_blocks(text)]
+    return [block for block, _, _ in marked_blocks(text)]
 
 
-def marked_blocks(text: str) -> list[tuple[str, bool]]:
-    """Each with whether it is an item of a list."""
+def marked_blocks(text: str) -> list[tuple[str, bool, bool]]:
+    """Each with whether it is an item of a list, and whether it begins with a name in bold type."""
     found: list[tuple[list[str], bool]] = []
     inside: list[str] | None = None
     fenced = False
@@ -53,8 +53,8 @@ def marked_blocks(text: str) -> list[tuple[str, bool]]:
             found.append((inside, False))
         else:
             inside.append(bare)
-    plain = ((_plain(" ".join(lines)), is_item) for lines, is_item in found)
-    return [(block, is_item) for block, is_item in plain if block]
+    plain = ((_plain(" ".join(lines)), is_item, lines[0].startswith("**")) for lines, is_item in found)
+    return [one for one in plain if one[0]]
 
 
 def is_list(text: str) -> bool:

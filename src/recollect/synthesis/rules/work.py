@@ -50,15 +50,13 @@ from recollect.synthesis.rules.words import (
 MOST_FILES = 12
 SUBSTANTIAL = 200  # characters of new text that are more than a touch
 FEW_EDITS = 3
+LONG_NAME = 100
 WORK = ("bugfix", "feature", "refactor")
 
 _I_DID = re.compile(r"(?:i(?:'ve| have)?|we(?:'ve| have)?) (?=\w+ed\b)", re.I)
 _ANAPHORA = re.compile(r"(?:so|it|this|that|they|these|those|which|both)\b", re.I)
 _CORRECTION = re.compile(
-    r"(?:no|nope|wrong|not like that|undo|revert|actually|instead|hm+ no|that's not)\b"
-    r"|(?:hm+|but|wait|oh|ah|sorry|ok(?:ay)? but|nice,? but|good,? but)\b"
-    r".{0,80}\b(?:instead|rather|not|should be)\b",
-    re.I,
+    r"(?:no|nope|wrong|not like that|undo|revert|actually|instead|hm+ no|that's not)\b", re.I
 )
 
 
@@ -79,13 +77,11 @@ def _finding(unit: Unit, turn: Turn, end: int, told: Sequence[Finding], *, alone
     asked = turn.request or turn.prompt
     words = _words_of(unit, turn, alone=alone)
     wanted = f"{unit.began}\n{asked}" if unit.began else asked
-    parts = _told_in_parts(unit, told)
-    kind = kind_of(unit, wanted, turn.said, words) if parts or _is_worth_telling(unit, turn) else ""
-    words = words or [one.observation.title for one in parts]
+    kind = kind_of(unit, wanted, turn.said, words) if _is_worth_telling(unit, turn) else ""
     heading = _heading(unit, words, asked)
     if not kind or not heading:
         return None
-    edits = sorted((*unit.edits, *(unit.older if parts else _same_work(unit))), key=_weight)
+    edits = sorted((*unit.edits, *_same_work(unit)), key=_weight)
     text = _text(kind, heading, unit, words, asked)
     observation = Observation(
         kind=kind,
@@ -98,15 +94,6 @@ def _finding(unit: Unit, turn: Turn, end: int, told: Sequence[Finding], *, alone
     causes = [one for one in words if is_cause(one)]
     learned = together([*(words[:1] if kind == "bugfix" else ()), *causes[:2]], 300)
     return Finding(observation, end, _replaced(unit, turn, observation, told), learned)
-
-
-def _told_in_parts(unit: Unit, told: Sequence[Finding]) -> list[Finding]:
-    """What a commit without further edits holds, where it was told piece by piece."""
-    if unit.edits or not unit.commit or unit.commit.rewords or says_nothing(unit.commit.subject):
-        return []
-    older = {edit.item for edit in unit.older}
-    parts = [one for one in told if one.observation.kind in WORK and set(one.observation.cites) & older]
-    return parts if len(parts) > 1 and all(one.observation.kind != "bugfix" for one in parts) else []
 
 
 def _cites(unit: Unit) -> tuple[int, ...]:
@@ -219,7 +206,7 @@ def _replaced(
 ) -> tuple[tuple[int, str], ...]:
     """A commit of work that went on includes what was told of its first half; a correction undoes it."""
     older = {edit.item for edit in unit.older}
-    corrects = bool(_CORRECTION.match(turn.prompt.lstrip()[:120])) or bool(unit.commit and unit.commit.amends)
+    corrects = bool(_CORRECTION.match(turn.prompt.lstrip()[:60])) or bool(unit.commit and unit.commit.amends)
     found = []
     for finding in told:
         was = finding.observation
@@ -303,7 +290,8 @@ def _failed(fixed: Sequence[Fixed]) -> str:
     first = first or next((one.failure for one in fixed if one.failure.seen == TESTS_FIRST), None)
     if first is None:
         return ""
-    name = first.name.rsplit("::", 1)[-1] if first.name != "tests" else ""
+    name = first.name.rsplit("::", 1)[-1]
+    name = "" if name == "tests" or len(name) > LONG_NAME else name  # whole programs are no names
     return clean(": ".join(part for part in (name, first.error) if part))[:200]
 
 
