@@ -1126,7 +1126,7 @@ def test_the_summary_tells_the_session() -> None:
     )
     summary = summary_of(script.ask("thanks, bye").say("Bye!"))
     assert summary == Summary(
-        request="The tests are red since tonight, please fix them.",
+        request="the tests are red since tonight, please fix them.",
         investigated="Read src/cart.py. Ran: What changed last?.",
         learned="The total left out the last line, because the loop ended early.",
         completed="Count the last line. It counts all lines now.",
@@ -1140,7 +1140,7 @@ def test_the_summary_tells_the_session() -> None:
 def test_the_summary_says_what_is_asked_now_as_well() -> None:
     script = Script().ask("explain the cart module please").say("It adds up.").ask("now add a discount to it")
     script.write("src/discount.py").say("`discount()` takes ten percent off.")
-    assert summary_of(script).request == "Explain the cart module please. Later: Now add a discount to it."
+    assert summary_of(script).request == "explain the cart module please. Later: now add a discount to it."
 
 
 def test_what_still_fails_is_noted() -> None:
@@ -1185,7 +1185,7 @@ def test_what_an_earlier_summary_knows_is_not_forgotten_when_the_items_are_gone(
     items = Script().ask("and now the docs please").say("Which docs do you mean?").items
     summary = observe(Batch(session(), PROJECT, tuple(items), (), known, (), True)).summary
     assert summary is not None
-    assert summary.request == "Split the app. Later: And now the docs please."
+    assert summary.request == "Split the app. Later: and now the docs please."
     assert (summary.investigated, summary.learned, summary.completed) == (
         "Read app.py.",
         "Plugins import it.",
@@ -1236,7 +1236,7 @@ def test_other_languages_are_told_as_far_as_they_are_understood() -> None:
         "已添加导出命令。现在可以导出CSV文件了。"
     )
     assert all(one.kind == "feature" for one in found(script))
-    assert summary_of(script).request.startswith("Bitte füge einen Export als CSV hinzu.")
+    assert summary_of(script).request.startswith("bitte füge einen Export als CSV hinzu.")
 
 
 STRANGE: list[Any] = [None, "", "text", 7, [], [None], {}, {"error": None}, {"file": "x"}, {"stdout": 3}]

@@ -113,13 +113,19 @@ def _request(told: Sequence[Turn], batch: Batch) -> str:
 def _asked(prompt: str, limit: int = FIRST_REQUEST) -> str:
     """What a prompt asks for: all of it, or how it begins and what it asks."""
     said = [one for line in prompt_lines(prompt) for one in sentences(line)]
-    whole = sentence(without_acks(clean(" ".join(said))))
+    whole = _ended(without_acks(clean(" ".join(said))))
     if len(whole) <= limit:
         return whole
     asks = next((one for one in said[1:] if _ASKS.search(one) and len(one) < limit - 40), "")
     if not asks:
         return shorten(whole, limit)
-    return f"{shorten(sentence(without_acks(said[0])), limit - len(asks) - 1)} {sentence(asks)}"
+    return f"{shorten(_ended(without_acks(said[0])), limit - len(asks) - 1)} {_ended(asks)}"
+
+
+def _ended(said: str) -> str:
+    """The user's words as they are, with a stop."""
+    stopped = sentence(said)
+    return said[:1] + stopped[1:] if stopped[:1].lower() == said[:1].lower() else stopped
 
 
 def _investigated(told: Sequence[Turn], root: str) -> list[str]:

@@ -50,7 +50,7 @@ from recollect.synthesis.rules.words import (
 MOST_FILES = 12
 SUBSTANTIAL = 200  # characters of new text that are more than a touch
 FEW_EDITS = 3
-LONG_NAME = 100
+LONG_NAME = 60
 WORK = ("bugfix", "feature", "refactor")
 
 _I_DID = re.compile(r"(?:i(?:'ve| have)?|we(?:'ve| have)?) (?=\w+ed\b)", re.I)
@@ -291,7 +291,8 @@ def _failed(fixed: Sequence[Fixed]) -> str:
     if first is None:
         return ""
     name = first.name.rsplit("::", 1)[-1]
-    name = "" if name == "tests" or len(name) > LONG_NAME else name  # whole programs are no names
+    program = not first.is_test and len(name) > LONG_NAME  # that is no name
+    name = "" if name == "tests" or program else name
     return clean(": ".join(part for part in (name, first.error) if part))[:200]
 
 
