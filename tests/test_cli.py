@@ -348,6 +348,32 @@ def test_a_narrow_terminal_shortens_what_was_asked_and_never_the_id(columns: int
     plain = re.sub(r"\x1b\[[0-9;]*m", "", seen).splitlines()
     assert plain[1].startswith("01234567  20")
     assert [line for line in plain if len(line) > columns] == []
+    assert len(plain[1][plain[0].index("about") :]) >= 20
+    assert "make it so make" in plain[1]
+
+
+@pytest.mark.parametrize("columns", [50, 60, 80])
+def test_a_narrow_terminal_never_cuts_a_score_or_the_name_of_a_backup(columns: int, project: Path) -> None:
+    guide = f"# {'The long guide to ' * 5}\n\n## {'feeding ' * 9}\n\nfeed the walrus"
+    (project / "guide.md").write_text(guide)
+    recollect("docs", "ingest", "guide.md", cwd=project)
+    recollect("add", "the walrus likes fish", cwd=project)
+    recollect("backup", "now", cwd=project)
+
+    def seen(command: str) -> list[str]:
+        script = ["script", "-qec", f"stty cols {columns}; {RECOLLECT} {command}", "/dev/null"]
+        env = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"}
+        ran = subprocess.run(script, cwd=project, env=env, capture_output=True, text=True, check=True)
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", ran.stdout).splitlines()
+        assert [line for line in lines if len(line) > columns] == []
+        return lines
+
+    assert re.match(r" 1\. mem_\w{12}  20.*  score \d\.\d\d$", seen("search walrus")[-2])
+    (head,) = [line for line in seen("docs search walrus") if line.startswith(" 1. ")]
+    assert re.search(r"  score \d\.\d\d$", head)
+    names, row = seen("backup list")
+    assert re.match(r"recollect-\d{8}T\d{6}Z-manual\.db($|  20\d\d-\d\d-\d\d \d\d:\d\d)", row)
+    assert ("size" in names) == (columns == 80)
 
 
 def test_a_reader_that_has_had_enough_is_no_error(project: Path, run: Run) -> None:

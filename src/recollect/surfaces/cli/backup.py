@@ -142,26 +142,20 @@ def _no_worker(home: str) -> Iterator[None]:
 
 
 def _table(found: Sequence[Backup]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
+    """In a narrow terminal what the name tells as well gives way."""
     from recollect.surfaces.cli import output
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("backup", "made", "reason"):
-        table.add_column(name, no_wrap=True)
-    for name in ("schema", "size"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for one in found:
-        schema = Text("damaged", style="red") if one.schema is None else Text(str(one.schema))
-        table.add_row(
-            Text(one.name, style="cyan"),
-            output.when(one.at),
-            one.reason.replace("-", " migration "),
-            schema,
-            output.size(one.size),
-        )
-    output.console().print(table)
+    rows = [
+        {
+            "backup": one.name,
+            "made": output.when(one.at),
+            "reason": one.reason.replace("-", " migration "),
+            "schema": "-" if one.schema is None else str(one.schema),
+            "size": "damaged" if one.schema is None else output.size(one.size),
+        }
+        for one in found
+    ]
+    output.table(output.console(), rows, {"schema", "size"}, ("reason", "schema", "size", "made"))
 
 
 def _plain(one: Backup) -> dict[str, Any]:

@@ -186,7 +186,8 @@ def unusable(error: BaseException | None) -> str | None:
     while at not in ("/", home) and os.access(at, os.W_OK):
         at = os.path.dirname(at)  # SQLite does not say whether it was the file or its folder
     reason = error.strerror if isinstance(error, OSError) else error
-    return f"{at} cannot be used ({reason}); make it writable{', or set RECOLLECT_HOME to a folder of yours' * is_ours}"
+    way_out = ", or set RECOLLECT_HOME to a folder of yours" if is_ours else ""
+    return f"{at} cannot be used ({reason}); make it writable{way_out}"
 
 
 def _is_refused(error: BaseException) -> bool:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -22,6 +23,8 @@ from recollect.model import Document, DocumentHit, Hit, Memory, Part, Session, S
 from recollect.recall.timeline import Timeline
 
 SHOWN = 200
+SHORTEST_ABOUT = 20
+STYLES = {"active": "green", "damaged": "red"}
 
 
 class _Console(Console):
@@ -146,12 +149,16 @@ def hits(found: Sequence[Hit], root: str, explain: bool = False) -> None:
     out = console()
     for place, hit in enumerate(found, 1):
         memory = hit.memory
-        head = Text(f"{place:>2}. ").append(memory.id, style="cyan")
-        head.append(f"  {when(memory.created_at)}  ", style="dim")
-        head.append(f"{memory.kind}/{memory.sector}", style="magenta")
-        head.append(f"  score {hit.score:.2f}", style="green")
+        score = Text(f"  score {hit.score:.2f}", style="green")
         if memory.valid_until:
-            head.append(f"  superseded by {hit.superseded_by or 'something newer'}", style="yellow")
+            score.append(f"  superseded by {hit.superseded_by or 'something newer'}", style="yellow")
+        made, kind, sector = f"  {when(memory.created_at)}", f"  {memory.kind}", f"/{memory.sector}"
+        for facts in ((made, kind, sector), (made, kind), (made,), ()):  # the first that fits
+            head = Text(f"{place:>2}. ").append(memory.id, style="cyan")
+            head.append("".join(facts[:1]), style="dim").append("".join(facts[1:]), style="magenta")
+            head.append_text(score)
+            if head.cell_len <= out.width:
+                break
         one_row(out, head)
         if memory.title:
             one_row(out, Text(f"    {_title(memory)}", style="bold"))
@@ -209,9 +216,12 @@ def document_hits(found: Sequence[DocumentHit], explain: bool) -> None:
     out = console()
     for place, hit in enumerate(found, 1):
         document = hit.chunk.document
-        head = Text(f"{place:>2}. ").append(one_line(document.title or "untitled", 60), style="bold")
-        head.append(f"  {one_line(hit.chunk.heading)}" if hit.chunk.heading else "", style="magenta")
-        head.append(f"  score {hit.score:.2f}", style="green")
+        score = f"  score {hit.score:.2f}"
+        room = out.width - 4 - len(score)
+        title = one_line(document.title or "untitled", max(1, min(60, room)))
+        heading = one_line(hit.chunk.heading or "", max(1, room - len(title) - 2))
+        head = Text(f"{place:>2}. ").append(title, style="bold")
+        head.append(f"  {heading}" if len(heading) > 1 else "", style="magenta").append(score, style="green")
         one_row(out, head)
         one_row(out, Text("    " + one_line(hit.chunk.text)))
         where = hit.stale or document.source_path or document.source_url or "inline"
@@ -221,18 +231,51 @@ def document_hits(found: Sequence[DocumentHit], explain: bool) -> None:
 
 
 def sessions(found: Sequence[Session]) -> None:
-    """A row each. Where the terminal is narrow, what it was about gives way; the id never does."""
+    """A row each. Where the terminal is narrow, columns give way to what it was about; the id never does."""
     out = console()
-    branch = min(20, max(len("branch"), *(len(session.branch or "-") for session in found)))
-    head = f"{'session':<8}  {'started':<16}  {'status':<11}  {'branch':<{branch}}  {'memories':>8}  about"
-    one_row(out, Text(head, style="bold"))
-    for session in found:
-        row = Text(f"{visible(session.id[:8]):<8}", style="cyan")  # its beginning is enough to name a session
-        row.append(f"  {when(session.started_at)}  ", style="default")
-        row.append(f"{session.status:<11}", style="green" if session.status == "active" else "default")
-        row.append(f"  {one_line(session.branch or '-', branch):<{branch}}", style="default")
-        row.append(f"  {session.memories:>8,}  {about(session) or '-'}", style="default")
-        one_row(out, row)
+    rows = [
+        {
+            "session": visible(one.id[:8]),  # its beginning is enough to name a session
+            "started": when(one.started_at),
+            "status": one.status,
+            "branch": one_line(one.branch or "-", 20),
+            "memories": f"{one.memories:,}",
+            "about": about(one) or "-",
+        }
+        for one in found
+    ]
+    table(out, rows, {"memories"}, ("branch", "memories", "status", "started"), last=SHORTEST_ABOUT)
+
+
+def table(
+    out: Console,
+    rows: Sequence[Mapping[str, str]],
+    right: Container[str],
+    give_way: Sequence[str],
+    *,
+    last: int = 0,
+) -> None:
+    """Columns under their names. Where they are too wide for the terminal, some give way, one after the
+    other, until the others fit; of the last one, so many signs are enough. The first one stays."""
+    wide = {name: max(len(name), *(cell_len(row[name]) for row in rows)) for name in rows[0]}
+    if last:
+        wide[[*wide][-1]] = last
+    for name in give_way:
+        if sum(wide.values()) + 2 * (len(wide) - 1) > out.width:
+            del wide[name]
+
+    def cells(row: Mapping[str, str]) -> list[str]:
+        rooms = {name: " " * (size - cell_len(row[name])) for name, size in wide.items()}
+        return [room + row[name] if name in right else row[name] + room for name, room in rooms.items()]
+
+    one_row(out, Text("  ".join(cells({name: name for name in wide})).rstrip(), style="bold"))
+    for row in rows:
+        line = Text()
+        for number, cell in enumerate(cells(row)):
+            style = "cyan" if number == 0 else STYLES.get(cell.strip(), "default")
+            line.append("  " if number else "").append(cell, style=style)
+        line.rstrip()
+        one_row(out, line)
 
 
 def session(
