@@ -1069,6 +1069,36 @@ def test_a_short_run_of_the_benchmark_measures_the_whole_hook(tmp_path: Path) ->
     assert [one["name"] for one in found["budgets"]] == ["compact, 600 memories", "start, 600 memories"]
 
 
+# --- few things to tell, and many ---------------------------------------------------------------------------
+
+LONG = "The importer reads every file twice because the cache is keyed by path and not by content, " * 2
+
+
+def test_a_young_project_is_told_whole_sentences(told: Told) -> None:
+    told.summary("s", request=LONG.strip(), completed="Keyed the cache by content.")
+    (line,) = under("Last sessions", told.lines())
+    assert len(line) > 220
+    assert line.endswith("- done: Keyed the cache by content.")
+
+
+def test_a_cut_ends_with_a_word() -> None:
+    assert cut("sign-in fails with capital letters", 28) == "sign-in fails with..."
+    assert cut("x" * 50, 20) == "x" * 17 + "..."
+
+
+def test_mere_talk_is_not_among_the_last_sessions_where_there_was_work(told: Told) -> None:
+    told.summary("talk", at=NOW, request="Good morning, what is next?")
+    assert len(under("Last sessions", told.lines())) == 1
+    told.summary("work", at=NOW - HOUR, request="Mend the importer", completed="It is mended.")
+    (line,) = under("Last sessions", told.lines())
+    assert "Mend the importer" in line
+
+
+def test_a_session_of_which_there_is_nothing_to_say_has_no_line(told: Told) -> None:
+    told.summary("empty", request="")
+    assert told.brief().text == ""
+
+
 # --- the hook that prints it --------------------------------------------------------------------------------
 
 

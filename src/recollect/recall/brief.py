@@ -32,7 +32,8 @@ INTRODUCTION = "What is remembered of this project. memory_search with an id sho
 GOING_ON = ("compact", "resume")  # the session has a thread of its own already
 
 LONGEST = 8_999  # characters; the client replaces what is longer than about 10,000 by the name of a file
-WIDEST, NARROWEST = 200, 80  # characters of a line
+WIDEST, NARROWEST = 200, 80  # characters of a line; twice as many where all fits
+LONGEST_WORD = 24  # a cut goes back to the last space, but not further
 SESSIONS = 10
 STEPS_OF = 3  # sessions whose next steps may still be open
 DONE = 0.6  # a step is done where a later session speaks of so many of its words
@@ -47,6 +48,9 @@ CHANGED = 1.2  # what is about files that changed since
 STATS = 100  # files that are looked at; they may lie on a slow disk
 STATS_OF = 3  # of one memory
 READ = 2_000_000  # bytes of them that are read
+
+
+SAYS = {"done": "completed", "learned": "learned"}  # in a line, and in a summary
 
 
 class Topic:
@@ -102,7 +106,11 @@ def brief(db: Connection, cwd: str, session_id: str, source: str, tokens: float)
     room = room_of(tokens)
     if room <= 0:
         return Brief("", ())
-    return render(_read(db, cwd, session_id, source, width_of(room)), room)
+    width = width_of(room)
+    sections = _read(db, cwd, session_id, source, 2 * width)
+    if not all_fit(sections, room):  # a young project has few things to tell, and room to tell them whole
+        sections = _read(db, cwd, session_id, source, width)
+    return render(sections, room)
 
 
 def note(db: Connection, session_id: str, ids: Sequence[str], now: int) -> None:
@@ -136,14 +144,25 @@ def width_of(room: int) -> int:
 def cut(text: str, width: int) -> str:
     if room_for(text) <= width:
         return text
+    kept, used = "", 3
     if text.isascii():
-        return text[: max(0, width - 3)].rstrip() + "..."
-    used = 3
-    for at, sign in enumerate(text):
-        used += room_for(sign)
-        if used > width:
-            return text[:at].rstrip() + "..."
-    return text
+        kept = text[: max(0, width - 3)]
+    else:
+        for at, sign in enumerate(text):
+            used += room_for(sign)
+            if used > width:
+                kept = text[:at]
+                break
+    word = kept.rfind(" ", max(0, len(kept) - LONGEST_WORD))
+    return (kept[:word] if word > 0 else kept).rstrip(" .,;:") + "..."
+
+
+def all_fit(sections: Iterable[Section], room: int) -> bool:
+    needed = room_for(fence.fence(INTRODUCTION, SOURCE))
+    for section in sections:
+        needed += sum(room_for(line.text) + 3 for line in section.lines)
+        needed += (room_for(section.heading) + 3) * bool(section.lines)
+    return needed <= room
 
 
 def render(sections: Iterable[Section], room: int) -> Brief:
@@ -234,14 +253,26 @@ def session_line(row: Row, branch: str | None, width: int) -> Line:
     """`2026-03-01 [mem_...] (on main) what was asked for - done: ... - learned: ...`"""
     memory_id = row["summary_id"] or row["prompt_id"]
     where = f" (on {cut(plain(row['branch']), 40)})" if row["branch"] and row["branch"] != branch else ""
-    done, learned = plain(row["completed"]), plain(row["learned"])
-    said = [cut(plain(row["request"] or row["prompt"]), width * 2 // 5 if done or learned else width)]
-    if done:
-        said.append(f"done: {cut(done, width * 2 // 5) if learned else done}")
-    if learned:
-        said.append(f"learned: {learned}")
-    told = " - ".join(filter(None, said))
-    return Line(cut(f"{day(row['started_at'])} [{memory_id}]{where} {told}", width), memory_id, 0)
+    line = f"{day(row['started_at'])} [{memory_id}]{where}"
+    said = [plain(row["request"] or row["prompt"])]
+    said += [f"{name}: {told}" for name in ("done", "learned") if (told := plain(row[SAYS[name]]))]
+    said = [told for told in said if told]
+    for left, told in zip(range(len(said), 0, -1), said, strict=True):
+        # The earlier ones leave the later ones room; what they do not need is the others'.
+        part = (width - room_for(line)) // left - 3
+        line += (" " if left == len(said) else " - ") + cut(told, part)
+    return Line(cut(line, width) if said else "", memory_id, 0)
+
+
+def telling(rows: Sequence[Row]) -> Sequence[Row]:
+    """Sessions that came to something, or of which nobody has said yet what they came to. Mere talk is told
+    where there is nothing else."""
+    found = [
+        row
+        for row in rows
+        if not row["summary_id"] or row["completed"] or row["learned"] or row["next_steps"]
+    ]
+    return found or rows
 
 
 def open_steps(rows: Sequence[Row], done_since: str, width: int) -> list[Line]:
@@ -322,7 +353,8 @@ def _read(db: Connection, cwd: str, session_id: str, source: str, width: int) ->
     last = standing.last_sessions(db, project_id, session_id, SESSIONS) if project_id else []
     steps = open_steps(last, so_far["completed"] if so_far else "", width)
     sections.append(Section("Open next steps", STEPS, steps))
-    sections.append(Section("Last sessions", LAST, [session_line(row, place.branch, width) for row in last]))
+    told = [session_line(row, place.branch, width) for row in telling(last)]
+    sections.append(Section("Last sessions", LAST, [line for line in told if line.text]))
     above = 1_000.0  # these go before all that stands
     for section in sections:
         for line in section.lines:
