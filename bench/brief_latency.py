@@ -91,7 +91,8 @@ class Store:
 def main() -> int:
     options = _options()
     console = Console(stderr=options.json == "-")
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=options.dir) as folder, Unchanged():
+    own = tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=options.dir, ignore_cleanup_errors=True)
+    with own as folder, Unchanged():
         python = os.path.realpath(sys.executable)
         hook = _plugin(os.path.join(folder, "plugin"), python)
         stores = [_copy(_kept(size, options, console), folder) for size in options.sizes]
@@ -302,6 +303,7 @@ def _env(store: Store) -> dict[str, str]:
         "HOME": home,
         "RECOLLECT_HOME": store.home,
         "RECOLLECT_SYNTHESIZER": "off",
+        "RECOLLECT_WORKER_IDLE_SECONDS": "0",  # a first backup is due in a new store, and is waited for
     }
 
 
