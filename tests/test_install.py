@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import pty
 import shutil
 import sqlite3
 import subprocess
@@ -199,6 +200,38 @@ def test_a_user_who_installed_with_pip_has_a_memory_until_they_uninstall(
     assert [memory["content"].splitlines()[1] for memory in json.loads(left.stdout)] == [
         "Command: echo seven walruses"
     ]
+
+
+CLIENT = """#!/bin/sh
+case "$*" in
+    "plugin marketplace list --json") echo "[]" ;;
+    "plugin list --json") echo '[{"id": "recollect@recollect"}]' ;;
+esac
+"""
+
+
+def test_whoever_waits_for_claude_code_at_a_terminal_is_told_so(tmp_path: Path, home: Path) -> None:
+    client = tmp_path / "claude"
+    client.write_text(CLIENT)
+    client.chmod(0o755)
+    command = [os.path.join(os.path.dirname(sys.executable), "recollect"), "install", "--claude", str(client)]
+    unseen = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert unseen.stderr == ""
+    terminal, end = pty.openpty()
+    try:
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=end, text=True, timeout=60, check=True)
+        said = os.read(terminal, 10_000).decode().splitlines()
+    finally:
+        os.close(terminal)
+        os.close(end)
+    assert ran.stdout == unseen.stdout
+    assert [line.partition("claude plugin ")[2].rstrip("`").split()[0] for line in said] == [
+        "marketplace",
+        "marketplace",
+        "install",
+        "list",
+    ]
+    assert said[2] == "waiting for `claude plugin install recollect@recollect`"
 
 
 def test_install_without_claude_code_says_what_to_do(

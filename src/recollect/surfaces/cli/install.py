@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
+import click
+
 import recollect
 from recollect.errors import ClientError
 
@@ -127,6 +129,8 @@ def _is_at(market: dict[str, Any], root: str) -> bool:
 
 def _call(client: str, *args: str) -> str:
     command = [client, "plugin", *args]
+    if sys.stderr.isatty():  # some of them fetch something first, and say nothing meanwhile
+        click.echo(f"waiting for `claude plugin {' '.join(args)}`", err=True)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
