@@ -1296,6 +1296,18 @@ def test_memories_are_listed_newest_first_and_forgotten_ones_on_request(run: Run
     assert (empty.code, empty.out) == (1, "")
 
 
+def test_a_list_says_that_there_are_more(run: Run) -> None:
+    for number in range(4):
+        run("add", f"walrus {'abcd'[number] * 9} number {number}")
+    assert run("list").err == ""
+    assert run("list", "--limit", "4").err == ""
+    for options in ((), ("--json",)):
+        ran = run("list", "--limit", "3", *options)
+        assert (ran.code, ran.err) == (0, "3 of 4; --limit shows more\n")
+        assert ran.out.count("mem_") >= 3
+    assert run("list", "--limit", "1", "--kind", "prompt").err.startswith("recollect: No memories")
+
+
 def test_an_id_of_another_project_is_not_touched_from_here(run: Run, project: Path) -> None:
     other = project.parent / "other"
     other.mkdir()

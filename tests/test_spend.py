@@ -352,12 +352,17 @@ def test_a_bar_is_never_wider_than_its_room_and_something_is_never_nothing() -> 
     assert drawn_bar(1.0, 0.0, 10, False) == "▏"  # a request that cost nothing gives no scale
 
 
-def test_a_cap_far_above_all_days_does_not_flatten_the_bars() -> None:
-    days = [("2026-01-01", Cost(1, 10, usd=0.01)), ("2026-01-02", Cost(1, 10, usd=0.02))]
-    *_, today, _ = [str(row) for row in rows(days, 100.0, 100, plain=True)]
-    assert today.count("#") > 20
-    assert "|" not in today
-    assert today.endswith("0% of cap")
+def test_a_full_bar_is_the_cap_or_a_day_that_went_over_it() -> None:
+    days = [("2026-01-01", Cost(1, 10, usd=0.25)), ("2026-01-02", Cost(1, 10, usd=0.0005))]
+    _, quarter, today, _ = [str(row) for row in rows(days, 1.0, 100, plain=True)]
+    assert today.count("#") == 1
+    bar = today[today.index("#") : today.index("|") + 1]
+    assert quarter.count("#") == pytest.approx(len(bar) / 4, abs=1)
+    assert today.endswith("| 0% of cap")
+    days.insert(0, ("2025-12-31", Cost(1, 10, usd=2.0)))
+    _, over, quarter, today, _ = [str(row) for row in rows(days, 1.0, 100, plain=True)]
+    assert over.count("#") == len(bar)
+    assert today.index("|") - today.index("#") == pytest.approx(len(bar) / 2, abs=1)
     *_, today, _ = [str(row) for row in rows(days, 0.0, 100, plain=True)]
     assert today.endswith("cap is 0")
 
@@ -630,6 +635,8 @@ def test_a_setting_is_written_and_read_back(
         ("synthesizer", "psychic", "one of auto, claude, local, off"),
         ("spend.daily_usd", "much", "a number like 1, 0 or more"),
         ("spend.daily_usd", "nan", "a number like 1, 0 or more"),
+        ("spend.daily_usd", "-1", "spend.daily_usd is '-1'; it should be a number like 1, 0 or more"),
+        ("--jsn", "x", "there is no setting '--jsn'"),
         ("worker.idle_seconds", "inf", "a number like 30, 0 or more"),
         ("claude.model", "", "a model's name, like haiku"),
         ("claude.model", "the small one", "a model's name, like haiku"),

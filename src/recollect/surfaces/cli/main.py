@@ -33,6 +33,8 @@ from recollect.surfaces.cli.common import (
 )
 from recollect.surfaces.cli.common import memory_id as find_memory
 
+MOST_LISTED = 1_000
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="recollect", message="recollect %(version)s")
@@ -92,7 +94,7 @@ def search(
 @cli.command("list")
 @filter_options
 @click.option("--forgotten", is_flag=True, help="What was forgotten, for `recollect restore`.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="How many.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST_LISTED), help="How many.")
 @project_option
 @json_option
 def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters: Any) -> None:
@@ -103,13 +105,17 @@ def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters:
     with store() as (db, now):
         ranges = projects.ranges(db, projects.at(db, paths.place(project)))
         chosen = filters_from(db, now, filters)
-        found = memories.newest(db, ranges, chosen, forgotten=forgotten, limit=limit, now=now)
+        every = memories.newest(db, ranges, chosen, forgotten=forgotten, limit=MOST_LISTED + 1, now=now)
+        found = every[:limit]
         sentence = "No memories. `recollect add` keeps a note; sessions bring the rest."
         none = "" if found else nothing(db, sentence)
     if as_json:
         output.as_json([asdict(memory) for memory in found])
     else:
         output.memories(found, paths.place(project).root)
+    if len(every) > limit:
+        total = len(every) if len(every) <= MOST_LISTED else f"more than {MOST_LISTED:,}"
+        click.echo(f"{limit} of {total}; --limit shows more", err=True)
     if not found:
         raise errors.NotFound(none)
 
@@ -302,7 +308,7 @@ def spend(days: int, most: int, as_json: bool) -> None:
         ledger.show(db, now, days, most, as_json)
 
 
-@cli.command()
+@cli.command(context_settings={"ignore_unknown_options": True})  # -1 is a value, if a wrong one
 @click.argument("name", required=False)
 @click.argument("value", required=False)
 @json_option

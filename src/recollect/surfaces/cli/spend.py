@@ -149,7 +149,7 @@ def rows(days: Sequence[tuple[str, Cost]], cap: float, width: int, *, plain: boo
     is_noted = bar >= NARROWEST
     bar = bar if is_noted else max(1, bar + NOTE)
     most = max(cost.usd for _, cost in days)
-    scale = cap if most <= cap <= 4 * most else most  # a cap far above all would leave no bars to see
+    scale = max(cap, most)  # a full bar is the cap: hardly anything of it looks like hardly anything
     head = Text(f"{'day':<10}" + "".join(f"  {name:>{COLUMNS[name]}}" for name in names), style="bold")
     yield head
     for at, (day, cost) in enumerate(days):
@@ -161,7 +161,7 @@ def rows(days: Sequence[tuple[str, Cost]], cap: float, width: int, *, plain: boo
         drawn = drawn_bar(cost.usd, scale, bar, plain)
         over = is_today and cost.usd >= cap
         colour = "not bold red" if over else "not bold not dim green"
-        if is_today and cap <= scale:
+        if is_today:
             drawn = _marked(drawn, round(bar * cap / scale) if scale else 0, bar, plain)
         row.append(f"  {drawn}" if drawn else "", style=colour)
         if is_today and is_noted:
