@@ -230,6 +230,46 @@ def test_an_observation_is_shown_with_its_title_kind_and_concepts(understood: st
     assert listed.endswith("  bugfix      The door closes again — The hinge was upside down.\n")
 
 
+@pytest.mark.parametrize(
+    ("title", "content"),
+    [
+        ("Never push on Fridays", "Never push on Fridays"),
+        ("never push\n on Fridays.", "Never push on Fridays"),
+        ("Never push on…", "Never push on Fridays"),
+        ("Never push", "Never push on Fridays"),
+    ],
+)
+def test_what_the_text_says_first_is_not_said_by_the_title_as_well(
+    title: str, content: str, understood: str, project: Path, data: Path
+) -> None:
+    with closing(connect(str(data / "recollect.db"))) as db, transaction(db):
+        owner = sessions.project_of(db, "s1")
+        assert owner
+        made = memories.add(
+            db,
+            project_id=owner,
+            session_id="s1",
+            kind="preference",
+            sector="procedural",
+            tier="project",
+            importance=0.6,
+            title=title,
+            content=content,
+            now=int(time.time() * 1000),
+        )
+    for command in (
+        ["list", "--kind", "preference"],
+        ["search", "fridays"],
+        ["show", made],
+        ["timeline", made],
+        ["sessions", "s1"],
+    ):
+        told = recollect(*command, cwd=project).stdout
+        assert (command, told.lower().count("never push")) == (command, 1)
+        assert "Never push on Fridays\n" in told
+    assert "The door closes again — The hinge" in recollect("list", cwd=project).stdout
+
+
 def test_a_model_is_told_the_title_of_an_observation_and_by_its_id_the_concepts() -> None:
     memory = Memory(
         id="mem_1",

@@ -81,13 +81,19 @@ def gist(memory: Memory, root: str) -> str:
         content = content.partition("\n")[2] or content
     if memory.kind == "summary" and (told := of_summary(content, SHOWN)):
         return visible(told)
-    return one_line(f"{_title(memory)} — {content}" if memory.title else content)
+    return one_line(content if is_said(memory) else f"{_title(memory)} — {content}")
 
 
 def titled(memory: Memory, root: str) -> str:
     """The same where nothing else says what kind it is: of traces, prompts and notes their text does."""
     is_plain = memory.kind in ("tool", "prompt", "note")
     return gist(memory, root) if is_plain else f"{memory.kind}: {gist(memory, root)}"
+
+
+def is_said(memory: Memory) -> bool:
+    """Does the text itself say what the title says? Then, or without a title, the text is enough."""
+    title = " ".join((memory.title or "").split()).rstrip("….").casefold()
+    return " ".join(memory.content.split()).casefold().startswith(title)
 
 
 def _title(memory: Memory) -> str:
@@ -160,7 +166,7 @@ def hits(found: Sequence[Hit], root: str, explain: bool = False) -> None:
             if head.cell_len <= out.width:
                 break
         one_row(out, head)
-        if memory.title:
+        if not is_said(memory):
             one_row(out, Text(f"    {_title(memory)}", style="bold"))
             one_row(out, Text("    " + one_line(memory.content.replace(root + "/", ""))))
         else:
@@ -361,7 +367,7 @@ def memory(found: Memory, stale: Sequence[str] = (), relations: Sequence[tuple[s
             Text(f"{'relation':>9}  ", style="dim").append(f"{source} {relation} {target}", style="not dim")
         )
     out.print()
-    if found.title:
+    if not is_said(found):
         out.print(Text(_title(found), style="bold"))
     out.print(Text(visible(found.content)), soft_wrap=True)  # a command copied from here must stay whole
 
