@@ -862,6 +862,8 @@ def test_what_programs_make_is_nobodys_edit() -> None:
         ("git commit -m \"$(cat <<'EOF'\nSubject\n\nBody.\nEOF\n)\"", {"stdout": ""}, ["Subject"]),
         ("git -C /x commit --message='One'", {"stdout": ""}, ["One"]),
         ("git commit -m A && git commit -m B", {"stdout": ""}, ["A", "B"]),
+        ("python -m unittest -q && git commit -qam 'Once'", {"stdout": ""}, ["Once"]),
+        ("git commit \\\n  -m 'Once' -- a.py && python -m pytest -m slow", {"stdout": ""}, ["Once"]),
         ("echo 'git commit -m no'", {"stdout": "git commit -m no"}, []),
         ("git log --grep commit -m", {"stdout": ""}, []),
         ("cat <<EOF\ngit commit -m 'no'\nEOF", {"stdout": ""}, []),

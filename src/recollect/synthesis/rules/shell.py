@@ -18,9 +18,12 @@ _LEAD = re.compile(
     r"(?:[A-Za-z_]\w*=\S*|sudo|time|env|exec|command|nohup|do|then|else|timeout\s+\S+"
     r"|cd\s+\S+)\s+"
 )
-_MESSAGE = re.compile(
-    r"(?:\s-[a-zA-Z]{0,6}m\s*|\s--message[= ]\s*)(\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s'\";&|]+)", re.S
+_VALUE = r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s'\";&|]+)"
+_GAP = r"(?:[ \t]|\\\n)"
+_ARGUMENT = re.compile(
+    rf"{_GAP}+(?:(?:-[a-zA-Z]{{0,6}}m{_GAP}*|--message(?:=|{_GAP}+))(?P<message>{_VALUE})|{_VALUE})", re.S
 )
+_COMMIT = re.compile(r"\bgit\b[^;&|\n]{0,200}?\bcommit\b")
 _COMMITTED = re.compile(r"^\[[^\]\n]{1,200} [0-9a-f]{7,40}\] (.{1,500})$", re.M)
 _GIT = re.compile(r"git(?:\s+-[cC]\s+\S+|\s+--?[\w-]+(?:=\S+)?){0,5}\s+([a-z-]+)\b")
 _TRAILER = re.compile(r"(?:co-authored-by|signed-off-by|generated with|🤖)", re.I)
@@ -184,7 +187,7 @@ def _commits(command: str, parts: list[str], text: str, failed: bool) -> tuple[C
     verbs = [match[1] for part in parts if (match := _GIT.match(part))]
     if "commit" not in verbs:
         return ()
-    messages = [_message(command, match[1]) for match in _MESSAGE.finditer(command[:SHOWN])]
+    messages = [_message(command, quoted) for quoted in _given_messages(command[:SHOWN])]
     if not messages and (heredoc := _heredoc(command)):
         messages = [heredoc]
     # further -m of one commit are paragraphs of its message
@@ -203,6 +206,18 @@ def _commits(command: str, parts: list[str], text: str, failed: bool) -> tuple[C
         if subject:
             found.append(Commit(clean(subject)[:300], "\n".join(kept)[:2_000], amends, rewords))
     return tuple(found)
+
+
+def _given_messages(command: str) -> list[str]:
+    """What stands behind -m, of `git commit` and of nothing else: `python -m unittest` has one as well."""
+    found = []
+    for commit in _COMMIT.finditer(command):
+        at = commit.end()
+        while argument := _ARGUMENT.match(command, at):
+            at = argument.end()
+            if argument["message"]:
+                found.append(argument["message"])
+    return found
 
 
 def _message(command: str, quoted: str) -> str:
