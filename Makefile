@@ -1,6 +1,6 @@
 # make demo    set everything up and see it work          make test    set everything up and run the tests
 # make check   tests, linters and types                   make bench   measure hooks, the drain, synthesis, the brief and recall
-# make chaos   kill drains and workers for longer                     make bench-million   recall at a million memories, and the install
+# make chaos   kill drains and workers for longer         make bench-million   recall at a million memories, and the install
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.capture.event import read_event
-from recollect.intake.observed import observed
+from recollect.intake.item import item_of
 from recollect.model import Batch, Item, Memory, Observation, Project, Session, Summary
 from recollect.store.queue import CHECKPOINT, COMPACT, FINALIZE, MARKS, PROMPT
 from recollect.synthesis.local import Local, observe
@@ -1376,7 +1376,7 @@ def recorded(file: Path) -> tuple[list[Item], str]:
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
         payload = json.loads(line)
         at = payload.pop("at")
-        item = observed(read_event(json.dumps(payload).encode(), spool_name=str(number), at=at))
+        item = item_of(read_event(json.dumps(payload).encode(), spool_name=str(number), at=at))
         if item:
             items.append(
                 Item(len(items) + 1, "s", item[0], json.loads(item[1]), json.loads(item[2]), at, None)

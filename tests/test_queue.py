@@ -35,7 +35,7 @@ from hypothesis import strategies as st
 
 from recollect import fence
 from recollect.capture.event import CHANGE_LIMIT, CUT_MARGIN, EXCERPT_LIMIT, RESULT_LIMIT, TEXT_LIMIT
-from recollect.intake.observed import PROMPT_LIMIT
+from recollect.intake.item import PROMPT_LIMIT
 from recollect.model import Item
 from recollect.store import life, queue, sessions
 from recollect.store.connection import connect, transaction

@@ -7,6 +7,8 @@
     ├── StoreError       the database cannot be used
     │   ├── SchemaTooNew     a newer recollect wrote it
     │   └── Damaged          what SQLite reads there is no database any more
+    ├── Away             the model cannot be asked now         (both in synthesis/protocol.py)
+    ├── Malformed        its reply could not be used
     ├── ClientError      Claude Code is missing, or refused what we asked
     └── EmbedderAway     there are no vectors now; search goes by words
 

@@ -1,4 +1,6 @@
-"""The values that recall hands to the surfaces. Times are milliseconds since 1970, UTC, everywhere.
+"""The values that recall hands to the surfaces, and synthesis to the store.
+
+Times are milliseconds since 1970, UTC, everywhere.
 
 Hooks never load this file: dataclasses cost more than a hook may take. What capture hands to intake is the
 plain class in capture/event.py.

@@ -16,7 +16,7 @@ from recollect.blob import blob_id
 from recollect.capture import spool
 from recollect.capture.event import Event, read_event
 from recollect.errors import BadPayload, Damaged, StoreError
-from recollect.intake.observed import is_notification, observed
+from recollect.intake.item import is_notification, item_of
 from recollect.intake.trace import trace
 from recollect.store import events, life, memories, projects, queue, sessions, swap, terms
 from recollect.store.connection import connect, is_busy, is_damage, refusal, savepoint, transaction
@@ -139,9 +139,9 @@ def drain(
     """Store what is waiting, oldest first; with `seconds`, stop after the batch in which they end."""
     done = Drained()
     deadline = None if seconds is None else time.monotonic() + seconds
-    rescued = spool.salvage(folder, now)
-    if rescued:
-        log.write("warning", f"took over {rescued} payloads left in tmp by hooks that were killed")
+    salvaged = spool.salvage(folder, now)
+    if salvaged:
+        log.write("warning", f"took over {salvaged} payloads left in tmp by hooks that were killed")
     queue = spool.waiting(folder)
     total = len(queue)
     while queue:
@@ -173,7 +173,7 @@ def _take(queue: list[spool.Spooled], events: int) -> list[spool.Spooled]:
 class _Prepared:
     """An event with all that can be known of it without the write lock, which others wait for."""
 
-    __slots__ = ("event", "files", "hashes", "name", "observed", "place", "trace")
+    __slots__ = ("event", "files", "hashes", "item", "name", "place", "trace")
 
     def __init__(
         self, name: str, event: Event, places: dict[str, paths.Place], blobs: dict[str, str | None]
@@ -181,7 +181,7 @@ class _Prepared:
         self.name = name  # of its payload
         self.event = event
         self.trace = trace(event)
-        self.observed = observed(event)
+        self.item = item_of(event)  # for the queue
         files = self.trace.files if self.trace else []
         # Whoever reads this later may look from another folder.
         self.files = [os.path.normpath(os.path.join(event.cwd, file)) for file in files]
@@ -256,8 +256,8 @@ def _remember(db: sqlite3.Connection, prepared: _Prepared) -> bool:
         sessions.reopen(db, event.session_id, event.at)
     sessions.touch(db, event.session_id, event.at)
     memory_id = _memory(db, prepared, project_id)
-    if prepared.observed:
-        queue.put(db, event.session_id, *prepared.observed, event.at, memory_id)
+    if prepared.item:
+        queue.put(db, event.session_id, *prepared.item, event.at, memory_id)
     if event.name == "SessionEnd":
         sessions.end(db, event.session_id, event.at)
         life.promote(db, event.session_id, event.at)

@@ -204,6 +204,8 @@ class Worker:
 
     def _over_the_cap(self) -> str:
         cap = self._settings.daily_usd
+        if not cap:
+            return "with spend.daily_usd 0 the model is never asked"
         with self._store() as db:
             spent = spend.since(db, midnight(self._clock()))
         return f"the daily cap of ${cap:.2f} is reached (${spent:.2f} spent today)" if spent >= cap else ""

@@ -27,7 +27,7 @@ def is_notification(prompt: str) -> bool:
     return prompt.lstrip().startswith(NOTIFICATION)
 
 
-def observed(event: Event) -> tuple[str, str, str] | None:
+def item_of(event: Event) -> tuple[str, str, str] | None:
     """(name, input, output) of the item in the queue, both as JSON; None where there is nothing to learn."""
     if event.tool is not None:
         return _tool_use(event)
