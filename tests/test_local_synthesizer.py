@@ -318,14 +318,11 @@ def test_a_wish_is_kept_in_the_users_own_words_with_the_reason() -> None:
     assert preference.text == "No dependencies in shop. It has to run from a plain checkout."
 
 
-def test_a_wish_is_not_told_twice_over() -> None:
+def test_the_text_of_a_wish_is_all_that_the_user_said_of_it() -> None:
     alone = one(Script().ask("never push to main").say("Ok."))
-    assert (alone.title, alone.text) == (
-        "Never push to main",
-        "The user said so and wants it in this project.",
-    )
+    assert (alone.title, alone.text) == ("Never push to main", "Never push to main.")
     with_work = one(Script().ask("why is CI red? and always run the linter before you commit").say("Ok."))
-    assert "when it was about: why is CI red" in with_work.text
+    assert "CI" not in with_work.text
     long = "raw SQL is not allowed in handlers here, go through the repository layer because of the audit log"
     explained = one(Script().ask(long).say("Ok."))
     assert explained.title == "Raw SQL is not allowed in handlers here"

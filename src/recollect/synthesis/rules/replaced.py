@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from recollect.model import Memory, Observation
 from recollect.synthesis.rules.words import telling
 
-SAID_SO = "The user said so"
 KINDS = ("decision", "preference")
 ALIKE = 0.6
 READ = 1_000
@@ -48,11 +47,7 @@ def replaced(now: Observation, known: Sequence[Memory]) -> list[str]:
 def replaces(now: Observation, kind: str, title: str, text: str) -> bool:
     if now.kind not in KINDS or kind not in KINDS:
         return False
-    # on what occasion a wish was said has nothing to do with what it says
-    said, was = (
-        f"{head}. {body.partition(SAID_SO)[0]}"[:READ]
-        for head, body in ((now.title, now.text), (title, text))
-    )
+    said, was = f"{now.title}. {now.text}"[:READ], f"{title}. {text}"[:READ]
     return _replaces(said, rejected(said), was)
 
 

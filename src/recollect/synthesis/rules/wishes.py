@@ -13,19 +13,15 @@ from collections.abc import Iterator
 from recollect.model import Observation
 from recollect.synthesis.rules.finding import Finding
 from recollect.synthesis.rules.phrases import phrases
-from recollect.synthesis.rules.prompts import is_request
-from recollect.synthesis.rules.replaced import SAID_SO
 from recollect.synthesis.rules.standing_rules import BACK, SCOPE
 from recollect.synthesis.rules.turns import Turn
 from recollect.synthesis.rules.wish_forms import Said, is_wish
 from recollect.synthesis.rules.words import (
     TEXT_CHARS,
-    clean,
     concepts,
     prompt_lines,
     sentence,
     sentences,
-    shorten,
     title,
     together,
 )
@@ -95,7 +91,7 @@ def wished(turn: Turn, project: str) -> list[Finding]:
         observation = Observation(
             kind="preference",
             title=_heading(wish),
-            text=_text(wish, reason, turn),
+            text=together([sentence(wish), sentence(reason)], TEXT_CHARS),
             concepts=concepts((wish, reason)),
             cites=(turn.prompt_item,),
             is_global=is_about_user(wish),
@@ -112,18 +108,6 @@ def _heading(wish: str) -> str:
     if len(whole) > SHORT_TITLE and (cut := _EXPLAINS.search(whole)):
         return title(whole[: cut.start()])
     return title(whole)
-
-
-def _text(wish: str, reason: str, turn: Turn) -> str:
-    """All that the user said of it. Where that is no more than the title: on what occasion it was said."""
-    said = together([sentence(wish), sentence(reason)], TEXT_CHARS)
-    if len(said) > len(_heading(wish)) + 8:
-        return said
-    topic = next((one for one in (turn.prompt, turn.asked_before) if is_request(one.replace(wish, ""))), "")
-    about = clean(" ".join(topic.replace(wish, " ").split())).strip(" ,.;:-–—")
-    where = "in every project" if is_about_user(wish) else "in this project"
-    occasion = f", when it was about: {shorten(about, 160)}" if about else ""
-    return sentence(f"{SAID_SO} and wants it {where}{occasion}")
 
 
 _EXPLAINS = re.compile(r"(?<=[\w`)]{3})(?:,\s+(?!not\b|never\b|instead\b|rather\b)|\s[-–—]\s|;\s|\s\()")
