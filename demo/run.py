@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from typing import Any
 
@@ -62,7 +63,8 @@ def demo(folder: str, sample: str, query: str) -> None:
     say(["recollect", "list", "--tier", "project"], project, env)
 
     heading("What Claude Code is told when the next session starts")
-    print(begin_another(payloads[0], project, env))
+    for line in begin_another(payloads[0], project, env).splitlines():
+        print(textwrap.fill(line, shutil.get_terminal_size().columns, subsequent_indent="    "))
 
     heading("Later, when somebody asks")
     say(["recollect", "search", query, "--limit", "3"], project, env)
