@@ -494,6 +494,23 @@ def test_a_session_goes_on_until_it_has_read_much_and_then_starts_from_the_summa
 
 
 @pytest.mark.client
+def test_no_more_than_three_model_sessions_are_open_and_the_one_used_last_stays(home: Path) -> None:
+    async def five(w: World) -> None:
+        claude = Claude(w.env, "haiku")
+        try:
+            for session in ("s1", "s2", "s3", "s1", "s4", "s1"):
+                await claude.observe(batch(session=session))
+                assert len(children()) <= 3
+        finally:
+            await claude.close()
+        assert children() == []
+
+    with world(home, *[say("NOTHING")] * 6) as w:
+        asyncio.run(five(w))
+    assert w.sizes == [1, 1, 1, 3, 1, 5]
+
+
+@pytest.mark.client
 def test_a_wrong_call_is_told_what_is_wrong_and_put_right_once(home: Path) -> None:
     wrong, schema = {**FIX, "items": [99]}, {**FIX, "title": "Third", "kind": "chore"}
     first = together(use(STORE, **{**FIX, "title": "Good"}), use(STORE, **wrong), use(STORE, **schema))

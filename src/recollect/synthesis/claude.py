@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 MODEL = "haiku"  # the alias: what it stands for is the client's to know, and a gateway's to change
 TIMEOUT = 120.0
 HISTORY_TOKENS = 3_000  # measured by bench/synthesis_cost.py: more costs more than it lets the model remember
+MOST_SESSIONS = 3  # each is a Claude Code in RAM
 CHARS_A_TOKEN = 4
 SERVER = "memory"
 SDK = "claude_agent_sdk"
@@ -98,11 +99,13 @@ class Claude:
         self._env = env
         self._model = model
         self._timeout = timeout
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, _Session] = {}  # the one used last is the last
+        self._asking: set[str] = set()
 
     async def observe(self, batch: Batch) -> Findings:
         """Ask the model about a batch. Whatever goes wrong, its session is ended: the next starts afresh."""
         desk = _Desk(batch)
+        self._asking.add(batch.session.id)
         try:
             async with asyncio.timeout(self._timeout):
                 await self._ask(desk)
@@ -113,6 +116,8 @@ class Claude:
         except BaseException:
             await self.close(batch.session.id)
             raise
+        finally:
+            self._asking.discard(batch.session.id)
         return Findings(tuple(desk.observations.values()), desk.summary, desk.spent)
 
     async def close(self, session_id: str | None = None) -> None:
@@ -162,11 +167,16 @@ class Claude:
         if session is not None and session.history > HISTORY_TOKENS * CHARS_A_TOKEN:
             await self.close(batch.session.id)
             session = None
-        if session is None:
-            if away := available(self._env):
-                raise away
-            session = self._sessions[batch.session.id] = _Session(self._env, self._model, self._timeout)
-            await session.start()
+        if session is not None:
+            self._sessions[batch.session.id] = self._sessions.pop(batch.session.id)
+            return session
+        if away := available(self._env):
+            raise away
+        idle = [session_id for session_id in self._sessions if session_id not in self._asking]
+        for session_id in idle[: max(0, len(self._sessions) + 1 - MOST_SESSIONS)]:
+            await self.close(session_id)
+        session = self._sessions[batch.session.id] = _Session(self._env, self._model, self._timeout)
+        await session.start()
         return session
 
 
