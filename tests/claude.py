@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -125,6 +125,23 @@ def converse(
         claude.close_stdin()
         claude.lines.extend(claude.stdout)
     return claude.result()
+
+
+def killed(
+    prompt: str,
+    when: Callable[[], bool],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    plugin_dir: Path | None = None,
+    timeout: float = TIMEOUT,
+) -> None:
+    """One turn that is ended by SIGKILL, together with all that Claude Code has started in its group."""
+    with _started([*_session(plugin_dir, ()), "--", prompt], cwd, env, timeout) as claude:
+        claude.close_stdin()
+        while not when() and claude.process.poll() is None:
+            time.sleep(0.02)
+        os.killpg(claude.process.pid, signal.SIGKILL)
 
 
 def cli(*args: str, env: Mapping[str, str], cwd: Path | None = None, timeout: float = TIMEOUT) -> Result:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude import Json, Result, converse, environment, run
+from claude import Json, Result, converse, environment, killed, run
 from conftest import REPOSITORY
 from scripted_model import ScriptedModel, say, text_of, together, use
 from test_end_to_end import BIN, git, repository
@@ -238,6 +238,25 @@ def test_without_a_model_the_rules_tell_the_next_session_what_was_fixed(
     told = briefs(first)
     assert bugfix[0][0] in told
     assert "every cart costs a cent too much" in told
+
+
+@pytest.mark.client
+def test_what_a_killed_claude_code_left_is_picked_up_by_the_next_session(
+    data: Path, project: Path, env: dict[str, str], model: ScriptedModel
+) -> None:
+    file = str(project / "cart.py")
+    mend = use("Edit", file_path=file, old_string="sum(prices) + 1", new_string="sum(prices)")
+    model.when(mend, say("Mended.").after(20), anywhere="mend the cart please")
+    model.when(say("Good morning."), anywhere="what happened?")
+    env["ANTHROPIC_BASE_URL"] = model.url
+    asked = "mend the cart please, it adds one too much"
+    killed(asked, lambda: len(model.requests) > 1, cwd=project, env=env, plugin_dir=REPOSITORY)
+    assert (project / "cart.py").read_text() == FIXED
+    ask("what happened?", project, env, model)
+    wait_until_observed(data, sessions=2)
+    wait_until_no_worker(data)
+    found = rows(data, "SELECT request, files_edited FROM session_summaries ORDER BY id")
+    assert (found[0][0].lower().rstrip("."), found[0][1]) == (asked, '["cart.py"]')
 
 
 @pytest.mark.client
