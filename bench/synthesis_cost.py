@@ -1,4 +1,4 @@
-"""What it costs to have a session understood by a model: tokens sent for each token of new content.
+"""What it costs to have a session observed by a model: tokens sent for each token of new content.
 
 A session of 200 events is made up, in sizes as they occur: prompts, code that is read and edited, output of
 commands, some of it far over what is kept. It goes the real way: payloads into the spool, turn by turn, a
@@ -51,7 +51,7 @@ EVENTS = 200
 TURN = 17  # events on average, the prompt and the Stop among them
 MIX = {"Read": 28, "Bash": 30, "Edit": 22, "Grep": 8, "Write": 4, "failure": 4, "Agent": 4}
 TARGET = 2.0
-PATIENCE = 120  # seconds for a turn to be understood
+PATIENCE = 120  # seconds for a turn to be observed
 OBSERVED = 0.6  # of the batches have something worth keeping
 STORE, SUMMARY = "mcp__memory__store_observation", "mcp__memory__store_summary"
 
@@ -240,7 +240,7 @@ class Model(ScriptedModel):
 
 
 def _understand(turns: list[list[Payload]], env: dict[str, str]) -> float:
-    """Feed the turns to a worker, each when the one before has been understood."""
+    """Feed the turns to a worker, each when the one before has been observed."""
     data = Path(paths.data_folder(env) or "")
     started = time.monotonic()
     with _worker(env, data) as worker:
@@ -250,7 +250,7 @@ def _understand(turns: list[list[Payload]], env: dict[str, str]) -> float:
             deadline = time.monotonic() + PATIENCE
             while _finished(data) < number:
                 if worker.poll() is not None or time.monotonic() > deadline:
-                    raise SystemExit(f"turn {number} was not understood; the log says:\n{_log(data)}")
+                    raise SystemExit(f"turn {number} was not observed; the log says:\n{_log(data)}")
                 time.sleep(0.1)
     return time.monotonic() - started
 
@@ -274,7 +274,7 @@ def _spool(data: Path, name: str, payload: Payload) -> None:
 
 
 def _finished(data: Path) -> int:
-    """How many turns have been understood."""
+    """How many turns have been observed."""
     sql = "SELECT sum(processed_at_epoch IS NOT NULL) FROM observation_queue WHERE tool_name = 'FINALIZE'"
     try:
         with closing(sqlite3.connect(f"file:{data / 'recollect.db'}?mode=ro", uri=True)) as db:
@@ -289,7 +289,7 @@ def _log(data: Path) -> str:
 
 
 def _queue(env: dict[str, str]) -> list[tuple[str, str, str]]:
-    """(tool, input, output) of all items, as they were stored. All must have been understood by the model."""
+    """(tool, input, output) of all items, as they were stored. All must have been observed by the model."""
     with closing(sqlite3.connect(paths.database(paths.data_folder(env) or ""))) as db:
         rows = db.execute(
             "SELECT tool_name, tool_input, tool_output, processed_by, skipped FROM observation_queue"

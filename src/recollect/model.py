@@ -11,19 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-KINDS = (
-    "tool",
-    "prompt",
-    "decision",
-    "bugfix",
-    "feature",
-    "refactor",
-    "discovery",
-    "preference",
-    "summary",
-    "note",
-)
 OBSERVATIONS = ("decision", "bugfix", "feature", "refactor", "discovery", "preference")
+KINDS = ("tool", "prompt", *OBSERVATIONS, "summary", "note")
 TIERS = ("session", "project", "global")
 MODES = ("hybrid", "semantic", "keyword")
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")

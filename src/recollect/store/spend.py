@@ -1,4 +1,4 @@
-"""What calls of a model cost: the ledger behind the daily cap and `recollect spend`."""
+"""What calls of a model cost: what the daily cap looks at, and `recollect spend`."""
 
 from __future__ import annotations
 

@@ -60,8 +60,9 @@ QUIET = {
     "ENABLE_TOOL_SEARCH": "false",
 }
 
-INSTALL = "install recollect with its extra claude, or set synthesizer to local"
-UPDATE = "update Claude Code (claude update), or set synthesizer to local"
+OR_RULES = ", or go by rules: recollect config synthesizer local"
+INSTALL = f"install recollect with its extra claude{OR_RULES}"
+UPDATE = f"update Claude Code (claude update){OR_RULES}"
 LOGIN = "log in with `claude`, or set ANTHROPIC_API_KEY"
 
 
@@ -88,7 +89,7 @@ def available(env: Mapping[str, str]) -> Away | None:
     if importlib.util.find_spec(SDK) is None:
         return Away("missing", f"claude-agent-sdk is not installed; {INSTALL}")
     if find_cli(env) is None:
-        return Away("missing", "there is no claude on PATH; install Claude Code, or set synthesizer to local")
+        return Away("missing", f"there is no claude on PATH; install Claude Code{OR_RULES}")
     return None
 
 

@@ -1,4 +1,4 @@
-"""The worker: takes what waits in the queue, has it understood, stores what came of it.
+"""The worker: takes what waits in the queue, has it observed, stores what came of it.
 
 One a store, kept single by a lock that its surface holds. It is a loop: drain the spool, start a task for
 each session that is due (three at most), wait a moment. A task claims a batch under a lease, asks a

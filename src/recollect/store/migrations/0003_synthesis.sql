@@ -1,4 +1,4 @@
--- Synthesis: what waits to be understood, what a session came to, and what understanding it cost.
+-- Synthesis: what waits to be observed, what a session came to, and what that cost.
 -- Times are INTEGER milliseconds since 1970, UTC, also in the columns that the specification calls epoch.
 
 -- What RECOLLECT_SYNTHESIZER said where the session ran: it holds for the session, whoever starts the worker.

@@ -302,10 +302,10 @@ for command in (backup.backup, docs.docs, *life.COMMANDS):
 @json_option
 def spend(days: int, most: int, as_json: bool) -> None:
     """Show what synthesis cost: by day, with a bar chart, and by session, the dearest first."""
-    from recollect.surfaces.cli import spend as ledger
+    from recollect.surfaces.cli import spend as spends
 
     with store() as (db, now):
-        ledger.show(db, now, days, most, as_json)
+        spends.show(db, now, days, most, as_json)
 
 
 @cli.command(context_settings={"ignore_unknown_options": True})  # -1 is a value, if a wrong one

@@ -14,7 +14,7 @@ from typing import Any
 from rich.text import Text
 
 from recollect import config
-from recollect.store import spend as ledger
+from recollect.store import spend as spends
 from recollect.surfaces.cli import output, worker
 from recollect.synthesis.worker import midnight
 
@@ -64,10 +64,10 @@ def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
     cap = config.number("spend.daily_usd", os.environ)
     today = datetime.fromtimestamp(now / 1000).date()
     since = _beginning(today - timedelta(days=days - 1))
-    by_day = {row["day"]: Cost.of(dict(row)) for row in ledger.by_day(db, since)}
-    by_session = [dict(row) for row in ledger.by_session(db, since, most)]
-    spent = ledger.since(db, midnight(now))
-    ever = ledger.since(db, 0)
+    by_day = {row["day"]: Cost.of(dict(row)) for row in spends.by_day(db, since)}
+    by_session = [dict(row) for row in spends.by_session(db, since, most)]
+    spent = spends.since(db, midnight(now))
+    ever = spends.since(db, 0)
     seen = worker.look(db, now)
     listed = [(today - timedelta(days=back)).isoformat() for back in reversed(range(days))]
     if as_json:
