@@ -60,6 +60,7 @@ def session(
     with ScriptedModel(*steps) as model:
         env = environment(home, model.url)
         env["PATH"] = os.pathsep.join((str(BIN), env["PATH"]))
+        env["RECOLLECT_SYNTHESIZER"] = "off"  # what is captured, and nothing that a worker makes of it later
         env |= variables
         if isinstance(prompts, str):
             result = run(prompts, cwd=cwd, env=env, plugin_dir=REPOSITORY, extra=extra)
