@@ -216,6 +216,30 @@ def test_a_store_that_is_locked_or_full_is_no_fault_of_what_waits(
     assert desk.queue("skipped", "processed_by") == [(None, "claude")] * 2
 
 
+def test_what_was_paid_is_booked_though_the_store_was_locked_when_the_answer_came(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.store.connection.BUSY_SECONDS", 0.05)
+    desk.happened(edit(), STOP)
+
+    async def run(other: sqlite3.Connection) -> None:
+        def busy(batch: Batch) -> Findings:
+            other.execute("BEGIN IMMEDIATE")
+            asyncio.get_running_loop().call_later(0.3, other.execute, "ROLLBACK")
+            return Findings((FIX,), TOLD, COST)
+
+        async def closing_takes_a_moment(session_id: str | None = None) -> None:
+            await asyncio.sleep(0.6)
+
+        claude = Scripted("claude", busy)
+        claude.close = closing_takes_a_moment  # type: ignore[method-assign]
+        await asyncio.wait_for(desk.worker(claude, "claude", 1.0).run(), 20)
+
+    with closing(connect(str(desk.data / "recollect.db"))) as other:
+        asyncio.run(run(other))
+    assert [row["usd"] for row in desk.rows("SELECT usd FROM spend")] == [COST.usd]
+
+
 def test_a_worker_that_cannot_even_claim_ends_and_does_not_turn_in_circles(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

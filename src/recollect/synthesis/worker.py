@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from sqlite3 import Connection, OperationalError
 
@@ -102,6 +102,8 @@ class Worker:
             await self._local.close()
             if self._claude:
                 await self._claude.close()
+            with suppress(StoreError):  # what could not be booked when it was spent
+                self._book()
 
     def _start_what_is_due(self) -> bool:
         """Whether there is something to stay for."""
@@ -172,11 +174,12 @@ class Worker:
             yield db
 
     def _give_back(self, claim: Claim) -> None:
-        try:
-            with self._store() as db, transaction(db):
-                queue.give_back(db, claim.lease)
-        except StoreError:
-            pass  # who takes over finds the lease
+        with (
+            suppress(StoreError),
+            self._store() as db,
+            transaction(db),
+        ):  # else who takes over finds the lease
+            queue.give_back(db, claim.lease)
 
     async def _observe(self, batch: Batch, claim: Claim) -> None:
         """Ask the model where it may be asked; else, and where it fails, the rules do it, and say why."""
@@ -243,9 +246,9 @@ class Worker:
         number = len(findings.observations)
         log.write("debug", f"{len(claim.ids)} items observed by {by}: {number} observations")
 
-    def _book(self, batch: Batch, spent: Spent | None) -> None:
+    def _book(self, batch: Batch | None = None, spent: Spent | None = None) -> None:
         """Before anything else: the money is gone whatever becomes of the answer."""
-        if spent:
+        if batch and spent:
             self._owed.append((batch.session.id, spent))
         if self._owed:
             with self._store() as db, transaction(db):
