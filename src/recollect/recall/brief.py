@@ -107,9 +107,10 @@ def brief(db: Connection, cwd: str, session_id: str, source: str, tokens: float)
     if room <= 0:
         return Brief("", ())
     width = width_of(room)
-    sections = _read(db, cwd, session_id, source, 2 * width)
-    if not all_fit(sections, room):  # a young project has few things to tell, and room to tell them whole
-        sections = _read(db, cwd, session_id, source, width)
+    sections = _read(db, cwd, session_id, source, width)
+    if all_fit(sections, room):  # a young project has few things to tell, and room to tell them whole
+        wide = _read(db, cwd, session_id, source, 2 * width)
+        sections = wide if all_fit(wide, room) else sections
     return render(sections, room)
 
 
