@@ -174,11 +174,8 @@ class Worker:
             yield db
 
     def _give_back(self, claim: Claim) -> None:
-        with (
-            suppress(StoreError),
-            self._store() as db,
-            transaction(db),
-        ):  # else who takes over finds the lease
+        """Where the store cannot be had, whoever takes over finds the lease."""
+        with suppress(StoreError), self._store() as db, transaction(db):
             queue.give_back(db, claim.lease)
 
     async def _observe(self, batch: Batch, claim: Claim) -> None:
