@@ -197,6 +197,15 @@ STANDING = [
     "could you always run the tests before committing?",
     "pls use async everywhere",
     "every file needs a license header",
+    # what the surroundings ask for, with the reason
+    "no lodash or ramda please, keep the dependencies down",
+    "posix sh only please, the router has no bash",
+    "ascii only, the label printer can't do anything else",
+    "add a cleanup job. python 3.9 only pls, the cluster has nothing newer",
+    "it has to run on busybox, so plain sh",
+    "the build must work without network, so vendor everything",
+    "the core has no third party imports and we'd like to keep it that way",
+    "this library has zero runtime dependencies, let's keep it that way",
     # rules that are stated: things in general, what must be, and where or how long it holds
     "tests here don't sleep, ever - pass the clock in",
     "log messages here never contain user data",
@@ -294,6 +303,13 @@ PASSING = [
     "bear with me, I have to look it up",
     "next time slot should be highlighted",
     "we always did it like that in my old company",
+    "happens on ios only, android is fine",
+    "the first page only, there's no need for the rest",
+    "show admins only, there is no need for the others",
+    "the page is blue now, let's keep it that way",
+    "it works now. let's keep it that way",
+    "no wait, that keeps the dependency",
+    "does it have to run on windows, so with backslashes?",
     "keep that function, delete the other one",
 ]
 
@@ -395,6 +411,10 @@ DECIDED = [
     ("the v1 endpoint will be removed in 5.0", "", "the v1 endpoint will be removed in 5.0"),
     ("use a queue instead of cron, because cron can't retry", "", "use a queue instead of cron"),
     ("we've switched from yarn to pnpm", "", "we've switched from yarn to pnpm"),
+    ("we have decided: one repo for both apps, starting in May", "", "one repo for both apps"),
+    ("the driver is only built for 3.11 so we have to stay on that", "", "the driver is only built for 3.11"),
+    ("ok, prod still runs mysql 5.7, so we can't use window functions", "", "prod still runs mysql 5.7"),
+    ("we have to stick with webpack until the plugin is ported", "", "we have to stick with webpack until"),
     ("let's go with option B", "**Option A**: Redis.\n\n**Option B**: SQLite.", "Option B: SQLite"),
 ]
 UNDECIDED = [
@@ -423,6 +443,9 @@ UNDECIDED = [
     ("the spinner stays until I reload the page", ""),
     ("why is it removed in 5.0?", ""),
     ("use the other endpoint instead", ""),
+    ("i looked at the logs for an hour, so we need to use another approach here", ""),
+    ("why do we have to stay on 3.11?", ""),
+    ("the page is not ready, so i have to go now", ""),
     ("nice", "I'd take authlib, allauth is big."),
 ]
 
@@ -459,6 +482,9 @@ QUESTION = "`settle` waits 5 to 25 ms, so the test can hardly pass. What should 
         ("I would keep the old names because plugins import them.", "agreed", "plugins import them"),
         (QUESTION, "that's old stuff, gets rewritten in summer anyway. skip it for now", "waits 5 to 25 ms"),
         ("Two rows have no date. Should they be dropped or kept?", "keep them, because finance needs all rows", "finance"),
+        ("The test wants 7 days, the config 30. Which is right?", "30, legal needs a month since last year", "legal"),
+        ("`eu` skips the cache. Is that on purpose?", "yes, eu sits behind the proxy of the bank", "bank"),
+        ("It never sends mail to admins. Is that intended?", "no that's a leftover from the old portal", "portal"),
         ("Which port should it use?", "use 8123, otherwise it collides with the proxy", "8123"),
     ],
 )  # fmt: skip
@@ -479,11 +505,26 @@ def test_agreeing_to_advice_or_answering_a_question_with_a_reason_decides(
         ("I'd use SQLite.", "makes sense"),  # nobody said why
         ("Shall I commit it?", "yes, commit it, but only the two files in src please"),
         ("Which port should it use?", "8123"),
+        ("`eu` skips the cache. Is that on purpose?", "yes"),
+        ("`eu` skips the cache. Is that on purpose?", "can you look at the git log to find out about that"),
         ("What should it be?", "add a page for users first, they never see the old one anyway"),
     ],
 )
 def test_thanks_and_tasks_decide_nothing(before: str, prompt: str) -> None:
     assert found(Script().ask("would that be simpler?").say(before).ask(prompt).say("Good.")) == []
+
+
+def test_a_short_answer_to_a_comparison_decides() -> None:
+    script = Script().ask("what are the pros and cons of calver?")
+    script.say("Calver shows the age of a release. Semver warns of breaks.")
+    decision = one(script.ask("calver then. yes, 2026.04").say("Good."))
+    assert (decision.kind, decision.title) == ("decision", "Decided: calver")
+    assert "2026.04" in decision.text
+
+
+def test_naming_the_cause_again_decides_nothing() -> None:
+    script = Script().ask("is it the cache or the database?").say("The cache is cold after a deploy.")
+    assert found(script.ask("ah the cache").say("Yes.")) == []
 
 
 @pytest.mark.parametrize(
@@ -608,6 +649,75 @@ def test_two_bugs_without_a_commit_are_told_apart_by_the_list_of_them() -> None:
         ("bugfix", ("src/date.js",)),
         ("bugfix", ("src/mail.js",)),
     ]
+
+
+SUITE = "--- PASS: t_one\n--- {}: t_spaces\n--- {}: t_newest\n--- {}: t_default\n"
+LIST = "- `t_newest`: names were sorted as text.\n- `t_spaces`: the path had lost its quotes.\n"
+
+
+@pytest.mark.parametrize("commits", [False, True])
+def test_bugs_in_one_file_are_told_apart_by_the_tests_that_failed(commits: bool) -> None:
+    script = Script().ask("make the tests pass again").fail("./test.sh", SUITE.format("FAIL", "FAIL", "PASS"))
+    script.bash("sed -i 's/sort/sort -n/' rotate.sh").edit("rotate.sh")
+    script.bash("./test.sh | tail -4", SUITE.format("PASS", "PASS", "PASS"))
+    if commits:
+        script.bash("git commit -qam 'Make the tests pass'")
+    newest, spaces = found(script.say(f"All green:\n\n{LIST}"))
+    assert (newest.kind, newest.files, spaces.kind, spaces.files) == (
+        "bugfix", ("rotate.sh",), "bugfix", ("rotate.sh",)
+    )  # fmt: skip
+    assert "sorted" in newest.text + newest.title and "quotes" not in newest.text + newest.title
+    assert "quotes" in spaces.text + spaces.title and "sorted" not in spaces.text + spaces.title
+
+
+def test_what_was_mended_is_told_though_one_test_is_left_to_ask_about() -> None:
+    script = (
+        Script().ask("make the tests pass again").fail("sh test.sh", SUITE.format("FAIL", "FAIL", "FAIL"))
+    )
+    script.edit("rotate.sh").edit("rotate.sh").fail("sh test.sh", SUITE.format("PASS", "PASS", "FAIL"))
+    script.say(f"Two pass now:\n\n{LIST}\n`t_default` is left: 7 or 14 days, which one is right?")
+    assert [one.kind for one in found(script)] == ["bugfix", "bugfix"]
+
+
+def test_a_test_that_was_only_brought_up_to_date_is_no_bugfix() -> None:
+    script = Script().ask("the test is old, bring it up to date").fail("pytest -q", RED)
+    assert found(script.edit("tests/test_cart.py").bash("pytest -q", GREEN).say("All six pass.")) == []
+
+
+def test_what_is_touched_up_in_a_new_feature_belongs_to_it() -> None:
+    script = Script().ask("mails should wait while somebody sleeps").write("src/quiet.js", "x" * 400)
+    script.bash("git add -A && git commit -qm 'Hold mails in quiet hours'")
+    script.say(
+        "Mails wait while the recipient has quiet hours. The hour is that of the recipient's time zone."
+    )
+    script.ask("and who has no time zone?").edit("src/quiet.js", "zone", "zone ?? 'UTC'")
+    script.bash("git commit -qam 'Fall back to UTC'").say("A recipient without a time zone has UTC now.")
+    feature = one(script)
+    assert feature.title == "Hold mails in quiet hours"
+    assert "UTC" in feature.text
+
+
+def test_a_second_option_is_a_feature_of_its_own() -> None:
+    script = Script().ask("add a --json option to list").edit("cli.py", "", "x" * 400)
+    script.bash("git commit -qam 'Add --json to list'").say("`list --json` prints the list as JSON.")
+    script.ask("and --csv to list as well").edit("cli.py", "a", "b" * 90)
+    script.bash("git commit -qam 'Add --csv to list'").say("`list --csv` prints the list as CSV.")
+    assert [one.title for one in found(script)] == ["Add --json to list", "Add --csv to list"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "the invoice shows nearly double the tax since we moved to the new rates, can you check?",
+        "station 4 should be at 20 degrees but it shows 68",
+        "how come the april report has more rows than it should?",
+    ],
+)
+def test_a_report_of_what_goes_wrong_makes_a_bugfix_even_with_the_test_first(asked: str) -> None:
+    script = Script().ask(asked).edit("tests/test_cart.py", "", "x" * 200).fail("pytest -q", RED)
+    script.edit("src/cart.py").bash("pytest -q", GREEN).bash("git commit -qam 'Count each row once'")
+    said = "The loader added up rows that were sent again, so they counted twice. Now the later one counts."
+    assert one(script.say(said)).kind == "bugfix"
 
 
 def test_a_test_that_was_written_first_makes_a_feature() -> None:
@@ -806,6 +916,9 @@ def test_chores_are_not_told(subject: str) -> None:
         ("the parser is 900 lines, can you break it up? keep the api", "`parser` is now three files.", "refactor"),
         ("the dashboard is slow, make it faster", "Customers are preloaded now.", "refactor"),
         ("the app hangs when I add an account", "The lock was taken twice, because `add` calls `save`.", "bugfix"),
+        ("fold the four importers into one. the output must stay the same", "The four importers are one now.", "refactor"),
+        ("these are copies of the same script", "`run.sh` reads the name from its settings. All outputs are identical.", "refactor"),
+        ("it should be possible to export the list", "The list is written to a file, which was missing so far.", "feature"),
         ("set the session to 12 hours", "Sessions end after 12 hours now.", "feature"),
         ("the service is down now and then. let's have the client retry", "It tries four times now.", "feature"),
     ],

@@ -13,6 +13,7 @@ from recollect.model import Observation
 from recollect.synthesis.rules.finding import Finding
 from recollect.synthesis.rules.kinds import PROBLEM
 from recollect.synthesis.rules.phrases import phrases
+from recollect.synthesis.rules.prompts import without_acks
 from recollect.synthesis.rules.prose import is_next, is_proposal, without_lead
 from recollect.synthesis.rules.turns import Turn
 from recollect.synthesis.rules.words import (
@@ -72,8 +73,9 @@ _IT_IS = re.compile(
 )
 _DECIDED = re.compile(
     r"(?:we|i)(?:'ve| have)?(?: now| finally| just| already| all)? (?:decided|agreed|opted"
-    r"|settled) (?P<what>\S+ \S.*)|(?:we|i)(?:'ve| have)?(?: now| finally| just| already)? (?:chose|switched"
-    r"|moved|migrated) (?=.{0,160}\b(?:over|instead of|rather than|from|because|since|so that)\b)\S+ \S",
+    r"|settled):? (?P<what>\S+ \S.*)|(?:we|i)(?:'ve| have)?(?: now| finally| just| already)? (?:chose"
+    r"|switched|moved|migrated) (?=.{0,160}\b(?:over|instead of|rather than|from|because|since|so that)\b)"
+    r"\S+ \S",
     re.I,
 )
 _SWITCHING = re.compile(
@@ -128,7 +130,7 @@ _UNTIL = phrases(
     r"until | till | because | since | so that | for (?:now|the) | instead | as long as | in \w+ | with"
 )
 _ASIDES = re.compile(
-    r"^we(?:'ve| have)? (?:now |finally |already )?(?:decided|agreed) (?:to|on|that|for)?\s*"
+    r"^we(?:'ve| have)? (?:now |finally |already )?(?:decided|agreed)(?::| to| on| that| for)?\s*"
     r"|(?<=\w) then(?=[,.]|$)|,? (?:please|pls)(?=[.!]*$)",
     re.I,
 )
@@ -210,7 +212,8 @@ def _consented(turn: Turn) -> Finding | None:
         parts = [*reasons[:3], advice, f"The user agreed: {shorten(said[0], 120)}"]
     elif ruled := _ruled(said, turn.before):
         words, about = ruled
-        head = title(f"Decided: {max(said[:4], key=lambda one: bool(_HANDLE.match(one)))}")
+        handled = [one for one in said[:4] if _HANDLE.match(one) and len(one.split()) > 2]
+        head = title(f"Decided: {without_acks((handled or said)[0])}")
         parts = [f"The user: {words}", f"It was about: {shorten(about, 240)}"]
     else:
         return None
@@ -285,18 +288,37 @@ _GIVEN = phrases(r"""
 def _ruled(said: list[str], before: str) -> tuple[str, str] | None:
     """The assistant asked how something is to be; the user says how, and why or for how long."""
     asked = [(block, one) for block in blocks(before)[-2:] for one in sentences(block) if one.endswith("?")]
-    if not asked or not _OPEN.search(asked[-1][1]) or not said:
+    if not asked or not said:
         return None
+    about, question = asked[-1]
     told = [one for one in said[:4] if not one.endswith("?") and len(one) <= LONGEST]
+    explained = bool(told) and bool(_ON_PURPOSE_ASKED.search(question)) and bool(_YES_OR_NO.match(told[0]))
+    if explained and len(told[0].split()) >= MANY:
+        return " ".join(told), about
+    if not _OPEN.search(question):
+        return None
     orders = [
         one
         for one in told
         if any(_HANDLE.match(one, start) for start in (0, *(m.end() for m in _CLAUSE.finditer(one))))
     ]
     words = " ".join(told)
-    if not orders or len(words.split()) < MANY or not _GIVEN.search(words):
+    picked = bool(told) and _picks(told[0], about)
+    if not (orders or picked) or len(words.split()) < MANY or not _GIVEN.search(words):
         return None
-    return words, asked[-1][0]
+    return words, about
+
+
+_ON_PURPOSE_ASKED = phrases(
+    r"on purpose | intended | intentional(?:ly)? | deliberate(?:ly)? | by design | meant to"
+)
+_YES_OR_NO = re.compile(r"(?:yes|yep|yeah|no|nope|it is|it's|that's)\b", re.I)
+
+
+def _picks(answer: str, about: str) -> bool:
+    """'14, the auditors want two weeks', to '7 or 14, which is right?'"""
+    name = re.split(r"[,;:.!]\s", answer, maxsplit=1)[0].strip()
+    return len(name.split()) <= _FEW_NAMES and len(name) < len(answer) - 1 and _are_in(name, about)
 
 
 def decisions(prompt: str, before: str, asked_before: str = "") -> Iterator[tuple[str, str]]:
@@ -308,7 +330,7 @@ def decisions(prompt: str, before: str, asked_before: str = "") -> Iterator[tupl
     for place, one in enumerate(said):
         if len(one) > LONGEST or one.endswith("?"):
             continue
-        what = _decision(one, before)
+        what = _forced(one) or _decision(one, before)
         if what:
             after = [more for more in said[place + 1 : place + 3] if _goes_on(more)]
             yield what, " ".join([one, *after])
@@ -329,7 +351,10 @@ def _answer(prompt: str, before: str, asked_before: str = "") -> str:
         fits = " or " in asked[0] and words <= telling(asked[0]) and len(prompt.split()) <= _SHORT_ANSWER
         return f"{_ASIDES.sub('', prompt.strip()).rstrip('.!')} ({asked[0]})" if fits else ""
     offered = " or " in asked_before or len(_offered(before)) > 1 or bool(_THEN.search(first))
-    weighed = is_proposal(before) and offered and len(named.split()) <= _FEW_NAMES
+    weighed = offered and len(named.split()) <= _FEW_NAMES
+    weighed = weighed and (
+        is_proposal(before) or bool(_THEN.search(first) and _COMPARED.search(asked_before))
+    )
     return named if weighed and _are_in(named, before) else ""
 
 
@@ -341,6 +366,10 @@ _NAMED = re.compile(
 )
 _THEN = re.compile(r"\bthen[.!]?$", re.I)
 _FEW_NAMES = 3
+_COMPARED = phrases(r"""
+    vs | versus | for and against | pros and cons | compared? | (?:should|shall) (?:we|i|it) .{1,80} or
+    | do we (?:use|want|need|take) | which .{1,40} (?:should|would|is better)
+""")
 
 
 def _are_in(names: str, text: str) -> bool:
@@ -368,6 +397,29 @@ def _decision(said: str, before: str) -> str:
             if match and (chosen := what(match, rest, before)):
                 return _ASIDES.sub("", chosen)
     return ""
+
+
+_MUST = (
+    r"(?:we|i)(?:'re| are|'ll| will|'m| am)? (?:have to|need to|must|can only|can't|cannot"
+    r"|stuck (?=with|on))(?: \w+ly| just| all)? ?"
+    r"(?:stay|stick|remain|keep|use|support|target|upgrade|move|switch|drop|go (?:with|for|back)|with|on)\b"
+)
+_FORCED = re.compile(
+    rf"(?=\S)(?P<why>[^?]{{15,250}}?)(?:,? so|,? therefore|,? that's why|;|,|\s[-–—])\s+{_MUST}"
+    rf"|{_MUST}[^?]{{3,120}}?\b(?:because|since|until|as long as|due to)\b",
+    re.I,
+)
+_WHY_NOT = phrases(r"""
+    only | no \w+ | not | \w+n't | cannot | still | requires? | needs | must | because | since | until
+    | breaks? | as long as | drops? | dropped | due to
+""")
+
+
+def _forced(said: str) -> str:
+    """'The driver is only built for 3.11, so we have to stay on that': nobody chose it, but so it is."""
+    bare = without_acks(said)
+    forced = _FORCED.match(bare)
+    return bare if forced and _WHY_NOT.search(forced["why"] or bare) else ""
 
 
 def _chosen(match: re.Match[str], rest: str, before: str) -> str:

@@ -48,6 +48,12 @@ _BROKEN = r"""
     | regression | flak[ey]\w* | incorrect | supposed to | off by | stopped working | segfault | deadlock
     | leak(?:s|ing|ed)? | hangs? | stuck | race | loses | dies
     | find out (?:why|where) | figure out why | why (?:is|does|do|are|am) | complain\w* | reports? that
+    | (?:than|what) (?:it|they|we|i) should
+    | should (?:be|have|say|show|return)\b.{1,80}? but (?:it |they |i )?(?:is|are|has|have|says?|shows?|gets?)
+    | (?:double|twice) (?:the|as (?:many|much)|what) | (?:nearly|almost) (?:double|twice)
+    | since (?:we|i) (?!need|want|us|decid|agree|support|allow|plann|lik)\w+ed
+    | since (?:we|i) (?:ran|went|put|set|took) | how come
+    | since (?:the|last|this|yesterday's) (?:upgrade|update|release|deploy\w*|merge|migration|refactor\w*)
 """
 _ODD = r"""
     too (?:much|many|few|little|late|early|long|often) | why\W*$ | red
@@ -78,11 +84,13 @@ _ASKED = (
         | faster | speed (?:it |this |that |things )?up | performance | optimi[sz]e
         | into (?:smaller|several|separate) | \d+ lines | spaghetti | a mess | duplicated? | modernis\w+
         | keep the (?:public )?(?:api|interface) | dedup\w* | convert | migrate | rewrite
-        | too (?:long|big) | replace | port
+        | too (?:long|big) | replace | port | copies of the same | copy[- ]?past\w+ | copied
+        | (?:fold|merge|combine|unify|collapse|turn) (?:\S+ ){1,6}?into (?:one|a single)
     """)),
     ("refactor", 3, phrases(r"""
         (?:no|without(?: any| a)?) changes? (?:in|of|to) behaviou?r | same behaviou?r
         | no behaviou?r(?:al)? changes? | behaviou?r (?:must|should) (?:not change|stay)\b.*
+        | byte for byte | (?:must|should|has to) (?:stay|remain|do|be) (?:exactly )?(?:the same|identical)
     """)),
 )  # fmt: skip
 _REPORTED = (
@@ -100,8 +108,16 @@ _REPORTED = (
         nothing (?:outside|else|visible) changes | same behaviou?r | no behaviou?r\w* changes?
         | (?:behaviou?r|output|interface|api) (?:is|stays) (?:the same|unchanged|identical|as it was)
         | re-export(?:s|ed)? | purely mechanical | tests (?:are|stay) (?:untouched|unchanged)
+        | (?:two|three|four|five|six|\d+) \w+ are (?:now one|one now) | identical (?:output|results?)
+        | (?:are|is|all) (?:byte for byte |still |now )?identical
     """)),
 )  # fmt: skip
+
+# why something went wrong is told in the past
+_WAS_WRONG = phrases(r"""
+    (?:was|were|had|did|didn't|\w+ed)\b[^.]{1,200}?\b(?:so|because|since|which|and then|twice|instead)
+    | (?:because|since|as)\b[^.]{1,120}?\b(?:was|were|had|did|didn't|\w+ed) | never \w+ed | forgot
+""")
 
 
 def kind_of(unit: Unit, asked: str, said: str, words: Sequence[str]) -> str:
@@ -134,12 +150,18 @@ def _evidence(unit: Unit, asked: str, opening: str, reported: str) -> list[tuple
         found.append(("bugfix", 2))  # 'Found it.' stands before the sentences about each unit
     if was_broken(unit):
         found.append(("bugfix", 4))
+    elif BROKEN.search(asked) and _WAS_WRONG.search(reported) and not _wants_more(asked):
+        found.append(("bugfix", 2))  # somebody saw it go wrong, and now it is known why
     edits = (*unit.older, *unit.edits)
     if moved(edits):
         found.append(("refactor", 3))
     elif any(edit.is_new and edit.is_code for edit in edits) or _has_grown(edits):
         found.append(("feature", 1))
     return found
+
+
+def _wants_more(asked: str) -> bool:
+    return any(kind == "feature" and pattern.search(asked) for kind, _, pattern in _ASKED)
 
 
 def _has_grown(edits: Sequence[Edit]) -> bool:

@@ -35,7 +35,10 @@ _TESTS = re.compile(
     r"|(?:npm|pnpm|yarn|bun)\s+(?:--?\S+\s+){0,3}(?:run\s+)?(?:test|t)\b|node\s+(?:--?\S+\s+){0,4}--test"
     r"|go\s+test|cargo\s+(?:test|nextest)|deno\s+test|swift\s+test|dotnet\s+test|mix\s+test|rake\s+(?:test"
     r"|spec)|make\s+(?:-\S+\s+){0,3}(?:test|tests|check)\b|(?:mvn|mvnw|gradle"
-    r"|gradlew)\s+(?:\S+\s+){0,4}(?:test|verify|check)\b|playwright\s+test|manage\.py\s+test)",
+    r"|gradlew)\s+(?:\S+\s+){0,4}(?:test|verify|check)\b|playwright\s+test|manage\.py\s+test)"
+    r"|(?:(?:(?:ba|da|z|k)?sh|\S{0,80}?python[\d.]{0,5})\s+(?:-\w+\s+){0,3})?(?:\./)?(?:[\w.-]+/){0,4}"
+    r"(?:run[-_]?)?tests?\.(?:sh|py|js|rb|pl)(?=\s|$)"
+    r"|(?:\./|(?:bin|scripts?|tools|ci)/)(?:run[-_]?)?tests?(?=\s|$)",
 )
 # what only looks, asks or tidies: that it failed teaches nothing
 _BORING = frozenset(
@@ -60,6 +63,7 @@ _COUNTS = (  # (how many failed, how many passed) as runners say it
 )
 _FAILED = re.compile(r"^(?:--- FAIL|FAIL\b|test result: FAILED|BUILD FAILED|FAILURES!|not ok )", re.M)
 _PASSED = re.compile(r"^(?:ok\s+\S|PASS\b|test result: ok|BUILD SUCCESS|OK\b)", re.M)
+_PASS_LINE = re.compile(r"^\s{0,8}(?:--- PASS\b|ok \d{1,6} |PASS: |[✔✓] |test \S{1,200} \.\.\. ok$)", re.M)
 _NAMES = re.compile(
     r"^(?:FAILED|ERROR) ([^\s(]\S{0,299})"  # pytest
     r"|^\s{0,8}not ok \d{1,6} - (.{1,200})$"  # TAP
@@ -281,11 +285,12 @@ def _outcome(text: str, failed: bool) -> tuple[bool | None, int]:
             count = sum(int(group) for group in match.groups() if group)
             bad, good = (bad + count, good) if is_bad else (bad, good + count)
     says_failed = bool(_FAILED.search(text))
+    listed = len(_PASS_LINE.findall(text))
     if good and not bad:
         return not says_failed, good
     if bad or says_failed or failed:
-        return False, good
-    return (True if _PASSED.search(text) else None), good
+        return False, good or listed
+    return (True if listed or _PASSED.search(text) else None), good or listed
 
 
 def _names(text: str) -> list[str]:

@@ -187,6 +187,14 @@ BACK = re.compile(
     re.I,
 )
 
+# of what is so already; a rule only where it speaks of more than one thing
+STAYS = re.compile(
+    r"(?:(?:we|i)(?:'d| would)?(?: very much| really)? (?:want|like|prefer|need|intend|plan)(?: to)? |let's )"
+    r"(?:please )?(?:keep|leave) (?:it|them) (?:that way|like that|so)\b",
+    re.I,
+)
+WITHOUT = phrases("no \\w+ | never | always | only | without | every | zero")
+
 
 def is_rule(text: str, *, asks: bool, orders: bool) -> bool:
     """Whether a clause, to the end of its sentence, states a rule."""

@@ -28,7 +28,7 @@ LOOKING = frozenset({"Read", "WebFetch", "WebSearch", "Agent", "Task", "Notebook
 BEFORE, TESTS_FIRST, OWN = "before", "tests first", "own"
 
 _TEST = re.compile(
-    r"(?:^|/)(?:tests?|specs?|__tests__|testing|fixtures)/|(?:^|/)test_|_test\.\w+$|\.(?:test|spec)\.\w+$"
+    r"(?:^|/)(?:tests?|specs?|__tests__|testing|fixtures)/|(?:^|/)(?:test_|tests?\.(?:sh|py|js|ts|rb|pl|go|rs|php|lua|c|cpp|sql)$)|_test\.\w+$|\.(?:test|spec)\.\w+$"
     r"|conftest\.py$|Tests?\.(?:java|cs|kt|swift|php)$|_spec\.rb$"
 )
 _DOC = re.compile(
@@ -238,13 +238,27 @@ def _close(turn: Turn, state: _State, end: int) -> None:
     """What is left uncommitted is a unit as well, if it is finished; else it waits for the next turn."""
     turn.end = end
     turn.failing = tuple(one for one in state.open.values() if one.is_test and state.broken)
-    if state.pending and (turn.ended or state.fixed) and not state.broken and not _is_open(turn.said):
+    finished = not state.broken and not _is_open(turn.said)
+    if state.pending and (turn.ended or state.fixed) and (finished or _has_mended(turn, state)):
         turn.units.append(Unit(tuple(state.pending), (), tuple(state.fixed), follows=state.committed))
         state.told += state.pending
         state.pending = []
         state.fixed = []
     elif not state.pending:
         state.fixed = []
+
+
+def short_name(test: str) -> str:
+    return test.rsplit("::", 1)[-1].split(" (", 1)[0]
+
+
+def _has_mended(turn: Turn, state: _State) -> bool:
+    """Some of the tests that failed at first pass now, by name, and those that do not failed before: the
+    rest is for another turn, whatever is asked about it."""
+    left = [one for one in state.open.values() if one.is_test]
+    mended = [one.failure for one in state.fixed if one.failure.is_test and one.failure.seen == BEFORE]
+    named = any(short_name(one.name) in turn.said for one in mended)
+    return named and all(one.seen == BEFORE for one in left)
 
 
 _ASKS = re.compile(

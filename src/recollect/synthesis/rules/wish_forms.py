@@ -192,7 +192,8 @@ _NO = re.compile(
     re.I,
 )
 _NO_IDIOM = re.compile(
-    r"(?:problem|idea|worries|need|rush|hurry|way|change|matter|one|more questions|doubt|reason|luck|clue)\b",
+    r"(?:please|pls|thanks|wait|problem|idea|worries|need|rush|hurry|way|change|matter|one|more questions"
+    r"|doubt|reason|luck|clue)\b",
     re.I,
 )
 _DEPENDENCIES = re.compile(
@@ -200,6 +201,29 @@ _DEPENDENCIES = re.compile(
     r"|libraries|packages|frameworks)$",
     re.I,
 )
+_KEEP_OUT = re.compile(
+    r"\b(?:keep|stay|without|no|fewer|zero|avoid)\b[^.?!]{0,40}\b(?:dependenc(?:y|ies)|deps"
+    r"|third[- ]party)\b",
+    re.I,
+)
+# 'ascii only, the printer has no other signs': what is needed, and what of the surroundings makes it so
+_ONLY = re.compile(
+    r"(?!(?:the|this|that|these|those|it|its|my|your|his|her|on|in|at|for|when|if|since|from|with|to|not|and"
+    r"|or|is|are|was|happens?|one|first|last|show|fix|change|read|look|check|do|run|test|can|could|a|an)\b)"
+    r"(?:[\w.+#/-]+ ){1,4}only(?:,? (?:please|pls))?\s*(?:[,;–—-]|because|since|as)\s*(?P<why>\S.*)",
+    re.I,
+)
+_MUST_RUN = re.compile(
+    r"(?:it |this |that |everything |all of it |the (?:code|script|tool|app|service|build) )?(?:has to"
+    r"|have to|must|needs? to) (?:run|work|build|compile|start|fit|install)"
+    r" (?:on|in|with|under|inside|without|from|offline)\b"
+    r"[^.?!]{2,80}?(?:,? so|,? therefore|:|;|\s[-–—])\s+\S",
+    re.I,
+)
+_SURROUNDINGS = phrases(r"""
+    no \w+ | not | \w+n't | nothing | cannot | there's | there is | only | must | has to | have to | still
+    | old(?:er)? | requires? | supports?
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +285,8 @@ def _excludes(match: re.Match[str], said: Said) -> bool:
     places += [r"the (?:code ?base|repo|project|core)", "tests", "commit messages?", "production(?: code)?"]
     places += [re.escape(said.project)] if said.project else []
     here = re.match(rf"\s*(?:in|inside|within|for) (?:{'|'.join(places)})(?:$|\W)", match["after"], re.I)
+    if _KEEP_OUT.search(match["after"]):
+        return True
     return bool(here or _DEPENDENCIES.match(match["what"]) or re.fullmatch(_STYLE, match["what"], re.I))
 
 
@@ -286,6 +312,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Said], bool]], ...
     (_STICK, lambda match, said: True),
     (_IN_THIS, lambda match, said: not said.asks or bool(_STRONG.search(match["rest"]))),
     (_NO, _excludes),
+    (_ONLY, lambda match, said: not said.asks and bool(_SURROUNDINGS.search(match["why"]))),
+    (_MUST_RUN, lambda match, said: not said.asks),
     (re.compile(r".{1,300}?\b(?:from now on|going forward)\b", re.I), lambda match, said: True),
 )
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from recollect.model import Observation
 from recollect.synthesis.rules.finding import Finding
 from recollect.synthesis.rules.phrases import phrases
-from recollect.synthesis.rules.standing_rules import BACK, SCOPE
+from recollect.synthesis.rules.standing_rules import BACK, SCOPE, STAYS, WITHOUT
 from recollect.synthesis.rules.turns import Turn
 from recollect.synthesis.rules.wish_forms import Said, is_wish
 from recollect.synthesis.rules.words import (
@@ -39,8 +39,8 @@ _FILLERS = re.compile(
 )
 _CLAUSE = re.compile(
     r"[,;:]\s+|\s+[-–—]{1,2}\s+|\s+\(|[.!?]\s+|\s+(?:but|and|so|because|since|as|that)\s+"
-    r"(?=(?:please |pls |then )?(?:always|never|we |i |don't|do not|dont|stop |avoid |from now|in this |no "
-    r"|use |keep |prefer ))",
+    r"(?=(?:please |pls |then )?(?:always|never|we |we'd |i |i'd |don't|do not|dont|stop |avoid |from now"
+    r"|in this |no |use |keep |prefer ))",
     re.I,
 )
 _QUESTION = re.compile(
@@ -141,13 +141,21 @@ def wishes(prompt: str, project: str = "") -> Iterator[tuple[str, str]]:
 def _pointed_at(sentence: str, before: str) -> str:
     """'..., that's how we do it here', 'Keep that in mind.': what was said just before is the wish."""
     for start in (0, *(match.end() for match in _CLAUSE.finditer(sentence))):
-        if BACK.match(sentence, start):
-            meant = (sentence[:start] if start else before).strip(" ,;:-–—(")
+        stays = STAYS.match(sentence, start)
+        if stays or BACK.match(sentence, start):
+            meant = (sentence if stays and start else sentence[:start] if start else before).strip(" ,;:-–—(")
+            meant = _ANNOUNCED.sub("", meant)
             filler = _FILLERS.match(meant)
             meant = meant[filler.end() :] if filler else meant
             plain = len(meant.split()) >= 3 and not meant.endswith("?") and not _QUESTION.match(meant)
+            plain = plain and (not stays or bool(WITHOUT.search(meant)))
             return meant if plain and len(meant) <= LONGEST else ""
     return ""
+
+
+_ANNOUNCED = re.compile(
+    r"^[^:]{0,30}\b(?:request|thing|wish|note|remark|favou?r|point)s?\b[^:]{0,40}:\s+(?=\S+ \S)", re.I
+)
 
 
 def _reason(after: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from recollect.model import Observation
 from recollect.synthesis.rules.finding import Finding
 from recollect.synthesis.rules.kinds import (
+    BEGINS,
     PROBLEM,
     bare_subject,
     commit_type,
@@ -32,6 +33,7 @@ from recollect.synthesis.rules.turns import (
     Fixed,
     Turn,
     Unit,
+    short_name,
 )
 from recollect.synthesis.rules.words import (
     TEXT_CHARS,
@@ -83,6 +85,8 @@ def _finding(unit: Unit, turn: Turn, end: int, told: Sequence[Finding], *, alone
         return None
     edits = sorted((*unit.edits, *_same_work(unit)), key=_weight)
     text = _text(kind, heading, unit, words, asked)
+    if kind == "feature" and (whole := _detail_of(unit, heading, text, turn, told)):
+        return _with_detail(whole, unit, text, end)
     observation = Observation(
         kind=kind,
         title=heading,
@@ -118,7 +122,9 @@ def _is_real_commit(unit: Unit, commit: Commit) -> bool:
 def _is_substantial(unit: Unit, turn: Turn) -> bool:
     """More than a touch, or the cure of something that was broken; and the assistant says what it was."""
     code = [edit for edit in unit.edits if edit.is_code]
-    if was_broken(unit) or (code and any(fixed.failure.seen == TESTS_FIRST for fixed in unit.fixed)):
+    if was_broken(unit) and (code or all_telling(turn.said)):
+        return True
+    if code and any(fixed.failure.seen == TESTS_FIRST for fixed in unit.fixed):
         return True
     if not code or not turn.ended or not all_telling(turn.said):
         return False
@@ -170,8 +176,13 @@ def _goes_on(last: Unit, before: Commit, unit: Unit, commit: Commit) -> bool:
 
 
 def _parts(unit: Unit, turn: Turn) -> list[Unit]:
-    """Two bugs mended in a turn without a commit are two, where the assistant lists them by their files."""
-    if unit.commit or not is_list(turn.said) or not was_broken(unit):
+    """Two bugs mended together are two, where the assistant lists them by the tests that failed; without a
+    commit that names them, also where it lists them by their files."""
+    if not is_list(turn.said) or not was_broken(unit):
+        return [unit]
+    if parts := _by_test(unit, turn):
+        return parts
+    if unit.commit:
         return [unit]
     places: dict[int, list[Edit]] = {}
     listed = [telling(block) for block in blocks(turn.said)]
@@ -189,6 +200,17 @@ def _parts(unit: Unit, turn: Turn) -> list[Unit]:
         fixed = tuple(one for one in unit.fixed if telling(one.failure.name) & names)
         parts.append(Unit(tuple(edits), (), fixed or unit.fixed, follows=unit.follows))
     return parts
+
+
+def _by_test(unit: Unit, turn: Turn) -> list[Unit]:
+    parts = []
+    for block in blocks(turn.said):
+        fixed = [one for one in unit.fixed if one.failure.is_test and short_name(one.failure.name) in block]
+        if fixed and telling_sentences(block):
+            named = [edit for edit in unit.edits if edit.is_code and _names(edit) & telling(block)]
+            edits = tuple(named or unit.edits)
+            parts.append(replace(unit, edits=edits, fixed=tuple(fixed), commit=None))
+    return parts if len(parts) > 1 else []
 
 
 def _names(edit: Edit) -> set[str]:
@@ -217,6 +239,31 @@ def _replaced(
         if same_files and (continued or (corrects and _is_latest(finding, told))):
             found.append(finding.key)
     return tuple(found)
+
+
+def _detail_of(unit: Unit, heading: str, text: str, turn: Turn, told: Sequence[Finding]) -> Finding | None:
+    """The feature that this touches up: told of last, in the same files, about the same; this is small."""
+    works = [one for one in told if one.observation.kind in WORK and one.done_by != turn.end]
+    code = [edit for edit in unit.edits if edit.is_code]
+    if not works or works[-1].observation.kind != "feature" or not unit.commit or not unit.follows:
+        return None
+    was = works[-1].observation
+    small = sum(len(edit.put) for edit in code) < SUBSTANTIAL and not any(edit.is_new for edit in code)
+    inside = {edit.file for edit in code} <= set(was.files)
+    alike = telling(f"{heading} {text}") & telling(f"{was.title} {was.text}")
+    own = any(kind == "feature" and form.match(heading) for kind, _, form in BEGINS)
+    return works[-1] if small and inside and len(alike) >= 2 and not own else None
+
+
+def _with_detail(whole: Finding, unit: Unit, text: str, end: int) -> Finding:
+    was = whole.observation
+    observation = replace(
+        was,
+        text=together([was.text, text], 2 * TEXT_CHARS),
+        files=tuple(dict.fromkeys((*was.files, *(edit.file for edit in unit.edits))))[:MOST_FILES],
+        cites=tuple(sorted({*was.cites, *_cites(unit)})),
+    )
+    return Finding(observation, end, (whole.key, *whole.replaces), whole.learned)
 
 
 def _is_latest(finding: Finding, told: Sequence[Finding]) -> bool:
@@ -290,7 +337,7 @@ def _failed(fixed: Sequence[Fixed]) -> str:
     first = first or next((one.failure for one in fixed if one.failure.seen == TESTS_FIRST), None)
     if first is None:
         return ""
-    name = first.name.rsplit("::", 1)[-1]
+    name = short_name(first.name)
     program = not first.is_test and len(name) > LONG_NAME  # that is no name
     name = "" if name == "tests" or program else name
     return clean(": ".join(part for part in (name, first.error) if part))[:200]
