@@ -400,9 +400,10 @@ def _decision(said: str, before: str) -> str:
 
 
 _MUST = (
-    r"(?:we|i)(?:'re| are|'ll| will|'m| am)? (?:have to|need to|must|can only|can't|cannot"
+    r"we(?:'re| are|'ll| will)? (?:have to|need to|must|can only|can't|cannot"
     r"|stuck (?=with|on))(?: \w+ly| just| all)? ?"
-    r"(?:stay|stick|remain|keep|use|support|target|upgrade|move|switch|drop|go (?:with|for|back)|with|on)\b"
+    r"(?:stay|stick|remain|keep|use(?! (?:it|that|this|them)\b)|support|target|upgrade|drop|with|on"
+    r"|(?:go|move|switch|migrate) (?:to|off|from|with|for|back))\b"
 )
 _FORCED = re.compile(
     rf"(?=\S)(?P<why>[^?]{{15,250}}?)(?:,? so|,? therefore|,? that's why|;|,|\s[-–—])\s+{_MUST}"

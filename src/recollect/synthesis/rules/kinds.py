@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from recollect.synthesis.rules.phrases import phrases
 from recollect.synthesis.rules.turns import BEFORE, TESTS_FIRST, Edit, Unit
+from recollect.synthesis.rules.words import sentences
 
 READ = 2_000  # characters of a text that are weighed
 MOVED_LINES = 3
@@ -50,7 +51,7 @@ _BROKEN = r"""
     | find out (?:why|where) | figure out why | why (?:is|does|do|are|am) | complain\w* | reports? that
     | (?:than|what) (?:it|they|we|i) should
     | should (?:be|have|say|show|return)\b.{1,80}? but (?:it |they |i )?(?:is|are|has|have|says?|shows?|gets?)
-    | (?:double|twice) (?:the|as (?:many|much)|what) | (?:nearly|almost) (?:double|twice)
+    | (?:has|have|shows|gets|got|counts|is|are|was|takes|costs|sends|see) (?:\w+ )?(?:double|twice)
     | since (?:we|i) (?!need|want|us|decid|agree|support|allow|plann|lik)\w+ed
     | since (?:we|i) (?:ran|went|put|set|took) | how come
     | since (?:the|last|this|yesterday's) (?:upgrade|update|release|deploy\w*|merge|migration|refactor\w*)
@@ -85,6 +86,7 @@ _ASKED = (
         | into (?:smaller|several|separate) | \d+ lines | spaghetti | a mess | duplicated? | modernis\w+
         | keep the (?:public )?(?:api|interface) | dedup\w* | convert | migrate | rewrite
         | too (?:long|big) | replace | port | copies of the same | copy[- ]?past\w+ | copied
+        | hard[- ]?coded | get (?:\S+ ){1,6}?out of
         | (?:fold|merge|combine|unify|collapse|turn) (?:\S+ ){1,6}?into (?:one|a single)
     """)),
     ("refactor", 3, phrases(r"""
@@ -109,7 +111,8 @@ _REPORTED = (
         | (?:behaviou?r|output|interface|api) (?:is|stays) (?:the same|unchanged|identical|as it was)
         | re-export(?:s|ed)? | purely mechanical | tests (?:are|stay) (?:untouched|unchanged)
         | (?:two|three|four|five|six|\d+) \w+ are (?:now one|one now) | identical (?:output|results?)
-        | (?:are|is|all) (?:byte for byte |still |now )?identical
+        | (?:are|is|all) (?:byte for byte |still |now )?identical | nothing else (?:has )?changed
+        | (?:results?|outputs?) (?:is|are|stays?) the same
     """)),
 )  # fmt: skip
 
@@ -117,6 +120,15 @@ _REPORTED = (
 _WAS_WRONG = phrases(r"""
     (?:was|were|had|did|didn't|\w+ed)\b[^.]{1,200}?\b(?:so|because|since|which|and then|twice|instead)
     | (?:because|since|as)\b[^.]{1,120}?\b(?:was|were|had|did|didn't|\w+ed) | never \w+ed | forgot
+""")
+
+_PAST = phrases(r"was | were | had | did | didn't | never \w+ed | kept | forgot | lost | took")
+_IS_NOW = phrases("now | no longer | again")
+_WANTS = phrases(r"""
+    should | want | need | please | pls | let's | make | set | use | change | move | turn | get | put | give
+    | do | show me | instead | could (?:we|you) | can we
+    | can you (?!check|look|have a look|see|find|fix|tell)\w+
+    | refactor | split | rename | extract | convert | rewrite | replace | clean | go on | continue
 """)
 
 
@@ -150,7 +162,7 @@ def _evidence(unit: Unit, asked: str, opening: str, reported: str) -> list[tuple
         found.append(("bugfix", 2))  # 'Found it.' stands before the sentences about each unit
     if was_broken(unit):
         found.append(("bugfix", 4))
-    elif BROKEN.search(asked) and _WAS_WRONG.search(reported) and not _wants_more(asked):
+    elif _went_wrong(asked, reported):
         found.append(("bugfix", 2))  # somebody saw it go wrong, and now it is known why
     edits = (*unit.older, *unit.edits)
     if moved(edits):
@@ -160,8 +172,15 @@ def _evidence(unit: Unit, asked: str, opening: str, reported: str) -> list[tuple
     return found
 
 
-def _wants_more(asked: str) -> bool:
-    return any(kind == "feature" and pattern.search(asked) for kind, _, pattern in _ASKED)
+def _went_wrong(asked: str, reported: str) -> bool:
+    """The user reports what went wrong, or only tells what happens, and the assistant tells how it came."""
+    if any(kind == "feature" and pattern.search(asked) for kind, _, pattern in _ASKED):
+        return False
+    if BROKEN.search(asked) and _WAS_WRONG.search(reported):
+        return True
+    was = (sentences(reported) or [""])[0]
+    only_tells = bool(asked) and not _WANTS.search(asked)
+    return only_tells and bool(_PAST.search(was)) and bool(_IS_NOW.search(reported))
 
 
 def _has_grown(edits: Sequence[Edit]) -> bool:

@@ -49,7 +49,8 @@ _CHANGE = phrases(r"""
     | converted
 """)
 _NEXT = phrases(r"""
-    next (?:steps?|up|would|week|time|major|minor) | remaining | to-?do | left to do | (?:is|are) left
+    next (?:steps?|up|would|week|time|major|minor) | remaining | to-?do | left to do
+    | (?:is|are) left(?! out| alone| as)
     | follow-?up | still (?:to (?:do|be)|open|missing|needs?|accepts?|has|have|uses?|lying|left)
     | you (?:may|might) want | (?:you|i|we)(?:'ll| will) (?:need|have|want) to
     | i can (?:also |then )?\w+ .{0,120}\bif you | let me know | tell me if

@@ -210,14 +210,16 @@ _KEEP_OUT = re.compile(
 _ONLY = re.compile(
     r"(?!(?:the|this|that|these|those|it|its|my|your|his|her|on|in|at|for|when|if|since|from|with|to|not|and"
     r"|or|is|are|was|happens?|one|first|last|show|fix|change|read|look|check|do|run|test|can|could|a|an)\b)"
-    r"(?:[\w.+#/-]+ ){1,4}only(?:,? (?:please|pls))?\s*(?:[,;–—-]|because|since|as)\s*(?P<why>\S.*)",
+    r"(?:[\w.+#/-]+ ){1,4}only(?:,? (?:please|pls))?\s*(?:[,;–—-]|because|since|as)\s*"
+    r"(?P<why>(?!no\b|not\b)\S.*)",
     re.I,
 )
 _MUST_RUN = re.compile(
     r"(?:it |this |that |everything |all of it |the (?:code|script|tool|app|service|build) )?(?:has to"
     r"|have to|must|needs? to) (?:run|work|build|compile|start|fit|install)"
     r" (?:on|in|with|under|inside|without|from|offline)\b"
-    r"[^.?!]{2,80}?(?:,? so|,? therefore|:|;|\s[-–—])\s+\S",
+    r"[^.?!]{2,80}?,? (?:so|therefore)\s+"
+    r"(?!(?:please|pls|can|could|check|make|fix|add|change|test|look|try)\b)\S",
     re.I,
 )
 _SURROUNDINGS = phrases(r"""
