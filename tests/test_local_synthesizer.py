@@ -677,6 +677,20 @@ def test_bugs_in_one_file_are_told_apart_by_the_tests_that_failed(commits: bool)
     assert "quotes" in spaces.text + spaces.title and "sorted" not in spaces.text + spaces.title
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "- `t_newest` and `t_spaces` read the rate from the environment, which was not set.\n- There is a default now.",
+        "The rate was not set, which broke:\n\n- `t_newest`\n- `t_spaces`\n\nThere is a default now.",
+        "The rate was not set, which broke `t_newest`.\n\n- default added\n- `t_spaces` needed the same default",
+    ],
+)
+def test_one_cause_of_two_failing_tests_is_one_bugfix(said: str) -> None:
+    script = Script().ask("make the tests pass again").fail("./test.sh", SUITE.format("FAIL", "FAIL", "PASS"))
+    script.edit("rotate.sh").bash("./test.sh", SUITE.format("PASS", "PASS", "PASS"))
+    assert one(script.say(said)).kind == "bugfix"
+
+
 def test_what_was_mended_is_told_though_one_test_is_left_to_ask_about() -> None:
     script = (
         Script().ask("make the tests pass again").fail("sh test.sh", SUITE.format("FAIL", "FAIL", "FAIL"))
@@ -928,6 +942,7 @@ def test_chores_are_not_told(subject: str) -> None:
         ("it should be possible to export the list", "The list is written to a file, which was missing so far.", "feature"),
         ("search returns deleted articles", "Deleted rows were never filtered out. They are left out now.", "bugfix"),
         ("users see yesterday's data after midnight", "The cache kept the date of its start. It asks on each request now.", "bugfix"),
+        ("the report page", "The report was in one big file. It is a page of its own now.", "feature"),
         ("get the hard coded urls out of the code", "All urls are read from `settings.toml`, nothing else changed.", "refactor"),
         ("set the session to 12 hours", "Sessions end after 12 hours now.", "feature"),
         ("the service is down now and then. let's have the client retry", "It tries four times now.", "feature"),

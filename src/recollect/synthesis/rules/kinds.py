@@ -12,6 +12,7 @@ from recollect.synthesis.rules.words import sentences
 READ = 2_000  # characters of a text that are weighed
 MOVED_LINES = 3
 GROWTH = 150  # characters
+SENTENCE = 4  # words; less is a name, not something that happens
 
 _PREFIX = re.compile(r"(?P<type>[a-z]{2,12})(?:\([^()\n]{1,60}\))?!?:\s+(?P<rest>\S.*)", re.I)
 _TYPES = {
@@ -179,7 +180,7 @@ def _went_wrong(asked: str, reported: str) -> bool:
     if BROKEN.search(asked) and _WAS_WRONG.search(reported):
         return True
     was = (sentences(reported) or [""])[0]
-    only_tells = bool(asked) and not _WANTS.search(asked)
+    only_tells = len(asked.split()) >= SENTENCE and not _WANTS.search(asked)
     return only_tells and bool(_PAST.search(was)) and bool(_IS_NOW.search(reported))
 
 

@@ -41,6 +41,7 @@ from recollect.synthesis.rules.words import (
     clean,
     concepts,
     is_list,
+    marked_blocks,
     prompt_lines,
     sentence,
     sentences,
@@ -204,7 +205,7 @@ def _parts(unit: Unit, turn: Turn) -> list[Unit]:
 
 def _by_test(unit: Unit, turn: Turn) -> list[Unit]:
     parts = []
-    for block in blocks(turn.said):
+    for block in (block for block, is_item, _ in marked_blocks(turn.said) if is_item):
         fixed = [one for one in unit.fixed if one.failure.is_test and short_name(one.failure.name) in block]
         if fixed and telling_sentences(block):
             named = [edit for edit in unit.edits if edit.is_code and _names(edit) & telling(block)]
