@@ -107,9 +107,11 @@ def brief(db: Connection, cwd: str, session_id: str, source: str, tokens: float)
     if room <= 0:
         return Brief("", ())
     width = width_of(room)
-    sections = _read(db, cwd, session_id, source, width)
+    place = paths.place(cwd)
+    look = _Look((paths.checkout(cwd), place.root))
+    sections = _read(db, place, look, session_id, source, width)
     if all_fit(sections, room):  # a young project has few things to tell, and room to tell them whole
-        wide = _read(db, cwd, session_id, source, 2 * width)
+        wide = _read(db, place, look, session_id, source, 2 * width)
         sections = wide if all_fit(wide, room) else sections
     return render(sections, room)
 
@@ -332,9 +334,9 @@ def worth(row: Row, newest: int, branch: str | None) -> float:
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def _read(db: Connection, cwd: str, session_id: str, source: str, width: int) -> list[Section]:
-    place = paths.place(cwd)
-    roots = (paths.checkout(cwd), place.root)
+def _read(
+    db: Connection, place: paths.Place, look: _Look, session_id: str, source: str, width: int
+) -> list[Section]:
     project_id = sessions.project_of(db, session_id) or standing.project_at(db, place.identity)
     rows = [
         row
@@ -349,7 +351,7 @@ def _read(db: Connection, cwd: str, session_id: str, source: str, width: int) ->
         so_far = standing.summary_of(db, session_id)
         own = [row for row in rows if row["session_id"] == session_id]
         rows = [row for row in rows if row["session_id"] != session_id]
-        lines = _thread(db, session_id, so_far, own, roots, width)
+        lines = _thread(db, session_id, so_far, own, look.roots, width)
         sections.append(Section("This session so far", THREAD, lines))
     last = standing.last_sessions(db, project_id, session_id, SESSIONS) if project_id else []
     steps = open_steps(last, so_far["completed"] if so_far else "", width)
@@ -360,16 +362,13 @@ def _read(db: Connection, cwd: str, session_id: str, source: str, width: int) ->
     for section in sections:
         for line in section.lines:
             line.worth = above = above - 1
-    return sections + _topics(db, ranked(rows, place.branch), roots, width)
+    return sections + _topics(db, ranked(rows, place.branch), look, width)
 
 
-def _topics(
-    db: Connection, every: list[tuple[float, Row]], roots: tuple[str, ...], width: int
-) -> list[Section]:
+def _topics(db: Connection, every: list[tuple[float, Row]], look: _Look, width: int) -> list[Section]:
     """What stands. Only those that are likely to be shown are read, and only their files looked at."""
     best = [[one for one in every if one[1]["kind"] in topic.kinds][: topic.considered] for topic in TOPICS]
     told = standing.told(db, [row["id"] for found in best for _, row in found])
-    look = _Look(roots)
     sections = []
     for topic, found in zip(TOPICS, best, strict=True):
         lines = []
@@ -419,24 +418,30 @@ class _Look:
     """Looks whether files are still as they were when a memory was made, as recall/fresh.py does, but at no
     more of them than one may wait for, and only inside the work tree."""
 
-    __slots__ = ("_known", "_read", "_roots", "_stats")
+    __slots__ = ("_known", "_read", "_since", "_stats", "roots")
 
     def __init__(self, roots: tuple[str, ...]) -> None:
-        self._roots = roots
+        self.roots = roots
+        self._since: dict[str, str] = {}  # by memory: what was looked at is not looked at twice
         self._stats = STATS
         self._read = READ
         self._known: dict[str, str | None] = {}
 
     def since(self, row: Row) -> str:
         """`src/auth.py changed since; src/old.py is gone`, or nothing."""
+        if row["id"] not in self._since:
+            self._since[row["id"]] = self._look_at(row)
+        return self._since[row["id"]]
+
+    def _look_at(self, row: Row) -> str:
         found = []
         files, hashes = json.loads(row["files"]), json.loads(row["hashes"])
         for path, known in zip(files[:STATS_OF], hashes, strict=False):
             if known is None:
                 continue  # it was not there then, or nothing to compare
-            full = os.path.normpath(os.path.join(self._roots[0], path))
-            if _short(full, self._roots) != full and (what := self._changed(full, known, row["created_at"])):
-                found.append(f"{plain(_short(full, self._roots))} {what}")
+            full = os.path.normpath(os.path.join(self.roots[0], path))
+            if _short(full, self.roots) != full and (what := self._changed(full, known, row["created_at"])):
+                found.append(f"{plain(_short(full, self.roots))} {what}")
         return "; ".join(found)
 
     def _changed(self, path: str, known: str, at: int) -> str:
