@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from recollect.model import Batch, Findings, Observation, Project
 from recollect.store.queue import MARKS
+from recollect.synthesis.rules.consent import consented
 from recollect.synthesis.rules.decisions import chosen_by_assistant, decided
 from recollect.synthesis.rules.discoveries import discovered
 from recollect.synthesis.rules.finding import Finding
@@ -58,7 +59,8 @@ def findings(told: list[Turn], project: Project) -> list[Finding]:
     said: set[tuple[str, str]] = set()
     for turn in told:
         wishes = wished(turn, project.name)
-        decisions = [_with_word_of(one, found) for one in decided(turn) if not _is_among(one, wishes)]
+        settled = decided(turn) or consented(turn)
+        decisions = [_with_word_of(one, found) for one in settled if not _is_among(one, wishes)]
         work = worked(turn, found)
         settled = [one for one in (*found, *wishes, *decisions) if one.observation.kind in KINDS]
         chosen = [one for one in chosen_by_assistant(turn) if not _is_settled(one, settled)]

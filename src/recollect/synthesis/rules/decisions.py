@@ -33,7 +33,6 @@ from recollect.synthesis.rules.words import (
 LONGEST = 400  # characters of a sentence; what is longer is pasted, not said
 CLAUSES = 12
 SAYS_MORE = 8  # words: 'let's do that, but ..., because ...'
-MANY = 6  # words; less is an answer that needs no remembering
 TERSE = 80  # characters of a decision that nobody understands without the question
 
 _LEAD = re.compile(
@@ -42,7 +41,7 @@ _LEAD = re.compile(
     r"|fair(?: enough)?|you(?:'ve| have) convinced me|i'm convinced)\b[,:.!]{0,3}\s+){1,6}",
     re.I,
 )
-_CLAUSE = re.compile(r"[,;:]\s+|\s+(?:-|–|—|and|so|but|then)\s+")
+CLAUSE = re.compile(r"[,;:]\s+|\s+(?:-|–|—|and|so|but|then)\s+")
 _AGREES = re.compile(
     r"(?:ok(?:ay)? )?(?:agreed|yes|yep|yeah|deal|right|fine|convinced|makes sense|sounds good|good point"
     r"|ok(?:ay)?)\b",
@@ -105,7 +104,7 @@ _RATHER = re.compile(
     r"|call|read|do it|we need|we want|i want) (?P<what>\S.*)",
     re.I,
 )
-_BECAUSE = phrases(r"""
+BECAUSE = phrases(r"""
     because | since | so that | to avoid | otherwise | in case | that way | which (?:is|means|makes) | too \w+
     | doesn't | can't | won't | the reason
 """)
@@ -137,7 +136,7 @@ _ASIDES = re.compile(
 _SHORT_ANSWER = 6  # words
 _GOES_ON = re.compile(r"(?:and|because|since|that|it|so)\b", re.I)
 _TASK = re.compile(r"(?:can|could|would|will) you\b|please\b", re.I)
-_FOR_IT = phrases(r"""
+FOR_IT = phrases(r"""
     because | since | as it | as we | so that | to avoid | reason | is made for | doesn't need | no need
     | simpler | faster | safer | enough | fewer | less | already | easier | cheaper | decides | would break
     | can't see
@@ -180,10 +179,7 @@ def decided(turn: Turn) -> list[Finding]:
     if turn.prompt_item is None or turn.prompt.lstrip().startswith(("/", "<")):
         return []
     found = []
-    told = list(decisions(turn.prompt, turn.before, turn.asked_before))
-    if not told and (consented := _consented(turn)):
-        return [consented]
-    for what, words in told:
+    for what, words in decisions(turn.prompt, turn.before, turn.asked_before):
         reasons = [sentence(one) for one in _reasons(what, turn.before)]
         terse = len(words) < TERSE and (not reasons or len(what.split()) <= 3)
         terse = terse or (not reasons and bool(_POINTS.search(what[:20])))
@@ -199,126 +195,6 @@ def decided(turn: Turn) -> list[Finding]:
         )
         found.append(Finding(observation, turn.prompt_item))
     return found
-
-
-def _consented(turn: Turn) -> Finding | None:
-    item = turn.prompt_item
-    said = [one for line in prompt_lines(turn.prompt) for one in sentences(line)]
-    if item is None or not said:
-        return None
-    if advised := _agreed_to(turn.prompt, turn.before):
-        advice, reasons = advised
-        head = title(f"Decided: {_I_WOULD.sub('', without_lead(advice))}")
-        parts = [*reasons[:3], advice, f"The user agreed: {shorten(said[0], 120)}"]
-    elif ruled := _ruled(said, turn.before):
-        words, about = ruled
-        handled = [one for one in said[:4] if _HANDLE.match(one) and len(one.split()) > 2]
-        head = title(f"Decided: {without_acks((handled or said)[0])}")
-        parts = [f"The user: {words}", f"It was about: {shorten(about, 240)}"]
-    else:
-        return None
-    text = together([sentence(one) for one in parts], TEXT_CHARS + 80)
-    return Finding(Observation("decision", head, text, concepts=concepts((head, text)), cites=(item,)), item)
-
-
-_I_WOULD = re.compile(r"^(?:so |and |but )?(?:i'd|i would) (?:therefore |then |still |just |rather )*", re.I)
-_CONSENT = re.compile(
-    r"(?:(?:uff|ah|oh|hm+|ok(?:ay)?|yes|yep|yeah|good|great|fine|right|sure|agreed|alright|perfect|cool|nice"
-    r"|thanks?|makes sense|sounds (?:good|right|reasonable|fair)|fair enough|good point|convinced|deal|then"
-    r"|i agree|you're right|that works|works for me|fine (?:by|with) me|ok with me|i'm fine with that|so|and"
-    r"|(?:let's |please |just )?(?:leave|keep) (?:it|that|them)(?: (?:like (?:that|this)|as (?:it"
-    r"|they) (?:is|are)"
-    r"|that way|so|there|in))?|(?:let's |we )?(?:do|go (?:with|for)|use|take|stick (?:with"
-    r"|to)) (?:that|it|this"
-    r"|your (?:proposal|suggestion|recommendation|version|way|variant))|as you (?:say|suggest|propose)"
-    r"|like you (?:say|said|suggest)|do (?:it )?(?:that|it) way|go ahead|let's do (?:it"
-    r"|that))\b[\s,.!:;-]*){1,6}",
-    re.I,
-)
-_SETTLES = phrases(r"""
-    leave | keep | agreed? | deal | convinced
-    | (?:do|go with|go for|use|take|stick with) (?:that|it|this|your \w+)
-    | as you (?:say|suggest|propose) | like you (?:say|said|suggest) | makes sense
-    | sounds (?:good|right|fair) | fine (?:by|with) me | works for me | fair enough | good point
-    | you're right | let's do (?:it|that)
-""")
-_ADVICE = re.compile(
-    r"\b(?:i'd|i would|we should|you should|i recommend|i suggest|i propose|my (?:advice|recommendation"
-    r"|suggestion) is(?: to)?|better to) (?:(?:rather|therefore|then|still|just|to|not|strongly) ){0,3}"
-    r"(?:keep|leav|us(?:e|ing)\b|stay|tak(?:e|ing)\b|go(?:ing)? (?:with|for)\b|choos|pick|stick|prefer|avoid"
-    r"|do(?:ing)? without|drop|wait|postpon|stor|put)",
-    re.I,
-)
-
-
-def _agreed_to(prompt: str, before: str) -> tuple[str, list[str]] | None:
-    """'Good, leave it.' to 'X would be shorter, but ..., so I'd leave it like that': what was advised, with
-    the reasons that were given. Advice without a reason is a matter of taste, and work is not advised but
-    offered."""
-    consent = _CONSENT.match(prompt.strip())
-    first = (sentences(" ".join(prompt_lines(prompt))) or [""])[0]
-    if not consent or not _SETTLES.search(consent[0]) or first.endswith("?"):
-        return None
-    for block in reversed(blocks(before)):
-        said = [one for one in sentences(block) if not one.endswith("?")]
-        advice = [one for one in said if _ADVICE.search(one)]
-        if advice and any(_BECAUSE.search(one) or _FOR_IT.search(one) or " but " in one for one in said):
-            return advice[-1], [one for one in said if one != advice[-1]]
-    return None
-
-
-_OPEN = re.compile(
-    r"\b(?:what|which|how|or|where|should (?!i\b)\w+|do you want (?!me\b)\w+|would you (?!like me))\b", re.I
-)
-_HANDLE = re.compile(
-    r"(?:please |pls |just |then |so |ok |yes |no |let's |we |we'll |and )*(?:skip|ignore|keep"
-    r"|leave|drop|use|take"
-    r"|make it|delete|remove|disable|disallow|allow|mark|accept|reject|raise|fail|return|store|put"
-    r"|round|treat"
-    r"|default to|go|stay|stick|wait|postpone|both|neither|the former|the latter)\b",
-    re.I,
-)
-_GIVEN = phrases(r"""
-    because | since | as (?:it|we|they|that) | so that | otherwise | anyway | for now | until | till | too
-    | in case | gets? \w+ed | will be | going to | we'll | nobody | no one | never | only
-    | that's (?:old|ok|enough) | doesn't matter | not worth | good enough | the reason
-""")
-
-
-def _ruled(said: list[str], before: str) -> tuple[str, str] | None:
-    """The assistant asked how something is to be; the user says how, and why or for how long."""
-    asked = [(block, one) for block in blocks(before)[-2:] for one in sentences(block) if one.endswith("?")]
-    if not asked or not said:
-        return None
-    about, question = asked[-1]
-    told = [one for one in said[:4] if not one.endswith("?") and len(one) <= LONGEST]
-    explained = bool(told) and bool(_ON_PURPOSE_ASKED.search(question)) and bool(_YES_OR_NO.match(told[0]))
-    if explained and len(told[0].split()) >= MANY:
-        return " ".join(told), about
-    if not _OPEN.search(question):
-        return None
-    orders = [
-        one
-        for one in told
-        if any(_HANDLE.match(one, start) for start in (0, *(m.end() for m in _CLAUSE.finditer(one))))
-    ]
-    words = " ".join(told)
-    picked = bool(told) and _picks(told[0], about)
-    if not (orders or picked) or len(words.split()) < MANY or not _GIVEN.search(words):
-        return None
-    return words, about
-
-
-_ON_PURPOSE_ASKED = phrases(
-    r"on purpose | intended | intentional(?:ly)? | deliberate(?:ly)? | by design | meant to"
-)
-_YES_OR_NO = re.compile(r"(?:yes|yep|yeah|no|nope|it is|it's|that's)\b", re.I)
-
-
-def _picks(answer: str, about: str) -> bool:
-    """'14, the auditors want two weeks', to '7 or 14, which is right?'"""
-    name = re.split(r"[,;:.!]\s", answer, maxsplit=1)[0].strip()
-    return len(name.split()) <= _FEW_NAMES and len(name) < len(answer) - 1 and _are_in(name, about)
 
 
 def decisions(prompt: str, before: str, asked_before: str = "") -> Iterator[tuple[str, str]]:
@@ -351,11 +227,11 @@ def _answer(prompt: str, before: str, asked_before: str = "") -> str:
         fits = " or " in asked[0] and words <= telling(asked[0]) and len(prompt.split()) <= _SHORT_ANSWER
         return f"{_ASIDES.sub('', prompt.strip()).rstrip('.!')} ({asked[0]})" if fits else ""
     offered = " or " in asked_before or len(_offered(before)) > 1 or bool(_THEN.search(first))
-    weighed = offered and len(named.split()) <= _FEW_NAMES
+    weighed = offered and len(named.split()) <= FEW_NAMES
     weighed = weighed and (
         is_proposal(before) or bool(_THEN.search(first) and _COMPARED.search(asked_before))
     )
-    return named if weighed and _are_in(named, before) else ""
+    return named if weighed and are_in(named, before) else ""
 
 
 _POINTS = re.compile(r"\b(?:it|that|this|them)\b", re.I)
@@ -365,14 +241,14 @@ _NAMED = re.compile(
     re.I,
 )
 _THEN = re.compile(r"\bthen[.!]?$", re.I)
-_FEW_NAMES = 3
+FEW_NAMES = 3
 _COMPARED = phrases(r"""
     vs | versus | for and against | pros and cons | compared? | (?:should|shall) (?:we|i|it) .{1,80} or
     | do we (?:use|want|need|take) | which .{1,40} (?:should|would|is better)
 """)
 
 
-def _are_in(names: str, text: str) -> bool:
+def are_in(names: str, text: str) -> bool:
     return all(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text[:4_000], re.I) for name in names.split())
 
 
@@ -384,7 +260,7 @@ def _goes_on(more: str) -> bool:
 
 
 def _decision(said: str, before: str) -> str:
-    starts = [0, *(match.end() for match in _CLAUSE.finditer(said))]
+    starts = [0, *(match.end() for match in CLAUSE.finditer(said))]
     agrees = bool(_AGREES.match(said)) and is_proposal(before)
     for start in starts[:CLAUSES]:
         rest = said[start:]
@@ -439,7 +315,7 @@ def _chosen(match: re.Match[str], rest: str, before: str) -> str:
 
 def _is_choice(rest: str, before: str) -> bool:
     """'let's use a dropdown' may be a task; a decision is against something, or for what was offered."""
-    return bool(_AGAINST.search(rest) or _WHY.search(rest) or _FOR_IT.search(rest)) or is_proposal(before)
+    return bool(_AGAINST.search(rest) or _WHY.search(rest) or FOR_IT.search(rest)) or is_proposal(before)
 
 
 def _offered(before: str) -> list[str]:
@@ -473,7 +349,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str, str], str]], 
     (_FATE, lambda match, rest, before: "" if PROBLEM.search(rest) else rest),
     (
         _RATHER,
-        lambda match, rest, before: rest if _ALTERNATIVE.search(rest) and _BECAUSE.search(rest) else "",
+        lambda match, rest, before: rest if _ALTERNATIVE.search(rest) and BECAUSE.search(rest) else "",
     ),
     (_KEEP, _agreed),
 )
@@ -483,9 +359,9 @@ def _reasons(what: str, before: str) -> list[str]:
     """What was said for it before; if nothing was, what was said of it."""
     words = telling(what)
     said = [one for block in blocks(before) for one in sentences(block) if not one.endswith("?")]
-    for_it = [one for one in said if _FOR_IT.search(one) and telling(one) & words]
+    for_it = [one for one in said if FOR_IT.search(one) and telling(one) & words]
     name = what.split("(", maxsplit=1)[0].strip(" .!")
-    return for_it[:2] or [one for one in said if not is_proposal(one) and _are_in(name, one)][:1]
+    return for_it[:2] or [one for one in said if not is_proposal(one) and are_in(name, one)][:1]
 
 
 def chosen_by_assistant(turn: Turn) -> list[Finding]:
