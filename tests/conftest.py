@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
+import re
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -83,3 +87,46 @@ def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 def project(tmp_path: Path) -> str:
     (tmp_path / "api").mkdir()
     return str(tmp_path / "api")
+
+
+# One command after the other, in this process: starting one takes longer than what it does.
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def id(self) -> str:
+        """The id in what was printed."""
+        found = re.search(r"\b(?:mem|doc)_[0-9a-z]{12}\b", self.out)
+        assert found
+        return found[0]
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(project: str | Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`run("search", "walrus")` in the project's folder."""
+    from recollect.surfaces.cli.main import main
+
+    monkeypatch.chdir(project)
+
+    def ran(*args: str, stdin: str | None = None) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["recollect", *args])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin or ""))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return Ran(int(ended.value.code or 0), said.out, said.err)
+
+    return ran

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -11,13 +10,13 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from conftest import HOOK, REPOSITORY
+from conftest import HOOK, REPOSITORY, Run
 
 from recollect import paths
 from recollect.gist import of_summary
@@ -26,7 +25,6 @@ from recollect.recall.timeline import Timeline
 from recollect.store import life, memories, queue, sessions, spend, summaries
 from recollect.store.connection import connect, transaction
 from recollect.surfaces.cli import doctor
-from recollect.surfaces.cli.main import main
 from recollect.surfaces.mcp import reply
 
 RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
@@ -567,44 +565,6 @@ def test_paths_are_shown_as_seen_from_the_project(project: Path) -> None:
 
 
 # --- one command after the other, in this process: starting one takes longer than what it does -------------
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def id(self) -> str:
-        """The id in what was printed."""
-        found = re.search(r"\b(?:mem|doc)_[0-9a-z]{12}\b", self.out)
-        assert found
-        return found[0]
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def run(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`run("search", "walrus")` in the project's folder."""
-    monkeypatch.chdir(project)
-
-    def ran(*args: str, stdin: str | None = None) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["recollect", *args])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin or ""))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return Ran(int(ended.value.code or 0), said.out, said.err)
-
-    return ran
 
 
 def test_search_takes_every_filter(run: Run, project: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import json
 import os
 import re
@@ -14,12 +13,12 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from conftest import REPOSITORY
+from conftest import REPOSITORY, Ran, Run
 
 from recollect import config, paths
 from recollect.model import Spent
@@ -28,42 +27,10 @@ from recollect.store import spend as ledger
 from recollect.store.connection import connect, transaction
 from recollect.surfaces.cli import worker
 from recollect.surfaces.cli.config import ABOUT, with_setting
-from recollect.surfaces.cli.main import main
 from recollect.surfaces.cli.spend import Cost, dollars, drawn_bar, raises_it, rows, short
 
 RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
 DAY = 24 * 3_600_000
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def run(project: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`run("spend", "--json")` in the project's folder."""
-    monkeypatch.chdir(project)
-
-    def ran(*args: str, stdin: str = "") -> Ran:
-        monkeypatch.setattr(sys, "argv", ["recollect", *args])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return Ran(int(ended.value.code or 0), said.out, said.err)
-
-    return ran
 
 
 def in_a_terminal(command: str, cwd: str, columns: int) -> str:
