@@ -155,6 +155,11 @@ class Item:
     at: int
     memory_id: str | None  # the trace or prompt that keeps it
 
+    @property
+    def failed(self) -> bool:
+        """Of a tool use that failed the error is all there is; a result may have a field of that name."""
+        return isinstance(self.output, dict) and set(self.output) == {"error"}
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from recollect.capture.event import ECHOING_TOOLS
 from recollect.capture.redact import redact
 
 TYPE_CHECKING = False
@@ -14,7 +15,6 @@ COMMAND_LIMIT = 200
 OUTPUT_LIMIT = 500
 INPUT_LIMIT = 300
 FILES_LIMIT = 10
-CHANGING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 PROGRAMS = frozenset({"recollect", "recollect.sh"})
 PRINTING_COMMANDS = frozenset(  # a test holds it to the CLI
     "search list show timeline add reinforce deemphasize forget restore supersede prune sessions docs reindex"
@@ -96,7 +96,7 @@ def files_of(event: Event) -> list[str]:
 
 def importance_of(event: Event) -> float:
     """Edits, commits and failures say more about a session than looking around does."""
-    if event.tool in CHANGING_TOOLS or event.error is not None:
+    if event.tool in ECHOING_TOOLS or event.error is not None:
         return 0.4
     committed = event.tool == "Bash" and "git commit" in str(event.tool_input.get("command", ""))
     return 0.4 if committed else 0.3

@@ -137,8 +137,7 @@ def files_of(items: Sequence[Item], root: str) -> tuple[tuple[str, ...], tuple[s
     edited: dict[str, None] = {}
     for item in items:
         path = item.input.get("file_path") or item.input.get("notebook_path")
-        failed = isinstance(item.output, dict) and "error" in item.output
-        if not isinstance(path, str) or not path or failed:
+        if not isinstance(path, str) or not path or item.failed:
             continue
         if item.tool in EDITING:
             edited[inside(path, root)] = None

@@ -59,8 +59,8 @@ def findings(told: list[Turn], project: Project) -> list[Finding]:
     said: set[tuple[str, str]] = set()
     for turn in told:
         wishes = wished(turn, project.name)
-        settled = decided(turn) or consented(turn)
-        decisions = [_with_word_of(one, found) for one in settled if not _is_among(one, wishes)]
+        users = decided(turn) or consented(turn)
+        decisions = [_with_word_of(one, found) for one in users if not _is_among(one, wishes)]
         work = worked(turn, found)
         settled = [one for one in (*found, *wishes, *decisions) if one.observation.kind in KINDS]
         chosen = [one for one in chosen_by_assistant(turn) if not _is_settled(one, settled)]

@@ -233,10 +233,9 @@ def _asked(batch: Batch) -> str:
 def _tool(item: Item, root: str) -> str:
     given, came = item.input, item.output
     path = _short(_string(given.get("file_path") or given.get("notebook_path")), root)
-    failed = came.get("error") if isinstance(came, dict) and set(came) == {"error"} else None
-    if failed is not None:
+    if item.failed:
         what = _string(given.get("command")) or path or _flat(given)
-        return f"{item.tool}: {what}\nfailed: {_flat(failed)}"
+        return f"{item.tool}: {what}\nfailed: {_flat(came['error'])}"
     match item.tool:
         case "Bash":
             return f"$ {_string(given.get('command'))}\n{_flat(came)}".rstrip()

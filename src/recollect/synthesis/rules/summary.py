@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from recollect.model import Batch, Item, Summary
+from recollect.synthesis.keep import EDITING
 from recollect.synthesis.rules.finding import Finding
 from recollect.synthesis.rules.prompts import is_request, without_acks
 from recollect.synthesis.rules.prose import (
@@ -19,10 +20,8 @@ from recollect.synthesis.rules.prose import (
     without_lead,
 )
 from recollect.synthesis.rules.turns import (
-    EDITING,
     LOOKING,
     Turn,
-    has_failed,
     inside,
     text_of,
 )
@@ -66,7 +65,7 @@ def summarise(told: Sequence[Turn], found: Sequence[Finding], batch: Batch) -> S
     """None where there is nothing to tell: 'Ran: a command' helps nobody."""
     summary = _summary(told, found, batch)
     tells = (summary.request, summary.completed, summary.learned, summary.next_steps, summary.notes)
-    edited = any(item.tool in EDITING and not has_failed(item) for turn in told for item in turn.items)
+    edited = any(item.tool in EDITING and not item.failed for turn in told for item in turn.items)
     return summary if any(tells) or edited or summary.files_edited else None
 
 
@@ -144,7 +143,7 @@ def _investigated(told: Sequence[Turn], root: str) -> list[str]:
 def _read(items: Iterable[Item], root: str) -> Iterable[str]:
     for item in items:
         path = item.input.get("file_path")
-        if item.tool in LOOKING and isinstance(path, str) and not has_failed(item):
+        if item.tool in LOOKING and isinstance(path, str) and not item.failed:
             yield clean(inside(path, root) or path)[:120]
 
 

@@ -18,11 +18,11 @@ from typing import Any
 
 from recollect.model import Item
 from recollect.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
+from recollect.synthesis.keep import EDITING
 from recollect.synthesis.rules import shell
 from recollect.synthesis.rules.prompts import is_request
 from recollect.synthesis.rules.shell import Check, Commit, Shell
 
-EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 LOOKING = frozenset({"Read", "WebFetch", "WebSearch", "Agent", "Task", "NotebookRead"})
 
 BEFORE, TESTS_FIRST, OWN = "before", "tests first", "own"
@@ -161,7 +161,7 @@ def turns(items: Iterable[Item], root: str, *, over: bool = False) -> list[Turn]
 
 def _take(item: Item, turn: Turn, state: _State) -> None:
     if item.tool in EDITING:
-        if not has_failed(item):
+        if not item.failed:
             state.pending += _edits(item, state.root)
     elif item.tool == "Bash":
         done = shell.read(item.input, item.output)
@@ -330,10 +330,6 @@ def inside(path: str, root: str) -> str:
     if not os.path.isabs(plain):
         return "" if plain.startswith("..") else plain
     return plain.removeprefix(root + os.sep) if root and plain.startswith(root + os.sep) else ""
-
-
-def has_failed(item: Item) -> bool:
-    return isinstance(item.output, dict) and isinstance(item.output.get("error"), str)
 
 
 def text_of(value: Any) -> str:
