@@ -129,7 +129,7 @@ def assert_each_seen_once(data: Path, *, may_skip: str = "") -> None:
 def test_a_hook_starts_a_worker_when_a_turn_has_ended(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_WORKER_IDLE_SECONDS", "3")
+    monkeypatch.setenv("RECOLLECT_WORKER_IDLE_SECONDS", "8")
     run_hook(bash("make"))
     hook("drain", STOP)
     pid = awaited_pid(data)
@@ -139,7 +139,7 @@ def test_a_hook_starts_a_worker_when_a_turn_has_ended(
     assert eventually(lambda: settled(data), SECONDS)
     assert listening(pid) == []
     hook("drain", {**STOP, "session_id": "another"})
-    assert eventually(lambda: spooled(data) == [] and house.orphans() == [pid], 2), "there is one already"
+    assert eventually(lambda: spooled(data) == [] and house.orphans() == [pid], 7), "there is one already"
     assert house.is_empty()
     assert (data / "worker.lock").read_bytes() == b"", "it ended well"
 
@@ -155,7 +155,7 @@ def test_a_hook_starts_no_worker_when_there_is_nothing_to_do(
     backed_up(data)
     run_hook(payload, "drain")
     assert len(queue_of(data)) == 1
-    assert house.orphans() == [] and not (data / "worker.lock").exists()
+    assert house.is_empty(20) and not (data / "worker.lock").exists()
 
 
 @pytest.mark.usefixtures("real_python")
@@ -166,7 +166,7 @@ def test_a_hook_starts_no_worker_where_nobody_is_to_observe(
     monkeypatch.setenv("RECOLLECT_WORKER_IDLE_SECONDS", "60")
     backed_up(data)
     run_hook(STOP, "drain")
-    assert house.orphans() == [] and not (data / "worker.lock").exists()
+    assert house.is_empty(20) and not (data / "worker.lock").exists()
 
 
 @pytest.mark.usefixtures("real_python")
@@ -178,7 +178,7 @@ def test_a_tool_use_starts_no_worker_whatever_waits(
     drained(data)
     run_hook(bash("ls"))
     run_hook(event("PostToolUseFailure", tool_name="Bash", tool_input={}, error="no"))
-    assert house.orphans() == [] and not (data / "worker.lock").exists()
+    assert house.is_empty(20) and not (data / "worker.lock").exists()
     assert len(spooled(data)) == 2
 
 
@@ -192,7 +192,7 @@ def test_a_worker_of_ours_starts_no_worker(
     monkeypatch.setenv("RECOLLECT_WORKER", "1")
     run_hook(STOP, "drain")
     run_hook(event("SessionStart", source="startup"), "start")
-    assert house.orphans() == [] and not (data / "worker.lock").exists()
+    assert house.is_empty(20) and not (data / "worker.lock").exists()
     assert spooled(data) == []
 
 
