@@ -560,8 +560,8 @@ def test_a_signal_during_a_model_call_ends_the_model_session_and_gives_the_lease
             assert [port for pid in (worker.pid, *family) for port in listening(pid)] == []
             worker.terminate()
             assert worker.wait(15) == 0
+        assert house.is_empty(2)
         assert [pid for pid in family if is_running(pid)] == []
-        assert house.is_empty(1)
         assert {(row["attempts"], row["leased_until"], row["waits"]) for row in queue_of(data)} == {(0, 0, 0)}
         assert (data / "worker.lock").read_bytes() == b""
         assert run_worker(START_WORKER, model_env(home, model)) == 0
