@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import random
 import shutil
 import statistics
@@ -25,9 +24,11 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from hook_latency import BARE_PYTHON, BASELINE, Case, _percentile, _run, _Times
+import report
+from hook_latency import BARE_PYTHON, BASELINE, Case, _run, _Times
 from recall_quality import Unchanged
-from recall_speed import BATCH, _schema, _sentences, _texts
+from recall_speed import BATCH, _sentences, _texts
+from report import Budget
 from rich.console import Console
 from rich.table import Table
 
@@ -60,17 +61,6 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    name: str
-    limit_ms: float
-    p50_ms: float
-
-    @property
-    def passed(self) -> bool:
-        return self.p50_ms < self.limit_ms
-
-
-@dataclass(frozen=True, slots=True)
 class Store:
     size: int
     home: str
@@ -90,44 +80,39 @@ class Store:
 
 def main() -> int:
     options = _options()
-    console = Console(stderr=options.json == "-")
     own = tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=options.dir, ignore_cleanup_errors=True)
     with own as folder, Unchanged():
         python = os.path.realpath(sys.executable)
         hook = _plugin(os.path.join(folder, "plugin"), python)
-        stores = [_copy(_kept(size, options, console), folder) for size in options.sizes]
+        stores = [_copy(_kept(size, options), folder) for size in options.sizes]
         weights = {store.size: _check(store, hook) for store in stores}
         times = _measure(stores, hook, python, options.samples)
     rows = _rows(times)
     at_most = [row for row in rows if row.memories == max(options.sizes)]
-    budgets = [Budget(f"{row.case}, {row.memories:,} memories", LIMIT_MS, row.p50_ms) for row in at_most]
-    report = {
-        "benchmark": "brief_latency",
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
+    budgets = [
+        Budget(f"{row.case}, {row.memories:,} memories", "below", LIMIT_MS, row.p50_ms, "ms")
+        for row in at_most
+    ]
+    figures = {
         "samples": options.samples,
         "brief_characters": weights,
         "rows": [asdict(row) for row in rows],
-        "budgets": [{**asdict(budget), "passed": budget.passed} for budget in budgets],
     }
-    if options.json == "-":
-        print(json.dumps(report, indent=2))
-    else:
-        _show(console, rows, weights, options.samples)
-        _show_budgets(console, budgets)
-        if options.json:
-            with open(options.json, "w", encoding="utf-8") as file:
-                json.dump(report, file, indent=2)
-    return 0 if all(budget.passed for budget in budgets) else 1
+    return report.tell(
+        "brief_latency",
+        options,
+        figures,
+        budgets,
+        lambda console: _show(console, rows, weights, options.samples),
+    )
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = report.options(__doc__)
     parser.add_argument("--sizes", metavar="N,N", help="memories in the stores [0,10000,100000]")
     parser.add_argument("--samples", type=int, default=60, help="of each case [60]")
     parser.add_argument("--fresh", action="store_true", help="fill the stores anew")
     parser.add_argument("--dir", help="where the stores are [the system's temporary folder]")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there as JSON; - is stdout")
     options = parser.parse_args()
     given = options.sizes.split(",") if options.sizes else SIZES
     options.sizes = tuple(int(size) for size in given)
@@ -137,20 +122,9 @@ def _options() -> argparse.Namespace:
 # --- a store to start in ------------------------------------------------------------------------------------
 
 
-def _kept(size: int, options: argparse.Namespace, console: Console) -> Store:
-    """The store of that size, filled now or by an earlier run."""
-    above = options.dir or tempfile.gettempdir()
-    folder = os.path.join(above, f"recollect-bench-brief-{os.getuid()}-{_schema()}-{size}")
-    note = os.path.join(folder, "made.json")
-    if options.fresh or not os.path.exists(note):
-        shutil.rmtree(folder, ignore_errors=True)
-        console.print(f"filling a store with {size:,} memories ...", highlight=False)
-        last = _fill(size, os.path.join(folder, "home"), os.path.join(folder, "project"))
-        with open(note, "w", encoding="utf-8") as file:
-            json.dump({"last_session": last}, file)
-    with open(note, encoding="utf-8") as file:
-        last = json.load(file)["last_session"]
-    return Store(size, os.path.join(folder, "home"), os.path.join(folder, "project"), last)
+def _kept(size: int, options: argparse.Namespace) -> Store:
+    home, project, told = report.keep("brief", size, options, _fill)
+    return Store(size, home, project, told["last_session"])
 
 
 def _copy(kept: Store, folder: str) -> Store:
@@ -163,11 +137,11 @@ def _copy(kept: Store, folder: str) -> Store:
     return Store(kept.size, home, kept.project, kept.last_session)
 
 
-def _fill(size: int, home: str, project: str) -> str | None:
+def _fill(size: int, home: str, project: str) -> dict[str, Any]:
     os.makedirs(home)
     files = _work_tree(project)
     if not size:
-        return None
+        return {"last_session": None}
     generator = random.Random(size)  # noqa: S311  the same memories in every run
     texts = _texts(_sentences(min(size * 60, 3_000_000)), generator)
     with closing(connect(paths.database(home))) as db:
@@ -187,7 +161,7 @@ def _fill(size: int, home: str, project: str) -> str | None:
     for name in files[:CHANGED]:
         with open(os.path.join(project, name), "a", encoding="utf-8") as file:
             file.write("# and then it was changed\n")
-    return last
+    return {"last_session": last}
 
 
 def _work_tree(project: str) -> list[str]:
@@ -357,9 +331,8 @@ def _rows(times: dict[tuple[str, int | None], _Times]) -> list[Row]:
     python = statistics.median(times[BARE_PYTHON, None].exited)
     rows = []
     for (case, size), found in times.items():
-        p50 = statistics.median(found.exited)
-        p95 = _percentile(found.exited, 0.95)
-        rows.append(Row(case, size, round(p50, 2), round(p95, 2), round(p50 - python, 2)))
+        p50, p95 = report.middle(found.exited)
+        rows.append(Row(case, size, p50, p95, round(p50 - python, 2)))
     return sorted(rows, key=lambda row: (-1 if row.memories is None else row.memories, row.case))
 
 
@@ -371,14 +344,6 @@ def _show(console: Console, rows: list[Row], weights: dict[int, int], samples: i
         above = f"{row.over_python_ms:.2f}" if row.memories is not None else ""
         table.add_row(row.case, size, weight, f"{row.p50_ms:.2f}", f"{row.p95_ms:.2f}", above)
     table.caption = f"{samples} samples each, interleaved"
-    console.print(table)
-
-
-def _show_budgets(console: Console, budgets: list[Budget]) -> None:
-    table = Table("budget", "below", "measured", "")
-    for budget in budgets:
-        verdict = "[green]met[/]" if budget.passed else "[red]missed[/]"
-        table.add_row(budget.name, f"{budget.limit_ms:g} ms", f"{budget.p50_ms:.2f} ms", verdict)
     console.print(table)
 
 

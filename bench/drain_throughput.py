@@ -12,7 +12,6 @@ import argparse
 import glob
 import json
 import os
-import platform
 import random
 import sqlite3
 import sys
@@ -23,6 +22,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
+import report
+from report import Budget
 from rich.console import Console
 from rich.table import Table
 
@@ -59,14 +60,6 @@ class Row:
     megabytes_per_second: float
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    name: str
-    limit: int
-    measured: int
-    passed: bool
-
-
 def main() -> int:
     options = _options()
     generator = random.Random(0)  # noqa: S311 - the same events in every run
@@ -92,15 +85,13 @@ def main() -> int:
         bare.close()
     if stored != options.events:
         raise SystemExit(f"{options.events} events were spooled, {stored} stored: the figures mean nothing")
-    _report(options, seconds, stored, size)
-    return 0 if options.events / seconds["drain"] >= BUDGET else 1
+    return _report(options, seconds, stored, size)
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = report.options(__doc__)
     parser.add_argument("--events", type=int, default=5_000, help="how many [5000]")
     parser.add_argument("--dir", help="a folder on the disk to measure [the system's temporary folder]")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there as JSON; - is stdout")
     return parser.parse_args()
 
 
@@ -221,41 +212,32 @@ def _insert(db: sqlite3.Connection, spool_folder: str) -> float:
     return time.perf_counter() - started
 
 
-def _report(options: argparse.Namespace, seconds: dict[str, float], stored: int, size: int) -> None:
+def _report(options: argparse.Namespace, seconds: dict[str, float], stored: int, size: int) -> int:
     rows = [
         Row(case, round(options.events / spent), round(size / 1e6 / spent, 1))
         for case, spent in seconds.items()
     ]
     rate = rows[0].events_per_second
-    budget = Budget("drained events a second, durable", BUDGET, rate, rate >= BUDGET)
-    ratio = round(seconds["drain"] / seconds["bare inserts"], 2)
-    report = {
-        "benchmark": "drain_throughput",
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
+    budget = Budget("drained, durable", "at least", BUDGET, rate, "events/s")
+    figures = {
         "events": options.events,
         "stored": stored,
         "megabytes": round(size / 1e6, 1),
         "rows": [asdict(row) for row in rows],
-        "ratio_to_bare_inserts": ratio,
-        "budgets": [asdict(budget)],
+        "ratio_to_bare_inserts": round(seconds["drain"] / seconds["bare inserts"], 2),
     }
-    if options.json == "-":
-        print(json.dumps(report, indent=2))
-        return
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=2)
-    console = Console()
-    table = Table("case", "events/s", "MB/s", "time x bare")
-    for row in rows:
-        cost = seconds[row.case] / seconds["bare inserts"]
-        table.add_row(row.case, f"{row.events_per_second:,}", f"{row.megabytes_per_second}", f"{cost:.2f}")
-    table.caption = f"{options.events:,} events, {size / 1e6:.1f} MB"
-    console.print(table)
-    verdict = "[green]pass[/]" if budget.passed else "[red]FAIL[/]"
-    console.print(f"{budget.name}: {budget.measured:,}, budget {budget.limit:,}: {verdict}")
+
+    def show(console: Console) -> None:
+        table = Table("case", "events/s", "MB/s", "time x bare")
+        for row in rows:
+            cost = seconds[row.case] / seconds["bare inserts"]
+            table.add_row(
+                row.case, f"{row.events_per_second:,}", f"{row.megabytes_per_second}", f"{cost:.2f}"
+            )
+        table.caption = f"{options.events:,} events, {size / 1e6:.1f} MB"
+        console.print(table)
+
+    return report.tell("drain_throughput", options, figures, [budget], show)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import random
 import shutil
 import statistics
@@ -19,6 +18,8 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 
+import report
+from report import Budget
 from rich.console import Console
 from rich.table import Table
 
@@ -49,14 +50,6 @@ class Row:
     settled_p50_ms: float  # until everything it started is gone as well
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    name: str
-    limit: float
-    measured: float
-    passed: bool
-
-
 def main() -> int:
     options = _options()
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
@@ -64,29 +57,19 @@ def main() -> int:
         times = {(case.name, size): _Times() for case in cases for size in SIZES}
         _measure(cases, times, options.samples, _Payloads(folder))
     rows = _rows(times)
-    budgets = _budgets(rows)
-    report = {
-        "benchmark": "hook_latency",
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "samples": options.samples,
-        "rows": [asdict(row) for row in rows],
-        "budgets": [asdict(budget) for budget in budgets],
-    }
-    if options.json == "-":
-        print(json.dumps(report, indent=2))
-    else:
-        _show(rows, budgets, options.samples)
-        if options.json:
-            with open(options.json, "w", encoding="utf-8") as file:
-                json.dump(report, file, indent=2)
-    return 0 if all(budget.passed for budget in budgets) else 1
+    figures = {"samples": options.samples, "rows": [asdict(row) for row in rows]}
+    return report.tell(
+        "hook_latency",
+        options,
+        figures,
+        _budgets(rows),
+        lambda console: _show(console, rows, options.samples),
+    )
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = report.options(__doc__)
     parser.add_argument("--samples", type=int, default=120, help="of each case and payload size [120]")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there as JSON; - is stdout")
     return parser.parse_args()
 
 
@@ -208,23 +191,19 @@ def _feed(feed: int, payload: bytes) -> None:
 def _rows(times: dict[tuple[str, int], _Times]) -> list[Row]:
     rows = []
     for (case, size), found in times.items():
-        p50 = statistics.median(found.exited)
+        p50, p95 = report.middle(found.exited, 3)
         baseline = statistics.median(times[BASELINE, size].exited)
         rows.append(
             Row(
                 case=case,
                 payload_bytes=size,
-                p50_ms=round(p50, 3),
-                p95_ms=round(_percentile(found.exited, 0.95), 3),
+                p50_ms=p50,
+                p95_ms=p95,
                 ratio=round(p50 / baseline, 2),
                 settled_p50_ms=round(statistics.median(found.settled), 3),
             )
         )
     return sorted(rows, key=lambda row: row.payload_bytes)
-
-
-def _percentile(values: list[float], part: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(len(values) * part))]
 
 
 def _budgets(rows: list[Row]) -> list[Budget]:
@@ -239,7 +218,7 @@ def _budgets(rows: list[Row]) -> list[Budget]:
     for size in SIZES:
         for name, case, against in wanted:
             ratio = round(p50[case, size] / p50[against, size], 2)
-            budgets.append(Budget(f"{name}, {_size(size)}", LIMIT, ratio, ratio <= LIMIT))
+            budgets.append(Budget(f"{name}, {_size(size)}", "at most", LIMIT, ratio, "x"))
     return budgets
 
 
@@ -247,8 +226,7 @@ def _size(size: int) -> str:
     return f"{size // 1_000_000} MB" if size >= 1_000_000 else f"{size // 1_000} KB"
 
 
-def _show(rows: list[Row], budgets: list[Budget], samples: int) -> None:
-    console = Console()
+def _show(console: Console, rows: list[Row], samples: int) -> None:
     table = Table("case", "payload", "p50 ms", "p95 ms", "x empty shell", "p50 ms with background")
     for row in rows:
         background = f"{row.settled_p50_ms:.2f}" if row.settled_p50_ms > row.p50_ms * 1.5 else ""
@@ -261,11 +239,6 @@ def _show(rows: list[Row], budgets: list[Budget], samples: int) -> None:
             background,
         )
     table.caption = f"{samples} samples each, interleaved"
-    console.print(table)
-    table = Table("budget", "limit", "measured", "")
-    for budget in budgets:
-        verdict = "[green]pass[/]" if budget.passed else "[red]FAIL[/]"
-        table.add_row(budget.name, f"{budget.limit:g} x", f"{budget.measured:.2f} x", verdict)
     console.print(table)
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import report
+from report import Budget
 from rich.console import Console
 from rich.table import Table
 
@@ -99,14 +100,6 @@ class Row:
     needles_there: int
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    name: str
-    limit: float
-    measured: float
-    met: bool
-
-
 def main() -> int:
     options = _options()
     files = [file for folder in GROUPS.values() for file in sorted((HERE / folder).glob("*.jsonl"))]
@@ -121,27 +114,22 @@ def main() -> int:
     opened = {"dev": True, "held out": options.held_out, "unseen": options.unseen, "fresh": options.fresh}
     scores = [one if opened[one.group] else _sealed(one) for one in scores]
     rows = _rows(scores)
-    targets = _targets(rows[-1])
-    report = {
-        "benchmark": "local_synthesis",
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
+    figures = {
         "fed": "at once" if options.at_once else "Stop by Stop",
         "sessions": [asdict(one) for one in scores],
         "rows": [asdict(row) for row in rows],
-        "targets": [asdict(target) for target in targets],
     }
-    if options.json == "-":
-        print(json.dumps(report, indent=2))
-    else:
-        _show(Console(), scores, rows, targets, verbose=options.verbose)
-        if options.json:
-            Path(options.json).write_text(json.dumps(report, indent=2), encoding="utf-8")
-    return 0 if all(target.met for target in targets) else 1
+    return report.tell(
+        "local_synthesis",
+        options,
+        figures,
+        _budgets(rows[-1]),
+        lambda console: _show(console, scores, rows, verbose=options.verbose),
+    )
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = report.options(__doc__)
     parser.add_argument("names", nargs="*", metavar="SESSION", help="only these [all]")
     parser.add_argument("--at-once", action="store_true", help="one run of the worker for a whole session")
     parser.add_argument(
@@ -156,7 +144,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--fresh", action="store_true", help="and that of the fresh ones; who has seen it may change no rule"
     )
-    parser.add_argument("--json", metavar="FILE", help="write the figures there as JSON; - is stdout")
     return parser.parse_args()
 
 
@@ -337,24 +324,17 @@ def _sealed(score: Score) -> Score:
     return replace(score, missed=[], superfluous=[], summary_lacks=[])
 
 
-def _targets(together: Row) -> list[Target]:
+def _budgets(together: Row) -> list[Budget]:
     """Where nothing was found there is no precision, and where nothing was asked for no recall."""
     measured = {"precision": together.precision, "recall": together.recall}
     return [
-        Target(name, TARGETS[name], value, value >= TARGETS[name])
+        Budget(name, "at least", TARGETS[name], value)
         for name, value in measured.items()
         if value is not None
     ]
 
 
-def _show(
-    console: Console,
-    scores: Sequence[Score],
-    rows: Sequence[Row],
-    targets: Sequence[Target],
-    *,
-    verbose: bool,
-) -> None:
+def _show(console: Console, scores: Sequence[Score], rows: Sequence[Row], *, verbose: bool) -> None:
     table = Table("session", "asked", "found", "right", "prec.", "recall", "summary")
     table.columns[0].no_wrap = True
     sessions = len(scores)
@@ -369,9 +349,6 @@ def _show(
     if verbose:
         for one in scores:
             _show_details(console, one)
-    for target in targets:
-        verdict = "[green]met[/]" if target.met else "[red]missed[/]"
-        console.print(f"{target.name}: {target.measured:.3f}, at least {target.limit}: {verdict}")
 
 
 def _show_details(console: Console, score: Score) -> None:

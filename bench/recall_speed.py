@@ -13,10 +13,8 @@ import argparse
 import hashlib
 import json
 import os
-import platform
 import random
 import re
-import shutil
 import sqlite3
 import statistics
 import subprocess
@@ -31,10 +29,12 @@ from typing import Any
 
 import anyio
 import numpy as np
+import report
 from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 from recall_quality import STOPWORDS, Unchanged, any_word
+from report import Budget
 from rich.console import Console
 from rich.table import Table
 
@@ -44,7 +44,7 @@ from recollect.recall.embedders.protocol import unit
 from recollect.recall.embedders.static import Static
 from recollect.recall.index import Index
 from recollect.store import memories, projects, sessions, terms
-from recollect.store.connection import MIGRATIONS, connect, transaction
+from recollect.store.connection import connect, transaction
 
 SIZES = (10_000, 100_000, 1_000_000)
 WORDS = 89  # in a memory, on average
@@ -81,15 +81,6 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    name: str
-    unit: str
-    limit: float
-    measured: float
-    passed: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
     """A kept store."""
 
@@ -102,39 +93,24 @@ class Place:
 
 def main() -> int:
     options = _options()
-    report: dict[str, Any] = {
-        "benchmark": "recall_speed",
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
-        "numpy": np.__version__,
-        "sizes": [],
-    }
-    console = Console(stderr=options.json == "-")
+    figures: dict[str, Any] = {"numpy": np.__version__, "sizes": []}
+    console = report.console(options)
     budgets = []
     for size in options.sizes:
         with Unchanged():
-            found = anyio.run(_measure, _place(size, options, console), options.samples)
-        report["sizes"].append(found)
+            found = anyio.run(_measure, _place(size, options), options.samples)
+        figures["sizes"].append(found)
         budgets += _budgets(size, found)
         if options.json != "-":
             _show(console, found)
     if options.budget_install:
-        report["install"] = _install()
-        budgets += _install_budgets(report["install"])
-    report["budgets"] = [asdict(budget) for budget in budgets]
-    if options.json == "-":
-        print(json.dumps(report, indent=2))
-    else:
-        _show_budgets(console, budgets)
-        if options.json:
-            with open(options.json, "w", encoding="utf-8") as file:
-                json.dump(report, file, indent=2)
-    return 0 if all(budget.passed for budget in budgets) else 1
+        figures["install"] = _install()
+        budgets += _install_budgets(figures["install"])
+    return report.tell("recall_speed", options, figures, budgets, lambda _: None)  # shown size by size
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = report.options(__doc__)
     parser.add_argument(
         "--sizes", metavar="N,N", help="memories [10000,100000,1000000; none with --budget-install]"
     )
@@ -146,7 +122,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--budget-install", action="store_true", help="install into a new environment and weigh it"
     )
-    parser.add_argument("--json", metavar="FILE", help="write the figures there as JSON; - is stdout")
     options = parser.parse_args()
     if options.sizes is None:
         options.sizes = () if options.budget_install else SIZES
@@ -158,33 +133,12 @@ def _options() -> argparse.Namespace:
 # --- a store to search in -----------------------------------------------------------------------------------
 
 
-def _place(size: int, options: argparse.Namespace, console: Console) -> Place:
-    """The store of that size, filled now or by an earlier run."""
-    above = options.dir or tempfile.gettempdir()
-    folder = os.path.join(above, f"recollect-bench-store-{os.getuid()}-{_schema()}-{size}")
-    note = os.path.join(folder, "made.json")
-    if options.fresh or not os.path.exists(note):
-        shutil.rmtree(folder, ignore_errors=True)
-        console.print(f"filling a store with {size:,} memories ...", highlight=False)
-        made, questions = _fill(size, os.path.join(folder, "home"), os.path.join(folder, "project"))
-        with open(note, "w", encoding="utf-8") as file:
-            json.dump({"made": made, "questions": questions}, file)
-    with open(note, encoding="utf-8") as file:
-        kept = json.load(file)
-    home, project = os.path.join(folder, "home"), os.path.join(folder, "project")
-    return Place(size, home, project, kept["questions"], kept["made"])
+def _place(size: int, options: argparse.Namespace) -> Place:
+    home, project, told = report.keep("store", size, options, _fill)
+    return Place(size, home, project, told["questions"], told["made"])
 
 
-def _schema() -> str:
-    """Names what makes a store: one that was kept by another recollect is no use."""
-    digest = hashlib.sha256()
-    for name in sorted(os.listdir(MIGRATIONS)):
-        with open(os.path.join(MIGRATIONS, name), "rb") as file:
-            digest.update(file.read())
-    return digest.hexdigest()[:8]
-
-
-def _fill(size: int, home: str, project: str) -> tuple[dict[str, float], list[str]]:
+def _fill(size: int, home: str, project: str) -> dict[str, Any]:
     os.makedirs(project)
     generator = random.Random(size)  # noqa: S311  the same memories in every run
     sentences = _sentences(min(size * WORDS, 20_000_000))
@@ -216,7 +170,8 @@ def _fill(size: int, home: str, project: str) -> tuple[dict[str, float], list[st
         "words": round(words / size, 1),
         "sentences": len(sentences),
     }
-    return made, [_question(sentence, generator) for sentence in generator.choices(held_out, k=1_000)]
+    questions = [_question(sentence, generator) for sentence in generator.choices(held_out, k=1_000)]
+    return {"made": made, "questions": questions}
 
 
 def _memory(text: str, generator: random.Random) -> dict[str, Any]:
@@ -351,7 +306,7 @@ async def _measure(place: Place, samples: int) -> dict[str, Any]:
     async with _server(place) as (client, pid):
         times = await _warm(client, place, questions, samples)
         weight = _resident(pid)
-    rows = [Row(place.size, case, len(spent), *_middle(spent)) for case, spent in times.items()]
+    rows = [Row(place.size, case, len(spent), *report.middle(spent)) for case, spent in times.items()]
     return {
         "memories": place.size,
         **place.made,
@@ -501,13 +456,6 @@ def _weight(place: Place) -> dict[str, float]:
     }
 
 
-def _middle(values: list[float]) -> tuple[float, float]:
-    ordered = sorted(values)
-    return round(statistics.median(ordered), 2), round(
-        ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))], 2
-    )
-
-
 # --- the install --------------------------------------------------------------------------------------------
 
 
@@ -564,16 +512,16 @@ def _budgets(size: int, found: dict[str, Any]) -> list[Budget]:
     if size in SERVER_BUDGET and "server_mb" in found:
         wanted.append(("server in RAM", "MB", SERVER_BUDGET[size], found["server_mb"]))
     return [
-        Budget(f"{name}, {size:,} memories", unit, limit, measured, measured < limit)
+        Budget(f"{name}, {size:,} memories", "below", limit, measured, unit)
         for name, unit, limit, measured in wanted
     ]
 
 
 def _install_budgets(found: dict[str, Any]) -> list[Budget]:
-    offline = found["finds_by_meaning_offline"]
     return [
-        Budget(name, "MB", INSTALL_BUDGET, found[key], found[key] < INSTALL_BUDGET and offline)
-        for name, key in (("install", "with_pip_mb"), ("install without pip itself", "without_pip_mb"))
+        Budget("install", "below", INSTALL_BUDGET, found["with_pip_mb"], "MB"),
+        Budget("install without pip itself", "below", INSTALL_BUDGET, found["without_pip_mb"], "MB"),
+        Budget("finds by meaning offline", "at least", 1, int(found["finds_by_meaning_offline"])),
     ]
 
 
@@ -603,16 +551,6 @@ NAMES = {
     "inserts_per_second": "memories stored a second",
     "vectors_per_second": "vectors made a second",
 }
-
-
-def _show_budgets(console: Console, budgets: list[Budget]) -> None:
-    table = Table("budget", "below", "measured", "")
-    for budget in budgets:
-        verdict = "[green]met[/]" if budget.passed else "[red]missed[/]"
-        table.add_row(
-            budget.name, f"{budget.limit:g} {budget.unit}", f"{budget.measured:g} {budget.unit}", verdict
-        )
-    console.print(table)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ import argparse
 import glob
 import json
 import os
-import platform
 import random
 import re
 import signal
@@ -36,6 +35,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import report
+from report import Budget
 from rich.console import Console
 from rich.table import Table
 
@@ -66,14 +67,6 @@ class Row:
     ratio: float  # to the content
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    name: str
-    limit: float
-    measured: float
-    passed: bool
-
-
 def main() -> int:
     options = _options()
     generator = random.Random(options.seed)  # noqa: S311
@@ -93,10 +86,9 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = report.options(__doc__)
     parser.add_argument("--events", type=int, default=EVENTS, help=f"how many [{EVENTS}]")
     parser.add_argument("--seed", type=int, default=7, help="another session [7]")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there as JSON; - is stdout")
     return parser.parse_args()
 
 
@@ -374,11 +366,8 @@ def _report(
             "every event alone, with nothing before it", len(items), forgetful, round(forgetful / content, 2)
         ),
     ]
-    budget = Budget("tokens sent a token of new content", TARGET, rows[0].ratio, rows[0].ratio <= TARGET)
-    report = {
-        "benchmark": "synthesis_cost",
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
+    budget = Budget("tokens sent a token of new content", "at most", TARGET, rows[0].ratio)
+    figures = {
         "events": options.events,
         "items": len(items),
         "content_tokens": content,
@@ -388,15 +377,10 @@ def _report(
         "repeated_tokens": _repeated(requests),
         "seconds": round(seconds, 1),
         "rows": [asdict(row) for row in rows],
-        "budgets": [asdict(budget)],
     }
-    if options.json == "-":
-        print(json.dumps(report, indent=2))
-    else:
-        if options.json:
-            Path(options.json).write_text(json.dumps(report, indent=2), encoding="utf-8")
-        _show(report, rows, budget)
-    return 0 if budget.passed else 1
+    return report.tell(
+        "synthesis_cost", options, figures, [budget], lambda console: _show(console, figures, rows)
+    )
 
 
 def _described(item: tuple[str, str, str]) -> str:
@@ -404,19 +388,16 @@ def _described(item: tuple[str, str, str]) -> str:
     return prompt.describe(Item(0, "", tool, json.loads(given), json.loads(came), 0, None))
 
 
-def _show(report: dict[str, Any], rows: list[Row], budget: Budget) -> None:
-    console = Console()
+def _show(console: Console, figures: dict[str, Any], rows: list[Row]) -> None:
     table = Table("design", "requests", "tokens sent", "x content")
     for row in rows:
         table.add_row(row.case, f"{row.requests:,}", f"{row.tokens:,}", f"{row.ratio:.2f}")
     table.caption = (
-        f"{report['events']} events, {report['items']} items, {report['content_tokens']:,} tokens of content;"
-        f" {report['fixed_tokens']:,} fixed a request; {report['repeated_tokens']:,} of those sent stood in"
-        f" the request before; {report['ratio_to_shown']:.2f} x what the model is shown of the items"
+        f"{figures['events']} events, {figures['items']} items, {figures['content_tokens']:,} tokens of"
+        f" content; {figures['fixed_tokens']:,} fixed a request; {figures['repeated_tokens']:,} of those sent"
+        f" stood in the request before; {figures['ratio_to_shown']:.2f} x what the model is shown of them"
     )
     console.print(table)
-    verdict = "[green]pass[/]" if budget.passed else "[red]FAIL[/]"
-    console.print(f"{budget.name}: {budget.measured:.2f}, at most {budget.limit:.0f}: {verdict}")
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def test_a_conversation_is_told_and_its_questions_are_answered_in_every_mode(tmp
     }
     assert told["notices"] == {}
     assert all(row["case"] in shown for row in (*told["rows"], *told["categories"]))
-    assert [target["name"] for target in found["targets"]] == ["hybrid R@10", "hybrid R@1", "hybrid MRR"]
+    assert [budget["name"] for budget in found["budgets"]] == ["hybrid R@10", "hybrid R@1", "hybrid MRR"]
 
 
 def test_headings_are_looked_up_with_and_without_them_in_the_text(tmp_path: Path) -> None:

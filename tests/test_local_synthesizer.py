@@ -5,16 +5,14 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import itertools
 import json
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import local_synthesis
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,7 +31,6 @@ from recollect.synthesis.rules.words import sentences, shorten
 
 ROOT = "/home/dev/shop"
 PROJECT = Project("p", 1, "shop", ROOT)
-BENCH = Path(__file__).resolve().parent.parent / "bench"
 
 RED = "FAILED tests/test_cart.py::test_total - AssertionError: 3 != 4\n1 failed, 5 passed in 0.10s"
 GREEN = "6 passed in 0.10s"
@@ -1495,16 +1492,6 @@ def test_texts_are_cut_where_they_can_be_cut() -> None:
 # --- the sessions it is measured by -------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def bench() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("local_synthesis", BENCH / "local_synthesis.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["local_synthesis"] = module  # dataclasses look there
-    spec.loader.exec_module(module)
-    return module
-
-
 def recorded(file: Path) -> tuple[list[Item], str]:
     items: list[Item] = []
     payload: dict[str, Any] = {}
@@ -1519,21 +1506,22 @@ def recorded(file: Path) -> tuple[list[Item], str]:
     return items, payload["cwd"]
 
 
-def test_the_recorded_sessions_are_remembered_as_a_colleague_would(
-    bench: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_recorded_sessions_are_remembered_as_a_colleague_would(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = told = right = 0
-    for file in sorted((BENCH / "sessions").glob("*.jsonl")):
+    for file in sorted(local_synthesis.HERE.glob("*.jsonl")):
         items, root = recorded(file)
         monkeypatch.setattr(f"{__name__}.PROJECT", Project("p", 1, root.rsplit("/", 1)[-1], root))
         wanted = json.loads(file.with_suffix(".expected.json").read_text(encoding="utf-8"))["observations"]
-        expected = [bench._expected(each) for each in wanted]
-        kept = [bench.Found(one.kind, one.title, one.text, one.files) for one in lived(items).living.values()]
+        expected = [local_synthesis._expected(each) for each in wanted]
+        kept = [
+            local_synthesis.Found(one.kind, one.title, one.text, one.files)
+            for one in lived(items).living.values()
+        ]
         asked, told = asked + len(expected), told + len(kept)
-        right += len(bench.match(expected, kept))
+        right += len(local_synthesis.match(expected, kept))
     assert asked >= 15
-    assert right / told >= bench.TARGETS["precision"]
-    assert right / asked >= bench.TARGETS["recall"]
+    assert right / told >= local_synthesis.TARGETS["precision"]
+    assert right / asked >= local_synthesis.TARGETS["recall"]
 
 
 def test_it_is_a_synthesizer() -> None:
