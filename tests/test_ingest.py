@@ -7,7 +7,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from recollect.recall.embedders.static import Static
 from recollect.recall.index import Index
 from recollect.recall.search import search, search_documents
 from recollect.store import documents, memories, projects, vectors
-from recollect.store.connection import connect
 
 NOW = 1_800_000_000_000
 RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
@@ -43,13 +41,6 @@ Use the package manager of the otter distribution.
 
 Call getUserById with a number.
 """
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    store = connect(str(tmp_path / "recollect.db"))
-    yield store
-    store.close()
 
 
 @pytest.fixture

@@ -254,8 +254,8 @@ def copy(source: str, target: str, *, is_live: bool = False) -> None:
         origin.close()
 
 
-def check(path: str) -> int:
-    """The schema of a database in which SQLite finds nothing wrong."""
+def quick_check(path: str) -> tuple[int, str]:
+    """(schema, what is wrong) of a database; '' where SQLite finds nothing wrong."""
     try:
         db = read_only(path)
         try:
@@ -266,9 +266,17 @@ def check(path: str) -> int:
     except sqlite3.OperationalError:
         raise  # locked, or a disk that fails: that says nothing about the file
     except sqlite3.DatabaseError as error:
-        verdict = str(error)
-    if verdict != "ok":
-        raise Damaged(f"{path} is damaged ({' '.join(verdict.split())}); `recollect doctor` looks closer")
+        return 0, str(error)
+    if verdict == "ok":
+        return schema, ""
+    return schema, " ".join(verdict.removeprefix("*** in database main ***").split())
+
+
+def check(path: str) -> int:
+    """The schema of a database in which SQLite finds nothing wrong."""
+    schema, fault = quick_check(path)
+    if fault:
+        raise Damaged(f"{path} is damaged ({fault}); `recollect doctor` looks closer")
     if schema == 0:
         raise Damaged(f"{path} is damaged (there is nothing in it); `recollect doctor` looks closer")
     return schema

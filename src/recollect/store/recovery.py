@@ -107,22 +107,12 @@ def _what_is_wrong(folder: str) -> str | None:
         return None
     if os.path.getsize(path) == 0:
         return "it is empty" if backup.listed(folder) else None
-    try:
-        db = backup.read_only(path)
-        try:
-            found = [str(row[0]) for row in db.execute("PRAGMA quick_check(1)")]
-            schema = int(db.execute("PRAGMA user_version").fetchone()[0])
-        finally:
-            db.close()
-    except sqlite3.OperationalError:
-        raise  # locked, or a disk that fails: that says nothing about the file
-    except sqlite3.DatabaseError as error:
-        return str(error)
+    schema, fault = backup.quick_check(path)
     if schema > latest():
         raise SchemaTooNew(
             f"{path} is at schema {schema}, this recollect knows {latest()}; upgrade recollect"
         )
-    return None if found == ["ok"] else " ".join(found[0].removeprefix("*** in database main ***").split())
+    return fault or None
 
 
 def _rebuilt(folder: str, now: int, reason: str) -> Recovery:
