@@ -809,6 +809,37 @@ def test_a_backup_of_the_schema_before_is_brought_up_to_date_first(old: Path) ->
     assert_sound(old)
 
 
+def test_a_backup_that_cannot_be_read_does_not_keep_an_older_one_from_being_restored(data: Path) -> None:
+    store(data, *BEFORE)
+    good = backup.make(str(data), NOW)
+    (data / "backups" / "recollect-20270116T080000Z.db").mkdir()
+    database(data).write_bytes(b"garbage" * 1000)
+    done = recovery.recover(str(data), NOW)
+    assert done is not None and done.backup is not None
+    assert done.backup.name == good.name
+    assert stored(data) == BEFORE
+    assert "a backup cannot be used" in log_text(data)
+
+
+def test_a_memory_that_moved_to_another_row_since_the_backup_is_not_lost(data: Path) -> None:
+    """One that was archived and came back has a new row; its old one must go before it comes."""
+    store(data, "echo moved", "echo stayed")
+    backup.make(str(data), NOW)
+    with open_store(str(data), now=NOW) as db:
+        (found,) = db.execute("SELECT id, row FROM memories WHERE content LIKE '%moved%'").fetchall()
+        with transaction(db):
+            life.archive(db, [found["id"]], NOW)
+        with transaction(db):
+            life.restore(db, found["id"], None, NOW)
+        (now,) = db.execute("SELECT row FROM memories WHERE id = ?", (found["id"],)).fetchone()
+        assert now != found["row"]
+    spoil(data, root_page(data, "spend"))
+    done = recovery.recover(str(data), NOW)
+    assert done is not None and done.rescued.broken == ["spend"]
+    assert sorted(stored(data)) == ["echo moved", "echo stayed"]
+    assert_sound(data)
+
+
 def test_a_damaged_store_of_a_newer_recollect_is_left_to_it(data: Path) -> None:
     store(data, *BEFORE)
     db = sqlite3.connect(path_of(data))
@@ -1053,10 +1084,21 @@ def test_the_command_makes_lists_and_restores(data: Path) -> None:
     (aside,) = names(data, "set-aside")
     assert aside in done.stdout
     assert aside in recollect("backup", "list").stdout
+    told = json.loads(recollect("backup", "list", "--json").stdout)
+    assert [(each["name"], each["reason"]) for each in told[1:]] == [(aside, "set aside")]
     undone = recollect("backup", "restore", str(data / "set-aside" / aside), "--yes", "--json")
     assert stored(data) == ["echo one", "echo two"]
     assert set(json.loads(undone.stdout)) == {"restored", "set_aside"}
     assert json.loads(recollect("backup", "now", "--json").stdout)["reason"] == "manual"
+
+
+def test_any_file_in_the_folder_can_be_restored_by_its_name(data: Path, tmp_path: Path) -> None:
+    store(data, "echo one")
+    Path(backup.make(str(data), NOW).path).rename(tmp_path / "mine.db")
+    store(data, "echo two")
+    done = recollect("backup", "restore", "mine.db", "--yes", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert stored(data) == ["echo one"]
 
 
 def test_a_backup_made_by_hand_takes_no_other_away_unsaid(data: Path) -> None:

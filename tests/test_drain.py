@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ from hypothesis import strategies as st
 
 from recollect import paths
 from recollect.errors import StoreError
-from recollect.intake.drain import BATCH_EVENTS
+from recollect.intake.drain import BATCH_EVENTS, open_store
 from recollect.intake.drain import drain as drain_spool
 from recollect.store import life
 from recollect.store.connection import connect, transaction
@@ -1484,6 +1485,37 @@ def test_the_data_folder_of_a_drain_is_for_its_owner_alone(data: Path) -> None:
     for path in data.rglob("*"):
         if path.name not in (*spooled(data, "failed"), "spool") or path.suffix == ".reason":
             assert path.stat().st_mode & 0o077 == 0, path
+
+
+# --- where somebody waits -----------------------------------------------------------------------------------
+
+
+def test_who_is_in_a_hurry_takes_little_and_leaves_what_is_large(data: Path) -> None:
+    for number in range(5):
+        put(data, bash(f"make {number}", stdout="x" * 90_000))
+    with open_store(str(data), now=NOW, seconds=0, hurried=True):
+        assert len(spooled(data)) == 3
+    with open_store(str(data), now=NOW):
+        pass
+    put(data, bash("make all", stdout="x" * 600_000))
+    with open_store(str(data), now=NOW, seconds=0, hurried=True):
+        assert len(spooled(data)) == 1
+    with open_store(str(data), now=NOW):
+        pass
+    assert spooled(data) == []
+
+
+def test_who_is_in_a_hurry_waits_for_no_lock(data: Path) -> None:
+    with open_store(str(data), now=NOW):
+        pass
+    with closing(sqlite3.connect(data / "recollect.db")) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        since = time.monotonic()
+        with pytest.raises(StoreError, match="try again"):
+            open_store(str(data), now=NOW, hurried=True)
+        assert time.monotonic() - since < 5
+        other.execute("ROLLBACK")
 
 
 # --- the benchmark ------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from chaos import (
+    DAY,
     SOURCE,
     Json,
     assert_sound,
@@ -199,12 +200,49 @@ def test_a_worker_of_ours_starts_no_worker(
 @pytest.mark.usefixtures("real_python")
 def test_the_start_of_a_session_picks_up_what_an_interrupted_one_left(data: Path, house: Household) -> None:
     happened(data, "killed", prompt("mend the parser please"), bash("make"))
+    (data / "config.toml").write_text('synthesizer = "local"\n')
     assert run_hook(event("SessionStart", session_id="next", source="startup"), "start").code == 0
     assert eventually(lambda: settled(data), SECONDS)
     assert {row["session_id"] for row in queue_of(data)} == {"killed"}
     summaries = rows(data, "SELECT session_id FROM session_summaries")
     assert [row["session_id"] for row in summaries] == ["killed"]
     assert house.is_empty()
+
+
+@pytest.mark.usefixtures("real_python")
+@pytest.mark.parametrize("mode", ["drain", "start"])
+def test_what_is_chosen_for_one_session_holds_for_no_other(
+    mode: str, data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker that its hook starts serves all of them."""
+    happened(data, "theirs", prompt("we always write tests first"), STOP)
+    (data / "config.toml").write_text('synthesizer = "off"\n')
+    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "local")
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "mine")
+    happened(data, "mine", prompt("we never push on fridays"), {**STOP, "session_id": "mine"})
+    run_hook(event("SessionStart", session_id="mine", source="resume"), mode)
+    assert eventually(lambda: any(row["processed_by"] for row in queue_of(data)), SECONDS)
+    assert house.is_empty()
+    assert {(row["session_id"], row["processed_by"]) for row in queue_of(data)} == {
+        ("theirs", None),
+        ("mine", "local"),
+    }
+
+
+@pytest.mark.usefixtures("real_python")
+def test_a_session_that_nobody_is_to_observe_gives_up_nothing_of_another(
+    data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts a worker because a backup is due."""
+    put(data, prompt("an old question about parsers", session_id="theirs"), at=milliseconds() - 10 * DAY)
+    (data / "config.toml").write_text('synthesizer = "local"\n')
+    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "off")
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "mine")
+    run_hook({**STOP, "session_id": "mine"}, "drain")
+    assert house.is_empty()
+    assert len(backup.listed(str(data))) == 1
+    theirs = [row for row in queue_of(data) if row["session_id"] == "theirs"]
+    assert [(row["skipped"], row["processed_by"]) for row in theirs] == [(None, "local")]
 
 
 # --- one a store --------------------------------------------------------------------------------------------

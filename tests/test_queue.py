@@ -582,7 +582,7 @@ def test_a_lease_that_is_given_back_was_no_attempt(desk: Desk) -> None:
     ids = desk.put("a", "FINALIZE")
     for _ in range(5):
         assert desk.claim("a") == ids
-        queue.release(desk.db, ids)
+        queue.give_back(desk.db, desk.row(ids[0])["lease"])
     assert (desk.row(ids[0])["attempts"], desk.row(ids[0])["leased_until"]) == (0, 0)
     assert desk.due() == ["a"]
 

@@ -76,6 +76,7 @@ class Scripted:
 class Desk:
     data: Path
     now: int = NOW
+    tick: int = 0  # milliseconds that pass between two looks at the clock
     local: Scripted = field(default_factory=lambda: Scripted("local"))
 
     def happened(self, *payloads: Json, session: str = "session-1", at: int | None = None) -> None:
@@ -83,6 +84,10 @@ class Desk:
         last = self.now if at is None else at
         for number, payload in enumerate(payloads):
             put(self.data, {**payload, "session_id": session}, at=last - len(payloads) + 1 + number)
+
+    def clock(self) -> int:
+        self.now += self.tick
+        return self.now
 
     def worker(self, claude: Scripted | None, mode: str, daily_usd: float, missing: str = "") -> Worker:
         return Worker(
@@ -92,7 +97,7 @@ class Desk:
             claude=claude,
             missing=missing,
             clean=clean,
-            clock=lambda: self.now,
+            clock=self.clock,
         )
 
     def work(
@@ -438,6 +443,15 @@ def test_a_stop_after_which_nothing_is_new_asks_nobody(desk: Desk) -> None:
     assert desk.queue("skipped", "processed_at_epoch")[-2:] == [(None, NOW + MINUTE)] * 2
     (kept,) = desk.rows("SELECT completed, updated_at_epoch FROM session_summaries")
     assert kept == {"completed": TOLD.completed, "updated_at_epoch": NOW}
+
+
+def test_a_compaction_right_after_a_turn_asks_nobody_however_long_storing_took(desk: Desk) -> None:
+    desk.tick = 1
+    desk.happened(prompt("why do invoices lose a cent?"), STOP)
+    desk.observed(Findings((FIX,), TOLD))
+    desk.happened(event("PreCompact", trigger="manual"))
+    again = desk.observed(Findings((FIX,), TOLD))
+    assert again.batches == [] and desk.local.batches == []
 
 
 def test_a_batch_in_the_middle_of_a_turn_makes_no_summary_and_the_stop_after_it_does(desk: Desk) -> None:

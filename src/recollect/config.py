@@ -58,8 +58,12 @@ def synthesizer(env: Mapping[str, str]) -> str:
     return chosen
 
 
+def variable_of(name: str) -> str:
+    return "RECOLLECT_" + name.upper().replace(".", "_")
+
+
 def _given(name: str, default: str | float, env: Mapping[str, str]) -> object:
-    override = env.get("RECOLLECT_" + name.upper().replace(".", "_"))
+    override = env.get(variable_of(name))
     if override is not None:
         return override
     value: object = _read(env)

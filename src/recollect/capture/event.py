@@ -137,12 +137,15 @@ def clean(text: str, limit: int = TEXT_LIMIT, *, may_quote: bool = False) -> str
 def excerpt(text: str, limit: int) -> str:
     """A clean text cut in the middle, with its size: what matters stands at the beginning and at the end."""
     # The whole is cleaned before the cut: half a fence, half a private passage or key is not seen as one.
-    cleaned = redact(fence.remove(_storable(text)))
-    if len(cleaned) <= limit:
-        return cleaned
+    return without_middle(redact(fence.remove(_storable(text))), limit)
+
+
+def without_middle(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
     half = limit // 2
-    left_out = f"[... {len(cleaned) - 2 * half:,} of {len(cleaned):,} characters left out ...]"
-    return f"{cleaned[:half]}\n{left_out}\n{cleaned[len(cleaned) - half :]}"
+    left_out = f"[... {len(text) - 2 * half:,} of {len(text):,} characters left out ...]"
+    return f"{text[:half]}\n{left_out}\n{text[len(text) - half :]}"
 
 
 def _excerpt_of(part: object, limit: int, room: list[int]) -> object:

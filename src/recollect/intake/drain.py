@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 BATCH_EVENTS = 250
 BATCH_BYTES = 16_000_000
-HURRIED_EVENTS = 25  # a batch where somebody waits: few enough to stop in time
+HURRIED_EVENTS = 25  # a batch where somebody waits: small enough to stop in time
+HURRIED_BYTES = 200_000  # to read, clean and redact a megabyte takes a sixth of a second
 HURRIED_SECONDS = 0.2  # how long such a one waits for a lock
 TELLING_WORDS = 3  # `yes` and `go on` are kept with the session, but nobody will look for them
 PROMPT_SHOWN = 4_000  # characters of a prompt that search sees; the prompts table has it whole
@@ -101,10 +102,13 @@ class open_store:
             os.close(self._handle)
             raise
         try:
-            waiting = paths.spool(self._folder)
-            events = HURRIED_EVENTS if self._hurried else BATCH_EVENTS
             return drain(
-                self._db, waiting, now=self._now, seconds=seconds, progress=progress, batch_events=events
+                self._db,
+                paths.spool(self._folder),
+                now=self._now,
+                seconds=seconds,
+                progress=progress,
+                hurried=self._hurried,
             )
         except BaseException as error:
             if self._hurried and is_busy(error):
@@ -134,39 +138,40 @@ def drain(
     now: int,
     seconds: float | None = None,
     progress: Progress | None = None,
-    batch_events: int = BATCH_EVENTS,
+    hurried: bool = False,
 ) -> Drained:
-    """Store what is waiting, oldest first; with `seconds`, stop after the batch in which they end."""
+    """Store what is waiting, oldest first; with `seconds`, stop after the batch in which they end. `hurried`
+    makes it small batches, and leaves what is too large for one."""
     done = Drained()
     deadline = None if seconds is None else time.monotonic() + seconds
     salvaged = spool.salvage(folder, now)
     if salvaged:
         log.write("warning", f"took over {salvaged} payloads left in tmp by hooks that were killed")
-    queue = spool.waiting(folder)
-    total = len(queue)
-    while queue:
-        batch = _take(queue, batch_events)
+    waiting = spool.waiting(folder)
+    total = len(waiting)
+    while batch := _take(waiting, hurried):
         _store(db, folder, batch, done)
         if progress:
-            progress(total - len(queue), total)
+            progress(total - len(waiting), total)
         if deadline is not None and time.monotonic() >= deadline:
             break
-    done.left = len(queue)
+    done.left = len(waiting)
     if sessions.any_silent(db, now):
         with transaction(db):
             sessions.mark_interrupted(db, now)
     return done
 
 
-def _take(queue: list[spool.Spooled], events: int) -> list[spool.Spooled]:
+def _take(waiting: list[spool.Spooled], hurried: bool) -> list[spool.Spooled]:
+    events, most = (HURRIED_EVENTS, HURRIED_BYTES) if hurried else (BATCH_EVENTS, BATCH_BYTES)
     size = count = 0
-    for payload in queue[:events]:
+    for payload in waiting[:events]:
         size += payload.size
-        if count and size > BATCH_BYTES:
+        if size > most and (count or hurried):
             break
         count += 1
-    batch = queue[:count]
-    del queue[:count]
+    batch = waiting[:count]
+    del waiting[:count]
     return batch
 
 

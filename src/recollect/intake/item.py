@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from recollect.capture.event import excerpt
+from recollect.capture.event import without_middle
 from recollect.capture.redact import redact
 from recollect.intake.trace import is_echo, is_ours
 from recollect.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
@@ -32,7 +32,7 @@ def item_of(event: Event) -> tuple[str, str, str] | None:
     if event.tool is not None:
         return _tool_use(event)
     if event.prompt and not is_notification(event.prompt):
-        return PROMPT, _json({"prompt": excerpt(event.prompt, PROMPT_LIMIT)}), "{}"
+        return PROMPT, _json({"prompt": without_middle(event.prompt, PROMPT_LIMIT)}), "{}"
     if event.name == "PostCompact" and event.said:
         return COMPACT, _json({"summary": event.said}), "{}"
     if event.name == "PreCompact":

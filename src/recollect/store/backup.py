@@ -16,7 +16,6 @@ import fcntl
 import os
 import re
 import sqlite3
-import time
 
 from recollect import paths
 from recollect.errors import Damaged, NotFound, StoreError
@@ -42,7 +41,7 @@ class Backup:
         self.path = path
         self.name = os.path.basename(path)
         self.at = at
-        self.reason = reason  # daily, before-3, or manual
+        self.reason = reason  # daily, before-3, manual or set aside
 
     @property
     def size(self) -> int:
@@ -70,19 +69,8 @@ class turn:
             self._handle = os.open(os.path.join(self._folder, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise _refused(self._folder, error) from error
-        deadline = time.monotonic() + swap.SECONDS
-        while True:
-            try:
-                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    os.close(self._handle)
-                    raise StoreError("another process makes a backup; try again in a moment") from None
-            except BaseException:
-                os.close(self._handle)
-                raise
-            time.sleep(0.02)
+        busy = "another process makes a backup; try again in a moment"
+        swap.wait(self._handle, fcntl.LOCK_EX, swap.SECONDS, busy)
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         os.close(self._handle)
@@ -153,7 +141,7 @@ def due(folder: str, now: int) -> bool:
     if not os.path.exists(paths.database(folder)) or _failed_lately(folder, now):
         return False
     after, before = swap.stamp(now - DAY_MS), swap.stamp(now + DAY_MS)
-    names = (NAME.fullmatch(name) for name in _names(folder))
+    names = (NAME.fullmatch(name) for name in _names(_place(folder)))
     return not any(parts and not parts[2] and after < parts[1] < before for parts in names)
 
 
@@ -199,10 +187,19 @@ def _size(one: Backup) -> int:
 
 def listed(folder: str) -> list[Backup]:
     """All there are, newest first, as far as their names tell."""
+    return _stores_in(_place(folder), "daily")
+
+
+def set_aside(folder: str) -> list[Backup]:
+    """What was the database before another was restored: no backup, but as good as one to restore."""
+    return _stores_in(os.path.dirname(swap.aside(folder, 0)), "set aside")
+
+
+def _stores_in(place: str, reason: str) -> list[Backup]:
     found = []
-    for name in _names(folder):
+    for name in _names(place):
         if (parts := NAME.fullmatch(name)) and (at := _time(parts[1])) is not None:
-            found.append(Backup(os.path.join(_place(folder), name), at, parts[2] or "daily"))
+            found.append(Backup(os.path.join(place, name), at, parts[2] or reason))
     return sorted(found, key=lambda one: (one.at, one.name), reverse=True)
 
 
@@ -307,9 +304,9 @@ def _place(folder: str) -> str:
     return os.path.join(folder, "backups")
 
 
-def _names(folder: str) -> list[str]:
+def _names(place: str) -> list[str]:
     try:
-        return os.listdir(_place(folder))
+        return os.listdir(place)
     except OSError:  # not there, or no folder; making one will say what is wrong
         return []
 

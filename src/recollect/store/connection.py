@@ -175,7 +175,7 @@ def _open(path: str, busy: float) -> sqlite3.Connection:
     try:
         if is_new:
             os.chmod(path, 0o600)  # its -wal and -shm files get the same mode
-        _use_wal(db)
+        _use_wal(db, busy)
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
     except BaseException:
@@ -184,9 +184,9 @@ def _open(path: str, busy: float) -> sqlite3.Connection:
     return db
 
 
-def _use_wal(db: sqlite3.Connection) -> None:
+def _use_wal(db: sqlite3.Connection, busy: float) -> None:
     """The switch to WAL happens once in a store's life and does not wait for locks by itself."""
-    deadline = time.monotonic() + BUSY_SECONDS
+    deadline = time.monotonic() + busy
     while True:
         try:
             if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":

@@ -5,7 +5,7 @@ the reason; until then it waits, whatever happens to the worker.
 
     waiting ── claim ──▶ leased ── done ─────▶ observed
        ▲                  │  │
-       │  defer, release ─┘  └── fail, three times ──▶ skipped
+       │ defer, give_back ┘  └── fail, three times ──▶ skipped
        └── the lease runs out, or a new worker takes over
 """
 
@@ -181,15 +181,6 @@ def done(db: Connection, ids: Sequence[int], by: str, now: int, trouble: str | N
     )
 
 
-def release(db: Connection, ids: Sequence[int]) -> None:
-    """Give the lease back; it was no attempt."""
-    db.execute(
-        "UPDATE observation_queue SET leased_until = 0, attempts = max(0, attempts - 1)"
-        f" WHERE id IN ({_marks(ids)})",
-        ids,
-    )
-
-
 def defer(db: Connection, ids: Sequence[int], trouble: str, now: int, at_least_ms: int = 0) -> int:
     """The model is away: try again later, each time twice as late. No attempt either. Returns when."""
     row = db.execute(
@@ -197,9 +188,9 @@ def defer(db: Connection, ids: Sequence[int], trouble: str, now: int, at_least_m
     ).fetchone()
     waits = row["waits"] or 0
     wait = max(at_least_ms, min(FIRST_WAIT_MS << min(waits, 20), LONGEST_WAIT_MS))
-    release(db, ids)
     db.execute(
-        "UPDATE observation_queue SET waits = ?, not_before = ?, trouble = ?,"
+        "UPDATE observation_queue SET leased_until = 0, attempts = max(0, attempts - 1), waits = ?,"
+        " not_before = ?, trouble = ?,"
         f" away_since = coalesce(away_since, ?) WHERE id IN ({_marks(ids)})",
         (waits + 1, now + wait, trouble, now, *ids),
     )

@@ -52,6 +52,7 @@ def restore(folder: str, path: str, now: int) -> str:
     with swap.alone(folder):
         made = swap.making(folder)
         try:
+            _expect_usable(path)
             _copied(path, made)
             at = swap.free(folder, now)
             swap.put(folder, made, at)
@@ -108,10 +109,7 @@ def _what_is_wrong(folder: str) -> str | None:
     if os.path.getsize(path) == 0:
         return "it is empty" if backup.listed(folder) else None
     schema, fault = backup.quick_check(path)
-    if schema > latest():
-        raise SchemaTooNew(
-            f"{path} is at schema {schema}, this recollect knows {latest()}; upgrade recollect"
-        )
+    _expect_known(path, schema)
     return fault or None
 
 
@@ -147,7 +145,14 @@ def _newest_good(folder: str, made: str) -> Backup | None:
     """The newest backup that is in order, copied."""
     for one in backup.listed(folder):
         try:
-            _copied(one.path, made)
+            _expect_usable(one.path)
+        except SchemaTooNew:
+            raise  # the store was of a newer recollect, which loses less of it
+        except (StoreError, sqlite3.Error, OSError) as error:
+            log.write("error", f"a backup cannot be used: {one.path}: {error}")
+            continue
+        try:
+            _copied(one.path, made)  # a disk that is full must not pass for backups that are bad
             return one
         except Damaged as error:
             log.write("error", f"a backup cannot be used: {error}")
@@ -155,12 +160,11 @@ def _newest_good(folder: str, made: str) -> Backup | None:
     return None
 
 
+def _expect_usable(path: str) -> None:
+    _expect_known(path, backup.check(path))
+
+
 def _copied(path: str, made: str) -> None:
-    schema = backup.check(path)
-    if schema > latest():
-        raise SchemaTooNew(
-            f"{path} is at schema {schema}, this recollect knows {latest()}; upgrade recollect"
-        )
     backup.copy(path, made)
     backup.check(made)
 

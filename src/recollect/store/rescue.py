@@ -110,13 +110,18 @@ def _merge_table(wreck: sqlite3.Connection, db: sqlite3.Connection, table: str, 
     places = [columns.index(name) for name in key]
     this = " AND ".join(f"{name} = ?" for name in key)
     listed = ", ".join(key)
-    db.execute(f"CREATE TEMP TABLE seen ({listed}, PRIMARY KEY ({listed})) WITHOUT ROWID")
     rows = _by_number if _has_rowid(db, table) else _from_both_ends
     done = 0
+    if is_sound:  # what is gone goes first: another row may have its name by now
+        db.execute(f"CREATE TEMP TABLE seen ({listed}, PRIMARY KEY ({listed})) WITHOUT ROWID")
+        for row in rows(wreck, table, key, key):
+            db.execute(f"INSERT OR IGNORE INTO seen VALUES ({_marks(key)})", row)
+        same = " AND ".join(f"seen.{name} = {table}.{name}" for name in key)
+        gone = f"DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM temp.seen WHERE {same})"
+        done += db.execute(gone).rowcount
+        db.execute("DROP TABLE temp.seen")
     for row in rows(wreck, table, columns, key):
         name = [row[at] for at in places]
-        if is_sound:
-            db.execute(f"INSERT OR IGNORE INTO seen VALUES ({_marks(key)})", name)
         # Not an upsert: its way with conflicts would be forced on the triggers.
         ours = db.execute(f"SELECT {', '.join(columns)} FROM {table} WHERE {this}", name).fetchone()
         differs = [at for at, value in enumerate(row) if ours and ours[at] != value]
@@ -131,11 +136,6 @@ def _merge_table(wreck: sqlite3.Connection, db: sqlite3.Connection, table: str, 
         except sqlite3.IntegrityError:
             continue  # what a bad page made of it, or another row has its name by now
         done += ours is None or bool(differs)
-    if is_sound:
-        same = " AND ".join(f"seen.{name} = {table}.{name}" for name in key)
-        gone = f"DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM temp.seen WHERE {same})"
-        done += db.execute(gone).rowcount
-    db.execute("DROP TABLE temp.seen")
     return done
 
 

@@ -138,17 +138,22 @@ def _lock(folder: str, kind: int, seconds: float | None = None) -> int:
             f"{folder} cannot be used ({error.strerror});"
             " mend that, or set RECOLLECT_HOME to a folder of yours"
         ) from error
-    deadline = time.monotonic() + (SECONDS if seconds is None else seconds)
+    busy = "another process is restoring the database, or uses it; try again in a moment"
+    wait(handle, kind, SECONDS if seconds is None else seconds, busy)
+    return handle
+
+
+def wait(handle: int, kind: int, seconds: float, busy: str) -> None:
+    """Lock an open file; where that takes too long, close it and say why."""
+    deadline = time.monotonic() + seconds
     while True:
         try:
             fcntl.flock(handle, kind | fcntl.LOCK_NB)
-            return handle
+            return
         except BlockingIOError:
             if time.monotonic() > deadline:
                 os.close(handle)
-                raise StoreError(
-                    "another process is restoring the database, or uses it; try again in a moment"
-                ) from None
+                raise StoreError(busy) from None
         except BaseException:
             os.close(handle)
             raise

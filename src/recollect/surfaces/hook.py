@@ -16,6 +16,7 @@ from recollect import config, log, paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from sqlite3 import Connection
 
 MINIMUM = (3, 11)
@@ -59,6 +60,7 @@ def begin(folder: str, payload: bytes) -> None:
     from recollect.recall import brief
 
     given = json.loads(payload)
+    env = _shared(given["session_id"])
     now = int(time.time() * 1000)
     try:
         with open_store(folder, now=now, seconds=SECONDS_AWAITED, hurried=True) as db:
@@ -67,7 +69,7 @@ def begin(folder: str, payload: bytes) -> None:
             if told.text:
                 sys.stdout.buffer.write(told.text.encode("utf-8", "replace") + b"\n")
                 sys.stdout.buffer.flush()
-            needed = _is_work(db, folder, now)
+            needed = _is_work(db, folder, now, env)
             try:
                 _choose(db, given["session_id"])
                 brief.note(db, given["session_id"], told.ids, now)
@@ -77,7 +79,7 @@ def begin(folder: str, payload: bytes) -> None:
         log.write("warning", f"no brief: {error}")
         needed = True
     if needed:
-        start_worker(folder)
+        start_worker(folder, env)
 
 
 def go_on(folder: str) -> None:
@@ -88,12 +90,14 @@ def go_on(folder: str) -> None:
         pass  # already the leader of one
     from recollect.intake.drain import open_store
 
+    session_id = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    env = _shared(session_id)
     now = int(time.time() * 1000)
     with open_store(folder, now=now, seconds=SECONDS) as db:
-        _choose(db, os.environ.get("CLAUDE_CODE_SESSION_ID", ""))
-        needed = _is_work(db, folder, now)
+        _choose(db, session_id)
+        needed = _is_work(db, folder, now, env)
     if needed:
-        start_worker(folder)
+        start_worker(folder, env)
 
 
 def _choose(db: Connection, session_id: str) -> None:
@@ -104,17 +108,25 @@ def _choose(db: Connection, session_id: str) -> None:
         sessions.choose(db, session_id, config.synthesizer(os.environ))
 
 
-def _is_work(db: Connection, folder: str, now: int) -> bool:
+def _shared(session_id: str) -> Mapping[str, str]:
+    """The environment of a worker. It serves every session, so what was chosen for this one stays out of it,
+    unless the client does not say which one this is: then it can be kept in no other way."""
+    if not session_id:
+        return os.environ
+    return {name: value for name, value in os.environ.items() if name != "RECOLLECT_SYNTHESIZER"}
+
+
+def _is_work(db: Connection, folder: str, now: int, env: Mapping[str, str]) -> bool:
     """Something to observe, to back up, or more in the spool than this hook could take."""
     from recollect.capture import spool
     from recollect.store import backup, queue
 
-    if queue.due(db, now, config.synthesizer(os.environ)):
+    if queue.due(db, now, config.synthesizer(env)):
         return True
     return backup.due(folder, now) or bool(spool.waiting(paths.spool(folder)))
 
 
-def start_worker(folder: str) -> None:
+def start_worker(folder: str, env: Mapping[str, str]) -> None:
     """A process of its own, unless one runs already."""
     import fcntl
 
@@ -128,4 +140,4 @@ def start_worker(folder: str) -> None:
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     nothing = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     command = [sys.executable, "-I", "-X", "utf8", "-c", START_WORKER, package]
-    os.posix_spawn(sys.executable, command, os.environ, file_actions=nothing, setsid=True)
+    os.posix_spawn(sys.executable, command, env, file_actions=nothing, setsid=True)

@@ -237,9 +237,10 @@ class Worker:
         """In one transaction: a kill leaves the batch observed, with its findings, or waiting."""
         self._book(batch, findings.spent)
         findings = with_real_files(cleaned(findings, self._clean), batch)
+        now = self._clock()  # once: items that were done after their summary would look new to it
         with self._held(claim) as db:
-            keep(db, batch, findings, by, self._clock())
-            queue.done(db, claim.ids, by, self._clock(), trouble or None)
+            keep(db, batch, findings, by, now)
+            queue.done(db, claim.ids, by, now, trouble or None)
         number = len(findings.observations)
         log.write("debug", f"{len(claim.ids)} items observed by {by}: {number} observations")
 

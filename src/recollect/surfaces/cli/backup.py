@@ -57,13 +57,14 @@ def listing(as_json: bool) -> None:
 
     home = folder()
     found = backups.listed(home)
+    aside = backups.set_aside(home)
     if as_json:
-        output.as_json([_plain(one) for one in found])
+        output.as_json([_plain(one) for one in (*found, *aside)])
     else:
         if found:
             _table(found)
-        for path in _set_aside(home):
-            click.echo(f"set aside: {output.visible(path)} ({output.size(os.path.getsize(path))})")
+        for one in aside:
+            click.echo(f"set aside: {output.visible(one.path)} ({output.size(one.size)})")
     if not found:
         if os.path.lexists(home) or not os.path.isdir(existing(home)):
             os.listdir(home)  # or it is said why not
@@ -108,12 +109,12 @@ def _named(home: str, name: str) -> str:
     found = backups.listed(home)
     if name == "latest" and found:
         return found[0].path
-    if os.sep in name and os.path.isfile(name):
+    fitting = [one for one in found if name and one.name.startswith((name, f"recollect-{name}"))]
+    exact = [one for one in fitting if one.name == name]
+    if not fitting and os.path.isfile(name):
         if not backups.is_store(name):
             raise errors.BadInput(f"{name} is no backup of recollect; `recollect backup list` shows them")
         return os.path.abspath(name)
-    fitting = [one for one in found if name and one.name.startswith((name, f"recollect-{name}"))]
-    exact = [one for one in fitting if one.name == name]
     if not fitting:
         raise errors.NotFound(f"There is no backup {name}; `recollect backup list` shows what there is.")
     if len(fitting) > 1 and not exact:
@@ -167,12 +168,6 @@ def _plain(one: Backup) -> dict[str, Any]:
         "schema": one.schema,
         "size": one.size,
     }
-
-
-def _set_aside(home: str) -> list[str]:
-    place = os.path.join(home, "set-aside")
-    names = os.listdir(place) if os.path.isdir(place) else []
-    return [os.path.join(place, name) for name in sorted(names, reverse=True) if name.endswith(".db")]
 
 
 def _now() -> int:

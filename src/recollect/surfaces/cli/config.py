@@ -69,7 +69,7 @@ def tell(folder: str, name: str, as_json: bool) -> None:
 
 def change(folder: str, name: str, given: str, as_json: bool) -> None:
     path = _path(folder)
-    _write(path, _known(name), _valid(name, {variable_of(name): given}))
+    _write(path, _known(name), _valid(name, {settings.variable_of(name): given}))
     found = _look(name, path)
     if as_json:
         output.as_json(asdict(found))
@@ -87,7 +87,7 @@ def problems(env: Mapping[str, str]) -> list[str]:
             _valid(name, env)
         except errors.BadInput as error:
             said = f"{name} cannot be used; set it again" if name in SECRET else str(error)
-            variable = variable_of(name)
+            variable = settings.variable_of(name)
             found.append(f"{said} (it comes from {variable})" if variable in env else said)
     return list(dict.fromkeys(found))
 
@@ -125,12 +125,8 @@ def _listing(found: list[Setting]) -> None:
             output.one_row(out, row + Text("  ") + about)
 
 
-def variable_of(name: str) -> str:
-    return "RECOLLECT_" + name.upper().replace(".", "_")
-
-
 def _look(name: str, path: str) -> Setting:
-    variable, problem = variable_of(name), None
+    variable, problem = settings.variable_of(name), None
     value: str | float
     try:
         value = _valid(name, os.environ)

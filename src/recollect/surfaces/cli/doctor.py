@@ -34,7 +34,7 @@ from recollect.store.connection import connect, has_fts5, transaction
 from recollect.store.connection import version as schema_of
 from recollect.surfaces.cli import config as settings
 from recollect.surfaces.cli import install, output, worker
-from recollect.surfaces.cli import spend as ledger
+from recollect.surfaces.cli import spend as spends
 from recollect.surfaces.cli.common import existing, lost, unusable
 from recollect.synthesis.worker import midnight
 
@@ -297,9 +297,9 @@ def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
         f"{chosen}{f' by {chosen.program}' if chosen.program else ''}; ${spent:.2f} of ${cap:.2f} spent today"
     )
     if chosen.uses == "claude" and cap <= 0:
-        return Check("synthesis", "warn", told, ledger.never_asked())
+        return Check("synthesis", "warn", told, spends.never_asked())
     if chosen.uses == "claude" and spent >= cap:
-        advice = f"rules observe until midnight; {ledger.raises_it(spent, cap)}"
+        advice = f"rules observe until midnight; {spends.raises_it(spent, cap)}"
         return Check("synthesis", "warn", f"{told}, the cap is reached", advice)
     if seen:
         state, reason, number, at = seen[0]
