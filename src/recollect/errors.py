@@ -4,6 +4,7 @@
     ├── BadPayload       a hook payload that cannot be read; it goes to failed/, never away
     ├── BadInput         a person or a model asked for something impossible
     ├── NotFound         the thing asked for is not there
+    ├── Conflict         somebody else changed it meanwhile
     ├── StoreError       the database cannot be used
     │   ├── SchemaTooNew     a newer recollect wrote it
     │   └── Damaged          what SQLite reads there is no database any more
@@ -29,6 +30,10 @@ class BadInput(RecollectError):
 
 
 class NotFound(RecollectError):
+    pass
+
+
+class Conflict(RecollectError):
     pass
 
 

@@ -9,6 +9,7 @@ plain class in capture/event.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 OBSERVATIONS = ("decision", "bugfix", "feature", "refactor", "discovery", "preference")
@@ -144,6 +145,51 @@ class DocumentAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a docmem tree."""
+
+    id: str
+    row: int  # the store's own number for it
+    parent_id: str | None  # None: a root
+    root_id: str
+    text: str
+    order_value: float
+    token_count: int
+    context_type: str
+    context_name: str
+    context_value: str
+    readonly: bool
+    hash: str
+    size: int  # nodes of its subtree, itself included
+    created_at: int
+    updated_at: int
+
+    @property
+    def context(self) -> str:
+        return f"{self.context_type}:{self.context_name}:{self.context_value}"
+
+    @property
+    def metadata(self) -> str:
+        """The line that stands for a node wherever one is shown."""
+        return f"{self.id} {self.context} {iso(self.updated_at)}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHit:
+    node: Node
+    score: float
+    path: tuple[Node, ...]  # its ancestors, root first
+    folded: tuple[Node, ...] = ()  # what it stands for: children that match as well
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAnswer:
+    hits: tuple[NodeHit, ...]
+    notice: str | None = None
+    waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """One thing in the queue: a tool use, or a mark."""
 
@@ -231,3 +277,8 @@ class Findings:
     observations: tuple[Observation, ...] = ()
     summary: Summary | None = None
     spent: Spent | None = None
+
+
+def iso(at: int) -> str:
+    """A time as docmem writes it: 2026-01-31T12:00:00Z."""
+    return datetime.fromtimestamp(at // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
