@@ -1,0 +1,97 @@
+"""Trees as text: as much of one as fits a budget, its outline, or all it says.
+
+An expansion takes nodes level by level, the last of a level first, until one does not fit: what is high in
+the tree and what is recent wins, a parent is always taken before its children, and nothing is skipped to fit
+more in. What was taken is shown in the order of the document.
+
+Children are read one by one, and only where they may be taken, so that the costs go by the budget and not by
+the tree. Nothing recurses: a tree may be as deep as it is large.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from sqlite3 import Connection
+
+from recollect.model import Node
+from recollect.store import nodes as stored
+from recollect.store.connection import savepoint
+
+
+def take(start: Node, children: Callable[[Node], Iterable[Node]], budget: int) -> list[Node]:
+    """The nodes that fit the budget, most important first. `children` gives a node's, the last one first."""
+    left = budget - start.token_count
+    if left < 0:
+        return []
+    taken = [start]
+    parents = deque(taken)
+    while parents:
+        parent = parents.popleft()
+        if parent.size == 1:
+            continue
+        for node in children(parent):
+            left -= node.token_count
+            if left < 0:
+                return taken
+            taken.append(node)
+            parents.append(node)
+    return taken
+
+
+def blocks(start: Node, taken: Iterable[Node]) -> list[tuple[Node, str]]:
+    """What is shown of each node, in the order of the document."""
+    below: dict[str | None, list[Node]] = {}
+    for node in taken:
+        below.setdefault(None if node.id == start.id else node.parent_id, []).append(node)
+    made = []
+    waiting = below.get(None, [])
+    while waiting:
+        node = waiting.pop()
+        made.append((node, f"{node.metadata}\n{node.text}" if node.text else node.metadata))
+        waiting.extend(sorted(below.get(node.id, ()), key=lambda child: -child.order_value))
+    return made
+
+
+def expansion(start: Node, taken: Iterable[Node]) -> str:
+    return joined(start, [block for _, block in blocks(start, taken)])
+
+
+def joined(start: Node, shown: Sequence[str]) -> str:
+    """The blocks as one text, which says first if there is more."""
+    if len(shown) < start.size:
+        rest = f'docmem_structure("{start.id}") lists the rest'
+        shown = [f"[partial: {len(shown)} of {start.size} nodes shown; {rest}]", *shown]
+    return "\n\n".join(shown)
+
+
+def structure(nodes: Iterable[Node]) -> str:
+    """One line a node; the nodes come depth-first, the start node first."""
+    levels: dict[str | None, int] = {}
+    lines = []
+    for node in nodes:
+        level = levels[node.id] = levels.get(node.parent_id, -1) + 1
+        lines.append(f"{'  ' * level}- {node.metadata}")
+    return "\n".join(lines)
+
+
+def serialize(nodes: Iterable[Node]) -> str:
+    """What stands below the first of these nodes, which come depth-first."""
+    below = iter(nodes)
+    next(below, None)
+    return "\n\n".join(node.text for node in below if node.text)
+
+
+def expand(db: Connection, project: int, start: Node, budget: int) -> str:
+    return expansion(start, _taken(db, project, start, budget))
+
+
+def shown(db: Connection, project: int, start: Node, budget: int) -> list[tuple[str, str]]:
+    """(node id, block) of what an expansion shows; `joined` makes a text of the blocks. It was cut where
+    there are fewer of them than `start.size`."""
+    return [(node.id, block) for node, block in blocks(start, _taken(db, project, start, budget))]
+
+
+def _taken(db: Connection, project: int, start: Node, budget: int) -> list[Node]:
+    with savepoint(db):  # somebody may move nodes meanwhile: one state of the tree, not several
+        return take(start, lambda node: stored.children(db, project, node.id, last_first=True), budget)
