@@ -14,7 +14,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent, Tool
 
 COMMAND = [sys.executable, "-P", "-m", "recollect", "mcp", "memory"]
+DOCMEM = [*COMMAND[:-1], "docmem"]
 SAYS_ITS_PID = 'echo $$ >"$0" && exec "$@"'
 
 
@@ -96,15 +97,22 @@ def assert_a_sentence(text: str) -> None:
 
 @contextmanager
 def serving(
-    data: Path, project: Path, session_id: str = "a-session", env: Mapping[str, str] | None = None
+    data: Path,
+    project: Path,
+    session_id: str = "a-session",
+    env: Mapping[str, str] | None = None,
+    *,
+    command: Sequence[str] = COMMAND,
+    cwd: Path | None = None,
 ) -> Iterator[Server]:
+    """`cwd` is where it is started, the data folder unless told; only docmem cares, which writes there."""
     data.mkdir(parents=True, exist_ok=True)
     said = data / f"pid.{os.urandom(4).hex()}"
     how = StdioServerParameters(
         command="sh",
-        args=["-c", SAYS_ITS_PID, str(said), *COMMAND],
+        args=["-c", SAYS_ITS_PID, str(said), *command],
         env={**environment(data, project, session_id), **(env or {})},
-        cwd=data,
+        cwd=cwd or data,
     )
     with ExitStack() as stack:
         errors = stack.enter_context(open(data / "stderr", "a"))
@@ -128,17 +136,26 @@ def environment(data: Path, project: Path, session_id: str) -> dict[str, str]:
 class Wire:
     """A server to which lines are written as they are."""
 
-    def __init__(self, data: Path, project: Path) -> None:
+    def __init__(
+        self,
+        data: Path,
+        project: Path,
+        *,
+        command: Sequence[str] = COMMAND,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         data.mkdir(parents=True, exist_ok=True)
         # Whoever descends from the server holds the writing end: at end of file all are gone.
         self.witness, held = os.pipe()
         with open(data / "stderr", "a") as errors:
             self.process = subprocess.Popen(
-                COMMAND,
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env={**os.environ, **environment(data, project, "a-session")},
+                env={**os.environ, **environment(data, project, "a-session"), **(env or {})},
+                cwd=cwd,
                 pass_fds=(held,),
             )
         os.close(held)

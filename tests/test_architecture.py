@@ -18,7 +18,9 @@ MAY_IMPORT = {
     "intake": {"capture", "store"},
     "synthesis": {"store"},
     "recall": {"store"},
-    "surfaces": {"capture", "store", "intake", "synthesis", "recall"},
+    "docmem": {"store", "recall"},
+    "claude_md": {"store"},
+    "surfaces": {"capture", "store", "intake", "synthesis", "recall", "docmem", "claude_md"},
 }
 FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}
 
@@ -71,7 +73,7 @@ def test_surfaces_never_import_each_other() -> None:
             continue
         for target in imports(path):
             started_by_the_command = here == "recollect.surfaces.cli.main" and target.endswith(
-                ("mcp.memory", "surfaces.worker")
+                ("mcp.memory", "mcp.docmem", "surfaces.worker")
             )
             if target.startswith("recollect.surfaces.") and not started_by_the_command:
                 assert surface(target) == surface(here), f"{here} imports {target}"

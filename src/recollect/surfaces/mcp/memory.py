@@ -28,6 +28,7 @@ from recollect.surfaces.mcp.server import (
     scope,
     session,
     store,
+    warm_up,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ MemoryId = Annotated[str, Field(description="Memory ID")]
 def serve() -> None:
     if os.environ.get("RECOLLECT_WORKER") == "1":
         return  # our own worker must not remember itself
-    server().serve()
+    server().serve(beside=warm_up)
 
 
 def server() -> Server:

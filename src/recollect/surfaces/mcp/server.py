@@ -32,6 +32,7 @@ from recollect.intake.drain import open_store
 from recollect.store import documents, life, memories, projects, sessions
 from recollect.store.connection import connect, transaction
 from recollect.surfaces.mcp import wire
+from recollect.surfaces.mcp.ending import Ending, after
 
 if TYPE_CHECKING:
     from recollect.recall.index import Index
@@ -66,15 +67,28 @@ class Server(MCPServer):
                 raise ToolError(_sentence(error.__cause__)) from error.__cause__
             raise ToolError(str(error).removeprefix(f"Error executing tool {name}: ")) from error
 
-    def serve(self) -> None:
-        """Answer on stdin and stdout until they close."""
+    def serve(
+        self,
+        *,
+        first: Callable[[], None] | None = None,
+        beside: Callable[[], None] | None = None,
+        last: Callable[[], None] | None = None,
+    ) -> None:
+        """Answer on stdin and stdout until they close. `first` is done before anything is answered, `beside`
+        in a thread once the handshake is over, and `last` at the end, whatever brings it but a kill."""
         logging.basicConfig(handlers=[_ToOurLog()], level=logging.WARNING, force=True)
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # asyncio would wait for a thread that waits for input
-        wire.mend_stdin()
-        later = threading.Timer(WARM_UP_SECONDS, warm_up)
-        later.daemon = True
-        later.start()
-        self.run("stdio")
+        if first:
+            first()
+        ending = Ending(last) if last else None
+        wire.mend_stdin(ending.is_near if ending else None)
+        if beside:
+            after(WARM_UP_SECONDS, beside)
+        try:
+            self.run("stdio")
+        finally:
+            if ending:
+                ending.come()
 
 
 @contextmanager

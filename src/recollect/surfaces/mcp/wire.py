@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 _ESCAPE = re.compile(
@@ -17,9 +18,9 @@ _ESCAPE = re.compile(
 )
 
 
-def mend_stdin() -> None:
-    """From now on sys.stdin gives whole characters only."""
-    sys.stdin = io.TextIOWrapper(io.BufferedReader(_Mended(sys.stdin.buffer)), encoding="utf-8")
+def mend_stdin(at_end: Callable[[], None] | None = None) -> None:
+    """From now on sys.stdin gives whole characters only; `at_end` is called when there are no more."""
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(_Mended(sys.stdin.buffer, at_end)), encoding="utf-8")
 
 
 def mended(line: bytes) -> bytes:
@@ -29,8 +30,9 @@ def mended(line: bytes) -> bytes:
 
 
 class _Mended(io.RawIOBase):
-    def __init__(self, lines: BinaryIO) -> None:
+    def __init__(self, lines: BinaryIO, at_end: Callable[[], None] | None) -> None:
         self._lines = lines
+        self._at_end = at_end
         self._rest = b""
 
     def readable(self) -> bool:
@@ -39,6 +41,8 @@ class _Mended(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         if not self._rest:
             self._rest = mended(self._lines.readline())
+            if not self._rest and self._at_end:
+                self._at_end()
         count = min(len(buffer), len(self._rest))
         buffer[:count] = self._rest[:count]
         self._rest = self._rest[count:]
