@@ -14,7 +14,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +25,8 @@ from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent, Tool
 
-COMMAND = [sys.executable, "-P", "-m", "recollect", "mcp", "memory"]
-DOCMEM = [*COMMAND[:-1], "docmem"]
+MCP = [sys.executable, "-P", "-m", "recollect", "mcp"]
+COMMAND = [*MCP, "memory"]
 SAYS_ITS_PID = 'echo $$ >"$0" && exec "$@"'
 
 
@@ -102,7 +102,7 @@ def serving(
     session_id: str = "a-session",
     env: Mapping[str, str] | None = None,
     *,
-    command: Sequence[str] = COMMAND,
+    server: str = "memory",
     cwd: Path | None = None,
 ) -> Iterator[Server]:
     """`cwd` is where it is started, the data folder unless told; only docmem cares, which writes there."""
@@ -110,7 +110,7 @@ def serving(
     said = data / f"pid.{os.urandom(4).hex()}"
     how = StdioServerParameters(
         command="sh",
-        args=["-c", SAYS_ITS_PID, str(said), *command],
+        args=["-c", SAYS_ITS_PID, str(said), *MCP, server],
         env={**environment(data, project, session_id), **(env or {})},
         cwd=cwd or data,
     )
@@ -141,7 +141,7 @@ class Wire:
         data: Path,
         project: Path,
         *,
-        command: Sequence[str] = COMMAND,
+        server: str = "memory",
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
@@ -150,7 +150,7 @@ class Wire:
         self.witness, held = os.pipe()
         with open(data / "stderr", "a") as errors:
             self.process = subprocess.Popen(
-                command,
+                [*MCP, server],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
