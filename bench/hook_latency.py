@@ -91,7 +91,7 @@ def _cases(folder: str) -> list[Case]:
     cases = [
         Case(BASELINE, ["sh", "-c", "cat >/dev/null"], env),
         Case("capture", ["sh", hook], env),
-        Case("prompt", ["sh", hook, "drain"], env, "UserPromptSubmit"),
+        Case("prompt", ["sh", hook, "prompt"], env, "UserPromptSubmit"),
         Case("stop", ["sh", hook, "drain"], env, "Stop"),
         Case("inert", ["sh", hook, "drain"], {**env, "RECOLLECT_WORKER": "1"}),
         Case(BARE_PYTHON, [python, "-I", "-S", "-c", "pass"], env),

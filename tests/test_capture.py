@@ -342,7 +342,7 @@ def test_on_a_full_disk_hooks_end_well_and_what_they_could_not_write_is_reported
     assert facts["doctor"] == "warn"
 
 
-@pytest.mark.parametrize("args", [(), ("drain",), ("start",), ("end",)])
+@pytest.mark.parametrize("args", [(), ("drain",), ("prompt",), ("start",), ("end",)])
 @pytest.mark.parametrize("in_the_way", ["recollect", "recollect/spool", "recollect/spool/new"])
 @pytest.mark.usefixtures("real_python")
 def test_a_file_where_a_folder_should_be_disturbs_nobody(
@@ -378,7 +378,7 @@ def test_a_data_folder_that_may_not_be_written_disturbs_nobody(data: Path) -> No
 # --- our own worker's session -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("args", [(), ("drain",), ("start",), ("end",)])
+@pytest.mark.parametrize("args", [(), ("drain",), ("prompt",), ("start",), ("end",)])
 def test_in_the_worker_s_own_session_every_hook_is_inert(
     args: tuple[str, ...], home: Path, shell: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -499,15 +499,15 @@ def test_without_any_python_events_wait_in_the_spool(
         (tools / tool).symlink_to(str(shutil.which(tool)))
     monkeypatch.setenv("PATH", str(tools))
 
-    for args in ((), ("drain",), ("start",), ("end",)):
+    for args in ((), ("drain",), ("prompt",), ("start",), ("end",)):
         ran = run_hook(prompt("hello"), *args)
         assert ran.code == 0
         assert ran.silent
-    assert len(spooled(data)) == 4
+    assert len(spooled(data)) == 5
 
 
 @pytest.mark.usefixtures("real_python")
-@pytest.mark.parametrize("args", [("drain",), ("start",), ("end",)])
+@pytest.mark.parametrize("args", [("drain",), ("prompt",), ("start",), ("end",)])
 def test_every_hook_that_drains_stores_what_was_captured(
     args: tuple[str, ...], data: Path, shell: tuple[str, ...]
 ) -> None:
@@ -603,8 +603,8 @@ def test_every_command_names_a_script_that_is_there_and_what_it_understands() ->
                 assert shell == "sh"
                 assert Path(script).is_file(), script
                 arguments[name] = args
-    draining = dict.fromkeys(("UserPromptSubmit", "PreCompact", "PostCompact", "Stop"), "drain")
-    draining |= {"SessionStart": "start", "SessionEnd": "end"}
+    draining = dict.fromkeys(("PreCompact", "PostCompact", "Stop"), "drain")
+    draining |= {"SessionStart": "start", "UserPromptSubmit": "prompt", "SessionEnd": "end"}
     assert arguments == {name: [draining[name]] if name in draining else [] for name in arguments}
 
 

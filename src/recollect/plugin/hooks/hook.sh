@@ -2,14 +2,15 @@
 # Every hook of recollect: stdin goes into the spool as a file, and that is all Claude Code waits for.
 #
 #   hook.sh         PostToolUse and the like: into the spool, nothing more
-#   hook.sh drain   prompts, ends of turns, compactions: afterwards a process of its own drains the spool and
-#                   starts the worker where there is work
+#   hook.sh drain   ends of turns, compactions: afterwards a process of its own drains the spool and starts the
+#                   worker where there is work
+#   hook.sh prompt  a prompt: as drain, and what waits in the outbox for this session is printed for the model
 #   hook.sh start   a session begins: the same at once, and the brief is printed for the model; recollect is
 #                   set up where it is not installed yet
 #   hook.sh end     a session ends: as drain, and wait for it (Claude Code allows 1.5 s; the drain outlives that)
 #
-# Nothing but the brief is printed and the exit code is always 0: whatever goes wrong here, the agent is not
-# disturbed.
+# Nothing but the brief and the outbox is printed and the exit code is always 0: whatever goes wrong here, the
+# agent is not disturbed.
 # A full disk leaves a part of the payload in tmp/, which the next drain reports.
 
 umask 077
@@ -41,8 +42,24 @@ set +C
 
 [ $# -gt 0 ] || exit 0
 
+mode=$1
+if [ "$mode" = prompt ]; then
+  waiting=$data/outbox/${CLAUDE_CODE_SESSION_ID:-}
+  case ${CLAUDE_CODE_SESSION_ID:-} in
+    '' | *[!A-Za-z0-9_-]*) ;;
+    *)
+      set -- "$waiting".* # of hooks that were killed before they had told it
+      if [ -f "$waiting" ]; then # that was written later, and all of theirs is in it
+        # From here on it is ours: a server may put something newer there while we read.
+        mv "$waiting" "$waiting.$name" && cat "$waiting.$name" && rm -f "$@" "$waiting.$name"
+      elif [ -f "$1" ]; then cat "$1" && rm -f "$1"
+      fi 2>/dev/null
+      ;;
+  esac
+fi
+
 here=${0%/*}
-if [ "$1" = start ]; then sh "$here/../bin/recollect.sh" --setup </dev/null >/dev/null 2>&1 & fi
+if [ "$mode" = start ]; then sh "$here/../bin/recollect.sh" --setup </dev/null >/dev/null 2>&1 & fi
 
 # The interpreter that `recollect install` noted, else the plugin's own, else what PATH has.
 python=
@@ -51,10 +68,10 @@ python=
 [ -x "$python" ] || python=python3
 
 run='import sys; sys.path.insert(0, sys.argv[1]); from recollect.surfaces import hook; hook.main(sys.argv[2])'
-if [ "$1" = start ]; then
+if [ "$mode" = start ]; then
   printf '%s' "$payload" | "$python" -I -S -X utf8 -c "$run" "$here/../../.." start 2>/dev/null
   exit 0
 fi
-"$python" -I -S -X utf8 -c "$run" "$here/../../.." "$1" </dev/null >/dev/null 2>&1 &
-[ "$1" != end ] || wait # nobody minds at the end, and the memories are there when the session is gone
+"$python" -I -S -X utf8 -c "$run" "$here/../../.." "$mode" </dev/null >/dev/null 2>&1 &
+[ "$mode" != end ] || wait # nobody minds at the end, and the memories are there when the session is gone
 exit 0
