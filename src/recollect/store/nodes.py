@@ -72,14 +72,13 @@ def subtree(db: Connection, project: int, node_id: str) -> list[Node]:
     return list(
         _nodes(
             db,
-            # Of what waits, the deepest is next: it is a child of the node before, or of its parent.
-            "WITH RECURSIVE below (row, id, depth, order_value) AS ("
-            " SELECT row, id, 0, order_value FROM docmem_nodes WHERE project = ?1 AND id = ?2"
-            " UNION ALL SELECT c.row, c.id, below.depth + 1, c.order_value"
-            " FROM below JOIN docmem_nodes c ON c.project = ?1 AND c.parent_id = below.id"
-            " ORDER BY 3 DESC, 4, 1)"
-            # CROSS: SQLite then keeps to the order of the tables.
-            f" SELECT {_COLUMNS} FROM below CROSS JOIN docmem_nodes n ON n.row = below.row",
+            # Of what waits, the deepest is next: a child of the node before, or of the nearest above it. A
+            # join with the rows that this finds would not keep their order.
+            f"WITH RECURSIVE below AS (SELECT 0 AS depth, {_COLUMNS} FROM docmem_nodes n"
+            " WHERE n.project = ?1 AND n.id = ?2"
+            f" UNION ALL SELECT below.depth + 1, {_COLUMNS} FROM below JOIN docmem_nodes n"
+            " ON n.project = ?1 AND n.parent_id = below.id ORDER BY depth DESC, order_value, row)"
+            f" SELECT {_COLUMNS} FROM below n",
             (project, node_id),
         )
     )

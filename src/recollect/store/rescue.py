@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
     Row = tuple[object, ...]
 
-DERIVED = ("line_changes",)  # what running processes have yet to read again; they meet another file anyway
+DERIVED = (
+    "line_changes",  # what running processes have yet to read again; they meet another file anyway
+    "docmem_servers",  # what running processes say of themselves
+    "docmem_views",
+)
 LARGEST = 2**63 - 1
 SMALLEST = -(2**63)
 MANY = 200  # rows read at once
@@ -93,7 +97,10 @@ def merge(wreck: Wreck, db: sqlite3.Connection) -> Rescued:
             db.execute("COMMIT")
     db.execute("BEGIN")
     _drop_orphans(db)
-    for table in ("memories", "document_chunks"):
+    if "docmem_nodes" in _tables(db):
+        for (project,) in db.execute("SELECT DISTINCT project FROM docmem_nodes").fetchall():
+            _replant(db, project)
+    for table in ("memories", "document_chunks", "docmem_nodes"):
         if table in _tables(db):  # a row number is never used again, though the project's counter be lost
             db.execute(
                 "UPDATE projects SET last_memory = max(last_memory, coalesce("
@@ -206,6 +213,8 @@ def _drop_orphans(db: sqlite3.Connection) -> None:
         for table in _tables(db):
             for link in db.execute(f"PRAGMA foreign_key_list({table})").fetchall():
                 parent, name, target, on_delete = link[2], link[3], link[4], link[6]
+                if parent == table:
+                    continue  # nodes of a tree: what hangs below a lost one is not lost
                 lost = (
                     f"{name} IS NOT NULL AND NOT EXISTS"
                     f" (SELECT 1 FROM {parent} parent WHERE parent.{target} = {table}.{name})"
@@ -214,6 +223,76 @@ def _drop_orphans(db: sqlite3.Connection) -> None:
                     f"UPDATE {table} SET {name} = NULL" if on_delete == "SET NULL" else f"DELETE FROM {table}"
                 )
                 changed += db.execute(f"{change} WHERE {lost}").rowcount
+
+
+def _replant(db: sqlite3.Connection, project: int) -> None:
+    """Nodes whose parent is lost go to the end of their tree; where its root is lost too they are roots. What
+    follows from a node's place is found out anew: rows of two files may share one, or lead in a circle."""
+    from recollect.store import nodes
+
+    found = db.execute(
+        "SELECT id, parent_id, order_value, root_id, size, row FROM docmem_nodes WHERE project = ?"
+        " ORDER BY parent_id, order_value, row",
+        (project,),
+    ).fetchall()
+    parent: dict[str, str | None] = {row[0]: row[1] for row in found}
+    order: dict[str, float] = {row[0]: row[2] for row in found}
+    root: dict[str, str] = {row[0]: row[3] for row in found}
+    below: dict[str | None, list[str]] = {}
+    for name, above in parent.items():
+        below.setdefault(above, []).append(name)
+    for name in _astray(parent, below):
+        parent[name] = root[name] if root[name] in parent and parent[root[name]] is None else None
+        siblings = below.setdefault(parent[name], [])
+        order[name] = order[siblings[-1]] + 1.0 if siblings and parent[name] else 1.0
+        siblings.append(name)
+    for above, siblings in below.items():
+        if above is not None and len({order[name] for name in siblings}) < len(siblings):
+            order.update((name, float(number)) for number, name in enumerate(siblings, 1))
+    read = _with_all_below(below.get(None, []), below)
+    size = dict.fromkeys(read, 1)
+    for name in read:
+        above = parent[name]
+        root[name] = name if above is None else root[above]
+    for name in reversed(read):
+        if (above := parent[name]) is not None:
+            size[above] += size[name]
+    for name, *was, row in found:
+        if was == [parent[name], order[name], root[name], size[name]]:
+            continue
+        kind, called, value, text = db.execute(
+            "SELECT context_type, context_name, context_value, text FROM docmem_nodes WHERE row = ?", (row,)
+        ).fetchone()
+        new_hash = nodes.digest(parent[name], (kind, called, value), text, order[name])
+        db.execute(
+            "UPDATE docmem_nodes SET parent_id = ?, order_value = ?, root_id = ?, size = ?, hash = ?"
+            " WHERE row = ?",
+            (parent[name], order[name], root[name], size[name], new_hash, row),
+        )
+
+
+def _astray(parent: dict[str, str | None], below: dict[str | None, list[str]]) -> list[str]:
+    """Nodes that no root leads to, but for those below other such nodes: taken out of `below`."""
+    lost = [above for above in below if above is not None and above not in parent]
+    astray = [name for above in lost for name in below.pop(above)]
+    apart = set(parent).difference(_with_all_below([*below.get(None, ()), *astray], below))
+    while apart:  # they lead in a circle
+        name, trail = min(apart), set[str]()
+        while name not in trail:
+            trail.add(name)
+            name = parent[name] or ""
+        below[parent[name]].remove(name)
+        astray.append(name)
+        apart.difference_update(_with_all_below([name], below))
+    return astray
+
+
+def _with_all_below(tops: list[str], below: dict[str | None, list[str]]) -> list[str]:
+    """A parent before its children."""
+    met = list(tops)
+    for name in met:  # it grows on the way
+        met += below.get(name, ())
+    return met
 
 
 def _with_first_page_of(backup: str, path: str, scratch: str) -> None:
