@@ -1,0 +1,210 @@
+"""The `# DOCMEM Dynamic` section of a CLAUDE.md: found, put in, taken out. Bytes in, bytes out.
+
+The section is the last thing in the file. One line break is put before it and that one is taken away with it,
+so that a file without views is, byte for byte, what it was. What a person writes below the section comes to
+stand above it. A section has one header and one end: node text that looks like either gets a backslash.
+
+Which sections are ours:
+
+    outside of code fences           all that begin with our header, up to their end; without an end (another
+                                     program's, or somebody took it away) up to the next `# ` heading
+    in a fence that is closed        none: that is an example
+    in a fence that is never closed  those that look as we write them: header, blank line, `## `, ..., end
+
+A fence in such a section is node text: it neither opens nor closes one outside. So a fence that lacks its
+end, be it only while somebody types it, does not part us from our section.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+HEADER = b"# DOCMEM Dynamic"
+END = b"<!-- end of DOCMEM Dynamic -->"
+
+Views = Sequence[tuple[str, str]]
+
+
+def section(views: Views) -> bytes:
+    """The section that shows these views, (node id, expansion) each; with LF, whatever the file uses."""
+    parts = [HEADER + b"\n"]
+    for node_id, expansion in views:
+        text = expansion.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace")
+        parts.append(b"## %s\n\n%s\n" % (node_id.encode(), _LIKE_OURS.sub(rb"\\", text)))
+    return b"\n".join([*parts, END + b"\n"])
+
+
+def with_views(text: bytes, views: Views) -> bytes:
+    """The file with these views as its last section; with none, as it is without."""
+    rest = without(text)
+    return rest + b"\n" + section(views) if views else rest
+
+
+def without(text: bytes) -> bytes:
+    """The file without sections of ours."""
+    marks = _marks(text)
+    cuts = _sections(text, marks)
+    if strays := _strays(marks, cuts):
+        parts = [text[start:stop] for start, stop in zip([0, *strays], [*strays, len(text)], strict=True)]
+        return without(b"\\".join(parts))
+    kept, at, separator = bytearray(), 0, b""
+    for start, stop, is_whole in cuts:
+        above = text[at:start]
+        if above and kept and not kept.endswith(b"\n"):
+            kept += separator
+        separator = _separator(above, text[start:stop], is_whole)
+        kept += above[: len(above) - len(separator)]
+        at = stop
+    if at < len(text) and kept and not kept.endswith(b"\n"):
+        kept += separator
+    return bytes(kept + text[at:])
+
+
+def has_section(text: bytes) -> bool:
+    return bool(_sections(text, _marks(text)))
+
+
+# Finding sections. All of it takes time in proportion to the text.
+
+_LINE = (
+    rb"(?P<header># DOCMEM Dynamic[ \t]*\r?$)"
+    rb"|(?P<end><!-- end of DOCMEM Dynamic -->)"
+    rb"|(?P<heading> {0,3}#(?:[ \t\r]|$))"
+    # Also as the first thing in an item of a list, if what ends it is indented by no more than three blanks.
+    rb"|(?P<fence>(?P<item>[-+*] {1,2}|\d[.)] | {0,3})(?P<signs>`{3,}+(?=[^`\n]*$)|~{3,}+)(?P<info>.*))"
+)
+_AT = re.compile(_LINE, re.MULTILINE)
+_NEXT = re.compile(rb"^(?:" + _LINE + rb")", re.MULTILINE)
+_AFTER_END = re.compile(rb"[ \t]*\r?(?:\n|\Z)")
+_AS_WE_WRITE = re.compile(rb"[ \t]*\r?\n[ \t]*\r?\n## ")
+_LIKE_OURS = re.compile(rb"^(?=# DOCMEM Dynamic[ \t]*$|<!-- end of DOCMEM Dynamic -->)", re.MULTILINE)
+
+
+class _Mark:
+    """A line that matters."""
+
+    __slots__ = ("closes", "kind", "looks_ours", "signs", "start", "stop")
+
+    def __init__(self, found: re.Match[bytes]) -> None:
+        self.kind = found.lastgroup  # header, end (one that ends no section), heading or fence
+        self.start = found.start()
+        self.stop = 0  # of a header: where its section ends, if there is an end
+        self.looks_ours = False
+        self.signs = found["signs"] or b""
+        self.closes = not found["info"].strip() and not found["item"].strip() if self.signs else False
+
+
+class _Cut(NamedTuple):
+    start: int
+    stop: int
+    is_whole: bool  # it has an end
+
+
+def _marks(text: bytes) -> list[_Mark]:
+    marks: list[_Mark] = []
+    header: _Mark | None = None  # waits for its end
+    place, at = 0, 0
+    found = _NEXT.search(text)
+    while found:
+        mark = _Mark(found)
+        at = found.end()
+        if mark.kind == "end" and header:
+            tail = _AFTER_END.match(text, at)
+            at = header.stop = tail.end() if tail else at
+            if header.looks_ours:
+                del marks[place:]
+            header = None
+            # What follows on the same line will be a line of its own.
+            found = (None if tail else _AT.match(text, at)) or _NEXT.search(text, at)
+            continue
+        marks.append(mark)
+        if mark.kind == "header":
+            header, place = mark, len(marks)
+            header.looks_ours = _AS_WE_WRITE.match(text, mark.start + len(HEADER)) is not None
+        found = _NEXT.search(text, at)
+    return marks
+
+
+def _sections(text: bytes, marks: list[_Mark]) -> list[_Cut]:
+    cuts: list[_Cut] = []
+    closed_by = _closers(marks)
+    i = 0
+    while i < len(marks):
+        mark = marks[i]
+        if mark.kind == "header":
+            stop = mark.stop or _next_heading(text, marks, closed_by, i)
+            cuts.append(_Cut(mark.start, stop, is_whole=bool(mark.stop)))
+            while i < len(marks) and marks[i].start < stop:
+                i += 1
+        elif mark.kind != "fence":
+            i += 1
+        elif i in closed_by:
+            i = closed_by[i] + 1
+        else:
+            cuts += [_Cut(it.start, it.stop, is_whole=True) for it in marks[i:] if it.stop and it.looks_ours]
+            break
+    return cuts
+
+
+def _closers(marks: list[_Mark]) -> dict[int, int]:
+    """Which fence each fence would be closed by: the next of its sign that is bare and as long."""
+    closed_by = {}
+    # Of each sign, seen from the end: those that could close a fence, the nearest last. One with a longer or
+    # equal one before it never will. Lengths are negative, so that they are sorted.
+    lengths: dict[int, list[int]] = {ord("`"): [], ord("~"): []}
+    places: dict[int, list[int]] = {ord("`"): [], ord("~"): []}
+    for i in range(len(marks) - 1, -1, -1):
+        mark = marks[i]
+        if mark.kind != "fence":
+            continue
+        length, place = lengths[mark.signs[0]], places[mark.signs[0]]
+        many = bisect_right(length, -len(mark.signs))
+        if many:
+            closed_by[i] = place[many - 1]
+        if mark.closes:
+            shorter = bisect_left(length, -len(mark.signs))
+            length[shorter:] = [-len(mark.signs)]
+            place[shorter:] = [i]
+    return closed_by
+
+
+def _next_heading(text: bytes, marks: list[_Mark], closed_by: dict[int, int], i: int) -> int:
+    """Where the section at mark i stops, which has no end. A fence that is never closed hides no heading."""
+    i += 1
+    while i < len(marks):
+        if marks[i].kind in ("heading", "header"):
+            return marks[i].start
+        i = closed_by.get(i, i) + 1
+    return len(text)
+
+
+def _strays(marks: list[_Mark], cuts: list[_Cut]) -> list[int]:
+    """Ends that would be taken for that of another header, which is an example, once the cuts are made."""
+    found = []
+    waits = False
+    cut = 0
+    for mark in marks:
+        while cut < len(cuts) and cuts[cut].stop <= mark.start:
+            cut += 1
+        if cut < len(cuts) and cuts[cut].start <= mark.start:
+            continue
+        if mark.kind == "header":
+            waits = not mark.stop
+        elif mark.kind == "end" and waits:
+            found.append(mark.start)
+    return found
+
+
+def _separator(above: bytes, section: bytes, is_whole: bool) -> bytes:
+    """The line break before a section that goes with it."""
+    if not above.endswith(b"\n"):
+        return b""
+    # Whatever has turned the header's line break into CRLF has done the same to the one before it.
+    converted = section.partition(b"\n")[0].endswith(b"\r") and above.endswith(b"\r\n")
+    separator = b"\r\n" if converted else b"\n"
+    # What is not whole may be another program's, which put none: then the break belongs to the line above.
+    rest = above[: -len(separator)]
+    return separator if is_whole or not rest or rest.endswith(b"\n") else b""

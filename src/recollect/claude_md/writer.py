@@ -1,0 +1,260 @@
+"""The one writer of CLAUDE.md, which is a person's file: nothing of theirs may ever get lost.
+
+A change is made in turn, one process at a time. The file is read, changed in memory, written beside itself
+and renamed into place, so that whoever reads, and whoever comes after a kill, finds the old file or the new
+one. Just before the rename it must still be the file that was read; else all of it is done again.
+
+What somebody else wrote is backed up before it is replaced, the last ten of each file:
+
+    backups/claude-md/api-CLAUDE.md-1f0c2a9b7d3e/
+        000017-20261116T012345Z.md     the file as it was
+        written                        the digest of what we wrote last, and where: that needs no backup
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from recollect import paths
+from recollect.claude_md import dynamic
+from recollect.errors import BadInput, Conflict, StoreError
+from recollect.store import swap
+
+NAME = "CLAUDE.md"
+LARGEST = 10_000_000  # bytes
+KEPT = 10  # backups of a file
+TRIES = 25
+SETTLED = 0.02  # seconds; what changed later than that may be half written, and its time tells no more
+
+
+def put_views(folder: str, data: str, views: Callable[[], Sequence[tuple[str, str]]], now: int) -> bool:
+    """Show these views, (node id, expansion) each, in the CLAUDE.md of a folder. False: there is none.
+
+    `views` is called in turn, so that the last to write knows the newest; perhaps more than once.
+    """
+
+    def change(text: bytes) -> bytes:
+        return dynamic.with_views(text, views())
+
+    return rewrite(os.path.join(folder, NAME), paths.checkout(folder), data, change, now=now)
+
+
+def has_views(folder: str) -> bool:
+    """Does the CLAUDE.md of a folder have a section of ours? One that cannot be read has none."""
+    path = os.path.join(folder, NAME)
+    try:
+        if not os.path.isfile(path) or os.path.getsize(path) > LARGEST:
+            return False
+        with open(path, "rb") as file:
+            return dynamic.has_section(file.read())
+    except OSError:
+        return False
+
+
+def rewrite(path: str, root: str, data: str, change: Callable[[bytes], bytes], *, now: int) -> bool:
+    """Change a file of the project at root. False: there is no such file, and `change` was not called.
+
+    `change` is called again where somebody else changed the file meanwhile.
+    """
+    if not os.path.exists(path):
+        return False
+    with _turn(data):
+        for _ in range(TRIES):
+            real = _target(path, root)
+            if real is None:
+                return False
+            text, status = _read(path, real)
+            shelf = _shelf(data, real)
+            is_ours = _noted(shelf) == _digest(text)
+            if not is_ours and abs(time.time() - status.st_mtime) < SETTLED:
+                time.sleep(SETTLED)
+                continue
+            changed = change(text)
+            if changed == text:
+                return True
+            if len(changed) > LARGEST:
+                raise BadInput(f"{_name(path)} would become larger than 10 MB; remove some of what it shows")
+            if not is_ours:
+                _back_up(shelf, text, now)
+            if _replace(path, real, data, status, changed, shelf):
+                return True
+    raise Conflict(f"something keeps changing {_name(path)}; try again when it has come to rest")
+
+
+@contextmanager
+def _turn(data: str) -> Iterator[None]:
+    try:
+        os.makedirs(data, mode=0o700, exist_ok=True)
+        handle = os.open(os.path.join(data, "claude-md.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise _no_backup(data, error) from error
+    busy = "another process is changing a CLAUDE.md; try again in a moment"
+    swap.wait(handle, fcntl.LOCK_EX, swap.SECONDS, busy)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+# The file.
+
+
+def _target(path: str, root: str) -> str | None:
+    """The file that a path leads to, if it may be changed; None where there is none."""
+    try:
+        real = os.path.realpath(path, strict=True)
+        status, folder = os.stat(real), os.stat(os.path.dirname(real))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise _refused(path, f"cannot be read ({error.strerror})") from error
+    top = os.path.realpath(root)
+    if os.path.commonpath([real, top]) != top:
+        raise BadInput(
+            f"{_name(path)} leads to {_name(real)}, outside of the project {_name(top)},"
+            " where recollect changes nothing; put a file in place of the link"
+        )
+    if not stat.S_ISREG(status.st_mode):
+        raise BadInput(f"{_name(path)} is not a file that can be changed; put a plain text file in its place")
+    if status.st_nlink > 1:
+        raise BadInput(
+            f"{_name(path)} has a second name (a hard link), and a change would part the two;"
+            " make one of them a symbolic link to the other"
+        )
+    # Root may do anything; a file that nobody may read or write is meant to stay as it is all the same.
+    if not (os.access(real, os.R_OK) and status.st_mode & 0o444):
+        raise _refused(path, "cannot be read (permission denied)")
+    if not (os.access(real, os.W_OK) and status.st_mode & 0o222):
+        raise _refused(path, "cannot be written (permission denied)")
+    if not (os.access(os.path.dirname(real), os.W_OK | os.X_OK) and folder.st_mode & 0o222):
+        raise _refused(path, "cannot be replaced: its folder cannot be written (permission denied)")
+    return real
+
+
+def _read(path: str, real: str) -> tuple[bytes, os.stat_result]:
+    try:
+        # A pipe that was put there meanwhile must not keep us waiting.
+        with open(os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            status = os.fstat(file.fileno())
+            text = file.read(LARGEST + 1)
+    except OSError as error:
+        raise _refused(path, f"cannot be read ({error.strerror})") from error
+    if len(text) > LARGEST:
+        raise BadInput(f"{_name(path)} is larger than 10 MB, which is no CLAUDE.md any more; shorten it")
+    return text, status
+
+
+def _replace(path: str, real: str, data: str, seen: os.stat_result, text: bytes, shelf: str) -> bool:
+    """Put text in the place of what was seen there. False: it has changed since."""
+    folder, name = os.path.split(real)
+    # Always the same name, so that what a kill leaves is removed by the next.
+    made = os.path.join(folder, f".{name}.recollect-{_digest(os.fsencode(os.path.realpath(data)))[:8]}")
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(made)
+        try:
+            with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(text)
+                file.flush()
+                with suppress(PermissionError):
+                    os.chown(made, seen.st_uid, seen.st_gid)
+                shutil.copystat(real, made)
+                os.utime(made)
+                os.fsync(file.fileno())
+            _note(shelf, real, text)
+            if os.path.realpath(path) != real or _version(os.stat(real)) != _version(seen):
+                return False
+            os.replace(made, real)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(made)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _refused(path, f"cannot be written ({error.strerror})") from error
+    return True
+
+
+def _version(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _refused(path: str, why: str) -> BadInput:
+    return BadInput(f"{_name(path)} {why}; mend that and try again")
+
+
+def _name(path: str) -> str:
+    return paths.text(path)
+
+
+# Backups.
+
+
+def _shelf(data: str, real: str) -> str:
+    folder, name = os.path.split(real)
+    readable = re.sub(r"[^\w.-]+", "_", f"{os.path.basename(folder)}-{name}", flags=re.ASCII)[:60]
+    mark = _digest(os.fsencode(real))[:12]
+    return os.path.join(data, "backups", "claude-md", f"{readable}-{mark}")
+
+
+def _back_up(shelf: str, text: bytes, now: int) -> None:
+    try:
+        os.makedirs(shelf, mode=0o700, exist_ok=True)
+        names = sorted(name for name in os.listdir(shelf) if re.fullmatch(r"\d{6,}-\w+\.md", name))
+        if names:
+            with open(os.path.join(shelf, names[-1]), "rb") as newest:
+                if newest.read() == text:
+                    return
+        number = int(names[-1].partition("-")[0]) + 1 if names else 1
+        made = os.path.join(shelf, "making")
+        with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(made, os.path.join(shelf, f"{number:06}-{swap.stamp(now)}.md"))
+        swap.sync(shelf)
+        for name in names[: 1 - KEPT]:
+            os.unlink(os.path.join(shelf, name))
+    except OSError as error:
+        raise _no_backup(shelf, error) from error
+
+
+def _note(shelf: str, real: str, text: bytes) -> None:
+    """What will have been written. It comes before: a note that is too new only costs a backup too many."""
+    try:
+        os.makedirs(shelf, mode=0o700, exist_ok=True)
+        with open(os.open(_note_in(shelf), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(f"{_digest(text)}\n".encode() + os.fsencode(real) + b"\n")
+    except OSError as error:
+        raise _no_backup(shelf, error) from error
+
+
+def _noted(shelf: str) -> str:
+    try:
+        with open(_note_in(shelf), "rb") as file:
+            return file.readline().decode("ascii", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _note_in(shelf: str) -> str:
+    return os.path.join(shelf, "written")
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
+
+
+def _no_backup(place: str, error: OSError) -> StoreError:
+    return StoreError(
+        f"no CLAUDE.md is changed without a backup, and {place} cannot be written ({error.strerror});"
+        " mend that, or set RECOLLECT_HOME to a folder of yours"
+    )
