@@ -161,7 +161,7 @@ def reindex(as_json: bool) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from recollect.recall.index import Index
-    from recollect.store import documents, memories, projects
+    from recollect.store import documents, memories, nodes, projects
     from recollect.surfaces.cli import output
 
     index, made = Index.configured(), 0
@@ -169,7 +169,7 @@ def reindex(as_json: bool) -> None:
     bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with store() as (db, _), Progress(*bar, **output.progress()) as shown:
         for project in projects.every(db):
-            for source in (memories, documents):
+            for source in (memories, documents, nodes):
                 corpus = index.corpus(db, source, project)
                 missing = len(corpus.without_vector())
                 task = shown.add_task(output.visible(project.name), total=missing, visible=missing > 0)

@@ -29,7 +29,7 @@ from recollect import log, paths
 from recollect.capture.redact import redact
 from recollect.errors import RecollectError
 from recollect.intake.drain import open_store
-from recollect.store import documents, life, memories, projects, sessions
+from recollect.store import documents, life, memories, nodes, projects, sessions
 from recollect.store.connection import connect, transaction
 from recollect.surfaces.mcp import wire
 from recollect.surfaces.mcp.ending import Ending, after
@@ -154,7 +154,7 @@ def index() -> Index:
 def fill_in_background(db: Connection) -> None:
     """Make the vectors that are missing, beside the calls."""
     here = projects.at(db, paths.place(project()))
-    index().fill_in_background(_connection, (memories, documents), here)
+    index().fill_in_background(_connection, (memories, documents, nodes), here)
 
 
 def warm_up() -> None:
