@@ -1,0 +1,425 @@
+"""`recollect docmem`: trees of text that a model writes, for people to look at, bring in and take out."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from contextlib import suppress
+from functools import partial
+from sqlite3 import Connection
+from typing import Any
+
+import click
+
+from recollect import errors, paths
+from recollect.ids import new_id
+from recollect.model import MODES, Node, Project
+from recollect.surfaces.cli.common import (
+    FILL_SECONDS,
+    folder,
+    json_option,
+    nothing,
+    only,
+    project_option,
+    store,
+    sure,
+    typed,
+)
+
+SHOWN_NODES = 300
+MOST_SHOWN = 100_000
+MARKDOWN = (".md", ".markdown", ".mdx")
+FORMATS = {".toml": "toml", ".txt": "txt", "": "txt", **dict.fromkeys(MARKDOWN, "md")}
+NO_TREES = (
+    "No trees here yet. A model makes them with docmem_create,"
+    " and `recollect docmem import FILE` makes one of a document."
+)
+
+node_argument = click.argument("node", metavar="ID")
+
+
+@click.group()
+def docmem() -> None:
+    """Trees of text that a model writes and edits, and shows itself.
+
+    The beginning of a node's id is enough. When a tree changes here, the views of it in CLAUDE.md follow.
+    """
+
+
+@docmem.command("list")
+@project_option
+@json_option
+def listing(project: str, as_json: bool) -> None:
+    """List this project's trees: how many nodes and tokens each has, and when it last changed."""
+    from recollect.store import nodes, projects
+    from recollect.surfaces.cli import output, trees_output
+
+    with store() as (db, _):
+        here = projects.at(db, paths.place(project))
+        found = [_about(db, here, root) for root in nodes.roots(db, here.number)] if here else []
+        none = "" if found else nothing(db, NO_TREES)
+    if as_json:
+        output.as_json(found)
+    elif found:
+        trees_output.trees(found)
+    if not found:
+        raise errors.NotFound(none)
+
+
+@docmem.command()
+@click.argument("node", metavar="[ID]", required=False)
+@click.option("--depth", type=click.IntRange(0), metavar="N", help="Only so many levels below it.")
+@click.option(
+    "--limit",
+    default=SHOWN_NODES,
+    show_default=True,
+    type=click.IntRange(1, MOST_SHOWN),
+    help="How many nodes; upper levels come first.",
+)
+@project_option
+@json_option
+def tree(node: str | None, depth: int | None, limit: int, project: str, as_json: bool) -> None:
+    """Show how a tree is built: one line a node, with its id, context and the first line of its text.
+
+    Without an ID it is the project's only tree. `+12 below` stands for twelve nodes that are left out.
+    """
+    from recollect.store import nodes
+    from recollect.store.connection import savepoint
+    from recollect.surfaces.cli import output, trees_output
+
+    with store() as (db, _):
+        here, start = _only_tree(db, project) if node is None else _find(db, project, node)
+        with savepoint(db):  # one state of the tree, whoever edits it meanwhile
+            rows = trees_output.outline(
+                start, lambda above: nodes.children(db, here.number, above.id), depth, limit
+            )
+    listed = [{**trees_output.plain(row.node), "depth": row.depth} for row in rows if row.node]
+    if as_json:
+        output.as_json({"id": start.id, "nodes": start.size, "shown": len(listed), "tree": listed})
+    else:
+        trees_output.tree(rows)
+    if len(listed) < start.size:
+        total = output.number_of(start.size, "node", "nodes")
+        how = "--limit and --depth show more, the id of a node what is below it"
+        click.echo(f"{len(listed):,} of {total}; {how}", err=True)
+
+
+@docmem.command()
+@node_argument
+@project_option
+@json_option
+def show(node: str, project: str, as_json: bool) -> None:
+    """Show one node whole: every field, the nodes above it, and its text."""
+    from recollect.store import nodes
+    from recollect.surfaces.cli import output, trees_output
+
+    with store() as (db, _):
+        here, found = _find(db, project, node)
+        above = nodes.path(db, here.number, found.id)[:-1]
+    if as_json:
+        output.as_json({**trees_output.plain(found), "path": trees_output.plain_path(above)})
+    else:
+        trees_output.node(found, above)
+
+
+@docmem.command()
+@node_argument
+@click.option(
+    "--tokens", default=10_000, show_default=True, type=click.IntRange(1), help="How long it may get."
+)
+@project_option
+@json_option
+def expand(node: str, tokens: int, project: str, as_json: bool) -> None:
+    """Print a node and what is below it, as far as the tokens go: what a view shows.
+
+    Upper levels come first, in each the last nodes first. What was taken is printed in the order of the
+    document, each node with a line that says which it is.
+    """
+    from recollect.docmem import expand as trees
+    from recollect.surfaces.cli import output, trees_output
+
+    with store() as (db, _):
+        here, start = _find(db, project, node)
+        shown = trees.shown(db, here.number, start, tokens)
+    if as_json:
+        blocks = [{"id": node_id, "block": block} for node_id, block in shown]
+        output.as_json({"id": start.id, "nodes": start.size, "shown": len(shown), "blocks": blocks})
+    else:
+        trees_output.blocks(block for _, block in shown)
+    if len(shown) < start.size:
+        total = output.number_of(start.size, "node", "nodes")
+        how = f"--tokens shows more, `recollect docmem tree {start.id}` lists them"
+        click.echo(f"{len(shown):,} of {total}; {how}", err=True)
+
+
+@docmem.command("import")
+@click.argument("file", metavar="FILE|-")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["toml", "md", "txt"]),
+    help="What it is written in.  [default: by the file's extension]",
+)
+@click.option("--root-id", metavar="ID", help="What to call the tree.  [default: as it says, or as the file]")
+@project_option
+@json_option
+def import_(file: str, kind: str | None, root_id: str | None, project: str, as_json: bool) -> None:
+    """Make a tree of a document. `-` reads standard input.
+
+    TOML is what `recollect docmem export` writes; its nodes can be edited. Of Markdown the headings become
+    the upper nodes, of plain text each paragraph is a node; those are readonly.
+    """
+    from recollect.capture.event import clean
+    from recollect.docmem.exchange import import_document
+    from recollect.recall.documents.file import LARGEST
+    from recollect.store import projects
+    from recollect.store.connection import transaction
+    from recollect.surfaces.cli import output, trees_output
+
+    kind = kind or _format_of(file)
+    name, text = _read(file, kind)
+    wanted = None if root_id is None else typed([root_id])
+    with store() as (db, now):
+        with transaction(db):
+            here = projects.by_id(db, projects.ensure(db, paths.place(project), now))
+        root = import_document(db, here, text, kind, wanted, name, partial(clean, limit=LARGEST), now)
+        _refresh(db, here, root.root_id, now)
+    if as_json:
+        output.as_json(trees_output.plain(root))
+    else:
+        size = output.number_of(root.size, "node", "nodes")
+        click.echo(f"Tree imported: {root.id} ({size}); `recollect docmem tree {root.id}` shows it")
+
+
+@docmem.command()
+@node_argument
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["md", "toml"]),
+    help="What to write.  [default: by the extension of --output, else toml]",
+)
+@click.option("--output", "target", metavar="FILE", help="Where to write it.  [default: standard output]")
+@click.option("--force", is_flag=True, help="With --output: also over a file that is there.")
+@project_option
+@json_option
+def export(node: str, kind: str | None, target: str | None, force: bool, project: str, as_json: bool) -> None:
+    """Write a tree, or what is below a node, as a document.
+
+    TOML has ids, contexts and texts, and `recollect docmem import` makes the same tree of it; Markdown is for
+    reading. A file or a pipe gets every text as it is.
+    """
+    from recollect.docmem import exchange
+    from recollect.store import nodes
+    from recollect.surfaces.cli import output
+
+    target = None if target == "-" else target
+    if kind is None:
+        kind = "md" if _extension(target or "") in MARKDOWN else "toml"
+    with store() as (db, _):
+        here, start = _find(db, project, node)
+        whole = nodes.subtree(db, here.number, start.id)
+    text = exchange.export_markdown(whole) if kind == "md" else exchange.export_toml(whole)
+    if target is not None:
+        _save(target, text.encode(), force)
+    told = {"id": start.id, "format": kind, "nodes": len(whole), "output": target and typed([target])}
+    if as_json:
+        output.as_json(told if target else {**told, "text": text})
+    elif target is not None:
+        size = output.number_of(len(whole), "node", "nodes")
+        click.echo(f"Exported: {start.id} ({size}) to {output.visible(typed([target]))}")
+    else:
+        click.echo(output.visible(text) if sys.stdout.isatty() else text.encode(), nl=False)
+
+
+@docmem.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("--tree", "within", metavar="ID", help="Only in this tree.")
+@click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to look.")
+@click.option("--limit", default=10, show_default=True, help="How many, 1 to 100.")
+@project_option
+@json_option
+def search(
+    query: tuple[str, ...], within: str | None, mode: str, limit: int, project: str, as_json: bool
+) -> None:
+    """Find nodes by what they say and mean. Nodes that a hit above them stands for are counted there."""
+    from recollect.docmem.search import search as find
+    from recollect.recall.index import Index
+    from recollect.store import projects
+    from recollect.surfaces.cli import output, trees_output
+
+    with store() as (db, _):
+        here = projects.at(db, paths.place(project))
+        found = find(
+            Index.configured(),
+            db,
+            here,
+            typed(query),
+            root_id=None if within is None else _find(db, project, within)[1].root_id,
+            limit=limit,
+            mode=mode,
+            patience=FILL_SECONDS,
+        )
+    if as_json:
+        output.as_json([trees_output.plain_hit(hit) for hit in found.hits])
+    else:
+        trees_output.hits(found.hits)
+    if found.notice:
+        click.echo(found.notice, err=True)
+    if not found.hits:
+        raise errors.NotFound("No nodes found. Other words may do; `recollect docmem list` shows the trees.")
+
+
+@docmem.command()
+@node_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@project_option
+@json_option
+def delete(node: str, yes: bool, project: str, as_json: bool) -> None:
+    """Delete a node and all nodes below it, for good; of a root, the tree. `export` keeps a copy of it."""
+    from recollect.docmem import tree as trees
+    from recollect.surfaces.cli import output
+
+    with store() as (db, now):
+        here, found = _find(db, project, node)
+        size = output.number_of(found.size, "node", "nodes")
+        what = f"the tree {found.id}" if found.parent_id is None else f"the node {found.id}"
+        if not yes and not sure(f"Delete {what} ({size}) for good?"):
+            raise errors.NotFound("Nothing was deleted; --yes deletes it without asking.")
+        gone = trees.delete(db, here, found.id)
+        _refresh(db, here, found.root_id, now)
+    if as_json:
+        output.as_json({"deleted": found.id, "nodes": gone})
+    else:
+        click.echo(f"Deleted: {found.id} ({output.number_of(gone, 'node', 'nodes')})")
+
+
+def _find(db: Connection, project: str, prefix: str) -> tuple[Project, Node]:
+    """The one node of this project whose id begins like this."""
+    from recollect.store import nodes, projects
+
+    prefix = typed([prefix])
+    here = projects.at(db, paths.place(project))
+    found = {one.id: one for one in nodes.starting_with(db, here.number, prefix)} if here else {}
+    if prefix and not found:
+        for other in projects.every(db):
+            if elsewhere := nodes.starting_with(db, other.number, prefix):
+                raise errors.NotFound(f"{elsewhere[0].id} is of another project; add --project {other.root}")
+    known = only("node", prefix, list(found), "recollect docmem list")
+    assert here is not None  # noqa: S101  it has this node
+    return here, found[known]
+
+
+def _only_tree(db: Connection, project: str) -> tuple[Project, Node]:
+    from recollect.store import nodes, projects
+
+    here = projects.at(db, paths.place(project))
+    roots = nodes.roots(db, here.number) if here else []
+    if here is None or not roots:
+        raise errors.NotFound(nothing(db, NO_TREES))
+    if len(roots) > 1:
+        named = ", ".join(root.id for root in roots[:10])
+        raise errors.BadInput(
+            f"there are {len(roots):,} trees here (`recollect docmem list` lists them); name one: {named}"
+        )
+    return here, roots[0]
+
+
+def _format_of(file: str) -> str:
+    """What a document is written in, by its name."""
+    if file == "-" or _extension(file) not in FORMATS:
+        what = "standard input" if file == "-" else f"a file called {typed([file])[:300]}"
+        raise errors.BadInput(f"nothing says what {what} is written in; add --format toml, md or txt")
+    return FORMATS[_extension(file)]
+
+
+def _extension(file: str) -> str:
+    return os.path.splitext(file)[1].lower()
+
+
+def _read(file: str, kind: str) -> tuple[str, str]:
+    """The name and the text of a document, from wherever the user may read."""
+    from recollect.recall.documents.file import LARGEST, decode, read_file
+
+    if file != "-":
+        real, body = read_file(os.path.abspath(file), [os.sep])
+        name = os.path.splitext(os.path.basename(real))[0]
+    else:
+        real, name = "standard input", ""
+        body = _standard_input(LARGEST + 1)
+        if len(body) > LARGEST:
+            raise errors.BadInput(f"there are more than {LARGEST:,} bytes; import the part that matters")
+    if kind != "toml":
+        return typed([name]), decode(body, None)
+    try:
+        return typed([name]), body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:  # one wrong letter, and it is another tree
+        raise errors.BadInput(f"{real} is not UTF-8 (byte {error.start:,}); save it as UTF-8") from error
+
+
+def _standard_input(most: int) -> bytes:
+    if sys.stdin is None:  # closed by whoever started us
+        return b""
+    raw = getattr(sys.stdin, "buffer", None)
+    return bytes(raw.read(most)) if raw else sys.stdin.read(most).encode()
+
+
+def _save(path: str, body: bytes, force: bool) -> None:
+    """A file that is there whole or not at all; another one is replaced only by `force`, never its link."""
+    path = os.path.realpath(path) if force else os.path.abspath(path)
+    there = errors.BadInput(f"{path} is there already; --force replaces it, or name another file")
+    mode = None
+    if os.path.lexists(path):
+        if not force:
+            raise there
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            raise errors.BadInput(f"{path} is no file; name one")
+    beside = os.path.join(os.path.dirname(path), new_id(".recollect_"))
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), stat.S_IMODE(mode))
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        if force:
+            os.replace(beside, path)
+        else:
+            os.link(beside, path)  # unlike a rename it fails where a file has come meanwhile
+    except FileExistsError:
+        raise there from None
+    except OSError as error:
+        raise errors.BadInput(f"{path} cannot be written ({error.strerror}); name another file") from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(beside)
+
+
+def _refresh(db: Connection, here: Project, root_id: str, now: int) -> None:
+    """Let the views of running servers follow. The edit is done; what keeps a view from it is only said."""
+    from recollect.claude_md.writer import put_views
+    from recollect.docmem import views
+    from recollect.surfaces.cli import output
+
+    data = folder()
+    try:
+        views.refresh(db, data, here, [root_id], lambda at, shown: put_views(at, data, shown, now))
+    except (errors.RecollectError, OSError) as error:
+        click.echo(f"recollect: a view could not be refreshed: {output.visible(str(error))}", err=True)
+
+
+def _about(db: Connection, here: Project, root: Node) -> dict[str, Any]:
+    """What a list says of a tree."""
+    from recollect.store import nodes
+
+    whole = nodes.subtree(db, here.number, root.id)
+    return {
+        "id": root.id,
+        "context": root.context,
+        "nodes": root.size,
+        "tokens": sum(node.token_count for node in whole),
+        "created_at": root.created_at,
+        "updated_at": max(node.updated_at for node in whole),
+    }
