@@ -1,0 +1,424 @@
+"""Live views: the nodes that running servers show in CLAUDE.md, and what their models are told of changes.
+
+A server's list is in its memory, and mirrored in the store, so that whoever edits a tree can refresh the
+views of all. A server is alive as long as it holds the lock on `servers/<its id>`; whoever finds that lock
+free has met a dead one, whose views go. CLAUDE.md shows the views of all living servers of its folder.
+
+Locks are always taken in this order: the list of a server (threads), CLAUDE.md (processes), the store. What
+CLAUDE.md is to show is read from the store inside its lock and in the transaction that changes it, which is
+committed after the file was written: nobody else can change the mirror meanwhile, so whoever writes last
+writes the newest state. Where the file cannot be written, adding and removing change nothing.
+
+Why nothing that a model should be told is lost, whatever is killed when:
+
+1. A first transaction brings the views up to date, and settles what was offered. Where the model may have
+   seen one or another state of a node, or is about to, its mark becomes UNKNOWN. Killed before, nothing has
+   changed, and the next refresh finds the same to do. Killed after, the next one finds UNKNOWN marks though
+   nothing was offered, and goes on from there.
+2. In a second transaction the file is written, and then it is put down what it offers. Killed between the
+   two, it waits or was told already; the marks are still UNKNOWN, so the next refresh tells it again.
+3. The hook claims the file by renaming it, prints it, and removes it. Only when neither name is there, what
+   was offered counts as seen. A hook that is killed before leaves its claim, which the next prompt prints.
+
+Whoever looks at the outbox or writes it does so in a transaction that writes, so one after the other. The
+hook does not, but all it can do is to turn 'it waits' into 'it was told', and the marks hold for both.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from recollect.docmem import expand, outbox, tree
+from recollect.errors import BadInput, RecollectError, StoreError
+from recollect.ids import new_id
+from recollect.model import Node, Project
+from recollect.store import nodes, sessions, swap
+from recollect.store import views as stored
+from recollect.store.connection import transaction
+from recollect.store.views import Block, Server
+
+BUDGET = 10_000  # tokens a view
+MARK = 16  # signs of a node's hash are enough to see that it changed
+
+Shown = list[tuple[str, str]]  # (node id, expansion) of each view
+Write = Callable[[str, Callable[[], Shown]], bool]
+"""Rewrites the CLAUDE.md of a folder with the views that the function gives. That is called inside the file's
+lock, maybe more than once; where there is no file, not at all. Raises RecollectError where it cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Viewed:
+    node: Node
+    expansion: str
+    views: int  # how many the server shows now
+    has_file: bool  # else there is no CLAUDE.md, and nothing changed
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    was_shown: bool
+    views: int
+    has_file: bool
+
+
+class Views:
+    """The views of one server. Its threads share it."""
+
+    def __init__(self, data: str, folder: str, session_id: str) -> None:
+        self._data = data
+        self._folder = os.path.realpath(folder)
+        self._session_id = session_id if outbox.is_name(session_id) else ""
+        self._id = new_id("srv_")
+        self._nodes: dict[str, int] = {}  # in their order, with their rows: a root's id may be used again
+        self._alive: int | None = None  # what holds the lock
+        self._turn = threading.Lock()
+
+    @property
+    def node_ids(self) -> list[str]:
+        return list(self._nodes)
+
+    @property
+    def is_used(self) -> bool:
+        """Is there anything to clear?"""
+        return self._alive is not None
+
+    def add(self, db: Connection, project: Project, node_id: str, write: Write, now: int) -> Viewed:
+        """Show a node, or let it come last."""
+        with self._turn:
+            node = tree.node(db, project, node_id)
+            wanted = {**self._without(node_id), node_id: node.row}
+            shown = self._show(db, project, wanted, node_id, write, now)
+            blocks = _expanded(db, project.number, node) if shown is None else shown[node_id]
+            return Viewed(node, _text(blocks), len(self._nodes), shown is not None)
+
+    def remove(self, db: Connection, project: Project, node_id: str, write: Write, now: int) -> Removed:
+        """Show a node no longer. One that is not shown is no matter."""
+        with self._turn:
+            if node_id not in self._nodes:
+                return Removed(False, len(self._nodes), True)
+            shown = self._show(db, project, self._without(node_id), None, write, now)
+            return Removed(True, len(self._nodes), shown is not None)
+
+    def clear(self, db: Connection, write: Write) -> None:
+        """The server ends: nothing of it stays, the views of others do."""
+        with self._turn:
+            if self._alive is None:
+                return
+
+            def change() -> Shown:
+                stored.unregister(db, self._id)
+                return _union(db, _here(_living(db, self._data, self._folder), self._folder))
+
+            failure = _change_anyway(db, self._folder, write, change)
+            self._nodes = {}
+            _remove(_lock_file(self._data, self._id))
+            os.close(self._alive)
+            self._alive = None
+        _tell(db, self._data, ())
+        if failure:
+            raise failure
+
+    def _without(self, node_id: str) -> dict[str, int]:
+        return {known: row for known, row in self._nodes.items() if known != node_id}
+
+    def _show(
+        self,
+        db: Connection,
+        project: Project,
+        wanted: dict[str, int],
+        touched: str | None,
+        write: Write,
+        now: int,
+    ) -> dict[str, list[Block]] | None:
+        """Let this be the list, its mirror, and what CLAUDE.md shows: what is shown of each node. None, and
+        nothing of that, where there is no CLAUDE.md."""
+        server = Server(self._id, project.number, _utf8(self._folder), self._session_id)
+        shown: dict[str, list[Block]] | None = None
+        to_tell: set[str] = set()
+
+        def change() -> Shown:
+            nonlocal shown
+            begin()
+            self._hold()
+            stored.register(db, server, now)
+            living = _living(db, self._data, self._folder)
+            here = _here(living, self._folder)
+            shown = self._mirror(db, project, wanted, touched)
+            to_tell.update(_settle(db, self._data, living, here))
+            return _union(db, here)
+
+        with stored.turn(db) as begin:
+            if not write(self._folder, change):
+                begin.undo()  # the file may have gone at the last moment
+                return None
+        if shown is not None:
+            self._nodes = {node_id: wanted[node_id] for node_id in shown}
+            _tell(db, self._data, to_tell)
+        return shown
+
+    def _mirror(
+        self, db: Connection, project: Project, wanted: dict[str, int], touched: str | None
+    ) -> dict[str, list[Block]]:
+        """Let the store say the same as the list, without nodes that were deleted; what is shown of each."""
+        known = {view.node_id: view for view in stored.of(db, [self._id])}
+        shown = {}
+        for node_id, row in wanted.items():
+            node = nodes.get(db, project.number, node_id)
+            if node and node.row == row:
+                shown[node_id] = _expanded(db, project.number, node)
+            elif node_id in known:
+                known[node_id].shown = None
+                stored.show(db, known[node_id])
+        for node_id, view in known.items():
+            is_removed = node_id in self._nodes and node_id not in wanted
+            if is_removed or (view.shown is not None and node_id not in shown):
+                stored.drop(db, self._id, node_id)
+        lasting = [node_id for node_id, view in known.items() if view.shown is not None and node_id in shown]
+        is_same = [one for one in lasting if one != touched] == [one for one in shown if one != touched]
+        for node_id, blocks in shown.items():
+            if node_id == touched or node_id not in known:
+                stored.touch(db, self._id, node_id, blocks, outbox.marks(blocks))
+                continue
+            view = known[node_id]
+            if not is_same:  # another database came in between: a backup was restored
+                stored.touch(db, self._id, node_id, blocks, outbox.either(view.seen, view.offered or {}))
+            elif view.shown != blocks:
+                view.shown = blocks
+                stored.show(db, view)
+        return shown
+
+    def _hold(self) -> None:
+        """Be alive to others. They look, and tidy up, in transactions that write, and this is in one."""
+        path = _lock_file(self._data, self._id)
+        if self._alive is not None and os.path.exists(path):
+            return
+        try:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StoreError(
+                f"{os.path.dirname(path)} cannot be written ({error.strerror}); mend that, and call again"
+            ) from error
+        swap.wait(handle, fcntl.LOCK_EX, swap.SECONDS, f"{path} is locked by another process; try again")
+        if self._alive is not None:  # somebody removed the file that was locked
+            os.close(self._alive)
+        self._alive = handle
+
+
+def refresh(db: Connection, data: str, project: Project, roots: Collection[str], write: Write) -> None:
+    """After an edit of these trees, by any process: the views of living servers follow, in their CLAUDE.md
+    and for their models. Where a file cannot be written the rest is done, and then the reason is raised."""
+    known = stored.servers(db, project.number)
+    if not known:
+        return
+    folders = stored.folders_to_refresh(db, project.number, roots)
+    folders.update(server.folder for server in known if not _is_alive(data, server.id))
+    failures = []
+    for folder in sorted(folders):
+        try:
+            _refresh(db, data, project, folder, roots, write)
+        except RecollectError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+
+
+def clean_up(db: Connection, data: str, folder: str, write: Write) -> None:
+    """A server starts: CLAUDE.md shows nothing but the views of living servers, mostly none."""
+    folder = os.path.realpath(folder)
+    failure = _change_anyway(db, folder, write, lambda: _union(db, _here(_living(db, data, folder), folder)))
+    _tell(db, data, ())
+    if failure:
+        raise failure
+
+
+def _refresh(
+    db: Connection, data: str, project: Project, folder: str, roots: Collection[str], write: Write
+) -> None:
+    to_tell: set[str] = set()
+
+    def change() -> Shown:
+        living = _living(db, data, folder)
+        here = _here(living, folder)
+        _expand(db, project.number, here, roots)
+        to_tell.update(_settle(db, data, living, here))
+        return _union(db, here)
+
+    failure = _change_anyway(db, folder, write, change)
+    _tell(db, data, to_tell)
+    if failure:
+        raise failure
+
+
+def _change_anyway(
+    db: Connection, folder: str, write: Write, change: Callable[[], Shown]
+) -> RecollectError | None:
+    """Change the mirror and then CLAUDE.md, or the mirror alone where that is not to be had."""
+    failure, is_done = None, False
+
+    def changed() -> Shown:
+        nonlocal is_done
+        is_done = False
+        begin()
+        views = change()
+        is_done = True
+        return views
+
+    with stored.turn(db) as begin:
+        try:
+            write(folder, changed)
+        except RecollectError as error:
+            failure = error
+        if not is_done:
+            changed()
+    return failure
+
+
+# --- what is shown ------------------------------------------------------------------------------------------
+
+
+def _union(db: Connection, here: Iterable[Server]) -> Shown:
+    """What these servers show, most recently touched last; what two of them show, once."""
+    views: dict[str, str] = {}
+    for view in stored.of(db, [server.id for server in here]):
+        if view.shown is not None:
+            views.pop(view.node_id, None)
+            views[view.node_id] = _text(view.shown)
+    return list(views.items())
+
+
+def _expand(db: Connection, project: int, here: Iterable[Server], roots: Collection[str]) -> None:
+    """The views of these trees as they are now."""
+    done: dict[str, list[Block]] = {}
+    for view in stored.of(db, [server.id for server in here if server.project == project]):
+        if view.shown is None:
+            continue
+        node = nodes.get(db, project, view.node_id)
+        if node and node.root_id not in roots:
+            continue
+        if node and node.id not in done:
+            done[node.id] = _expanded(db, project, node)
+        view.shown = done[node.id] if node else None
+        stored.show(db, view)
+
+
+def _expanded(db: Connection, project: int, start: Node) -> list[Block]:
+    """An expansion in blocks; where it is cut, the first of them says so."""
+    taken = expand.take(start, lambda node: nodes.children(db, project, node.id, last_first=True), BUDGET)
+    blocks = [(node.id, text, node.hash[:MARK]) for node, text in expand.blocks(start, taken)]
+    if len(blocks) < start.size:
+        cut = expand.joined(start, [text for _, text, _ in blocks]).partition("\n\n")[0]
+        blocks.insert(0, (outbox.CUT, cut, f"{len(blocks)}/{start.size}"))
+    return blocks
+
+
+def _text(blocks: Iterable[Block]) -> str:
+    return "\n\n".join(text for _, text, _ in blocks)
+
+
+# --- what the model is told ---------------------------------------------------------------------------------
+
+
+def _settle(db: Connection, data: str, living: Iterable[Server], here: Iterable[Server]) -> set[str]:
+    """Put down for the sessions of these servers what their models have seen for certain; the sessions. After
+    `/clear` a server goes on in another one."""
+    found = set()
+    for session_id in {server.session_id for server in here}:
+        group = [server for server in living if server.session_id == session_id]
+        following = sessions.following(db, session_id)
+        is_nobody = not outbox.is_name(following)
+        is_consumed = is_nobody or not outbox.is_waiting(data, session_id)
+        for view in stored.of(db, [server.id for server in group]):
+            if is_nobody:
+                view.offered = outbox.marks(view.shown or ())
+            if view.shown is None and view.offered == {} and is_consumed:
+                stored.drop(db, view.server_id, view.node_id)
+                continue
+            if view.offered is not None:
+                view.seen = view.offered if is_consumed else outbox.either(view.seen, view.offered)
+            if view.shown is not None:
+                view.seen = outbox.either(view.seen, outbox.marks(view.shown))
+            view.offered = None
+            stored.note(db, view)
+        for server in group:
+            stored.follow(db, server.id, following)
+        found.add(following)
+    return found
+
+
+def _tell(db: Connection, data: str, to_tell: Collection[str]) -> None:
+    """Let wait for each of these sessions what its model has not seen for certain."""
+    with transaction(db):
+        living = [server for server in stored.servers(db) if _is_alive(data, server.id)]
+        for session_id in filter(outbox.is_name, to_tell):
+            views = stored.of(db, [server.id for server in living if server.session_id == session_id])
+            if any(view.offered is not None for view in views):
+                continue  # somebody was faster, and told this as well
+            changes = [(view, change) for view in views if (change := outbox.change(view))]
+            if not changes:
+                outbox.withdraw(data, session_id)
+                continue
+            outbox.put(data, session_id, outbox.told([change for _, change in changes]))
+            for view, _ in changes:
+                view.offered = outbox.marks(view.shown or ())
+                stored.note(db, view)
+        outbox.sweep(data, {server.session_id for server in living})
+
+
+# --- who is alive -------------------------------------------------------------------------------------------
+
+
+def _living(db: Connection, data: str, folder: str) -> list[Server]:
+    """The servers that are alive. What dead ones of this folder left behind goes."""
+    living = []
+    for server in stored.servers(db):
+        if _is_alive(data, server.id):
+            living.append(server)
+        elif server.folder == folder:
+            stored.unregister(db, server.id)
+            _remove(_lock_file(data, server.id))
+    return living
+
+
+def _here(servers: Iterable[Server], folder: str) -> list[Server]:
+    return [server for server in servers if server.folder == folder]
+
+
+def _is_alive(data: str, server_id: str) -> bool:
+    try:
+        handle = os.open(_lock_file(data, server_id), os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: others may look at the same moment
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _lock_file(data: str, server_id: str) -> str:
+    return os.path.join(data, "servers", server_id)
+
+
+def _remove(file: str) -> None:
+    try:
+        os.unlink(file)
+    except OSError:
+        pass  # it says that a server is dead as long as it is there
+
+
+def _utf8(folder: str) -> str:
+    try:
+        folder.encode()
+    except UnicodeEncodeError as error:
+        raise BadInput(
+            f"the name of {folder!a} is not UTF-8, and other servers could not find it; rename it"
+        ) from error
+    return folder

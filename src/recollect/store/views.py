@@ -1,0 +1,182 @@
+"""What running servers show of trees, and what their models have seen of it.
+
+A view's `shown` and `seen` are compared node by node, by a mark that changes whenever the node is to be told
+again. What a mark is, docmem/outbox.py knows.
+"""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from sqlite3 import Connection
+
+Block = tuple[str, str, str]  # node, what is shown of it, mark
+Marks = dict[str, str]  # node -> mark
+
+
+class Server:
+    """A process that shows views, or did when it was last heard of."""
+
+    __slots__ = ("folder", "id", "project", "session_id")
+
+    def __init__(self, id: str, project: int, folder: str, session_id: str) -> None:
+        self.id = id
+        self.project = project
+        self.folder = folder
+        self.session_id = session_id  # where the model was last told something
+
+
+class View:
+    """A node that a server shows."""
+
+    __slots__ = ("node_id", "offered", "seen", "server_id", "shown", "touched")
+
+    def __init__(
+        self,
+        touched: int,
+        server_id: str,
+        node_id: str,
+        shown: list[Block] | None,
+        seen: Marks,
+        offered: Marks | None,
+    ) -> None:
+        self.touched = touched
+        self.server_id = server_id
+        self.node_id = node_id
+        self.shown = shown  # None: the node was deleted, and the model is still to be told
+        self.seen = seen
+        self.offered = offered  # None: nothing of it waits for the next prompt
+
+
+class turn:
+    """`with turn(db) as begin:` is a transaction from where `begin()` is called to the end of the block; when
+    it is called again, what was done since is undone, and it begins anew. Whoever must hold another lock
+    first begins when that is held, and commits when what the lock is for is done."""
+
+    __slots__ = ("_db",)
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> turn:
+        return self
+
+    def __call__(self) -> None:
+        self.undo()
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is not None:
+            self.undo()
+        elif self._db.in_transaction:
+            self._db.execute("COMMIT")
+
+    def undo(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+
+# --- servers ------------------------------------------------------------------------------------------------
+
+
+def register(db: Connection, server: Server, now: int) -> None:
+    db.execute(
+        "INSERT INTO docmem_servers (id, project, folder, session_id, started_at) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET project = excluded.project",
+        (server.id, server.project, server.folder, server.session_id, now),
+    )
+
+
+def unregister(db: Connection, server_id: str) -> None:
+    """The server and its views."""
+    db.execute("DELETE FROM docmem_servers WHERE id = ?", (server_id,))
+
+
+def servers(db: Connection, project: int | None = None) -> list[Server]:
+    """All that are known, or those of a project; some of them may be dead."""
+    rows = db.execute(
+        "SELECT id, project, folder, session_id FROM docmem_servers WHERE ?1 IS NULL OR project = ?1"
+        " ORDER BY started_at, id",
+        (project,),
+    )
+    return [Server(*row) for row in rows]
+
+
+def follow(db: Connection, server_id: str, session_id: str) -> None:
+    """From now on the server's model is told things in another session."""
+    db.execute("UPDATE docmem_servers SET session_id = ? WHERE id = ?", (session_id, server_id))
+
+
+# --- views --------------------------------------------------------------------------------------------------
+
+
+def of(db: Connection, server_ids: Iterable[str]) -> list[View]:
+    """The views of these servers, most recently touched last."""
+    rows = db.execute(
+        "SELECT touched, server_id, node_id, shown, seen, offered FROM docmem_views"
+        " WHERE server_id IN (SELECT value FROM json_each(?)) ORDER BY touched",
+        (json.dumps(list(server_ids)),),
+    )
+    return [
+        View(
+            row["touched"],
+            row["server_id"],
+            row["node_id"],
+            _blocks(row["shown"]),
+            dict(json.loads(row["seen"])),
+            dict(json.loads(row["offered"])) if row["offered"] else None,
+        )
+        for row in rows
+    ]
+
+
+def folders_to_refresh(db: Connection, project: int, roots: Collection[str]) -> set[str]:
+    """Where servers of this project show something of these trees, or of a node that is gone, or where a
+    refresh was broken off before the model could be told."""
+    rows = db.execute(
+        "SELECT DISTINCT s.folder FROM docmem_servers s JOIN docmem_views v ON v.server_id = s.id"
+        " LEFT JOIN docmem_nodes n ON n.project = s.project AND n.id = v.node_id WHERE s.project = ?1"
+        " AND iif(v.shown = 'null', v.offered IS NULL, n.id IS NULL"
+        " OR n.root_id IN (SELECT value FROM json_each(?2)) OR v.offered IS NULL AND instr(v.seen, '\"?\"'))",
+        (project, json.dumps(list(roots))),
+    )
+    return {row["folder"] for row in rows}
+
+
+def touch(db: Connection, server_id: str, node_id: str, shown: list[Block], seen: Marks) -> None:
+    """A view that comes last, new or known."""
+    drop(db, server_id, node_id)
+    db.execute(
+        "INSERT INTO docmem_views (server_id, node_id, shown, seen) VALUES (?, ?, ?, ?)",
+        (server_id, node_id, json.dumps(shown), _pairs(seen)),
+    )
+
+
+def show(db: Connection, view: View) -> None:
+    """What is shown now, in its place."""
+    db.execute("UPDATE docmem_views SET shown = ? WHERE touched = ?", (json.dumps(view.shown), view.touched))
+
+
+def note(db: Connection, view: View) -> None:
+    """What the model has seen, and what waits for it."""
+    offered = None if view.offered is None else _pairs(view.offered)
+    db.execute(
+        "UPDATE docmem_views SET seen = ?, offered = ? WHERE touched = ?",
+        (_pairs(view.seen), offered, view.touched),
+    )
+
+
+def drop(db: Connection, server_id: str, node_id: str) -> None:
+    db.execute("DELETE FROM docmem_views WHERE server_id = ? AND node_id = ?", (server_id, node_id))
+
+
+def _blocks(shown: str) -> list[Block] | None:
+    found = json.loads(shown)
+    return None if found is None else [(node, text, mark) for node, text, mark in found]
+
+
+def _pairs(marks: Marks) -> str:
+    return json.dumps(list(marks.items()))
