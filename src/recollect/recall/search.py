@@ -1,4 +1,4 @@
-"""Finding memories and documents: surface -> here -> store.
+"""Finding memories and documents: surface -> here -> store. (docmem/search.py finds nodes with `ranked`.)
 
 The keyword index says which lines each word is in, the vectors how near each line is in meaning, and
 recall/rank.py makes one score of both. Where there is no embedder, words alone decide, and the answer says
@@ -7,6 +7,7 @@ so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from sqlite3 import Connection, OperationalError
 from typing import NamedTuple
@@ -27,9 +28,10 @@ from recollect.model import (
     Hit,
     Memory,
     Part,
+    Project,
 )
 from recollect.recall import about, fresh, rank
-from recollect.recall.corpus import DELETED, SUPERSEDED, Corpus
+from recollect.recall.corpus import DELETED, SUPERSEDED, Corpus, Source
 from recollect.recall.index import Index
 from recollect.recall.nearness import Column, Floats, Ints
 from recollect.store import documents, life, memories, projects, sessions, terms
@@ -50,6 +52,12 @@ class Scored(NamedTuple):
     row: int
     score: float
     parts: list[Part]
+
+
+class Ranking(NamedTuple):
+    best: list[Scored]
+    notice: str | None
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +87,7 @@ def search(
 ) -> Answer:
     """What fits the query best of this folder's project and of the user's global memories. The id of a memory
     finds that one, superseded or not. What the user said in the session that asks is no answer to it."""
-    query = _storable(query)
-    check(query, mode, limit, filters)
+    query = checked(query, mode, limit, filters)
     project = projects.at(db, paths.place(cwd))
     named = memories.get(db, query.strip(), now)
     if (
@@ -92,21 +99,21 @@ def search(
         return Answer(_hits(db, by_id, paths.checkout(cwd)), by_id=True)
     if ids.is_id(query.strip()):
         return Answer(())  # of another project, or erased: its letters are no words
-    with index.lock:
-        corpus = index.corpus(db, memories, project)
-    asked = _ask(index, db, corpus, query, mode, patience)
-    with index.lock:
+
+    def wanted(corpus: Corpus) -> Column:
         unwanted = DELETED if include_superseded else DELETED | SUPERSEDED
-        wanted = (corpus.column("state") & unwanted) == 0
+        passing: Column = (corpus.column("state") & unwanted) == 0
         if filters != NO_FILTERS:
-            wanted &= _passing(db, corpus, filters)
+            passing &= _passing(db, corpus, filters)
         if asking:
-            wanted &= ~_passing(db, corpus, Filters(kind="prompt", session_id=asking))
-        pool = _top(db, corpus, query, asked, wanted, limit * POOL)
+            passing &= ~_passing(db, corpus, Filters(kind="prompt", session_id=asking))
+        return passing
+
+    pool, notice, waiting = ranked(index, db, memories, project, query, mode, limit * POOL, patience, wanted)
     best = _lifted(db, pool, now)[:limit]
     known = memories.at(db, [one.row for one in best], now)
     found = [(known[one.row], one.score, one.parts) for one in best if one.row in known]
-    return Answer(_hits(db, found, paths.checkout(cwd)), asked.notice, asked.waiting)
+    return Answer(_hits(db, found, paths.checkout(cwd)), notice, waiting)
 
 
 def search_documents(
@@ -120,14 +127,9 @@ def search_documents(
     patience: float = PATIENCE,
 ) -> DocumentAnswer:
     """The chunks of this project's documents that fit the query best."""
-    query = _storable(query)
-    check(query, mode, limit)
+    query = checked(query, mode, limit)
     project = projects.at(db, paths.place(cwd))
-    with index.lock:
-        corpus = index.corpus(db, documents, project)
-    asked = _ask(index, db, corpus, query, mode, patience)
-    with index.lock:
-        best = _top(db, corpus, query, asked, (corpus.column("state") & DELETED) == 0, limit)
+    best, notice, waiting = ranked(index, db, documents, project, query, mode, limit, patience)
     known = documents.at(db, [one.row for one in best])
     hits = tuple(
         DocumentHit(
@@ -136,10 +138,38 @@ def search_documents(
         for one in best
         if one.row in known
     )
-    return DocumentAnswer(hits, asked.notice, asked.waiting)
+    return DocumentAnswer(hits, notice, waiting)
 
 
-def check(query: str, mode: str, limit: int, filters: Filters = NO_FILTERS) -> None:
+def living(corpus: Corpus) -> Column:
+    there: Column = (corpus.column("state") & DELETED) == 0
+    return there
+
+
+def ranked(
+    index: Index,
+    db: Connection,
+    source: Source,
+    project: Project | None,
+    query: str,
+    mode: str,
+    count: int,
+    patience: float,
+    wanted: Callable[[Corpus], Column] = living,
+) -> Ranking:
+    """The best of the wanted lines of a project, and what there is to say about how they were found."""
+    with index.lock:
+        corpus = index.corpus(db, source, project)
+    asked = _ask(index, db, corpus, query, mode, patience)
+    with index.lock:
+        best = _top(db, corpus, query, asked, wanted(corpus), count)
+    return Ranking(best, asked.notice, asked.waiting)
+
+
+def checked(query: str, mode: str, limit: int, filters: Filters = NO_FILTERS) -> str:
+    """The query, where it can be answered. Half of a surrogate pair is no text, and nothing that is stored
+    has one."""
+    query = query.encode("utf-8", "replace").decode()
     if not terms.words(query):
         raise BadInput("the query has no words; ask for something like 'database migration'")
     if len(query) > MAX_QUERY:
@@ -154,6 +184,7 @@ def check(query: str, mode: str, limit: int, filters: Filters = NO_FILTERS) -> N
             raise BadInput(f"there is no {name} {value[:40]!r}; it is one of {', '.join(possible)}")
     if not 1 <= limit <= MAX_LIMIT:
         raise BadInput(f"limit is {limit}; it must be between 1 and {MAX_LIMIT}")
+    return query
 
 
 def _ask(index: Index, db: Connection, corpus: Corpus, query: str, mode: str, patience: float) -> _Asked:
@@ -230,11 +261,6 @@ def _unfinished(db: Connection, corpus: Corpus, beginning: str) -> dict[str, Int
         if len(found) < UNFINISHED and len(lines := corpus.postings(db, f'"{stem}"*')):
             found[stem] = lines
     return found
-
-
-def _storable(query: str) -> str:
-    """Half of a surrogate pair is no text, and nothing that is stored has one."""
-    return query.encode("utf-8", "replace").decode()
 
 
 def _fill(index: Index, db: Connection, corpus: Corpus, patience: float) -> int:
