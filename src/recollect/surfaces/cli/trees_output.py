@@ -108,13 +108,13 @@ def tree(rows: Iterable[Row]) -> None:
     signs = {} if out.encoding.startswith("utf") else str.maketrans("├└│─…", "|`|-.")
     for row in rows:
         guides = row.guides if len(row.guides) <= room else f"… level {row.depth}  "
-        line = Text(guides.translate(signs), style="dim")
+        line = Text().append(guides.translate(signs), style="dim")
         if row.node is None:
             line.append(f"+{row.left_out:,} more", style="dim")
         else:
             line.append_text(_name(row.node))
             line.append(f"  +{row.left_out:,} below" if row.left_out else "", style="dim")
-            line.append(f"  {_first_line(row.node.text)}", style="default not dim")
+            line.append(f"  {_first_line(row.node.text)}", style="default")
         line.rstrip()
         one_row(out, line)
 
@@ -179,9 +179,7 @@ def hits(found: Sequence[NodeHit]) -> None:
 
 def _name(found: Node) -> Text:
     """Which node it is: its id, its context, and whether it is readonly."""
-    name = Text(visible(found.id), style="cyan not dim").append(
-        f"  {visible(found.context)}", style="magenta"
-    )
+    name = Text(visible(found.id), style="cyan").append(f"  {visible(found.context)}", style="magenta")
     return name.append("  readonly" if found.readonly else "", style="yellow")
 
 
