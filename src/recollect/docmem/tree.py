@@ -97,7 +97,7 @@ def build(db: Connection, project: Project, made: Sequence[Made], *, now: int) -
         if (above := made[number].parent) is not None:
             sizes[above] += sizes[number]
     known = [nodes.indexed(one.context, one.text) for one in made]  # slow, so before the write lock
-    new: dict[int | None, Node] = {}
+    new: dict[int, Node] = {}
     with transaction(db):
         root_id = _root_id(db, project, made[order[0]].id)
         for number in order:
@@ -221,7 +221,7 @@ def summarise(
             free_id(db, project),
             start.parent_id,
             start.root_id,
-            first + (last - first) / 2,
+            (first + last) / 2,
             text,
             context,
             size=len(covered) + 1,
