@@ -18,7 +18,7 @@ unavailable() {
       *'"method":"initialize"'*)
         version=${line#*'"protocolVersion":"'}
         printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"%s","capabilities":{},' "$id" "${version%%\"*}"
-        printf '"serverInfo":{"name":"memory","version":"0"},"instructions":"recollect %s."}}\n' "$1" ;;
+        printf '"serverInfo":{"name":"%s","version":"0"},"instructions":"recollect %s."}}\n' "$3" "$1" ;;
       *'"notifications/initialized"'*) exit 0 ;;
       *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"recollect %s"}}\n' "$id" "$1" ;;
     esac
@@ -26,7 +26,7 @@ unavailable() {
   exit 0
 }
 
-[ "${RECOLLECT_WORKER:-}" = 1 ] && unavailable "is switched off, because this is its own worker" "${1:-}"
+[ "${RECOLLECT_WORKER:-}" = 1 ] && unavailable "is switched off, because this is its own worker" "${1:-}" "${2:-}"
 
 here=${0%/*}
 noted=
@@ -46,7 +46,7 @@ if [ "${1:-}" != --setup ]; then
   case $why in
     "" | *[\"\\]*) why="is not set up yet; that happens in the background once a session has started" ;;
   esac
-  unavailable "$why" "${1:-}"
+  unavailable "$why" "${1:-}" "${2:-}"
 fi
 
 [ -n "$status" ] && mkdir -p "$CLAUDE_PLUGIN_DATA" || exit 0

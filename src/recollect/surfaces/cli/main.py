@@ -362,6 +362,14 @@ def mcp_memory() -> None:
     serve()
 
 
+@mcp.command("docmem")
+def mcp_docmem() -> None:
+    """Write and read trees of nodes, and show them in CLAUDE.md, over stdio."""
+    from recollect.surfaces.mcp.docmem import serve
+
+    serve()
+
+
 def main() -> None:
     """Every error ends here, as one sentence and an exit code."""
     for name in ("stdout", "stderr"):
