@@ -1,0 +1,398 @@
+"""Trees as documents, and documents as trees.
+
+TOML holds a tree as it is: one table a node, depth-first, and what was imported is exported as the same
+bytes. Markdown holds it as a person would write it: what has nodes below it is a heading. A Markdown document
+becomes a tree of its headings with the blocks below them, a text one of its paragraphs; both are somebody
+else's words, so their nodes are readonly.
+
+Every line of a document is looked at once, and nothing recurses: what takes long is long.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from recollect.docmem import tree
+from recollect.docmem.tree import LONGEST_NAME, LONGEST_TEXT, Context, Made
+from recollect.errors import BadInput
+from recollect.model import Node, Project
+
+FORMATS = ("toml", "md", "txt")
+MOST_NODES = 100_000  # of one document; nobody else can write to the store while they come in
+MAX_TITLE = 300  # characters; what is longer is text, whatever stands before or below it
+MAX_HEADING = 100  # characters of a node's text that may be a heading, where no document said it is one
+
+
+def import_document(
+    db: Connection,
+    project: Project,
+    text: str,
+    format: str,
+    root_id: str | None,
+    name: str,
+    clean: Callable[[str], str],
+    now: int,
+) -> Node:
+    """A new tree; its root. Its id is `root_id`, or what the TOML says, or made of the document's `name`.
+
+    `clean` is what every text passes on its way in. It gets a whole document at once, for what must not be
+    stored may span paragraphs; so it must not cut.
+    """
+    if format == "toml":
+        made = [_cleaned(one, clean) for one in parse_toml(text)]
+    elif format in FORMATS:
+        parse = parse_markdown if format == "md" else parse_text
+        made = parse(clean(text), root_id or clean(name))
+    else:
+        raise BadInput(f"there is no format {format[:60]!r} of a document; use one of {', '.join(FORMATS)}")
+    if root_id is not None:
+        made[0] = replace(made[0], id=root_id)
+    return tree.build(db, project, made, now=now)
+
+
+def _cleaned(one: Made, clean: Callable[[str], str]) -> Made:
+    """What replaces a secret may be longer than it. What was too long before is refused later, not cut."""
+    parts = [part if (fit := clean(part)) == part else fit[:LONGEST_NAME] for part in one.context]
+    return replace(one, text=clean(one.text), context=(parts[0], parts[1], parts[2]))
+
+
+def _check_number(nodes: int) -> None:
+    if nodes > MOST_NODES:
+        raise BadInput(
+            f"the document has more than {MOST_NODES:,} nodes, and no import takes more; cut it into parts"
+        )
+
+
+# --- TOML ---------------------------------------------------------------------------------------------------
+
+_KEYS = ("parent-node-id", "context", "content")
+_ESCAPED = re.compile(r'["\\\x00-\x1f\x7f]')
+_ESCAPED_IN_LINES = re.compile(r'"(?=""|\Z)|[\\\x00-\x08\x0b-\x1f\x7f]')  # never three quotes in a row
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+
+
+def export_toml(nodes: Iterable[Node]) -> str:
+    """A tree whose nodes come depth-first, the root first."""
+    tables: list[str] = []
+    for node in nodes:
+        parent = f"parent-node-id = {_string(node.parent_id or '')}\n" if tables else ""
+        names = [re.sub(r"[:\\]", r"\\\g<0>", part) for part in (node.context_type, node.context_name)]
+        context = _string(":".join((*names, node.context_value)))
+        tables.append(f"[{node.id}]\n{parent}context = {context}\ncontent = {_string(node.text)}\n")
+    return "\n".join(tables)
+
+
+def _string(text: str) -> str:
+    if "\n" in text:
+        return f'"""\n{_ESCAPED_IN_LINES.sub(_escape, text)}"""'
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    return _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"
+
+
+def parse_toml(text: str) -> list[Made]:
+    """The nodes depth-first, the root first. Siblings are in the order in which the document has them."""
+    tables = _tables(text)
+    _check_number(len(tables))
+    below: dict[str | None, list[str]] = {}
+    for name, table in tables.items():
+        below.setdefault(table.get("parent-node-id") or None, []).append(name)
+    roots = below.pop(None, [])
+    if len(roots) != 1:
+        _refuse_roots(roots)
+    for parent, children in below.items():
+        if parent not in tables:
+            raise BadInput(
+                f"node {_short(children[0])} has the parent-node-id {_short(parent or '')}, and there is no"
+                " such node; add it, or name another parent"
+            )
+    made: list[Made] = []
+    at: dict[str, int] = {}
+    waiting = list(roots)
+    while waiting:
+        name = waiting.pop()
+        at[name] = len(made)
+        table = tables[name]
+        parent = table.get("parent-node-id")
+        content, context = table.get("content", ""), _context(name, table)
+        made.append(Made(name[:60], at[parent] if parent else None, content, context))
+        waiting += reversed(below.get(name, []))
+    if len(made) < len(tables):
+        lost = next(name for name in tables if name not in at)
+        raise BadInput(
+            f"node {_short(lost)} is not below the root {_short(roots[0])}: its parents lead in a circle;"
+            " correct its parent-node-id, or that of one above it"
+        )
+    return made
+
+
+# All that may stand outside of strings and comments is names, = and brackets. Dots would join keys, and
+# tomllib takes time by the square of how many.
+_STRAY = re.compile(
+    r'''"""(?:[^"\\]++|\\.|""?(?!"))*+"{0,5} | \'\'\'(?:[^']++|''?(?!'))*+'{0,5}
+    | "(?:[^"\\\n]++|\\.)*+"? | '[^'\n]*+'? | \#[^\n]*+ | (?P<sign>[.,{}])''',
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def _tables(text: str) -> dict[str, dict[str, str]]:
+    text = text.removeprefix("\ufeff")
+    for found in _STRAY.finditer(text):
+        if found["sign"]:
+            line = text.count("\n", 0, found.start()) + 1
+            raise BadInput(
+                f"line {line} of the TOML has a {found['sign']} outside of quotes; write the id of a node in"
+                " brackets, and its values as text in quotes"
+            )
+    try:
+        found_tables = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(
+            f"the TOML cannot be read: {str(error)[:200]}; correct that, or import the document as md or txt"
+        ) from error
+    for name, table in found_tables.items():
+        if not isinstance(table, dict):
+            raise BadInput(
+                f"{_short(name)} is no node; a node is a table: [<id>], and below it {', '.join(_KEYS)}"
+            )
+        for key, value in table.items():
+            if key not in _KEYS:
+                raise BadInput(
+                    f"node {_short(name)} has a key {_short(key)}; the keys of a node are {', '.join(_KEYS)}"
+                )
+            if not isinstance(value, str):
+                raise BadInput(f"node {_short(name)}: {key} is no text; write it in quotes")
+    return found_tables
+
+
+def _refuse_roots(roots: list[str]) -> None:
+    if not roots:
+        raise BadInput(
+            "the TOML has no root; a node is a table, [<id>] with context and content, and one of them has no"
+            " parent-node-id"
+        )
+    raise BadInput(
+        f"nodes {_short(roots[0])} and {_short(roots[1])} have no parent-node-id, and a tree has one root;"
+        " give one of them a parent"
+    )
+
+
+_CONTEXT = re.compile(r"((?:[^:\\]|\\.)*+):((?:[^:\\]|\\.)*+):(.*)", re.DOTALL)
+
+
+def _context(name: str, table: dict[str, str]) -> Context:
+    found = _CONTEXT.fullmatch(table.get("context", ""))
+    if not found:
+        raise BadInput(
+            f'node {_short(name)} needs a context of three parts; write it as context = "type:name:value"'
+        )
+    kind, label = (re.sub(r"\\([:\\])", r"\1", part) for part in (found[1], found[2]))
+    return kind, label, found[3]
+
+
+def _short(text: str) -> str:
+    return repr(text[:60])
+
+
+# --- Markdown -----------------------------------------------------------------------------------------------
+
+_MARKED = re.compile(r"[ \t]*+[-#=`~*+0-9]")  # may be a heading, underline one, or begin a fence
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
+_CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+$")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*+$")
+_FENCE = re.compile(r"([ \t]*+)(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]++)*+(`{3,}+(?=[^`]*+$)|~{3,}+)")
+_FENCE_END = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)[ \t]*+$")
+_DEDENT = re.compile(r" {0,3}[^ \t]")
+_NO_PARAGRAPH = re.compile(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)| {0,3}[>|]| {4}|\t")
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(?=[ \t]*(?:#|[\w\"'-]+[ \t]*:))")
+_FRONT_MATTER_END = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
+
+
+class _Block(NamedTuple):
+    text: str
+    level: int = 0  # of a heading
+
+
+def export_markdown(nodes: Iterable[Node]) -> str:
+    """A tree whose nodes come depth-first, the root first.
+
+    A heading has the level that its document gave it, if that says where it stands: below its parent, and not
+    below the heading before it that has the same parent. Else it has the next one.
+    """
+    written: list[str] = []
+    levels: dict[str | None, int] = {}  # of each heading, by its node
+    last: dict[str | None, int] = {}  # of the last heading below each node
+    for node in nodes:
+        above = levels.get(node.parent_id, 0)
+        title, text = _heading(node, is_root=not levels)
+        level = above
+        if title:
+            stated = node.context_value if node.context_type == "heading" else ""
+            wanted = int(stated) if stated in ("1", "2", "3", "4", "5", "6") else above + 1
+            level = min(max(wanted, above + 1), last.get(node.parent_id, 6), 6)
+            last[node.parent_id] = level
+            closing = " #" if _CLOSING_HASHES.search(title) else ""  # or its own would be taken for one
+            written.append(f"{'#' * level} {title}{closing}")
+        levels[node.id] = level
+        if text:
+            written.append(text)
+    return "\n\n".join(written) + "\n" if written else ""
+
+
+def _heading(node: Node, is_root: bool) -> tuple[str, str]:
+    """The heading that a node is or has, and its text below that."""
+    title = node.text.strip() if len(node.text) <= MAX_TITLE else ""
+    one_line = bool(title) and not re.search(r"[\r\n]", node.text)
+    if one_line and node.context_type == "heading":
+        return title, ""
+    if node.size == 1:
+        return "", node.text
+    if one_line and len(title) <= MAX_HEADING:
+        return title, ""
+    return "" if is_root else node.context_name or node.context_type or node.id, node.text
+
+
+def parse_markdown(text: str, name: str) -> list[Made]:
+    """The nodes depth-first: a root, below it the headings, below each of them what it is the heading of."""
+    made = [_root(name)]
+    above = [(0, 0)]  # level and index of each heading that what comes next stands below
+    for block in _blocks(_plain(text)):
+        while block.level and above[-1][0] >= block.level:
+            above.pop()
+        parent = above[-1][1]
+        if block.level:
+            above.append((block.level, len(made)))
+            context = ("heading", _UNSEEN.sub(" ", block.text)[:LONGEST_NAME], str(block.level))
+            made.append(Made(None, parent, block.text, context, readonly=True))
+        else:
+            made += _texts(block.text, parent)
+        _check_number(len(made))
+    return _something(made)
+
+
+def parse_text(text: str, name: str) -> list[Made]:
+    """The nodes: a root, below it the paragraphs."""
+    made = [_root(name)]
+    for paragraph in re.split(r"\n(?:[ \t]*+\n)++", _plain(text)):
+        if paragraph.strip():
+            made += _texts(paragraph.strip("\n"), 0)
+            _check_number(len(made))
+    return _something(made)
+
+
+def _plain(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _root(name: str) -> Made:
+    root_id = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:LONGEST_NAME].strip("-") or None
+    return Made(root_id, None, "", ("root", root_id or "", ""), readonly=True)
+
+
+def _texts(text: str, parent: int) -> Iterator[Made]:
+    """A block as one node, or as several where it is longer than a node may be."""
+    start = 0
+    while start < len(text):
+        end = start + LONGEST_TEXT
+        if end < len(text):
+            half = start + LONGEST_TEXT // 2
+            end = text.rfind("\n", half, end) + 1 or text.rfind(" ", half, end) + 1 or end
+        if piece := text[start:end].strip("\n"):
+            yield Made(None, parent, piece, ("text", "", ""), readonly=True)
+        start = end
+
+
+def _something(made: list[Made]) -> list[Made]:
+    if len(made) == 1:
+        raise BadInput("there is nothing in the document; import one that has text")
+    return made
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    """Headings and what stands between them, cut at blank lines; a fence is whole, and so is what is indented
+    with what it is part of: an item of a list, mostly. (What is a heading, recall/documents/chunk.py says the
+    same: there it is about where sections begin, here about every line.)"""
+    start = _front_matter(text)
+    yield from _whole([text[:start]])
+    block: list[str] = []
+    blanks: list[str] = []  # that came after it
+    paragraph = 0  # where in it the paragraph starts that a row of = or - would make a heading of
+    fence: re.Match[str] | None = None
+    for line in text[start:].split("\n"):
+        if fence and _is_in_list(fence) and _DEDENT.match(line):
+            fence, paragraph = None, len(block)
+        if not line.strip():
+            blanks.append(line)
+            continue
+        marked = _MARKED.match(line)  # all others are text
+        if fence:
+            block += [*blanks, line]
+            blanks = []
+            end = _FENCE_END.match(line)
+            if end and end[1].startswith(fence[2]):
+                fence, paragraph = None, len(block)
+        elif marked and (heading := _heading_line(line)):
+            yield from _whole(block)
+            yield heading
+            block, blanks, paragraph = [], [], 0
+        elif marked and not blanks and (heading := _underlined(line, block, paragraph)):
+            yield from _whole(block[:paragraph])
+            yield heading
+            block, paragraph = [], 0
+        else:
+            if blanks and block and line.startswith(("  ", "\t")):
+                block += [""] * len(blanks)
+                paragraph = len(block)
+            elif blanks:
+                yield from _whole(block)
+                block, paragraph = [], 0
+            blanks = []
+            block.append(line)
+            if marked:
+                fence = _FENCE.match(line)
+                if _UNDERLINE.match(line) or _HEADING.match(line):
+                    paragraph = len(block)  # it is neither, but no paragraph either
+    yield from _whole(block)
+
+
+def _front_matter(text: str) -> int:
+    """Where the YAML at the head of the document ends; 0 if there is none."""
+    opening = _FRONT_MATTER.match(text)
+    closing = _FRONT_MATTER_END.search(text, opening.end()) if opening else None
+    return closing.end() if closing else 0
+
+
+def _whole(lines: list[str]) -> Iterator[_Block]:
+    if text := "\n".join(lines).strip("\n"):
+        yield _Block(text)
+
+
+def _heading_line(line: str) -> _Block | None:
+    found = _HEADING.match(line)
+    title = found[2].strip() if found else ""
+    if found and len(title) <= MAX_TITLE and (title := _CLOSING_HASHES.sub("", title)):
+        return _Block(title, len(found[1]))
+    return None
+
+
+def _underlined(line: str, block: list[str], paragraph: int) -> _Block | None:
+    """The heading that a row of = or - makes of the lines above it: a whole paragraph, if it is short."""
+    above = block[paragraph:] if _UNDERLINE.match(line) else []
+    if not above or sum(len(one) + 1 for one in above) > MAX_TITLE + 1:
+        return None
+    if any(_NO_PARAGRAPH.match(one) for one in above):
+        return None
+    return _Block(" ".join(one.strip() for one in above), 1 if "=" in line else 2)
+
+
+def _is_in_list(fence: re.Match[str]) -> bool:
+    """Then it ends with the list, if nothing else ends it."""
+    return len(fence[1].expandtabs(4)) >= 4
