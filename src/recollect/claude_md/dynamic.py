@@ -51,16 +51,14 @@ def without(text: bytes) -> bytes:
         parts = [text[start:stop] for start, stop in zip([0, *strays], [*strays, len(text)], strict=True)]
         return without(b"\\".join(parts))
     kept, at, separator = bytearray(), 0, b""
-    for start, stop, is_whole in cuts:
-        above = text[at:start]
-        if above and kept and not kept.endswith(b"\n"):
-            kept += separator
-        separator = _separator(above, text[start:stop], is_whole)
-        kept += above[: len(above) - len(separator)]
+    for start, stop, is_whole in [*cuts, _Cut(len(text), len(text), is_whole=False)]:
+        if piece := text[at:start]:
+            if kept and not kept.endswith(b"\n"):
+                kept += separator  # the piece was below a section, and is a line of its own
+            separator = _separator(piece, text[start:stop], is_whole)
+            kept += piece[: len(piece) - len(separator)]
         at = stop
-    if at < len(text) and kept and not kept.endswith(b"\n"):
-        kept += separator
-    return bytes(kept + text[at:])
+    return bytes(kept)
 
 
 def has_section(text: bytes) -> bool:
@@ -200,7 +198,7 @@ def _strays(marks: list[_Mark], cuts: list[_Cut]) -> list[int]:
 
 def _separator(above: bytes, section: bytes, is_whole: bool) -> bytes:
     """The line break before a section that goes with it."""
-    if not above.endswith(b"\n"):
+    if not section or not above.endswith(b"\n"):
         return b""
     # Whatever has turned the header's line break into CRLF has done the same to the one before it.
     converted = section.partition(b"\n")[0].endswith(b"\r") and above.endswith(b"\r\n")

@@ -231,7 +231,8 @@ def _note(shelf: str, real: str, text: bytes) -> None:
     """What will have been written. It comes before: a note that is too new only costs a backup too many."""
     try:
         os.makedirs(shelf, mode=0o700, exist_ok=True)
-        with open(os.open(_note_in(shelf), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        # Always as long as before. A file that is cut first is sent to the disk at once by some systems.
+        with open(os.open(_note_in(shelf), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
             file.write(f"{_digest(text)}\n".encode() + os.fsencode(real) + b"\n")
     except OSError as error:
         raise _no_backup(shelf, error) from error
