@@ -1,6 +1,6 @@
 # make demo    set everything up and see it work          make test    set everything up and run the tests
-# make check   tests, linters and types                   make bench   measure hooks, the drain, synthesis, the brief and recall
-# make chaos   kill drains and workers for longer         make bench-million   recall at a million memories, and the install
+# make check   tests, linters and types                   make bench   measure hooks, the drain, synthesis, the brief, recall and trees
+# make chaos   kill and quarrel for longer                make bench-million   recall at a million memories, and the install
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -30,6 +30,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python bench/synthesis_cost.py
 	$(BIN)/python bench/recall_quality.py $(if $(LOCOMO),--locomo $(LOCOMO))
 	$(BIN)/python bench/recall_speed.py --sizes 10000,100000
+	$(BIN)/python bench/docmem.py
 
 bench-million: $(VENV)/installed-dev
 	$(BIN)/python bench/recall_speed.py
@@ -38,6 +39,7 @@ bench-million: $(VENV)/installed-dev
 chaos: $(VENV)/installed-dev
 	RECOLLECT_CHAOS_ROUNDS=$${RECOLLECT_CHAOS_ROUNDS:-300} $(BIN)/python -m pytest tests/test_drain.py -k "kill or chaos" -q
 	RECOLLECT_SOAK_SECONDS=$${RECOLLECT_SOAK_SECONDS:-300} $(BIN)/python -m pytest tests/test_faults.py -k random -q
+	RECOLLECT_SOAK_WRITES=$${RECOLLECT_SOAK_WRITES:-10000} $(BIN)/python -m pytest tests/test_docmem_two_servers.py -q
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "recollect needs Python 3.11 or newer; install it, or: make PYTHON=/path/to/python3"; exit 1; }

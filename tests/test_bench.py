@@ -1,4 +1,4 @@
-"""Short runs of the benchmarks of recall: that they measure, and that what they measure is sane."""
+"""Short runs of the benchmarks of recall and trees: that they measure, and that what they measure is sane."""
 
 from __future__ import annotations
 
@@ -153,3 +153,33 @@ def test_a_small_store_is_filled_searched_and_weighed(tmp_path: Path) -> None:
         assert 0 < size["server_anonymous_mb"] < size["server_mb"] < 1_000
     assert all(row["case"] in shown for row in size["rows"])
     assert "tools/list after a start, 500 memories" in shown
+
+
+def test_small_trees_are_expanded_grown_and_shown(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+
+    shown = bench("docmem.py", "--size", "600", "--samples", "2", "--dir", tmp_path, "--json", figures)
+
+    found = json.loads(figures.read_text())
+    assert found["nodes"] == 600
+    rows = {row["case"]: row for row in (*found["rows"], *found["calls"])}
+    assert all(0 < row["p50_ms"] <= row["p95_ms"] < 10_000 for row in rows.values())
+    assert {row["against"] for row in rows.values() if row["ratio"]} == {
+        "reading these rows, flat",
+        "reading these rows, bushy",
+        "reading these rows, deep",
+        "one INSERT",
+        "write, fsync, rename",
+    }
+    assert [budget["name"] for budget in found["budgets"]] == [
+        "expand to 10,000 tokens, flat",
+        "expand to 10,000 tokens, bushy",
+        "expand to 10,000 tokens, deep",
+        "insert append-child, flat",
+        "insert after, flat",
+        "insert append-child, bushy",
+        "insert before, bushy",
+        "view rewritten, 40 KB",
+    ]
+    assert "docmem_update_content, bushy, in a view" in rows
+    assert "below 50 ms" in shown
