@@ -230,8 +230,16 @@ def refresh(db: Connection, data: str, project: Project, roots: Collection[str],
 
 def clean_up(db: Connection, data: str, folder: str, write: Write) -> None:
     """A server starts: CLAUDE.md shows nothing but the views of living servers, mostly none."""
-    folder = os.path.realpath(folder)
-    failure = _change_anyway(db, folder, write, lambda: _union(db, _here(_living(db, data, folder), folder)))
+    folder, locks = os.path.realpath(folder), _lock_file(data, "")
+
+    def change() -> Shown:
+        living = _living(db, data, folder)
+        for name in os.listdir(locks) if os.path.isdir(locks) else ():
+            if not _is_alive(data, name):  # also of servers that died before anybody knew them
+                _remove(_lock_file(data, name))
+        return _union(db, _here(living, folder))
+
+    failure = _change_anyway(db, folder, write, change)
     _tell(db, data, ())
     if failure:
         raise failure
