@@ -441,6 +441,15 @@ def test_a_root_id_that_is_taken_or_wrong_is_refused(run: Run, handbook: Node, p
     assert len(run("docmem", "list", "--json").json) == 2
 
 
+def test_a_document_that_is_too_large_is_refused_and_an_exported_tree_is_not(run: Run, project: str) -> None:
+    large = f"# {'x' * 10_000_000}\n"
+    Path(project, "large.md").write_text(large)
+    ran = run("docmem", "import", "large.md")
+    assert (ran.code, "more than 10,000,000 bytes" in ran.err) == (2, True)
+    Path(project, "large.toml").write_text(f'{large}[large]\ncontext = "a:b:c"\ncontent = "walrus"\n')
+    assert run("docmem", "import", "large.toml").code == 0
+
+
 @pytest.mark.parametrize("command", ["import - --format md", "import - --format toml"])
 def test_a_standard_input_that_is_closed_or_not_utf8_is_no_fault_of_ours(command: str, project: str) -> None:
     closed = ["sh", "-c", f"{RECOLLECT} docmem {command} <&-"]
@@ -471,12 +480,26 @@ def test_an_export_never_replaces_a_file_unless_told(run: Run, handbook: Node, p
 
 @pytest.mark.parametrize(
     ("target", "says"),
-    [("gone/x.toml", "No such file"), (".", "no file"), ("/dev/null", "no file"), ("x" * 300, "too long")],
+    [("gone/x.toml", "No such file"), (".", "no file"), ("pipe", "no file"), ("x" * 300, "too long")],
 )
-def test_a_place_where_no_file_can_be_is_said_so(run: Run, handbook: Node, target: str, says: str) -> None:
+def test_a_place_where_no_file_can_be_is_said_so(
+    run: Run, handbook: Node, project: str, target: str, says: str
+) -> None:
+    pipe = Path(project, "pipe")
+    os.mkfifo(pipe)
     ran = run("docmem", "export", "handbook", "--force", "--output", target)
     assert (ran.code, says in ran.err) == (2, True)
-    assert os.path.exists("/dev/null")
+    assert pipe.is_fifo()
+
+
+def test_a_file_that_comes_while_an_export_is_written_is_not_replaced(
+    run: Run, handbook: Node, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = Path(project, "x.toml")
+    monkeypatch.setattr(os, "fsync", lambda _: target.write_text("somebody else's"))
+    assert run("docmem", "export", "handbook", "--output", "x.toml").code == 2
+    assert target.read_text() == "somebody else's"
+    assert os.listdir(project) == ["x.toml"]
 
 
 def test_an_export_that_fails_leaves_nothing_behind(
@@ -536,6 +559,15 @@ def test_a_hit_says_what_it_stands_for(run: Run, build: Callable[..., Node]) -> 
     assert "with 5 nodes below: " in run("docmem", "search", "walrus herring").out
 
 
+def test_of_a_long_way_to_a_node_both_ends_are_told(run: Run, build: Callable[..., Node]) -> None:
+    build([Made("deep", None, "", ("root", "", "")), *(note(f"n{at}", "walrus", at) for at in range(30))])
+    last = run("docmem", "tree", "--json").json["tree"][-1]["id"]
+    shown = run("docmem", "show", last)
+    way = next(line for line in shown.out.splitlines() if "above" in line).split(" › ")
+    assert [name.split()[-1] for name in way] == "deep n0 n1 n2 n3 … n24 n25 n26 n27 n28".split()
+    assert len(run("docmem", "show", last, "--json").json["path"]) == 30
+
+
 # --- delete -------------------------------------------------------------------------------------------------
 
 
@@ -561,7 +593,11 @@ def test_nothing_in_a_node_can_drive_the_terminal(
     run: Run, build: Callable[..., Node], data: Path, project: str
 ) -> None:
     build(
-        [Made("evil", None, EVIL, ("root", "", "")), note("evil", EVIL, 0, "evilnode"), note("", "evil too")]
+        [
+            Made("evil", None, EVIL, ("root", "", "")),
+            note("evil", EVIL, 0, "evilnode"),
+            note("", "evil too", 1, "belowit1"),
+        ]
     )
     with opened(data, project) as (db, _):  # no surface lets such a context in; a restored store may have one
         db.execute("UPDATE docmem_nodes SET context_name = ? WHERE id <> 'evil'", (EVIL[:24],))
@@ -569,6 +605,7 @@ def test_nothing_in_a_node_can_drive_the_terminal(
         ["list"],
         ["tree", "evil"],
         ["show", "evilnode"],
+        ["show", "belowit1"],
         ["expand", "evil"],
         ["search", "evil"],
         ["show", EVIL],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from sqlite3 import Connection
 from typing import Any
@@ -27,6 +28,7 @@ from recollect.surfaces.cli.common import (
     typed,
 )
 
+LARGEST_TREE = 100_000_000  # bytes of TOML: a tree that was exported must come in again
 SHOWN_NODES = 300
 MOST_SHOWN = 100_000
 MARKDOWN = (".md", ".markdown", ".mdx")
@@ -183,7 +185,8 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
     with store() as (db, now):
         with transaction(db):
             here = projects.by_id(db, projects.ensure(db, paths.place(project), now))
-        root = import_document(db, here, text, kind, wanted, name, partial(clean, limit=LARGEST), now)
+        with _busy("importing"):
+            root = import_document(db, here, text, kind, wanted, name, partial(clean, limit=LARGEST), now)
         _refresh(db, here, root.root_id, now)
     if as_json:
         output.as_json(trees_output.plain(root))
@@ -287,7 +290,8 @@ def delete(node: str, yes: bool, project: str, as_json: bool) -> None:
         what = f"the tree {found.id}" if found.parent_id is None else f"the node {found.id}"
         if not yes and not sure(f"Delete {what} ({size}) for good?"):
             raise errors.NotFound("Nothing was deleted; --yes deletes it without asking.")
-        gone = trees.delete(db, here, found.id)
+        with _busy("deleting"):
+            gone = trees.delete(db, here, found.id)
         _refresh(db, here, found.root_id, now)
     if as_json:
         output.as_json({"deleted": found.id, "nodes": gone})
@@ -340,22 +344,37 @@ def _extension(file: str) -> str:
 
 def _read(file: str, kind: str) -> tuple[str, str]:
     """The name and the text of a document, from wherever the user may read."""
-    from recollect.recall.documents.file import LARGEST, decode, read_file
+    from recollect.recall.documents.file import LARGEST, decode
 
-    if file != "-":
-        real, body = read_file(os.path.abspath(file), [os.sep])
-        name = os.path.splitext(os.path.basename(real))[0]
-    else:
-        real, name = "standard input", ""
-        body = _standard_input(LARGEST + 1)
-        if len(body) > LARGEST:
-            raise errors.BadInput(f"there are more than {LARGEST:,} bytes; import the part that matters")
+    most = LARGEST_TREE if kind == "toml" else LARGEST
+    body = _standard_input(most + 1) if file == "-" else _bytes_of(file, most + 1)
+    named = "standard input" if file == "-" else typed([file])[:300]
+    if len(body) > most:
+        raise errors.BadInput(f"{named} has more than {most:,} bytes; import it in parts")
+    if b"\0" in body[:8192]:
+        raise errors.BadInput(f"{named} is not text; import Markdown, plain text or TOML, in UTF-8")
+    name = "" if file == "-" else os.path.splitext(os.path.basename(named))[0]
     if kind != "toml":
-        return typed([name]), decode(body, None)
+        return name, decode(body, None)
     try:
-        return typed([name]), body.decode("utf-8-sig")
+        return name, body.decode("utf-8-sig")
     except UnicodeDecodeError as error:  # one wrong letter, and it is another tree
-        raise errors.BadInput(f"{real} is not UTF-8 (byte {error.start:,}); save it as UTF-8") from error
+        raise errors.BadInput(f"{named} is not UTF-8 (byte {error.start:,}); save it as UTF-8") from error
+
+
+def _bytes_of(file: str, most: int) -> bytes:
+    named = typed([file])[:300]
+    try:
+        # What is no file, a pipe for instance, must not keep us waiting.
+        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+                raise errors.BadInput(f"{named} is not a file; name one, or pipe it to `import -`")
+            return opened.read(most)
+    except FileNotFoundError as error:
+        raise errors.NotFound(f"there is no file {named}; check its name") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise errors.BadInput(f"{named} cannot be read ({reason}); check its name and permissions") from error
 
 
 def _standard_input(most: int) -> bytes:
@@ -395,6 +414,18 @@ def _save(path: str, body: bytes, force: bool) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(beside)
+
+
+@contextmanager
+def _busy(doing: str) -> Iterator[None]:
+    """Large trees take their time; whoever waits sees why."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+
+    from recollect.surfaces.cli import output
+
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), **output.progress()) as shown:
+        shown.add_task(doing, total=None)
+        yield
 
 
 def _refresh(db: Connection, here: Project, root_id: str, now: int) -> None:

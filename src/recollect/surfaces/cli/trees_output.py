@@ -187,7 +187,9 @@ def _first_line(text: str) -> str:
     return one_line(next(iter(text.lstrip()[: SHOWN + 1].splitlines()), ""))
 
 
-def _way(above: Iterable[Node]) -> str:
-    """The nodes above one, the root first."""
-    names = (one.id if one.context_name in ("", one.id) else f"{one.id} {one.context_name}" for one in above)
+def _way(above: Sequence[Node]) -> str:
+    """The nodes above one, the root first; of many, those at both ends."""
+    names = [one.id if one.context_name in ("", one.id) else f"{one.id} {one.context_name}" for one in above]
+    if len(names) > MOST_NAMED:
+        names[MOST_NAMED // 2 : -MOST_NAMED // 2] = ["…"]
     return visible(" › ".join(names))
