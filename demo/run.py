@@ -7,6 +7,7 @@ what is shown comes out of the store by way of the same commands that you would 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import shutil
@@ -17,6 +18,9 @@ import tempfile
 import textwrap
 import time
 from typing import Any
+
+from mcp import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SAMPLE = os.path.join(REPOSITORY, "demo", "session.jsonl")
@@ -70,6 +74,10 @@ def demo(folder: str, sample: str, query: str) -> None:
     say(["recollect", "search", query, "--limit", "3"], project, env)
     heading("In other words than it was said, with what the score is made of")
     say(["recollect", "search", MEANT, "--limit", "1", "--explain"], project, env)
+
+    heading("A tree that the model keeps for itself, live in CLAUDE.md")
+    asyncio.run(keep_a_tree(project, {**env, "CLAUDE_CODE_SESSION_ID": "another"}))
+    say(["recollect", "docmem", "tree"], project, env)
     print(f"\nThe store of this demo is gone again. To have it for real: {shown(sys.executable)} install")
 
 
@@ -92,6 +100,40 @@ def until_observed(project: str, env: dict[str, str]) -> None:
 def begin_another(first: str, project: str, env: dict[str, str]) -> str:
     payload = json.dumps({**json.loads(first), "session_id": "another"})
     return replay(payload, project, env)[1]
+
+
+async def keep_a_tree(project: str, env: dict[str, str]) -> None:
+    """What a model does with the docmem server, done by a client of the same protocol."""
+    notes = os.path.join(project, "CLAUDE.md")
+    with open(notes, "w", encoding="utf-8") as file:
+        file.write("# Shop\n\nRun the tests with pytest.\n")
+    how = StdioServerParameters(command="recollect", args=["mcp", "docmem"], env=env, cwd=project)
+    async with stdio_client(how) as (read, write), ClientSession(read, write) as client:
+        await client.initialize()
+
+        async def call(tool: str, **arguments: object) -> str:
+            reply = (await client.call_tool(tool, arguments)).content[0].text.splitlines()[0]  # type: ignore[union-attr]
+            print(f"  {textwrap.shorten(reply, 100, placeholder=' ...')}", flush=True)
+            return reply.split()[2]
+
+        def node(text: str) -> dict[str, object]:
+            context = {"context_type": "note", "context_name": "sign-in", "context_value": ""}
+            return {"target_id": "shop", "content": text, "mode": "append-child", **context}
+
+        print("\nThe model calls:")
+        await call("docmem_create", root_id="shop")
+        await call("docmem_create_node", **node("Mail addresses are compared in lower case."))
+        open_question = await call("docmem_create_node", **node("Open: do sessions end at midnight?"))
+        await call("docmem_view", action="add", node_id="shop")
+        say(["cat", "CLAUDE.md"], project, env)
+        print("\nThen it learns something:")
+        await call("docmem_update_content", id=open_question, content="Sessions end after 30 idle minutes.")
+        prompt = {"session_id": "another", "hook_event_name": "UserPromptSubmit", "prompt": "go on"}
+        told = replay(json.dumps({**prompt, "cwd": project}), project, env)[1]
+        print("\nWith the next prompt Claude Code is told what changed:\n")
+        print(json.loads(told)["hookSpecificOutput"]["additionalContext"])
+    print("\nThe session is over, and the file is what it was:")
+    say(["cat", "CLAUDE.md"], project, env)
 
 
 def replay(payload: str, project: str, env: dict[str, str]) -> tuple[float, str]:
