@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from sqlite3 import Connection
 
@@ -24,7 +26,7 @@ from recollect.docmem.tree import Made
 from recollect.model import Node, Project
 from recollect.store import projects
 from recollect.store.connection import connect, transaction
-from recollect.surfaces.cli import trees_output
+from recollect.surfaces.cli import docmem, trees_output
 
 RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
 THEN = 1_750_000_000_000
@@ -390,10 +392,21 @@ def test_a_text_comes_in_by_its_paragraphs(run: Run) -> None:
     ]
 
 
+def test_a_document_may_quote_what_was_recalled(run: Run, project: str) -> None:
+    from recollect.fence import fence
+
+    quoted = fence("the walrus", "recollect memory")
+    Path(project, "quote.txt").write_text(f"See this: {quoted}\n")
+    ran = run("docmem", "import", "quote.txt")
+    assert (ran.code, ran.err) == (0, "")
+    assert run("docmem", "tree", "quote", "--json").json["tree"][1]["text"] == f"See this: {quoted}"
+
+
 def test_what_comes_in_is_redacted(run: Run, project: str) -> None:
     secret = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
     Path(project, "secret.md").write_text(f"# Keys\n\nthe token is {secret}\n")
-    assert run("docmem", "import", "secret.md").code == 0
+    ran = run("docmem", "import", "secret.md")
+    assert (ran.code, ran.err) == (0, "Something private or secret in it was left out.\n")
     assert secret not in run("docmem", "export", "secret").out
     assert "[redacted:" in run("docmem", "export", "secret").out
 
@@ -742,6 +755,34 @@ def test_an_edit_stands_though_a_view_could_not_follow_it(run: Run, viewed: Path
     viewed.chmod(0o600)
 
 
+def test_who_waits_for_a_busy_store_lets_others_write_claude_md(
+    run: Run, viewed: Path, data: Path, project: str
+) -> None:
+    with opened(data, project) as (db, here):
+        tree.update_content(db, here, "evening1", "Nothing but krill", now=THEN)
+    is_busy, longest = threading.Event(), 0.0
+
+    def write_for_long() -> None:
+        nonlocal longest
+        with closing(connect(str(data / "recollect.db"))) as db, transaction(db):
+            is_busy.set()
+            began = free = time.monotonic()
+            while time.monotonic() < began + 1.5:
+                with open(data / "claude-md.lock") as lock, suppress(BlockingIOError):
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    free = time.monotonic()
+                longest = max(longest, time.monotonic() - free)
+                time.sleep(0.001)
+
+    writer = threading.Thread(target=write_for_long)
+    writer.start()
+    is_busy.wait()
+    docmem._refresh(here, "handbook", THEN)
+    writer.join()
+    assert b"Nothing but krill" in viewed.read_bytes()
+    assert longest < 0.75
+
+
 # --- help ---------------------------------------------------------------------------------------------------
 
 
@@ -759,11 +800,9 @@ def test_every_command_explains_itself_and_its_options(run: Run, command: str) -
 
 
 def test_the_docs_name_every_command_and_option_of_docmem(run: Run) -> None:
-    from recollect.surfaces.cli.docmem import docmem
-
-    assert set(docmem.commands) == set(COMMANDS)
+    assert set(docmem.docmem.commands) == set(COMMANDS)
     text = Path(__file__).parent.parent.joinpath("docs", "cli.md").read_text()
-    for name, command in docmem.commands.items():
+    for name, command in docmem.docmem.commands.items():
         row = next(line for line in text.splitlines() if line.startswith(f"| `recollect docmem {name}"))
         for option in command.params:
             flag = option.opts[0]

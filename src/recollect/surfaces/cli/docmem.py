@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
@@ -29,6 +29,7 @@ from recollect.surfaces.cli.common import (
 )
 
 LARGEST_TREE = 100_000_000  # bytes of TOML: a tree that was exported must come in again
+PAUSE_SECONDS = 0.05
 SHOWN_NODES = 300
 MOST_SHOWN = 100_000
 MARKDOWN = (".md", ".markdown", ".mdx")
@@ -174,7 +175,6 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
     """
     from recollect.capture.event import clean
     from recollect.docmem.exchange import import_document
-    from recollect.recall.documents.file import LARGEST
     from recollect.store import projects
     from recollect.store.connection import transaction
     from recollect.surfaces.cli import output, trees_output
@@ -182,17 +182,27 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
     kind = kind or _format_of(file)
     name, text = _read(file, kind)
     wanted = None if root_id is None else typed([root_id])
+    is_changed = False
+
+    def cleaned(given: str) -> str:
+        nonlocal is_changed
+        kept = clean(given, sys.maxsize, may_quote=True)  # nobody cuts a document silently
+        is_changed = is_changed or kept != given
+        return kept
+
     with store() as (db, now):
         with transaction(db):
             here = projects.by_id(db, projects.ensure(db, paths.place(project), now))
         with _busy("importing"):
-            root = import_document(db, here, text, kind, wanted, name, partial(clean, limit=LARGEST), now)
-        _refresh(db, here, root.root_id, now)
+            root = import_document(db, here, text, kind, wanted, name, cleaned, now)
+        _refresh(here, root.root_id, now)
     if as_json:
         output.as_json(trees_output.plain(root))
     else:
         size = output.number_of(root.size, "node", "nodes")
         click.echo(f"Tree imported: {root.id} ({size}); `recollect docmem tree {root.id}` shows it")
+    if is_changed:
+        click.echo("Something private or secret in it was left out.", err=True)
 
 
 @docmem.command()
@@ -292,7 +302,7 @@ def delete(node: str, yes: bool, project: str, as_json: bool) -> None:
             raise errors.NotFound("Nothing was deleted; --yes deletes it without asking.")
         with _busy("deleting"):
             gone = trees.delete(db, here, found.id)
-        _refresh(db, here, found.root_id, now)
+        _refresh(here, found.root_id, now)
     if as_json:
         output.as_json({"deleted": found.id, "nodes": gone})
     else:
@@ -428,17 +438,28 @@ def _busy(doing: str) -> Iterator[None]:
         yield
 
 
-def _refresh(db: Connection, here: Project, root_id: str, now: int) -> None:
+def _refresh(here: Project, root_id: str, now: int) -> None:
     """Let the views of running servers follow. The edit is done; what keeps a view from it is only said."""
     from recollect.claude_md.writer import put_views
     from recollect.docmem import views
+    from recollect.intake.drain import open_store
+    from recollect.store.connection import BUSY_SECONDS, is_busy
     from recollect.surfaces.cli import output
 
     data = folder()
-    try:
-        views.refresh(db, data, here, [root_id], lambda at, shown: put_views(at, data, shown, now))
-    except (errors.RecollectError, OSError) as error:
-        click.echo(f"recollect: a view could not be refreshed: {output.visible(str(error))}", err=True)
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            # With CLAUDE.md's lock in hand nobody waits for the store: a server that ends is in a hurry.
+            with open_store(data, now=now, seconds=0, hurried=True) as db:
+                views.refresh(db, data, here, [root_id], lambda at, shown: put_views(at, data, shown, now))
+            return
+        except (errors.RecollectError, OSError) as error:
+            if not is_busy(error.__cause__) or time.monotonic() > deadline:
+                why = output.visible(str(error))
+                click.echo(f"recollect: a view could not be refreshed: {why}", err=True)
+                return
+        time.sleep(PAUSE_SECONDS)
 
 
 def _about(db: Connection, here: Project, root: Node) -> dict[str, Any]:
