@@ -789,7 +789,8 @@ def test_who_waits_for_a_busy_store_lets_others_write_claude_md(
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself_and_its_options(run: Run, command: str) -> None:
     overview = run("docmem", "--help").out
-    assert re.search(rf"^  {command} +[A-Z]", overview, re.MULTILINE)
+    assert re.search(rf"^  {command} +[A-Z].*\.$", overview, re.MULTILINE)
+    assert "..." not in overview.partition("Commands:")[2]
     ran = run("docmem", command, "--help")
     assert ran.code == 0
     assert "--json" in ran.out

@@ -54,7 +54,7 @@ def docmem() -> None:
 @project_option
 @json_option
 def listing(project: str, as_json: bool) -> None:
-    """List this project's trees: how many nodes and tokens each has, and when it last changed."""
+    """List this project's trees. Each with its nodes and tokens, and when it last changed."""
     from recollect.store import nodes, projects
     from recollect.surfaces.cli import output, trees_output
 
@@ -83,9 +83,10 @@ def listing(project: str, as_json: bool) -> None:
 @project_option
 @json_option
 def tree(node: str | None, depth: int | None, limit: int, project: str, as_json: bool) -> None:
-    """Show how a tree is built: one line a node, with its id, context and the first line of its text.
+    """Show how a tree is built, one line a node.
 
-    Without an ID it is the project's only tree. `+12 below` stands for twelve nodes that are left out.
+    A line has the node's id, its context and the first line of its text. Without an ID it is the
+    project's only tree. `+12 below` stands for twelve nodes that are left out.
     """
     from recollect.store import nodes
     from recollect.store.connection import savepoint
@@ -113,7 +114,7 @@ def tree(node: str | None, depth: int | None, limit: int, project: str, as_json:
 @project_option
 @json_option
 def show(node: str, project: str, as_json: bool) -> None:
-    """Show one node whole: every field, the nodes above it, and its text."""
+    """Show one node whole. Every field, the nodes above it, and its text."""
     from recollect.store import nodes
     from recollect.surfaces.cli import output, trees_output
 
@@ -134,10 +135,10 @@ def show(node: str, project: str, as_json: bool) -> None:
 @project_option
 @json_option
 def expand(node: str, tokens: int, project: str, as_json: bool) -> None:
-    """Print a node and what is below it, as far as the tokens go: what a view shows.
+    """Print a node and what is below it, as a view shows it.
 
-    Upper levels come first, in each the last nodes first. What was taken is printed in the order of the
-    document, each node with a line that says which it is.
+    It ends where the tokens do. Upper levels come first, in each the last nodes first. What was
+    taken is printed in the order of the document, each node with a line that says which it is.
     """
     from recollect.docmem import expand as trees
     from recollect.surfaces.cli import output, trees_output
@@ -290,7 +291,7 @@ def search(
 @project_option
 @json_option
 def delete(node: str, yes: bool, project: str, as_json: bool) -> None:
-    """Delete a node and all nodes below it, for good; of a root, the tree. `export` keeps a copy of it."""
+    """Delete a node and all nodes below it, for good. Of a root that is the tree; `export` keeps a copy."""
     from recollect.docmem import tree as trees
     from recollect.surfaces.cli import output
 
