@@ -2,7 +2,7 @@
 
 TOML holds a tree as it is: one table a node, depth-first, and what was imported is exported as the same
 bytes. Markdown holds it as a person would write it: what has nodes below it is a heading. A Markdown document
-becomes a tree of its headings with the blocks below them, a text one of its paragraphs; both are somebody
+becomes a tree of its headings with what stands below them, a text one of its paragraphs; both are somebody
 else's words, so their nodes are readonly.
 
 Every line of a document is looked at once, and nothing recurses: what takes long is long.
@@ -216,9 +216,9 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\n(?=[ \t]*(?:#|[\w\"'-]+[ \t]*:))")
 _FRONT_MATTER_END = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
 
 
-class _Block(NamedTuple):
+class _Part(NamedTuple):
     text: str
-    level: int = 0  # of a heading
+    level: int = 0  # of a heading; 0: it is none
 
 
 def export_markdown(nodes: Iterable[Node]) -> str:
@@ -264,16 +264,16 @@ def parse_markdown(text: str, name: str) -> list[Made]:
     """The nodes depth-first: a root, below it the headings, below each of them what it is the heading of."""
     made = [_root(name)]
     above = [(0, 0)]  # level and index of each heading that what comes next stands below
-    for block in _blocks(_plain(text)):
-        while block.level and above[-1][0] >= block.level:
+    for part in _parts(_plain(text)):
+        while part.level and above[-1][0] >= part.level:
             above.pop()
         parent = above[-1][1]
-        if block.level:
-            above.append((block.level, len(made)))
-            context = ("heading", _UNSEEN.sub(" ", block.text)[:LONGEST_NAME], str(block.level))
-            made.append(Made(None, parent, block.text, context, readonly=True))
+        if part.level:
+            above.append((part.level, len(made)))
+            context = ("heading", _UNSEEN.sub(" ", part.text)[:LONGEST_NAME], str(part.level))
+            made.append(Made(None, parent, part.text, context, readonly=True))
         else:
-            made += _texts(block.text, parent)
+            made += _texts(part.text, parent)
         _check_number(len(made))
     return _something(made)
 
@@ -298,7 +298,7 @@ def _root(name: str) -> Made:
 
 
 def _texts(text: str, parent: int) -> Iterator[Made]:
-    """A block as one node, or as several where it is longer than a node may be."""
+    """A piece of text as one node, or as several where it is longer than a node may be."""
     start = 0
     while start < len(text):
         end = start + LONGEST_TEXT
@@ -316,51 +316,51 @@ def _something(made: list[Made]) -> list[Made]:
     return made
 
 
-def _blocks(text: str) -> Iterator[_Block]:
+def _parts(text: str) -> Iterator[_Part]:
     """Headings and what stands between them, cut at blank lines; a fence is whole, and so is what is indented
     with what it is part of: an item of a list, mostly. (What is a heading, recall/documents/chunk.py says the
     same: there it is about where sections begin, here about every line.)"""
     start = _front_matter(text)
     yield from _whole([text[:start]])
-    block: list[str] = []
-    blanks: list[str] = []  # that came after it
-    paragraph = 0  # where in it the paragraph starts that a row of = or - would make a heading of
+    lines: list[str] = []  # of what is being read
+    blanks: list[str] = []  # that came after them
+    paragraph = 0  # where in them the paragraph starts that a row of = or - would make a heading of
     fence: re.Match[str] | None = None
     for line in text[start:].split("\n"):
         if fence and _is_in_list(fence) and _DEDENT.match(line):
-            fence, paragraph = None, len(block)
+            fence, paragraph = None, len(lines)
         if not line.strip():
             blanks.append(line)
             continue
         marked = _MARKED.match(line)  # all others are text
         if fence:
-            block += [*blanks, line]
+            lines += [*blanks, line]
             blanks = []
             end = _FENCE_END.match(line)
             if end and end[1].startswith(fence[2]):
-                fence, paragraph = None, len(block)
+                fence, paragraph = None, len(lines)
         elif marked and (heading := _heading_line(line)):
-            yield from _whole(block)
+            yield from _whole(lines)
             yield heading
-            block, blanks, paragraph = [], [], 0
-        elif marked and not blanks and (heading := _underlined(line, block, paragraph)):
-            yield from _whole(block[:paragraph])
+            lines, blanks, paragraph = [], [], 0
+        elif marked and not blanks and (heading := _underlined(line, lines, paragraph)):
+            yield from _whole(lines[:paragraph])
             yield heading
-            block, paragraph = [], 0
+            lines, paragraph = [], 0
         else:
-            if blanks and block and line.startswith(("  ", "\t")):
-                block += [""] * len(blanks)
-                paragraph = len(block)
+            if blanks and lines and line.startswith(("  ", "\t")):
+                lines += [""] * len(blanks)
+                paragraph = len(lines)
             elif blanks:
-                yield from _whole(block)
-                block, paragraph = [], 0
+                yield from _whole(lines)
+                lines, paragraph = [], 0
             blanks = []
-            block.append(line)
+            lines.append(line)
             if marked:
                 fence = _FENCE.match(line)
                 if _UNDERLINE.match(line) or _HEADING.match(line):
-                    paragraph = len(block)  # it is neither, but no paragraph either
-    yield from _whole(block)
+                    paragraph = len(lines)  # it is neither, but no paragraph either
+    yield from _whole(lines)
 
 
 def _front_matter(text: str) -> int:
@@ -370,27 +370,27 @@ def _front_matter(text: str) -> int:
     return closing.end() if closing else 0
 
 
-def _whole(lines: list[str]) -> Iterator[_Block]:
+def _whole(lines: list[str]) -> Iterator[_Part]:
     if text := "\n".join(lines).strip("\n"):
-        yield _Block(text)
+        yield _Part(text)
 
 
-def _heading_line(line: str) -> _Block | None:
+def _heading_line(line: str) -> _Part | None:
     found = _HEADING.match(line)
     title = found[2].strip() if found else ""
     if found and len(title) <= MAX_TITLE and (title := _CLOSING_HASHES.sub("", title)):
-        return _Block(title, len(found[1]))
+        return _Part(title, len(found[1]))
     return None
 
 
-def _underlined(line: str, block: list[str], paragraph: int) -> _Block | None:
+def _underlined(line: str, lines: list[str], paragraph: int) -> _Part | None:
     """The heading that a row of = or - makes of the lines above it: a whole paragraph, if it is short."""
-    above = block[paragraph:] if _UNDERLINE.match(line) else []
+    above = lines[paragraph:] if _UNDERLINE.match(line) else []
     if not above or sum(len(one) + 1 for one in above) > MAX_TITLE + 1:
         return None
     if any(_NO_PARAGRAPH.match(one) for one in above):
         return None
-    return _Block(" ".join(one.strip() for one in above), 1 if "=" in line else 2)
+    return _Part(" ".join(one.strip() for one in above), 1 if "=" in line else 2)
 
 
 def _is_in_list(fence: re.Match[str]) -> bool:
