@@ -35,6 +35,12 @@ def ends(text: bytes) -> int:
     return len(re.findall(rb"^<!-- end of DOCMEM Dynamic -->", text, re.MULTILINE))
 
 
+def lines(text: bytes) -> list[bytes]:
+    """Those with something in them. What follows an end is one of its own; a backslash before one is ours."""
+    found = text.replace(b"\\" + END, END).replace(END, END + b"\n").split(b"\n")
+    return [line.removesuffix(b"\r") for line in found if line.strip(b"\r")]
+
+
 # What a section is.
 
 
@@ -390,13 +396,8 @@ def test_a_section_of_any_node_text_has_one_header_and_one_end(views: list[tuple
 def test_nothing_outside_of_sections_is_lost_or_made_up(text: bytes) -> None:
     """Lines above the first header and below the last end are no section, whatever is between them."""
     rest = without(text)
-    lines = iter(text.split(b"\n"))
-    for line in rest.split(b"\n"):  # in the same order, and nothing else but backslashes and line breaks
-        bare = line.removesuffix(b"\r")
-        same = (bare, bare.removeprefix(b"\\"))
-        behind = (END + same[0], END + same[1])
-        plain = (other.removesuffix(b"\r") for other in lines)
-        assert not bare or any(other in same or other.endswith(behind) for other in plain)
+    left = iter(lines(text))
+    assert all(line in left for line in lines(rest))  # in the same order
     first = re.search(rb"^# DOCMEM Dynamic[ \t]*\r?$", text, re.MULTILINE)
     above = text[: first.start()] if first else text
     assert rest.startswith(above.removesuffix(b"\n").removesuffix(b"\r"))

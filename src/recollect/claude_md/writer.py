@@ -2,7 +2,8 @@
 
 A change is made in turn, one process at a time. The file is read, changed in memory, written beside itself
 and renamed into place, so that whoever reads, and whoever comes after a kill, finds the old file or the new
-one. Just before the rename it must still be the file that was read; else all of it is done again.
+one. Just before the rename it must still be the file that was read; else all of it is done again. (A few
+microseconds are left between that look and the rename. POSIX has no way to close them.)
 
 What somebody else wrote is backed up before it is replaced, the last ten of each file:
 
@@ -64,7 +65,7 @@ def rewrite(path: str, root: str, data: str, change: Callable[[bytes], bytes], *
 
     `change` is called again where somebody else changed the file meanwhile.
     """
-    if not os.path.exists(path):
+    if not os.path.lexists(path):
         return False
     with _turn(data):
         for _ in range(TRIES):
@@ -208,12 +209,13 @@ def _shelf(data: str, real: str) -> str:
 def _back_up(shelf: str, text: bytes, now: int) -> None:
     try:
         os.makedirs(shelf, mode=0o700, exist_ok=True)
-        names = sorted(name for name in os.listdir(shelf) if re.fullmatch(r"\d{6,}-\w+\.md", name))
+        names = sorted(name for name in os.listdir(shelf) if re.fullmatch(r"\d{6}-\w+\.md", name))
         if names:
             with open(os.path.join(shelf, names[-1]), "rb") as newest:
                 if newest.read() == text:
                     return
-        number = int(names[-1].partition("-")[0]) + 1 if names else 1
+        # A number, because a clock may be wrong.
+        number = int(names[-1][:6]) + 1 if names else 1
         made = os.path.join(shelf, "making")
         with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(text)
