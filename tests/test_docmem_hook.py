@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chaos import Ran, event, prompt, put, run_hook, spooled
+from chaos import Ran, event, log_text, prompt, put, run_hook, spooled
 from conftest import HOOK
 from live_views import Desk, Model, context_of
 
@@ -152,7 +153,7 @@ def tools(tmp_path: Path, **scripts: str) -> Path:
             (folder / name).write_text(f"#!/bin/sh\n{scripts[name]}\n")
             (folder / name).chmod(0o755)
         else:
-            (folder / name).symlink_to(f"/bin/{name}")
+            (folder / name).symlink_to(str(shutil.which(name)))
     return folder
 
 
@@ -488,6 +489,30 @@ def test_an_outbox_that_cannot_be_written_is_said_and_made_up_for_by_the_next_ed
     assert said is not None and "\ntext" in said
 
 
+def test_an_outbox_that_cannot_be_written_does_not_keep_a_view_from_being_added(desk: Desk) -> None:
+    desk.trees("book", "other")
+    server = desk.server("book")
+    tree.add(desk.db, desk.project, "book", "text", ("", "", ""), "append-child", now=desk.now)
+    (desk.data / "outbox").write_text("in the way")
+
+    assert desk.add(server, "other").has_file
+
+    assert list(desk.shown()) == server.node_ids == ["book", "other"]
+    assert "outbox cannot be written" in log_text(desk.data)
+
+
+def test_what_waited_about_a_server_that_ended_is_not_told_to_the_session_of_another(desk: Desk) -> None:
+    desk.trees("one", "two")
+    first, _ = desk.server("one"), desk.server("two")
+    desk.put("one", "text one")
+    desk.put("two", "text two")
+
+    first.clear(desk.db, desk.write)
+
+    said = desk.consume()
+    assert said is not None and "text two" in said and "text one" not in said
+
+
 # --- how much -----------------------------------------------------------------------------------------------
 
 
@@ -647,7 +672,7 @@ def test_a_refresh_that_is_killed_anywhere_loses_nothing_that_the_model_should_k
         assert desk.consume() is None
         if not killed.was_killed:
             break
-    assert nth > 40, "there is much that can be interrupted"
+    assert nth > 30, "there is much that can be interrupted"
 
 
 def test_a_refresh_that_was_killed_before_it_told_is_made_up_for_by_an_edit_of_any_tree(desk: Desk) -> None:

@@ -412,6 +412,26 @@ def test_a_tree_of_the_same_name_is_not_shown_before_it_is_added(desk: Desk) -> 
     assert "another book" in desk.text()
 
 
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_a_node_that_is_deleted_just_before_it_is_shown(is_made_anew: bool, desk: Desk) -> None:
+    desk.trees("book", "other")
+    server = desk.server("other")
+
+    def meanwhile(folder: str, wanted: Callable[[], views.Shown]) -> bool:
+        desk.delete("book")
+        if is_made_anew:
+            desk.trees("book")
+        return desk.write(folder, wanted)
+
+    if is_made_anew:
+        server.add(desk.db, desk.project, "book", meanwhile, desk.now)
+        assert list(desk.shown()) == desk.mirror() == server.node_ids == ["other", "book"]
+    else:
+        with pytest.raises(NotFound):
+            server.add(desk.db, desk.project, "book", meanwhile, desk.now)
+        assert list(desk.shown()) == desk.mirror() == server.node_ids == ["other"]
+
+
 # --- several servers ----------------------------------------------------------------------------------------
 
 

@@ -33,6 +33,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from sqlite3 import Connection
 
+from recollect import log
 from recollect.docmem import expand, outbox, tree
 from recollect.errors import BadInput, RecollectError, StoreError
 from recollect.ids import new_id
@@ -109,19 +110,13 @@ class Views:
         with self._turn:
             if self._alive is None:
                 return
-
-            def change() -> Shown:
-                stored.unregister(db, self._id)
-                return _union(db, _here(_living(db, self._data, self._folder), self._folder))
-
-            failure = _change_anyway(db, self._folder, write, change)
-            self._nodes = {}
-            _remove(_lock_file(self._data, self._id))
-            os.close(self._alive)
-            self._alive = None
-        _tell(db, self._data, ())
-        if failure:
-            raise failure
+            try:
+                _rewrite(db, self._data, self._folder, write, lambda _: stored.unregister(db, self._id))
+            finally:
+                self._nodes = {}
+                _remove(_lock_file(self._data, self._id))
+                os.close(self._alive)
+                self._alive = None
 
     def _without(self, node_id: str) -> dict[str, int]:
         return {known: row for known, row in self._nodes.items() if known != node_id}
@@ -144,6 +139,8 @@ class Views:
         def change() -> Shown:
             nonlocal shown
             begin()
+            if touched:
+                wanted[touched] = tree.node(db, project, touched).row  # it may have been deleted just now
             self._hold()
             stored.register(db, server, now)
             living = _living(db, self._data, self._folder)
@@ -158,7 +155,10 @@ class Views:
                 return None
         if shown is not None:
             self._nodes = {node_id: wanted[node_id] for node_id in shown}
-            _tell(db, self._data, to_tell)
+            try:
+                _tell(db, self._data, to_tell)
+            except StoreError as error:
+                log.write("warning", str(error))  # what was asked for is done; the next edit says it again
         return shown
 
     def _mirror(
@@ -186,7 +186,8 @@ class Views:
                 continue
             view = known[node_id]
             if not is_same:  # another database came in between: a backup was restored
-                stored.touch(db, self._id, node_id, blocks, outbox.either(view.seen, view.offered or {}))
+                seen = view.seen if view.offered is None else outbox.either(view.seen, view.offered)
+                stored.touch(db, self._id, node_id, blocks, seen)
             elif view.shown != blocks:
                 view.shown = blocks
                 stored.show(db, view)
@@ -221,7 +222,7 @@ def refresh(db: Connection, data: str, project: Project, roots: Collection[str],
     failures = []
     for folder in sorted(folders):
         try:
-            _refresh(db, data, project, folder, roots, write)
+            _rewrite(db, data, folder, write, lambda here: _expand(db, project.number, here, roots))
         except RecollectError as error:
             failures.append(error)
     if failures:
@@ -230,61 +231,38 @@ def refresh(db: Connection, data: str, project: Project, roots: Collection[str],
 
 def clean_up(db: Connection, data: str, folder: str, write: Write) -> None:
     """A server starts: CLAUDE.md shows nothing but the views of living servers, mostly none."""
-    folder, locks = os.path.realpath(folder), _lock_file(data, "")
-
-    def change() -> Shown:
-        living = _living(db, data, folder)
-        for name in os.listdir(locks) if os.path.isdir(locks) else ():
-            if not _is_alive(data, name):  # also of servers that died before anybody knew them
-                _remove(_lock_file(data, name))
-        return _union(db, _here(living, folder))
-
-    failure = _change_anyway(db, folder, write, change)
-    _tell(db, data, ())
-    if failure:
-        raise failure
+    _rewrite(db, data, os.path.realpath(folder), write, lambda _: _bury_unknown(data))
 
 
-def _refresh(
-    db: Connection, data: str, project: Project, folder: str, roots: Collection[str], write: Write
+def _rewrite(
+    db: Connection, data: str, folder: str, write: Write, change: Callable[[list[Server]], None]
 ) -> None:
+    """Change something about the servers of a folder, then its CLAUDE.md, then tell the models. Where the
+    file is not to be had the rest is done all the same, and then the reason is raised."""
     to_tell: set[str] = set()
-
-    def change() -> Shown:
-        living = _living(db, data, folder)
-        here = _here(living, folder)
-        _expand(db, project.number, here, roots)
-        to_tell.update(_settle(db, data, living, here))
-        return _union(db, here)
-
-    failure = _change_anyway(db, folder, write, change)
-    _tell(db, data, to_tell)
-    if failure:
-        raise failure
-
-
-def _change_anyway(
-    db: Connection, folder: str, write: Write, change: Callable[[], Shown]
-) -> RecollectError | None:
-    """Change the mirror and then CLAUDE.md, or the mirror alone where that is not to be had."""
     failure, is_done = None, False
 
-    def changed() -> Shown:
+    def views() -> Shown:
         nonlocal is_done
         is_done = False
         begin()
-        views = change()
+        living = _living(db, data, folder)
+        here = _here(living, folder)
+        change(here)
+        to_tell.update(_settle(db, data, living, here))
         is_done = True
-        return views
+        return _union(db, here)
 
     with stored.turn(db) as begin:
         try:
-            write(folder, changed)
+            write(folder, views)
         except RecollectError as error:
             failure = error
         if not is_done:
-            changed()
-    return failure
+            views()
+    _tell(db, data, to_tell)
+    if failure:
+        raise failure
 
 
 # --- what is shown ------------------------------------------------------------------------------------------
@@ -353,8 +331,9 @@ def _settle(db: Connection, data: str, living: Iterable[Server], here: Iterable[
                 view.seen = outbox.either(view.seen, outbox.marks(view.shown))
             view.offered = None
             stored.note(db, view)
-        for server in group:
-            stored.follow(db, server.id, following)
+        if following != session_id:
+            for server in group:
+                stored.follow(db, server.id, following)
         found.add(following)
     return found
 
@@ -391,6 +370,14 @@ def _living(db: Connection, data: str, folder: str) -> list[Server]:
             stored.unregister(db, server.id)
             _remove(_lock_file(data, server.id))
     return living
+
+
+def _bury_unknown(data: str) -> None:
+    """Locks of servers that died before anybody knew them."""
+    folder = _lock_file(data, "")
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        if not _is_alive(data, name):
+            _remove(_lock_file(data, name))
 
 
 def _here(servers: Iterable[Server], folder: str) -> list[Server]:
