@@ -451,6 +451,7 @@ def test_vectors_of_nodes_are_made_beside_the_calls_of_a_server(
 ) -> None:
     from recollect.surfaces.mcp import server
 
+    monkeypatch.setattr(server, "_indexes", [])  # another test's knows another store
     monkeypatch.chdir(project)
     with closing(connect(str(data / "recollect.db"))) as db:
         here = project_at(db, project)
