@@ -25,11 +25,12 @@ from mcp.types import CallToolResult, TextContent
 from scripted_model import ScriptedModel, Step, say, use
 
 from recollect.intake.drain import open_store
-from recollect.surfaces.mcp.memory import INSTRUCTIONS
+from recollect.surfaces.mcp import docmem, memory
 
 BIN = Path(sys.executable).parent
 OURS = "mcp__plugin_recollect_memory__"
 SEARCH, ADD = OURS + "memory_search", OURS + "memory_add"
+CONNECTED = {f"plugin:recollect:{name}": "connected" for name in ("memory", "docmem")}
 NOTHING = "No memories found."
 HIT = re.compile(r"\[\d+\] \(\w+, score: ")
 
@@ -118,7 +119,7 @@ def test_a_session_is_kept_with_all_it_did_and_the_agent_never_hears_of_it(
     )
     assert done.result.text == "painted"
     assert file.read_text() == "stripes"
-    assert done.servers == {"plugin:recollect:memory": "connected"}
+    assert done.servers == CONNECTED
 
     kept = "SELECT content, kind, sector, tier FROM memories WHERE session_id = ? ORDER BY created_at"
     trace = ("tool", "episodic", "session")
@@ -155,8 +156,8 @@ def _noise(done: Session) -> list[str]:
     loud = [line for line in said if not line.endswith(": 0 ")]
     for body in done.model.requests:
         text = json.dumps(_without_our_tools(body), ensure_ascii=False)
-        text = re.sub(rf"{OURS}[a-z_]+", "", text)  # the names of the tools that are offered
-        for known in (INSTRUCTIONS, "plugin:recollect:memory"):
+        text = re.sub(r"mcp__plugin_recollect_[a-z_]+", "", text)  # the names of the tools that are offered
+        for known in (memory.INSTRUCTIONS, docmem.INSTRUCTIONS, *CONNECTED):
             text = text.replace(known, "")
         loud += re.findall(r".{60}recollect.{60}|.{30} hook (?:success|additional context|error).{60}", text)
     return loud
@@ -282,7 +283,7 @@ def test_our_own_worker_is_not_remembered(home: Path, data: Path, project: Path)
 def test_a_session_of_our_own_worker_does_not_cost_the_next_one_its_tools(home: Path, project: Path) -> None:
     session(home, project, "think", say("done"), RECOLLECT_WORKER="1")
     after = session(home, project, "what do we know?", say("much"))
-    assert after.servers == {"plugin:recollect:memory": "connected"}
+    assert after.servers == CONNECTED
 
 
 # What the next session finds
@@ -418,7 +419,7 @@ def test_the_server_is_quick_to_offer_its_tools(home: Path, project: Path) -> No
             tools = (await client.list_tools()).tools
             seconds = time.monotonic() - started
             assert len(tools) == 9
-            assert client.instructions == INSTRUCTIONS
+            assert client.instructions == memory.INSTRUCTIONS
             assert seconds < 3, f"tools/list after {seconds:.2f} s"
             print(f"tools/list after {seconds:.2f} s")  # noqa: T201
 

@@ -120,12 +120,14 @@ def docmem_create(
     it again; docmem_create_node adds nodes below it."""
     with _trees(new=True) as (db, here, now):
         chosen = tree.free_id(db, here) if root_id is None else root_id.strip()
-        given = (
-            "root" if context_type is None else context_type,
-            chosen[: tree.LONGEST_NAME] if context_name is None else context_name,
-            context_value or "",
-        )
-        made = tree.create(db, here, root_id=chosen, context=_context(*given), now=now)
+        context = None
+        if any(part is not None for part in (context_type, context_name, context_value)):
+            context = _context(
+                "root" if context_type is None else context_type,
+                chosen[: tree.LONGEST_NAME] if context_name is None else context_name,
+                context_value or "",
+            )
+        made = tree.create(db, here, root_id=chosen, context=context, now=now)
     return tree_reply.changed("docmem_create: created", made)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from recollect import log
 
 PATIENCE_SECONDS = 1.0  # with a call that is under way when the client hangs up
+LONGEST_SECONDS = 5.0  # that whoever does it may take
 
 
 class Ending:
@@ -23,6 +24,7 @@ class Ending:
     def __init__(self, last: Callable[[], None]) -> None:
         self._last = last
         self._came = threading.Lock()
+        self._is_over = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._told)
 
@@ -34,7 +36,13 @@ class Ending:
             self._last()
         except Exception:  # noqa: BLE001  nobody is left to be told
             log.crash("the end of a server")
+        self._is_over.set()
         return True
+
+    def wait(self) -> None:
+        """Until it is over: the process would take along whoever is at it."""
+        if not self.come():
+            self._is_over.wait(LONGEST_SECONDS)
 
     def is_near(self) -> None:
         """The client hung up. A call that takes its time is not waited for."""

@@ -88,7 +88,7 @@ class Server(MCPServer):
             self.run("stdio")
         finally:
             if ending:
-                ending.come()
+                ending.wait()
 
 
 @contextmanager
