@@ -138,6 +138,8 @@ def test_no_more_children_are_read_than_are_taken_and_those_of_leaves_never() ->
     assert len(take(made[0], children, 20)) == 21
     assert asked == ["n0"]
     assert len(read) == 21  # the last of them did not fit
+    assert len(take(made[0], children, 2000)) == 1001
+    assert asked == ["n0", "n0"]
 
 
 # How it is shown.
