@@ -425,11 +425,13 @@ def test_an_edit_between_reading_and_replacing_is_not_lost(file: Path, data: Pat
         beside.write_bytes(TEXT + b"theirs\n")
         beside.rename(file)
 
-    def same_size() -> None:
+    def same_size_and_time() -> None:
+        before = file.stat()
         file.write_bytes(TEXT[:-7] + b"theirs\n")
-        assert file.stat().st_size == len(TEXT)
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert file.stat().st_size == before.st_size
 
-    for edit in (append, save, same_size):
+    for edit in (append, save, same_size_and_time):
         file.write_bytes(TEXT)
         time.sleep(2 * writer.SETTLED)
         change, given = changing(edit)
@@ -485,14 +487,25 @@ def test_a_file_that_never_rests_stays_with_who_changes_it(file: Path, data: Pat
     assert others(file) == set()
 
 
-def test_a_file_that_is_half_written_is_waited_for(show: Show, file: Path) -> None:
+def test_a_file_that_is_half_written_is_waited_for(
+    show: Show, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Most editors empty a file and then fill it; who reads it in between would take it for empty."""
+    monkeypatch.setattr(writer, "SETTLED", 0.5)
     with file.open("wb") as opened:
-        filling = threading.Timer(writer.SETTLED / 4, lambda: os.write(opened.fileno(), b"whole\n"))
+        filling = threading.Timer(0.25, lambda: os.write(opened.fileno(), b"whole\n"))
         filling.start()
         show(ONE)
         filling.join()
     assert file.read_bytes() == b"whole\n\n" + section(ONE)
+
+
+def test_our_own_last_write_is_not_waited_for(
+    show: Show, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show(ONE)
+    monkeypatch.setattr(writer, "SETTLED", 60.0)
+    assert show(TWO)
 
 
 # Kills, and several at once. These run in processes of their own.

@@ -72,7 +72,9 @@ def rewrite(path: str, root: str, data: str, change: Callable[[bytes], bytes], *
             real = _target(path, root)
             if real is None:
                 return False
-            text, status = _read(path, real)
+            if (read := _read(path, real)) is None:
+                continue
+            text, status = read
             shelf = _shelf(data, real)
             is_ours = _noted(shelf) == _digest(text)
             if not is_ours and abs(time.time() - status.st_mtime) < SETTLED:
@@ -132,20 +134,24 @@ def _target(path: str, root: str) -> str | None:
         )
     # Root may do anything; a file that nobody may read or write is meant to stay as it is all the same.
     if not (os.access(real, os.R_OK) and status.st_mode & 0o444):
-        raise _refused(path, "cannot be read (permission denied)")
+        raise _refused(path, "cannot be read (permission denied)", f"chmod u+r {_name(real)}")
     if not (os.access(real, os.W_OK) and status.st_mode & 0o222):
-        raise _refused(path, "cannot be written (permission denied)")
+        raise _refused(path, "cannot be written (permission denied)", f"chmod u+w {_name(real)}")
     if not (os.access(os.path.dirname(real), os.W_OK | os.X_OK) and folder.st_mode & 0o222):
-        raise _refused(path, "cannot be replaced: its folder cannot be written (permission denied)")
+        why = "cannot be replaced, because its folder cannot be written (permission denied)"
+        raise _refused(path, why, f"chmod u+wx {_name(os.path.dirname(real))}")
     return real
 
 
-def _read(path: str, real: str) -> tuple[bytes, os.stat_result]:
+def _read(path: str, real: str) -> tuple[bytes, os.stat_result] | None:
+    """What is in the file, and which version of it that is; None where it has just gone."""
     try:
         # A pipe that was put there meanwhile must not keep us waiting.
         with open(os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
             text = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror})") from error
     if len(text) > LARGEST:
@@ -188,8 +194,8 @@ def _version(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _refused(path: str, why: str) -> BadInput:
-    return BadInput(f"{_name(path)} {why}; mend that and try again")
+def _refused(path: str, why: str, remedy: str = "mend that and try again") -> BadInput:
+    return BadInput(f"{_name(path)} {why}; {remedy}")
 
 
 def _name(path: str) -> str:
