@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from recollect.paths import place
 from recollect.recall.embedders.protocol import Patient
 from recollect.recall.embedders.static import Static
 from recollect.recall.index import Index
+from recollect.recall.nearness import Floats
 from recollect.store import nodes, projects, vectors
 from recollect.store.connection import connect, transaction
 
@@ -664,3 +665,36 @@ def test_a_section_is_lifted_by_its_nodes_in_a_real_tree(trees: Trees) -> None:
     assert (hit.node.id, {one.id for one in hit.folded}) == (section, set(inside[:2]))
     assert hit.node.text == ""
     assert [one.id for one in hit.path] == ["zoo"]
+
+
+def test_a_node_that_was_empty_once_weighs_as_much_as_one_that_never_was(trees: Trees) -> None:
+    root = trees.root("zoo")
+    trees.filler(root, 20)
+    grown = trees.add(root, "", ("", "", ""))
+    trees.hits("walrus")  # the index has met it empty
+    tree.update_content(trees.db, trees.project, grown, "The walrus sleeps in the harbour all day", now=NOW)
+    (kept,) = trees.answer("walrus asleep in the harbour").hits
+    (fresh,) = search(
+        Index(trees.index.embedder), trees.db, trees.project, "walrus asleep in the harbour"
+    ).hits
+    assert kept.node.id == fresh.node.id == grown
+    assert kept.score == pytest.approx(fresh.score)
+
+
+def test_a_vector_of_a_text_that_was_rewritten_meanwhile_is_not_kept(
+    db: sqlite3.Connection, here: Project, static: Static, tmp_path: Path
+) -> None:
+    """Somebody edits the node while the embedder is at work on the old text."""
+
+    class Slow(Static):
+        def embed(self, texts: Sequence[str]) -> Floats:
+            if any("walrus" in text for text in texts):
+                with closing(connect(str(tmp_path / "recollect.db"))) as other:
+                    tree.update_content(other, here, node, "Bake the bread in the oven", now=NOW)
+            return super().embed(texts)
+
+    trees = Trees(db, here, Index(Slow()))
+    trees.filler(trees.root("zoo"), 5)
+    node = trees.add("zoo", "The walrus sleeps")
+    trees.index.fill(db, trees.index.corpus(db, nodes, here))
+    assert trees.hits("bread oven", mode="semantic")[0] == node

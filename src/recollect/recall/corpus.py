@@ -214,9 +214,13 @@ class Corpus:
         lines = self.lines_at(changed)
         for line, row in zip(lines.tolist(), self.rows[lines].tolist(), strict=True):
             text = self.source.lines(db, row, row)
-            state = int(_numbers(text)[4]) if text else DELETED | SUPERSEDED
-            self.removed += not text
-            self._columns["state"][line] = state
+            if text:
+                for name, value in zip(("words", "question", "state"), _numbers(text)[2:], strict=True):
+                    self._columns[name][line] = value
+            else:  # its words still count in lengths and windows
+                self._columns["state"][line] = DELETED | SUPERSEDED
+                self.removed += 1
+            self._lengths = None
             rows, vector = vectors.page(db, self._model, row, row) if self._model is not None else ([], b"")
             self.vectors.forget(line)
             if rows:

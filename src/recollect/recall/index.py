@@ -165,8 +165,14 @@ class Index:
         for at in range(0, len(rows), FILL_BATCH):
             texts = source.texts(db, rows[at : at + FILL_BATCH])
             found = quantise(self.embedder.embed([text for _, text in texts]))
-            made = [(row, vector.tobytes()) for (row, _), vector in zip(texts, found, strict=True)]
             with transaction(db):
+                same = set(source.texts(db, [row for row, _ in texts])).intersection(texts)
+                # What was rewritten meanwhile is left for the next time: this would be of the old text.
+                made = [
+                    (text[0], vector.tobytes())
+                    for text, vector in zip(texts, found, strict=True)
+                    if text in same
+                ]
                 number = vectors.ensure_model(db, self.embedder.id, self.embedder.dimension)
                 vectors.put(db, number, source.TABLE, made)
 

@@ -48,8 +48,11 @@ class Vectors:
             self._norms[lines[at : at + BLOCK]] = np.sqrt(np.einsum("ij,ij->i", part, part))
         self.count += int(np.count_nonzero(~self.there[lines]))
         self.there[lines] = True
-        if len(lines):
-            self._signed = min(self._signed, int(lines.min()))
+        known = lines[lines < self._signed]
+        if len(known) > BLOCK:
+            self._signed = int(known.min())
+        elif len(known):
+            self._planes[:, known] = self._signs(known)
 
     def forget(self, line: int) -> None:
         self.count -= int(self.there[line])
@@ -110,9 +113,12 @@ class Vectors:
             self._planes = grown
         for at in range(self._signed, size, BLOCK):
             end = min(size, at + BLOCK)
-            norms = np.maximum(self._norms[at:end], 1e-9)[:, None]
-            self._planes[:, at:end] = _bits(self._values[at:end].astype(np.float32) / norms - self._mean)
+            self._planes[:, at:end] = self._signs(slice(at, end))
         self._signed = size
+
+    def _signs(self, lines: Ints | slice) -> NDArray[np.uint64]:
+        norms = np.maximum(self._norms[lines], 1e-9)[:, None]
+        return _bits(self._values[lines].astype(np.float32) / norms - self._mean)
 
 
 def room(array: Column, size: int, fill: int = 0) -> Column:
