@@ -235,6 +235,13 @@ def test_a_stored_tree_survives_toml_byte_for_byte(tmp_path: Path, made: list[Ma
         db.close()
 
 
+@pytest.mark.parametrize("text", ['\n"', '\n""', '\n""""""', '"""\n"""'])
+def test_no_more_than_three_quotes_stand_in_a_row_in_toml(text: str) -> None:
+    exported = export_toml(as_nodes([Made("kb", None, text, NOTE)]))
+    assert '""""' not in exported.replace('\\"', "x")
+    assert parse_toml(exported)[0].text == text
+
+
 def test_a_text_with_line_breaks_is_readable_in_toml() -> None:
     text = 'First "quoted" line.\n\n\tcode = C:\\x\nlast  \n'
     exported = export_toml(as_nodes([Made("kb", None, text, NOTE)]))
@@ -505,7 +512,8 @@ def test_a_heading_is_called_by_its_beginning_and_knows_its_level() -> None:
         ("# A\n# A\n", [(1, "heading", "A"), (1, "heading", "A")]),
         (f"# {'x' * 301}", [(1, "text", f"# {'x' * 301}")]),
         ("```\n# open\n\nto the end\n\n", [(1, "text", "```\n# open\n\nto the end")]),
-        ("~~~~\n```\n~~~\n# x\n~~~~\n# A", [(1, "text", "~~~~\n```\n~~~\n# x\n~~~~"), (1, "heading", "A")]),
+        ("```\n~~~\n# x\n```\n# A", [(1, "text", "```\n~~~\n# x\n```"), (1, "heading", "A")]),
+        ("~~~~\n~~~\n# x\n~~~~~\n# A", [(1, "text", "~~~~\n~~~\n# x\n~~~~~"), (1, "heading", "A")]),
         ("- ```\n  # x\n  ```\n# A", [(1, "text", "- ```\n  # x\n  ```"), (1, "heading", "A")]),
         ("    ```\n\n# A", [(1, "text", "    ```"), (1, "heading", "A")]),
         ("```\na  \n\n \n\nb\n```", [(1, "text", "```\na  \n\n \n\nb\n```")]),
