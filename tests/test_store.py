@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.docmem import tree
 from recollect.errors import SchemaTooNew, StoreError
 from recollect.paths import Place
-from recollect.store import connection, documents, life, memories, projects, salience, sessions
+from recollect.store import connection, documents, life, memories, nodes, projects, salience, sessions
 from recollect.store.connection import connect, transaction
 
 NOW = 1_800_000_000_000
@@ -308,6 +309,15 @@ def test_purging_a_session_leaves_a_project_its_documents(db: sqlite3.Connection
     a_memory(db, projects.at(db, a_place()).id)  # type: ignore[union-attr]
     sessions.purge(db, "s1")
     assert [one.id for one in documents.starting_with(db, document)] == [document]
+
+
+def test_purging_a_session_leaves_a_project_its_trees(db: sqlite3.Connection) -> None:
+    a_session(db)
+    here = projects.at(db, a_place())
+    assert here is not None
+    tree.create(db, here, root_id="notes", now=NOW)
+    sessions.purge(db, "s1")
+    assert [root.id for root in nodes.roots(db, here.number)] == ["notes"]
 
 
 def test_purging_a_session_leaves_a_project_what_was_archived_of_others(db: sqlite3.Connection) -> None:

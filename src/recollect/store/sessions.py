@@ -168,7 +168,8 @@ def purge(db: Connection, session_id: str) -> None:
         "DELETE FROM projects WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM sessions WHERE project_id = ?1)"
         " AND NOT EXISTS (SELECT 1 FROM memories WHERE project_id = ?1)"
         " AND NOT EXISTS (SELECT 1 FROM archived_memories WHERE project_id = ?1)"
-        " AND NOT EXISTS (SELECT 1 FROM documents WHERE project_id = ?1)",
+        " AND NOT EXISTS (SELECT 1 FROM documents WHERE project_id = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM docmem_nodes WHERE project = projects.number)",
         (project_id,),
     )
 
