@@ -182,6 +182,12 @@ def test_what_does_not_close_a_fence_does_not_make_an_example_ours() -> None:
         assert not has_section(text)
 
 
+def test_a_fence_that_opens_an_item_of_a_list_does_not_turn_those_below_inside_out() -> None:
+    for item in (b"- ```sh\n  make\n  ```\n", b"*  ~~~\n   make\n   ~~~\n", b"1. ```\n   make\n   ```\n"):
+        text = item + b"\n```\n# DOCMEM Dynamic\n```\n~~~\n# DOCMEM Dynamic\n~~~\n"
+        assert not has_section(text)
+
+
 def test_what_does_not_open_a_fence_does_not_hide_our_section() -> None:
     for not_opening in (b"``", b"``` a `tick`", b"    ```", b"\t```", b"text ```", b"> ```"):
         text = not_opening + b"\ntext\n"

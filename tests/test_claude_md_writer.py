@@ -356,6 +356,20 @@ def test_every_version_that_somebody_else_wrote_is_backed_up(show: Show, file: P
     assert b"A person wrote into our section." in backups(data)[2]
 
 
+def test_what_could_not_be_changed_is_not_backed_up_twice(
+    show: Show, file: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        refused(show)
+        refused(show, TWO)
+    show(ONE)
+    assert backups(data) == [TEXT]
+
+
 def test_the_last_ten_backups_of_a_file_are_kept(show: Show, file: Path, data: Path) -> None:
     for i in range(13):
         file.write_bytes(b"version %d\n" % i)
@@ -503,8 +517,11 @@ def test_a_file_that_is_half_written_is_waited_for(
 def test_our_own_last_write_is_not_waited_for(
     show: Show, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def never(_: float) -> None:
+        raise AssertionError("there is nothing to wait for")
+
     show(ONE)
-    monkeypatch.setattr(writer, "SETTLED", 60.0)
+    monkeypatch.setattr(time, "sleep", never)
     assert show(TWO)
 
 
