@@ -170,11 +170,12 @@ def hits(found: Sequence[NodeHit]) -> None:
             one_row(out, Text(f"    {_way(hit.path)}", style="dim"))
         if hit.node.text:
             one_row(out, Text("    " + one_line(hit.node.text)))
-        if hit.folded:
-            named = " ".join(one.id for one in hit.folded[:MOST_NAMED])
-            more = " ..." if len(hit.folded) > MOST_NAMED else ""
-            also = f"    with {number_of(len(hit.folded), 'node', 'nodes')} below: {named}{more}"
-            one_row(out, Text(visible(also), style="dim"))
+        for below in hit.folded[:MOST_NAMED]:
+            line = Text("    ").append_text(_name(below))
+            one_row(out, line.append(f"  {_first_line(below.text)}", style="default"))
+        if len(hit.folded) > MOST_NAMED:
+            more = number_of(len(hit.folded) - MOST_NAMED, "node", "nodes")
+            one_row(out, Text(f"    and {more} more below it", style="dim"))
 
 
 def _name(found: Node) -> Text:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from recollect.model import Node, NodeAnswer, NodeHit
 
 SHOWN = 500  # characters of a hit's text; docmem_find shows the whole
+FOLDED = 5  # nodes that a hit stands for
 
 
 def changed(what: str, node: Node, *remarks: str | None) -> str:
@@ -78,9 +79,17 @@ def _hit(place: int, hit: NodeHit) -> str:
     lines = [f"[{place}] {hit.node.metadata} (score: {hit.score:.2f})"]
     if hit.path:
         lines.append("in: " + " > ".join(f"{above.id} {above.context}" for above in hit.path))
-    if hit.folded:
-        lines.append("with: " + ", ".join(below.id for below in hit.folded))
     if hit.node.text:
-        text = hit.node.text if len(hit.node.text) <= SHOWN else hit.node.text[:SHOWN] + "..."
-        lines.append("  " + "\n  ".join(text.splitlines()))
+        lines.append(_beginning(hit.node.text, "  "))
+    for below in hit.folded[:FOLDED]:
+        lines.append(f"- {below.metadata}")
+        if below.text:
+            lines.append(_beginning(below.text, "    "))
+    if len(hit.folded) > FOLDED:
+        lines.append(f"- and {count(len(hit.folded) - FOLDED)} more below it")
     return "\n".join(lines)
+
+
+def _beginning(text: str, by: str) -> str:
+    shown = text if len(text) <= SHOWN else text[:SHOWN] + "..."
+    return by + f"\n{by}".join(shown.splitlines())
