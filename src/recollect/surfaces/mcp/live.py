@@ -24,6 +24,7 @@ from recollect.intake.drain import open_store
 from recollect.model import Project
 from recollect.store import views as stored
 from recollect.store.connection import BUSY_SECONDS, is_busy
+from recollect.surfaces.mcp.server import data_folder
 
 START_SECONDS = 2.0  # that the first answer waits for a store that is busy
 END_SECONDS = 0.5  # for each of the two ways to take the section out
@@ -43,7 +44,7 @@ def begin() -> None:
         if not writer.has_views(folder):
             return
         try:
-            _in_turn(lambda db: views.clean_up(db, _data(), folder, _put), START_SECONDS)
+            _in_turn(lambda db: views.clean_up(db, data_folder(), folder, _put), START_SECONDS)
         except RecollectError as error:
             log.write("warning", f"the views of a former server go without the store: {error}")
             _put(folder, list)
@@ -82,7 +83,7 @@ def refresh(db: Connection, here: Project, root_id: str) -> str | None:
     if not stored.servers(db, here.number):
         return None
     try:
-        _in_turn(lambda own: views.refresh(own, _data(), here, [root_id], _put))
+        _in_turn(lambda own: views.refresh(own, data_folder(), here, [root_id], _put))
     except (RecollectError, OSError) as error:
         return f"The views in CLAUDE.md could not be refreshed: {error}"
     return None
@@ -92,7 +93,7 @@ def _in_turn(act: Callable[[Connection], Result], patience: float = BUSY_SECONDS
     deadline = time.monotonic() + patience
     while True:
         try:
-            with open_store(_data(), now=_now(), seconds=0, hurried=True) as db:
+            with open_store(data_folder(), now=_now(), seconds=0, hurried=True) as db:
                 return act(db)
         except StoreError as error:
             if not is_busy(error.__cause__) or _is_over.is_set() or time.monotonic() > deadline:
@@ -101,7 +102,7 @@ def _in_turn(act: Callable[[Connection], Result], patience: float = BUSY_SECONDS
 
 
 def _put(folder: str, shown: Callable[[], Shown]) -> bool:
-    return writer.put_views(folder, _data(), shown, _now())
+    return writer.put_views(folder, data_folder(), shown, _now())
 
 
 def _put_ours(folder: str, shown: Callable[[], Shown]) -> bool:
@@ -139,7 +140,7 @@ def _works(way: Callable[[], object], seconds: float) -> bool:
 def _known() -> Views:
     with _making:
         if not _views:
-            _views.append(Views(_data(), _folder(), os.environ.get("CLAUDE_CODE_SESSION_ID", "")))
+            _views.append(Views(data_folder(), _folder(), os.environ.get("CLAUDE_CODE_SESSION_ID", "")))
         return _views[0]
 
 
@@ -149,13 +150,6 @@ def _folder() -> str:
         return os.getcwd()
     except FileNotFoundError as error:
         raise BadInput("the current folder is gone; start a new session in one that exists") from error
-
-
-def _data() -> str:
-    found = paths.data_folder(os.environ)
-    if found is None:
-        raise StoreError("recollect has no data folder; set HOME or RECOLLECT_HOME and start a new session")
-    return found
 
 
 def _now() -> int:

@@ -27,7 +27,7 @@ from pydantic import ValidationError
 
 from recollect import log, paths
 from recollect.capture.redact import redact
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, StoreError
 from recollect.intake.drain import open_store
 from recollect.store import documents, life, memories, nodes, projects, sessions
 from recollect.store.connection import connect, transaction
@@ -95,15 +95,20 @@ class Server(MCPServer):
 def store() -> Iterator[tuple[Connection, int]]:
     """The store and the time, for one call."""
     now = int(time.time() * 1000)
-    folder = paths.data_folder(os.environ)
-    if folder is None:
-        raise ToolError("recollect has no data folder; set HOME or RECOLLECT_HOME and start a new session")
     try:
+        folder = data_folder()
         with open_store(folder, now=now) as db:
             _keep_up(folder)
             yield db, now
     except RecollectError as error:
         raise ToolError(str(error)) from error
+
+
+def data_folder() -> str:
+    found = paths.data_folder(os.environ)
+    if found is None:
+        raise StoreError("recollect has no data folder; set HOME or RECOLLECT_HOME and start a new session")
+    return found
 
 
 def _keep_up(folder: str) -> None:
