@@ -10,6 +10,7 @@ import math
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -18,18 +19,23 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from itertools import count
 from pathlib import Path
 
-from chaos import assert_sound
+import pytest
+from chaos import assert_sound, eventually
+from mcp.shared.exceptions import MCPError
 from mcp_client import Server, assert_a_sentence, serving
 
 from recollect.claude_md import dynamic
 from recollect.model import Node
 from recollect.store import nodes
+from recollect.store import views as stored
 from recollect.store.connection import connect
 
 WRITES = int(os.environ.get("RECOLLECT_SOAK_WRITES", "1000"))
 THREADS = 4
+EDITED = 30  # looks at CLAUDE.md to an edit of it
 THEIRS = b"# Harbour\r\n\r\nBoats are blue here.\r\n\r\n```\r\n# DOCMEM Dynamic\r\n```\r\n"
 ROOT = "harbour"
 
@@ -41,8 +47,9 @@ for line in sys.stdin:
     number = next(numbers)
     words = b"person %d\\r\\n" % number
     if number % 2:
-        with open(path, "ab", 0) as file:
-            file.write(words)
+        end = os.open(path, os.O_WRONLY | os.O_APPEND)
+        os.write(end, words)
+        os.close(end)
     else:
         with open(path, "rb") as file:
             text = file.read()
@@ -98,7 +105,7 @@ class Book:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.created = Counter[str]()  # how often
+        self.created = 0
         self.deleted = 0  # nodes
         self.counted = Counter[str]()  # updates of each contested node that were acknowledged
         self.conflicts = 0
@@ -120,7 +127,7 @@ class Writer:
     def create(self, content: str, target: str, mode: str = "append-child") -> str:
         made = created(self.server.ask("docmem_create_node", **node(content, target, mode)))
         with self.book.lock:
-            self.book.created[content] += 1
+            self.book.created += 1
         return made
 
     def hash_of(self, node_id: str) -> tuple[str, str]:
@@ -195,6 +202,7 @@ class Writer:
         """Count on from what was read; who reads the same number as another may not write the next."""
         node_id = self.random.choice(self.book.contested)
         seen, text = self.hash_of(node_id)
+        time.sleep(self.random.uniform(0, 0.05))  # a model thinks
         given = {"id": node_id, "content": f"{int(text) + 1}", "expected_hash": seen}
         reply = self.server.call("docmem_update_content", **given)
         with self.book.lock:
@@ -229,7 +237,7 @@ class Writer:
             reply = self.server.call("docmem_create_node", **node(text, arena))
             if not reply.is_error:
                 with self.book.lock:
-                    self.book.created[text] += 1
+                    self.book.created += 1
                 return
         assert_a_sentence(reply.text)
         assert "there is no node" in reply.text, reply.text
@@ -269,14 +277,14 @@ class Watcher:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as editor:
             assert editor.stdin and editor.stdout
             while not self.over.is_set():
-                if self.looks % 40 == 39:
+                if self.looks % EDITED == EDITED - 1:
                     editor.stdin.write(b"edit\n")
                     editor.stdin.flush()
                     editor.stdout.readline()
                     self.edits += 1
                 self.look()
                 self.listen()
-                time.sleep(0.002)
+                time.sleep(0.02)
 
     def look(self) -> None:
         self.looks += 1
@@ -329,7 +337,7 @@ def test_two_servers_and_a_person_work_at_once_and_nothing_is_lost(tmp_path: Pat
     book = Book()
     with two(data, project) as (one, other):
         one.ask("docmem_create", root_id=ROOT)
-        book.contested = [created(one.ask("docmem_create_node", **node("0", ROOT))) for _ in range(3)]
+        book.contested = [created(one.ask("docmem_create_node", **node("0", ROOT))) for _ in range(2)]
         for server in (one, other):
             server.ask("docmem_view", action="add", node_id=ROOT)
         writers = [
@@ -373,6 +381,50 @@ def work(writer: Writer, writes: int) -> None:
         writer.turn()
 
 
+@pytest.mark.parametrize("after", [3, 10, 17])
+def test_a_server_that_is_killed_loses_nothing_and_its_views_go_with_the_next_edit(
+    tmp_path: Path, after: int
+) -> None:
+    """Three callers, so that a node, the mirror or the file is being written when the signal comes."""
+    data, project = tmp_path / "data", tmp_path / "project"
+    project.mkdir()
+    file = project / "CLAUDE.md"
+    file.write_bytes(THEIRS)
+    made: dict[str, str] = {}
+    with two(data, project) as (one, other):
+        one.ask("docmem_create", root_id=ROOT)
+        one.ask("docmem_view", action="add", node_id=ROOT)
+        mine = created(other.ask("docmem_create_node", **node("it stays", ROOT)))
+        other.ask("docmem_view", action="add", node_id=mine)
+
+        def add_until_it_dies(name: str) -> None:
+            for number in count():
+                text = f"{name} wrote {number}"
+                try:
+                    made[text] = created(one.ask("docmem_create_node", **node(text, ROOT)))
+                except MCPError:
+                    return
+
+        with ThreadPoolExecutor(3) as pool:
+            callers = [pool.submit(add_until_it_dies, f"caller {number}") for number in range(3)]
+            assert eventually(lambda: len(made) >= after, 30)
+            os.kill(one.pid, signal.SIGKILL)
+            for caller in callers:
+                caller.result(30)
+        left = file.read_bytes()
+        assert dynamic.has_section(left) and dynamic.without(left) == THEIRS
+
+        other.ask("docmem_update_content", id=mine, content="it stays so")
+        (view,) = shown(file.read_bytes())
+        assert view[0] == mine and "it stays so" in view[1]
+        assert [path.name for path in project.iterdir()] == ["CLAUDE.md"]
+
+    assert file.read_bytes() == THEIRS
+    assert not list((data / "servers").iterdir())
+    whole = sound(data)
+    assert made.items() <= {one.text: one.id for one in whole}.items()
+
+
 def shown(text: bytes) -> list[tuple[str, str]]:
     """What each view of the section shows."""
     section = text.partition(b"\n# DOCMEM Dynamic\n\n")[2].partition(dynamic.END)[0].decode()
@@ -381,34 +433,31 @@ def shown(text: bytes) -> list[tuple[str, str]]:
 
 
 def reckon(data: Path, book: Book, writers: list[Writer]) -> None:
-    """Every write that was acknowledged is there, none that was refused, and the tree is sound."""
-    assert_sound(data)
-    with closing(connect(str(data / "recollect.db"))) as db:
-        (number,) = db.execute("SELECT number FROM projects").fetchone()
-        whole = nodes.subtree(db, number, ROOT)
-        (count,) = db.execute("SELECT count(*) FROM docmem_nodes").fetchone()
-        db.execute("INSERT INTO docmem_nodes_fts (docmem_nodes_fts, rank) VALUES ('integrity-check', 1)")
-        assert db.execute("SELECT 1 FROM docmem_servers").fetchone() is None
-        branches = {writer.name: nodes.subtree(db, number, writer.branch.top) for writer in writers}
-    assert len(whole) == count, "nodes that no root leads to"
-    assert count == 1 + len(book.contested) + 1 + book.created.total() - book.deleted
-    assert_a_tree(whole)
-
-    texts = Counter(one.text for one in whole)
-    assert texts["lost"] == 0
+    """Every write that was acknowledged is there, and none that was refused."""
+    whole = sound(data)
+    assert len(whole) == 1 + len(book.contested) + 1 + book.created - book.deleted
+    assert "lost" not in {one.text for one in whole}
     by_id = {one.id: one for one in whole}
     for node_id in book.contested:
         assert int(by_id[node_id].text) == book.counted[node_id], "an update was lost"
     for writer in writers:
         branch = writer.branch
-        found = branches[writer.name]
+        start = whole.index(by_id[branch.top])
+        found = whole[start : start + by_id[branch.top].size]
         assert [one.id for one in found] == branch.below(branch.top)
         assert [one.parent_id for one in found[1:]] == [branch.parent[one.id] for one in found[1:]]
         assert [one.text for one in found[1:]] == [branch.text[one.id] for one in found[1:]]
 
 
-def assert_a_tree(whole: list[Node]) -> None:
-    """Of nodes in document order."""
+def sound(data: Path) -> list[Node]:
+    """All nodes, in document order, once it is clear that they are one tree."""
+    assert_sound(data)
+    with closing(connect(str(data / "recollect.db"))) as db:
+        (number,) = db.execute("SELECT number FROM projects").fetchone()
+        whole = nodes.subtree(db, number, ROOT)
+        assert nodes.count(db) == len(whole), "there are nodes that no root leads to"
+        db.execute("INSERT INTO docmem_nodes_fts (docmem_nodes_fts, rank) VALUES ('integrity-check', 1)")
+        assert stored.servers(db) == []
     sizes = Counter[str]()
     places = set()
     for one in reversed(whole):
@@ -422,3 +471,4 @@ def assert_a_tree(whole: list[Node]) -> None:
         assert one.root_id == ROOT
     assert {one.id: one.size for one in whole} == sizes
     assert len(places) == len(whole), "two siblings at one place"
+    return whole
