@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from recollect import paths
 from recollect.docmem import tree
-from recollect.docmem.expand import blocks, expand, expansion, joined, serialize, shown, structure, take
+from recollect.docmem.expand import (
+    MOST_EMPTY,
+    blocks,
+    expand,
+    expansion,
+    joined,
+    serialize,
+    shown,
+    structure,
+    take,
+)
 from recollect.docmem.tree import Made
 from recollect.model import Node, Project
 from recollect.store import nodes, projects
@@ -104,6 +114,12 @@ def test_nodes_are_taken_while_the_total_stays_within_the_budget(budget: int) ->
 def test_the_first_that_does_not_fit_ends_it_though_smaller_ones_would_fit() -> None:
     made = make([(None, ""), (0, tokens(1)), (0, tokens(5)), (0, tokens(2)), (3, "")])
     assert ids(take(made[0], children_of(made), 6)) == "n0 n3"
+
+
+def test_nodes_without_text_are_free_but_not_without_end() -> None:
+    empty = make([(None, ""), *[(0, "")] * 12_000])
+    assert len(take(empty[0], children_of(empty), 10)) == MOST_EMPTY
+    assert len(take(empty[0], children_of(empty), 11_000)) == 11_000
 
 
 def test_a_node_that_fills_the_budget_exactly_is_taken() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 OBSERVATIONS = ("decision", "bugfix", "feature", "refactor", "discovery", "preference")
@@ -281,4 +282,9 @@ class Findings:
 
 def iso(at: int) -> str:
     """A time as docmem writes it: 2026-01-31T12:00:00Z."""
-    return datetime.fromtimestamp(at // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _second(at // 1000)
+
+
+@lru_cache(2_000)  # nodes are shown by the thousand, and many were made in the same second
+def _second(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -23,7 +23,7 @@ from recollect.errors import BadInput
 from recollect.model import Node, Project
 
 FORMATS = ("toml", "md", "txt")
-MOST_NODES = 100_000  # of one document; nobody else can write to the store while they come in
+MOST_NODES = 100_000  # of somebody's document; nobody else can write to the store while they come in
 MAX_TITLE = 300  # characters; what is longer is text, whatever stands before or below it
 MAX_HEADING = 100  # characters of a node's text that may be a heading, where no document said it is one
 
@@ -99,8 +99,7 @@ def _escape(found: re.Match[str]) -> str:
 
 def parse_toml(text: str) -> list[Made]:
     """The nodes depth-first, the root first. Siblings are in the order in which the document has them."""
-    tables = _tables(text)
-    _check_number(len(tables))
+    tables = _tables(text)  # however many: what was exported comes back
     below: dict[str | None, list[str]] = {}
     for name, table in tables.items():
         below.setdefault(table.get("parent-node-id") or None, []).append(name)

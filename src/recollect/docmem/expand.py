@@ -18,9 +18,12 @@ from recollect.model import Node
 from recollect.store import nodes as stored
 from recollect.store.connection import savepoint
 
+MOST_EMPTY = 10_000  # nodes without a text take nothing from the budget, but each is a line
+
 
 def take(start: Node, children: Callable[[Node], Iterable[Node]], budget: int) -> list[Node]:
     """The nodes that fit the budget, most important first. `children` gives a node's, the last one first."""
+    most = max(budget, MOST_EMPTY)
     left = budget - start.token_count
     if left < 0:
         return []
@@ -32,7 +35,7 @@ def take(start: Node, children: Callable[[Node], Iterable[Node]], budget: int) -
             continue
         for node in children(parent):
             left -= node.token_count
-            if left < 0:
+            if left < 0 or len(taken) == most:
                 return taken
             taken.append(node)
             parents.append(node)

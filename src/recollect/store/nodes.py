@@ -106,6 +106,16 @@ def count(db: Connection) -> int:
     return int(db.execute("SELECT count(*) FROM docmem_nodes").fetchone()[0])
 
 
+def totals(db: Connection, project: int) -> dict[str, tuple[int, int]]:
+    """Of each tree, by its root's id: how many tokens it has, and when it last changed."""
+    rows = db.execute(
+        "SELECT root_id, sum(token_count), max(updated_at) FROM docmem_nodes WHERE project = ?"
+        " GROUP BY root_id",
+        (project,),
+    )
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
 def is_taken(db: Connection, project: int, node_id: str) -> bool:
     found = db.execute("SELECT 1 FROM docmem_nodes WHERE project = ? AND id = ?", (project, node_id))
     return found.fetchone() is not None

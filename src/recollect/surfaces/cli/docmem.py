@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from sqlite3 import Connection
-from typing import Any
 
 import click
 
@@ -60,7 +59,19 @@ def listing(project: str, as_json: bool) -> None:
 
     with store() as (db, _):
         here = projects.at(db, paths.place(project))
-        found = [_about(db, here, root) for root in nodes.roots(db, here.number)] if here else []
+        roots = nodes.roots(db, here.number) if here else []
+        totals = nodes.totals(db, here.number) if here else {}
+        found = [
+            {
+                "id": root.id,
+                "context": root.context,
+                "nodes": root.size,
+                "tokens": totals[root.id][0],
+                "created_at": root.created_at,
+                "updated_at": totals[root.id][1],
+            }
+            for root in roots
+        ]
         none = "" if found else nothing(db, NO_TREES)
     if as_json:
         output.as_json(found)
@@ -461,18 +472,3 @@ def _refresh(here: Project, root_id: str, now: int) -> None:
                 click.echo(f"recollect: a view could not be refreshed: {why}", err=True)
                 return
         time.sleep(PAUSE_SECONDS)
-
-
-def _about(db: Connection, here: Project, root: Node) -> dict[str, Any]:
-    """What a list says of a tree."""
-    from recollect.store import nodes
-
-    whole = nodes.subtree(db, here.number, root.id)
-    return {
-        "id": root.id,
-        "context": root.context,
-        "nodes": root.size,
-        "tokens": sum(node.token_count for node in whole),
-        "created_at": root.created_at,
-        "updated_at": max(node.updated_at for node in whole),
-    }
