@@ -371,7 +371,7 @@ def _place(
         raise BadInput(f"{target.id} is a root, and nothing stands beside a root; use append-child")
     order = _between(db, project, parent_id, at, later, without)
     if order is None:
-        _renumber(db, project, parent_id, without)
+        nodes.renumber(db, project.number, parent_id, without)
         if mode != "append-child":
             at = node(db, project, target.id).order_value
         order = _between(db, project, parent_id, at, later, without)
@@ -392,16 +392,6 @@ def _between(
     else:
         order = at + SHARE * (neighbour - at)
     return None if order in (at, neighbour) else order
-
-
-def _renumber(db: Connection, project: Project, parent_id: str, without: int | None) -> None:
-    siblings = [
-        one for one in nodes.children(db, project.number, parent_id) if without is None or one.row != without
-    ]
-    nodes.place(
-        db,
-        (_placed(one, parent_id, float(number), one.updated_at) for number, one in enumerate(siblings, 1)),
-    )
 
 
 def _update(

@@ -205,6 +205,23 @@ def place(db: Connection, placed: Iterable[Node]) -> None:
     )
 
 
+def renumber(db: Connection, project: int, parent_id: str, without: int | None = None) -> None:
+    """The children anew: 1.0, 2.0, ...; `without` is the row of one that is about to leave."""
+    found = tuples(db).execute(
+        "SELECT row, order_value, context_type, context_name, context_value, text FROM docmem_nodes"
+        " WHERE project = ? AND parent_id = ? AND row IS NOT ? ORDER BY order_value, row",
+        (project, parent_id, without),
+    )
+    db.executemany(
+        "UPDATE docmem_nodes SET order_value = ?, hash = ? WHERE row = ?",
+        (
+            (float(number), digest(parent_id, (kind, name, value), text, float(number)), row)
+            for number, (row, was, kind, name, value, text) in enumerate(found.fetchall(), 1)
+            if was != number
+        ),
+    )
+
+
 def grow(db: Connection, project: int, node_id: str, by: int) -> None:
     """So many nodes more (or less) are below this one, and so below all above it."""
     db.execute(
