@@ -865,6 +865,15 @@ def test_nodes_of_two_files_never_share_a_place(planted: tuple[Path, Project]) -
     ]
 
 
+def test_who_lost_something_is_told_how_many_nodes_are_saved(planted: tuple[Path, Project]) -> None:
+    data, project = planted
+    grow(data, project, ("main", "one"), ("main", "lost"), ("main", "two"))
+    lose(data, "lost")
+    done = recovery.verify(str(data), NOW)
+    assert done is not None
+    assert re.search(r"\d nodes newer than it could be read", done.sentence()), done.sentence()
+
+
 def test_a_row_number_of_a_node_is_never_used_again(planted: tuple[Path, Project]) -> None:
     data, project = planted
     (node,) = grow(data, project, ("main", "one"))

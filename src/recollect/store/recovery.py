@@ -36,8 +36,10 @@ class Recovery:
             return f"the keyword index was damaged ({self.reason}); it was made anew, nothing is lost"
         was = f"the database was damaged ({self.reason})"
         did = f"the backup of {_when(self.backup.at)} was restored" if self.backup else "there was no backup"
-        memories = self.rescued.rows.get("memories", 0)
-        number = f"{memories:,} {'memory' if memories == 1 else 'memories'}" if memories else "nothing"
+        read = {"memories": ("memory", "memories"), "docmem_nodes": ("node", "nodes")}
+        rows = {names: self.rescued.rows.get(table, 0) for table, names in read.items()}
+        told = [f"{count:,} {one if count == 1 else many}" for (one, many), count in rows.items() if count]
+        number = " and ".join(told) or "nothing"
         if not self.rescued.broken:
             lost = "everything in the damaged file could be read and was taken over, nothing is lost"
         elif self.backup:
