@@ -1,8 +1,8 @@
 """What a server does last, at the end of its input or when a signal tells it to go.
 
-Python handles signals in the main thread, which here mostly waits for something to do. Tool calls run in
-threads of their own and may be in the middle of something; nobody waits for them, since the client does not
-wait either: it sends SIGINT, soon SIGTERM, soon SIGKILL.
+A thread of its own waits for signals, since the main thread may be in the middle of anything: a lock that it
+holds would be held for ever while a handler runs on top of it. Tool calls that are under way are not waited
+for. The client does not wait either: it sends SIGINT, a moment later SIGTERM, and then SIGKILL.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 
 from recollect import log
 
 PATIENCE_SECONDS = 1.0  # with a call that is under way when the client hangs up
 LONGEST_SECONDS = 5.0  # that whoever does it may take
+GRACE_SECONDS = 0.1  # in which the main thread meets a signal, if it is free
 
 
 class Ending:
@@ -25,11 +27,15 @@ class Ending:
         self._last = last
         self._came = threading.Lock()
         self._is_over = threading.Event()
+        told, tell = os.pipe()
+        os.set_blocking(tell, False)
+        signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._told)
+            signal.signal(number, self._handle)
+        threading.Thread(target=self._listen, args=(told,), daemon=True).start()
 
     def come(self) -> bool:
-        """False: it is here already."""
+        """False: somebody else is at it, or was."""
         if not self._came.acquire(blocking=False):
             return False
         try:
@@ -52,10 +58,18 @@ class Ending:
         if self.come():
             os._exit(0)
 
-    def _told(self, number: int, _: object) -> None:
+    def _listen(self, told: int) -> None:
+        number = os.read(told, 1)[0]
         if self.come():
+            os.kill(os.getpid(), number)
+            time.sleep(GRACE_SECONDS)
+            os._exit(128 + number)
+
+    def _handle(self, number: int, _: object) -> None:
+        """A signal that comes when all is done ends us as always, and whoever waits for us learns of it."""
+        if self._is_over.is_set():
             signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)  # so that whoever waits for us learns what ended us
+            os.kill(os.getpid(), number)
 
 
 def after(seconds: float, act: Callable[[], None]) -> None:
