@@ -851,8 +851,18 @@ def test_what_a_matching_summary_covers_is_named_with_it(desk: Desk) -> None:
     )
     reply = desk.ask("docmem_search", query="heron")
     assert "[2]" not in reply
-    (line,) = [line for line in reply.splitlines() if line.startswith("with: ")]
-    assert set(line.removeprefix("with: ").split(", ")) == {first, last}
+    assert set(re.findall(rf"^- ({ID}) note:: {STAMP}$", reply, re.MULTILINE)) == {first, last}
+    assert "\n    the heron eats a frog" in reply
+
+
+def test_a_hit_that_stands_for_many_names_the_first_five_and_how_many_more(desk: Desk) -> None:
+    desk.create()
+    for number in range(8):
+        desk.add(f"the heron eats frog number {number}")
+    reply = desk.ask("docmem_search", query="heron frog")
+    assert reply.startswith("docmem_search:\n[1] notes ")
+    assert len(re.findall(rf"^- {ID} ", reply, re.MULTILINE)) == 5
+    assert reply.endswith("\n- and 3 nodes more below it")
 
 
 def test_a_search_shows_the_start_of_a_long_text_and_no_node_poses_as_a_hit(desk: Desk) -> None:
