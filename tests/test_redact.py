@@ -49,6 +49,9 @@ POSITIVES: list[tuple[str, str, str, str]] = [
     ("private passage", "keep {} this", "<private\nwhy='x'>my salary</private\n>", "private"),
     ("private passage", "keep {} this", "<private>a<private>b</private>c</private>", "private"),
     ("private passage", "keep {}", "<private>a<Private x=1>b</private>never closed", "private"),
+    ("private passage", "the tag `<private>` hides: {} this", "<private>my salary</private>", "private"),
+    ("private passage", "keep `{}` this", "<private>` my salary `</private>", "private"),
+    ("private passage", "keep `{}", "<private>my salary` and on", "private"),
     *(
         (
             "private key",
@@ -313,6 +316,7 @@ POSITIVES: list[tuple[str, str, str, str]] = [
 NEAR_MISSES: list[tuple[str, str]] = [
     ("private passage", "a private talk, written `&lt;private&gt;`; closed </private> but never opened"),
     ("private passage", "class Foo<private_t> { private: int x; }"),
+    ("private passage", "what stands in `<private>` is left out, and this is not"),
     (
         "private passage",
         "<privateer>a</privateer> <private-key-name>b</private-key-name> <private/> <private />",

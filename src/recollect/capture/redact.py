@@ -141,17 +141,22 @@ class Token(Pattern):
 
 
 class Passage(Pattern):
-    """From an opening tag to the closing one that belongs to it, or to the end; the expression finds tags."""
+    """From an opening tag to the closing one that belongs to it, or to the end; the expression finds tags.
+    One in backticks, with none in backticks that closes it, is a word in a text about such tags."""
 
     __slots__ = ()
 
     def apply(self, text: str) -> str:
         if self._compiled is None:
             self._compiled = re.compile(self.expression, re.ASCII)
+        tags = list(self._compiled.finditer(text))
+        closed = max((tag.start() for tag in tags if tag[0][1] == "/" and _is_quoted(tag)), default=-1)
         pieces: list[str] = []
         copied = depth = 0
-        for tag in self._compiled.finditer(text):
+        for tag in tags:
             if tag[0][1] != "/":
+                if _is_quoted(tag) and tag.start() > closed:
+                    continue
                 if depth == 0:
                     pieces += text[copied : tag.start()], f"{MARKER}{self.kind}]"
                 depth += 1
@@ -161,6 +166,10 @@ class Passage(Pattern):
         if depth == 0:
             pieces.append(text[copied:])
         return "".join(pieces)
+
+
+def _is_quoted(tag: re.Match[str]) -> bool:
+    return tag.string[tag.start() - 1 : tag.start()] == "`" == tag.string[tag.end() : tag.end() + 1]
 
 
 def _lies_in_marker(text: str, start: int, end: int) -> bool:
