@@ -356,7 +356,7 @@ def test_a_root_id_that_is_taken_is_refused_unless_another_is_named(
     db: sqlite3.Connection, api: Project, take_in: Take
 ) -> None:
     take_in(EXPORTED, "toml")
-    with pytest.raises(BadInput, match="there is a node kb already; choose another root id"):
+    with pytest.raises(BadInput, match="there is a node kb already; choose another root_id"):
         take_in(EXPORTED, "toml")
     assert take_in(EXPORTED, "toml", root_id="copy").id == "copy"
     assert [node.text for node in read(db, api, "copy")] == [node.text for node in read(db, api, "kb")]

@@ -839,6 +839,23 @@ def test_a_search_may_be_in_one_tree(desk: Desk) -> None:
     assert "there is no tree" in desk.refusal("docmem_search", query="heron", root_id=here)
 
 
+def test_nodes_that_are_added_at_once_stand_as_they_were_sent(tmp_path: Path) -> None:
+    """A model may call a tool several times in one go, and the client does not wait between them."""
+    (tmp_path / "project").mkdir()
+    with Wire(tmp_path / "data", tmp_path / "project", server="docmem", cwd=tmp_path / "project") as wire:
+        wire.shake_hands()
+        wire.call("docmem_create", '{"root_id": "list"}')
+        texts = [f"item {number}" for number in range(20)]
+        for text in texts:
+            given = {"target_id": "list", "content": text, "mode": "append-child", **named(("", "", ""))}
+            call = {"name": "docmem_create_node", "arguments": given}
+            wire.write(json.dumps({"jsonrpc": "2.0", "id": text, "method": "tools/call", "params": call}))
+        last = wire.call("docmem_update_content", '{"id": "list", "content": "all of them"}')
+        assert last and not last.is_error  # a change, so it comes after the others
+        read = wire.call("docmem_serialize", '{"node_id": "list"}')
+    assert read and read.text == "docmem_serialize:\n" + "\n\n".join(texts)
+
+
 def test_what_a_matching_summary_covers_is_named_with_it(desk: Desk) -> None:
     desk.create()
     first, last = desk.add("the heron stands in the pond"), desk.add("the heron eats a frog")
@@ -977,6 +994,7 @@ def test_a_document_that_cannot_be_read_says_where_it_is_wrong(desk: Desk) -> No
     ("path", "why"),
     [
         ("../out.toml", "lies outside of"),
+        (".git/out.toml", "lies in git's own folder"),
         ("/tmp/out.toml", "lies outside of"),
         ("there.toml", "exists already"),
         ("dangling.toml", "exists already"),
@@ -1060,9 +1078,9 @@ def test_a_node_with_an_odd_name_is_not_there(desk: Desk, node_id: str) -> None:
 def test_what_is_missing_is_named(desk: Desk, tool: str) -> None:
     required = [name for name, (_, default) in PARAMETERS[tool].items() if default is ...]
     if required:
-        refusal = desk.refusal(tool)
-        assert re.fullmatch(r"(\w+) is missing; give it and call again", refusal)
-        assert refusal.split()[0] in required
+        names, _, rest = desk.refusal(tool).partition(" missing; ")
+        assert names.rpartition(" ")[0].split(", ") == required
+        assert rest == f"give {'it' if len(required) == 1 else 'them'} and call again"
 
 
 @pytest.mark.parametrize("tool", PARAMETERS)

@@ -203,7 +203,11 @@ def summarise(
     _check(text, context)
     with transaction(db):
         start, end = node(db, project, start_id), node(db, project, end_id)
-        if start.parent_id is None or start.parent_id != end.parent_id:
+        if start.parent_id is None:
+            raise BadInput(
+                f"{start.id} is a root, and no summary stands above one; summarise what is below it"
+            )
+        if start.parent_id != end.parent_id:
             raise BadInput(
                 f"{start.id} and {end.id} are not below the same parent; summarise a range of siblings"
                 " (docmem_structure shows them)"
@@ -330,7 +334,9 @@ def _root_id(db: Connection, project: Project, wanted: str | None) -> str:
             " digits, - and _"
         )
     if nodes.is_taken(db, project.number, wanted):
-        raise BadInput(f"there is a node {wanted} already; choose another root id, or none for a random one")
+        raise BadInput(
+            f"there is a node {wanted} already; choose another root_id (at the terminal: --root-id)"
+        )
     return wanted
 
 

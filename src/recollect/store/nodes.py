@@ -256,13 +256,13 @@ def authors(db: Connection, first: int, last: int) -> list[tuple[int, str]]:
 
 
 def texts(db: Connection, rows: Iterable[int]) -> list[tuple[int, str]]:
-    """What the vector of each node is made of."""
+    """What the vector of each node is made of. A name that is only the id again means nothing."""
     found = db.execute(
-        "SELECT row, context_name, context_value, text FROM docmem_nodes"
+        "SELECT row, nullif(context_name, id) AS name, context_value, text FROM docmem_nodes"
         " WHERE row IN (SELECT value FROM json_each(?))",
         (json.dumps(list(rows)),),
     )
-    return [(row["row"], f"{row['context_name']} {row['context_value']}\n{row['text']}") for row in found]
+    return [(row["row"], f"{row['name'] or ''} {row['context_value']}\n{row['text']}") for row in found]
 
 
 TABLE = "docmem_nodes"

@@ -7,7 +7,7 @@ that show it, before the reply; where that fails the edit stands, and the reply 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from sqlite3 import Connection
 from typing import Annotated, Any, Literal
@@ -80,31 +80,31 @@ def server() -> Server:
     read = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     write = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
     change = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
-    return Server(
-        "docmem",
-        INSTRUCTIONS,
-        {
-            docmem_create: write,
-            docmem_create_node: write,
-            docmem_update_content: change,
-            docmem_update_context: change,
-            docmem_delete: change,
-            docmem_find: read,
-            docmem_move_node: write,
-            docmem_copy_node: write,
-            docmem_add_summary: write,
-            docmem_serialize: read,
-            docmem_structure: read,
-            docmem_get_root: read,
-            docmem_expand_to_length: read,
-            docmem_list: read,
-            docmem_query_nodes: read,
-            docmem_search: read,
-            docmem_import: write,
-            docmem_export: write,
-            docmem_view: write,
-        },
-    )
+    tools: dict[Callable[..., str], ToolAnnotations] = {
+        docmem_create: write,
+        docmem_create_node: write,
+        docmem_update_content: change,
+        docmem_update_context: change,
+        docmem_delete: change,
+        docmem_find: read,
+        docmem_move_node: write,
+        docmem_copy_node: write,
+        docmem_add_summary: write,
+        docmem_serialize: read,
+        docmem_structure: read,
+        docmem_get_root: read,
+        docmem_expand_to_length: read,
+        docmem_list: read,
+        docmem_query_nodes: read,
+        docmem_search: read,
+        docmem_import: write,
+        docmem_export: write,
+        docmem_view: write,
+    }
+    changing = [tool for tool, notes in tools.items() if not notes.read_only_hint]
+    # Nodes that a model adds in one go stand in the order in which it added them.
+    whole = (docmem_expand_to_length, docmem_view)
+    return Server("docmem", INSTRUCTIONS, tools, in_turn=changing, whole=whole)
 
 
 # --- writing ------------------------------------------------------------------------------------------------
@@ -261,10 +261,12 @@ def docmem_get_root(node_id: NodeId) -> str:
 
 def docmem_expand_to_length(
     node_id: NodeId,
-    max_tokens: Annotated[int | str, Field(description="Budget in tokens (characters / 4), e.g. 10000")],
+    max_tokens: Annotated[
+        int | str, Field(description="Budget for the texts of nodes in tokens (characters / 4), e.g. 10000")
+    ],
 ) -> str:
     """Read a node and what is below it with IDs and texts, as far as the budget goes: higher nodes first, of
-    one level the most recent first. The first line says when something was cut."""
+    one level the last first, up to the first that does not fit. The first line says what was cut."""
     budget = _number(max_tokens)
     with _trees() as (db, here, _):
         start = tree.node(db, here, node_id.strip())
@@ -282,7 +284,8 @@ def docmem_query_nodes(
 ) -> str:
     """Ask with SQL what no other tool tells: one SELECT over the view `nodes` with the columns id, parent_id,
     root_id, text, order_value, token_count, context_type, context_name, context_value, readonly, hash,
-    created_at, updated_at. Recursive queries work; nothing can be changed."""
+    created_at, updated_at (texts such as 2026-01-31T12:00:00Z). Recursive queries work; nothing can be
+    changed."""
     with _trees() as (db, here, _):
         return "docmem_query_nodes:\n" + tree_reply.rows(*node_query.query(db, here, sql))
 
@@ -312,10 +315,15 @@ def docmem_import(
     content: Annotated[str, _optional, Field(description="The document itself, instead of a path")] = NOTHING,
     *,
     format: Annotated[Literal["toml", "md", "txt"], Field(description="toml: as docmem_export writes it")],
-    root_id: RootId = NOTHING,
+    root_id: Annotated[
+        str,
+        _optional,
+        Field(description="ID of the new tree (default: the one in the TOML, or the file's name)"),
+    ] = NOTHING,
 ) -> str:
-    """Make a tree of a document: one of path and content. TOML comes back as it was exported, nodes editable;
-    of Markdown the headings become the hierarchy, of plain text each paragraph a node, all readonly."""
+    """Make a tree of a document: one of path and content. TOML comes back as it was exported, all of it
+    editable; of Markdown the headings become the hierarchy, of plain text each paragraph a node, all of it
+    readonly."""
     from recollect.docmem import exchange
     from recollect.recall.documents import file, ingest
 
@@ -361,8 +369,8 @@ def docmem_view(
     action: Annotated[Literal["add", "remove"], Field(description="add shows the node, remove ends that")],
     node_id: NodeId,
 ) -> str:
-    """Show a node and what is below it live in CLAUDE.md, as far as 10,000 tokens go, or stop showing it. The
-    reply carries it as well, and when it changes you are told at the next prompt. Adding what is shown
+    """Show a node and what is below it live in CLAUDE.md, up to 10,000 tokens of text, or stop showing it.
+    The reply carries it as well, and when it changes you are told at the next prompt. Adding what is shown
     already moves it to the end."""
     with _trees() as (_, here, _):
         return live.show(here, action, node_id.strip())

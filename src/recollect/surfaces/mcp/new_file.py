@@ -19,6 +19,8 @@ def write_new(cwd: str, path: str, extension: str, text: str) -> str:
     roots = {os.path.realpath(root) for root in (paths.checkout(cwd), paths.place(cwd).root)}
     if not any(os.path.commonpath([folder, root]) == root for root in roots):
         raise BadInput(f"{real} lies outside of {' and '.join(sorted(roots))}; name a file inside")
+    if ".git" in folder.split(os.sep):
+        raise BadInput(f"{real} lies in git's own folder; name a file outside of it")
     if not name.endswith(extension) or name == extension:
         raise BadInput(f"{name[:60]!r} does not end in {extension}; name a new {extension} file")
     beside = os.path.join(folder, f".{os.urandom(6).hex()}{extension}")

@@ -8,14 +8,15 @@ so that the list of tools is there at once.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ from recollect.surfaces.mcp.ending import Ending, after
 if TYPE_CHECKING:
     from recollect.recall.index import Index
 
+MOST_SHOWN = 300_000  # characters; without a word from us Claude Code keeps replies above 50,000 in a file
 WARM_UP_SECONDS = 1.0  # after the start: the handshake comes first
 
 _making = threading.Lock()
@@ -45,23 +47,37 @@ _indexes: list[Index] = []
 
 
 class Server(MCPServer):
-    """Says in a sentence what is wrong with arguments that do not fit."""
+    """Says in a sentence what is wrong with arguments that do not fit.
+
+    Tools `in_turn` are called one after the other, as the calls came. Replies of `whole` tools reach the
+    model as they are, though they be long; their callers bound them.
+    """
 
     def __init__(
-        self, name: str, instructions: str, tools: Mapping[Callable[..., str], ToolAnnotations]
+        self,
+        name: str,
+        instructions: str,
+        tools: Mapping[Callable[..., str], ToolAnnotations],
+        *,
+        in_turn: Collection[Callable[..., str]] = (),
+        whole: Collection[Callable[..., str]] = (),
     ) -> None:
         super().__init__(name, instructions=instructions, version=version("recollect"))
         self._parameters = {tool.__name__: list(inspect.signature(tool).parameters) for tool in tools}
+        self._in_turn = {tool.__name__ for tool in in_turn}
+        self._turn = asyncio.Lock()  # who waits first gets it first
         for tool, notes in tools.items():
             description = " ".join((tool.__doc__ or "").split())
-            self.tool(description=description, annotations=notes, structured_output=False)(tool)
+            meta = {"anthropic/maxResultSizeChars": MOST_SHOWN} if tool in whole else None
+            self.tool(description=description, annotations=notes, meta=meta, structured_output=False)(tool)
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         known = self._parameters.get(name, list(arguments))
         for unknown in arguments.keys() - set(known):
             raise ToolError(f"{name} knows no {unknown[:60]!r}; it takes {', '.join(known)}")
         try:
-            return await super().call_tool(name, arguments, context)
+            async with self._turn if name in self._in_turn else nullcontext():
+                return await super().call_tool(name, arguments, context)
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
                 raise ToolError(_sentence(error.__cause__)) from error.__cause__
@@ -77,6 +93,7 @@ class Server(MCPServer):
         """Answer on stdin and stdout until they close. `first` is done before anything is answered, `beside`
         in a thread once the handshake is over, and `last` at the end, whatever brings it but a kill."""
         logging.basicConfig(handlers=[_ToOurLog()], level=logging.WARNING, force=True)
+        signal.signal(signal.SIGIO, signal.SIG_IGN)  # who writes CLAUDE.md may be sent one
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # asyncio would wait for a thread that waits for input
         if first:
             first()
@@ -182,10 +199,13 @@ def _connection() -> Iterator[Connection]:
 
 
 def _sentence(error: ValidationError) -> str:
-    first: Mapping[str, Any] = error.errors(include_url=False)[0]
+    every = error.errors(include_url=False)
+    missing = [".".join(str(part) for part in one["loc"]) for one in every if one["type"] == "missing"]
+    if missing:
+        is_are, it = ("is", "it") if len(missing) == 1 else ("are", "them")
+        return f"{', '.join(missing)} {is_are} missing; give {it} and call again"
+    first: Mapping[str, Any] = every[0]
     where = ".".join(str(part) for part in first["loc"]) or "the arguments"
-    if first["type"] == "missing":
-        return f"{where} is missing; give it and call again"
     given = repr(first.get("input"))
     return f"{where} is {given[:60]}; {first['msg'][:1].lower()}{first['msg'][1:]}"
 
