@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -21,10 +21,11 @@ from recollect.docmem import tree
 from recollect.docmem.tree import LONGEST_NAME, LONGEST_TEXT, Context, Made
 from recollect.errors import BadInput
 from recollect.model import Node, Project
+from recollect.recall.documents import chunk
+from recollect.recall.documents.chunk import MAX_TITLE, plain
 
 FORMATS = ("toml", "md", "txt")
 MOST_NODES = 100_000  # of somebody's document; nobody else can write to the store while they come in
-MAX_TITLE = 300  # characters; what is longer is text, whatever stands before or below it
 MAX_HEADING = 100  # characters of a node's text that may be a heading, where no document said it is one
 
 
@@ -202,17 +203,9 @@ def _short(text: str) -> str:
 
 # --- Markdown -----------------------------------------------------------------------------------------------
 
-_MARKED = re.compile(r"[ \t]*+[-#=`~*+0-9]")  # may be a heading, underline one, or begin a fence
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+$")
-_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*+$")
-_FENCE = re.compile(r"([ \t]*+)(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]++)*+(`{3,}+(?=[^`]*+$)|~{3,}+)")
-_FENCE_END = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)[ \t]*+$")
-_DEDENT = re.compile(r" {0,3}[^ \t]")
-_NO_PARAGRAPH = re.compile(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)| {0,3}[>|]| {4}|\t")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(?=[ \t]*(?:#|[\w\"'-]+[ \t]*:))")
-_FRONT_MATTER_END = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
+_GAP = re.compile(r"\n(?:[ \t]*+\n)++(?!  |\t)")  # what is indented belongs to what stands above it
 
 
 class _Part(NamedTuple):
@@ -263,7 +256,7 @@ def parse_markdown(text: str, name: str) -> list[Made]:
     """The nodes depth-first: a root, below it the headings, below each of them what it is the heading of."""
     made = [_root(name)]
     above = [(0, 0)]  # level and index of each heading that what comes next stands below
-    for part in _parts(_plain(text)):
+    for part in _parts(plain(text)):
         while part.level and above[-1][0] >= part.level:
             above.pop()
         parent = above[-1][1]
@@ -280,15 +273,11 @@ def parse_markdown(text: str, name: str) -> list[Made]:
 def parse_text(text: str, name: str) -> list[Made]:
     """The nodes: a root, below it the paragraphs."""
     made = [_root(name)]
-    for paragraph in re.split(r"\n(?:[ \t]*+\n)++", _plain(text)):
+    for paragraph in re.split(r"\n(?:[ \t]*+\n)++", plain(text)):
         if paragraph.strip():
             made += _texts(paragraph.strip("\n"), 0)
             _check_number(len(made))
     return _something(made)
-
-
-def _plain(text: str) -> str:
-    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _root(name: str) -> Made:
@@ -317,81 +306,33 @@ def _something(made: list[Made]) -> list[Made]:
 
 def _parts(text: str) -> Iterator[_Part]:
     """Headings and what stands between them, cut at blank lines; a fence is whole, and so is what is indented
-    with what it is part of: an item of a list, mostly. (What is a heading, recall/documents/chunk.py says the
-    same: there it is about where sections begin, here about every line.)"""
-    start = _front_matter(text)
-    yield from _whole([text[:start]])
-    lines: list[str] = []  # of what is being read
-    blanks: list[str] = []  # that came after them
-    paragraph = 0  # where in them the paragraph starts that a row of = or - would make a heading of
-    fence: re.Match[str] | None = None
-    for line in text[start:].split("\n"):
-        if fence and _is_in_list(fence) and _DEDENT.match(line):
-            fence, paragraph = None, len(lines)
-        if not line.strip():
-            blanks.append(line)
-            continue
-        marked = _MARKED.match(line)  # all others are text
-        if fence:
-            lines += [*blanks, line]
-            blanks = []
-            end = _FENCE_END.match(line)
-            if end and end[1].startswith(fence[2]):
-                fence, paragraph = None, len(lines)
-        elif marked and (heading := _heading_line(line)):
-            yield from _whole(lines)
-            yield heading
-            lines, blanks, paragraph = [], [], 0
-        elif marked and not blanks and (heading := _underlined(line, lines, paragraph)):
-            yield from _whole(lines[:paragraph])
-            yield heading
-            lines, paragraph = [], 0
-        else:
-            if blanks and lines and line.startswith(("  ", "\t")):
-                lines += [""] * len(blanks)
-                paragraph = len(lines)
-            elif blanks:
-                yield from _whole(lines)
-                lines, paragraph = [], 0
-            blanks = []
-            lines.append(line)
-            if marked:
-                fence = _FENCE.match(line)
-                if _UNDERLINE.match(line) or _HEADING.match(line):
-                    paragraph = len(lines)  # it is neither, but no paragraph either
-    yield from _whole(lines)
+    with what it is part of: an item of a list, mostly."""
+    headings, fences = chunk.markdown(text)
+    at = chunk.front_matter(text)
+    yield from _pieces(text, 0, at, [])
+    inside = iter([*fences, (len(text) + 1, len(text) + 1)])
+    fence = next(inside)
+    for heading in [*headings, chunk.Heading(0, "", len(text), len(text))]:
+        own = []
+        while fence[0] < heading.start:
+            own.append(fence)
+            fence = next(inside)
+        yield from _pieces(text, at, heading.start, own)
+        if heading.level:
+            yield _Part(heading.title, heading.level)
+        at = heading.end
 
 
-def _front_matter(text: str) -> int:
-    """Where the YAML at the head of the document ends; 0 if there is none."""
-    opening = _FRONT_MATTER.match(text)
-    closing = _FRONT_MATTER_END.search(text, opening.end()) if opening else None
-    return closing.end() if closing else 0
+def _pieces(text: str, start: int, end: int, fences: Sequence[tuple[int, int]]) -> Iterator[_Part]:
+    at = start
+    for first, last in [*fences, (end, end)]:
+        while gap := _GAP.search(text, at, min(first + 2, end)):  # two: how it is indented
+            yield from _whole(text[start : gap.start()])
+            start = at = gap.end()
+        at = last
+    yield from _whole(text[start:end])
 
 
-def _whole(lines: list[str]) -> Iterator[_Part]:
-    if text := "\n".join(lines).strip("\n"):
-        yield _Part(text)
-
-
-def _heading_line(line: str) -> _Part | None:
-    found = _HEADING.match(line)
-    title = found[2].strip() if found else ""
-    if found and len(title) <= MAX_TITLE and (title := _CLOSING_HASHES.sub("", title)):
-        return _Part(title, len(found[1]))
-    return None
-
-
-def _underlined(line: str, lines: list[str], paragraph: int) -> _Part | None:
-    """The heading that a row of = or - makes of the lines above it: a whole paragraph, if it is short."""
-    above = lines[paragraph:] if _UNDERLINE.match(line) else []
-    if not above or sum(len(one) + 1 for one in above) > MAX_TITLE + 1:
-        return None
-    if any(_NO_PARAGRAPH.match(one) for one in above):
-        return None
-    return _Part(" ".join(one.strip() for one in above), 1 if "=" in line else 2)
-
-
-def _is_in_list(fence: re.Match[str]) -> bool:
-    """Then it ends with the list, if nothing else ends it."""
-    return len(fence[1].expandtabs(4)) >= 4
+def _whole(text: str) -> Iterator[_Part]:
+    if text.strip():
+        yield _Part(text.strip("\n"))

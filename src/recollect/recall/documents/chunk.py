@@ -37,7 +37,7 @@ class Chunk:
     text: str
 
 
-class _Heading(NamedTuple):
+class Heading(NamedTuple):
     level: int
     title: str
     start: int
@@ -46,7 +46,7 @@ class _Heading(NamedTuple):
 
 def chunks(text: str, kind: str) -> list[Chunk]:
     """The chunks of a document in its order. HTML is expected as the Markdown that `extract` makes of it."""
-    text = _plain(text)
+    text = plain(text)
     headings, solid = _outline(text, kind)
     made = []
     for heading, start, end in _sections(text, headings):
@@ -57,10 +57,10 @@ def chunks(text: str, kind: str) -> list[Chunk]:
 
 def title_of(text: str, kind: str) -> str | None:
     """What the document calls itself: the title in its front matter, or the first of its highest headings."""
-    text = _plain(text)
+    text = plain(text)
     headings, _ = _outline(text, kind)
     first = min(headings, key=lambda heading: heading.level, default=None)
-    stated = _stated_title(text[: _front_matter(text)]) if kind in ("md", "html") else None
+    stated = _stated_title(text[: front_matter(text)]) if kind in ("md", "html") else None
     return stated or (first.title if first else None)
 
 
@@ -69,14 +69,15 @@ def tokens(text: str) -> int:
     return -(-_weight(text, 0, len(text)) // _QUARTERS)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _outline(text: str, kind: str) -> tuple[list[_Heading], list[Span]]:
+def _outline(text: str, kind: str) -> tuple[list[Heading], list[Span]]:
     """The headings, and the spans that are better left whole."""
     if kind in ("md", "html"):
-        return _markdown(text)
+        headings, fences = markdown(text)
+        return headings, [span for span in fences if _weight(text, *span) <= SIZE * _QUARTERS]
     if kind == "rst":
         return _restructured(text), []
     if kind == "txt":
@@ -86,14 +87,14 @@ def _outline(text: str, kind: str) -> tuple[list[_Heading], list[Span]]:
     )
 
 
-def _sections(text: str, headings: list[_Heading]) -> Iterator[tuple[str, int, int]]:
+def _sections(text: str, headings: list[Heading]) -> Iterator[tuple[str, int, int]]:
     """Heading path, start and end of each stretch of text.
 
     A heading with nothing but deeper headings below it is in their paths already. One with nothing below it
     at all is a line of text to the heading above it, together with its neighbours: an outline is a list.
     """
     yield "", 0, headings[0].start if headings else len(text)
-    above: list[_Heading] = []
+    above: list[Heading] = []
     bare: tuple[str, int, int] | None = None
     for heading, following in zip_longest(headings, headings[1:]):
         while above and above[-1].level >= heading.level:
@@ -225,25 +226,25 @@ _NO_PARAGRAPH = re.compile(r"[ ]{0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)|[ ]{0,3
 _CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+$")
 
 
-def _markdown(text: str) -> tuple[list[_Heading], list[Span]]:
-    headings: list[_Heading] = []
+def markdown(text: str) -> tuple[list[Heading], list[Span]]:
+    """The headings, and the fences."""
+    headings: list[Heading] = []
     solid: list[Span] = []
-    at = _front_matter(text)
+    at = front_matter(text)
     dedents = [found.start() for found in _DEDENT.finditer(text)]  # once: looked for anew, they take n * n
     while mark := _MARK.search(text, at):
         floor, at = at, mark.end()  # floor: the paragraph above an underline does not reach back over it
         if mark["fence"]:
             at = _fence_end(text, mark, dedents)
-            if _weight(text, mark.start(), at) <= SIZE * _QUARTERS:
-                solid.append((mark.start(), at))
+            solid.append((mark.start(), at))
         elif mark["hashes"]:
             title = mark["title"].strip()
             if len(title) <= MAX_TITLE and (title := _CLOSING_HASHES.sub("", title)):
-                headings.append(_Heading(len(mark["hashes"]), title, mark.start(), at))
+                headings.append(Heading(len(mark["hashes"]), title, mark.start(), at))
         elif lines := _paragraph_before(text, floor, mark.start()):
             level = 1 if mark["underline"][0] == "=" else 2
             start = mark.start() - sum(len(line) + 1 for line in lines)
-            headings.append(_Heading(level, " ".join(line.strip() for line in lines), start, at))
+            headings.append(Heading(level, " ".join(line.strip() for line in lines), start, at))
     return headings, solid
 
 
@@ -281,7 +282,7 @@ _FRONT_MATTER_END = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE)
 _TITLE_LINE = re.compile(r"^title[ \t]*:[ \t]*([^\n]*)$", re.MULTILINE | re.IGNORECASE)
 
 
-def _front_matter(text: str) -> int:
+def front_matter(text: str) -> int:
     """Where the YAML at the head of the document ends; 0 if there is none."""
     opening = _FRONT_MATTER.match(text)
     closing = _FRONT_MATTER_END.search(text, opening.end()) if opening else None
@@ -302,7 +303,7 @@ _SIGNS = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _NO_TITLE = re.compile(r"[-*+•][ \t]|\.\.(?:[ \t]|$)|>>>|\||__[ \t]|:[^:]+:(?:[ \t]|$)")
 
 
-def _restructured(text: str) -> list[_Heading]:
+def _restructured(text: str) -> list[Heading]:
     """Levels come in the order in which the kinds of rows appear. A row or a lone title is never indented, so
     literal blocks hold none."""
     lines = text.split("\n")
@@ -323,7 +324,7 @@ def _restructured(text: str) -> list[_Heading]:
             continue
         level = kinds.setdefault((line[0], over), len(kinds) + 1)
         last = number + 2 if over else number
-        headings.append(_Heading(level, title.strip(), starts[first], starts[last] + len(lines[last])))
+        headings.append(Heading(level, title.strip(), starts[first], starts[last] + len(lines[last])))
         free = last + 1
     return headings
 
