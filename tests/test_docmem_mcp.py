@@ -979,6 +979,15 @@ def test_a_document_outside_of_the_project_is_not_read(desk: Desk, tmp_path: Pat
     assert "is not a file" in desk.refusal("docmem_import", path=".", format="md")
 
 
+def test_a_tree_comes_in_as_it_was_exported_or_not_at_all(desk: Desk) -> None:
+    latin = b'[a]\ncontext = "a:b:c"\ncontent = "caf\xe9"\n'
+    (desk.project / "latin.toml").write_bytes(latin)
+    assert "is not UTF-8" in desk.refusal("docmem_import", path="latin.toml", format="toml")
+    comment = "# " + "x" * 11_000_000  # more than any other document may have
+    (desk.project / "large.toml").write_text(f'{comment}\n[large]\ncontext = "a:b:c"\ncontent = "walrus"\n')
+    assert "created large" in desk.ask("docmem_import", path="large.toml", format="toml")
+
+
 def test_a_document_that_cannot_be_read_says_where_it_is_wrong(desk: Desk) -> None:
     for content, why in (
         ("[a", "cannot be read"),
@@ -996,8 +1005,8 @@ def test_a_document_that_cannot_be_read_says_where_it_is_wrong(desk: Desk) -> No
         ("../out.toml", "lies outside of"),
         (".git/out.toml", "lies in git's own folder"),
         ("/tmp/out.toml", "lies outside of"),
-        ("there.toml", "exists already"),
-        ("dangling.toml", "exists already"),
+        ("there.toml", "is there already"),
+        ("dangling.toml", "is there already"),
         ("outside/x.toml", "lies outside of"),
         ("notes.sh", "does not end in .toml"),
         (".toml", "does not end in .toml"),

@@ -10,9 +10,12 @@ Every line of a document is looked at once, and nothing recurses: what takes lon
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -20,11 +23,13 @@ from typing import NamedTuple
 from recollect.docmem import tree
 from recollect.docmem.tree import LONGEST_NAME, LONGEST_TEXT, Context, Made
 from recollect.errors import BadInput
+from recollect.ids import new_id
 from recollect.model import Node, Project
-from recollect.recall.documents import chunk
+from recollect.recall.documents import chunk, file
 from recollect.recall.documents.chunk import MAX_TITLE, plain
 
 FORMATS = ("toml", "md", "txt")
+LARGEST_TREE = 100_000_000  # bytes of TOML
 MOST_NODES = 100_000  # of somebody's document; nobody else can write to the store while they come in
 MAX_HEADING = 100  # characters of a node's text that may be a heading, where no document said it is one
 
@@ -54,6 +59,42 @@ def import_document(
     if root_id is not None:
         made[0] = replace(made[0], id=root_id)
     return tree.build(db, project, made, now=now)
+
+
+def most_bytes(format: str) -> int:
+    """What was exported must come in again; any other document may be as large as one for reference."""
+    return LARGEST_TREE if format == "toml" else file.LARGEST
+
+
+def text_of(body: bytes, format: str, named: str) -> str:
+    if b"\0" in body[:8192]:
+        raise BadInput(f"{named} is not text; import Markdown, plain text or TOML, in UTF-8")
+    if format != "toml":
+        return file.decode(body, None)
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:  # one wrong letter, and it is another tree
+        raise BadInput(f"{named} is not UTF-8 (byte {error.start:,}); save it as UTF-8") from error
+
+
+def save(path: str, document: str, *, replaces: bool = False) -> None:
+    """A file that is there whole or not at all; another one only gives way where it is to be replaced."""
+    beside = os.path.join(os.path.dirname(path), new_id(".recollect_"))
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as made:
+            if replaces and os.path.exists(path):
+                os.fchmod(made.fileno(), stat.S_IMODE(os.stat(path).st_mode))
+            made.write(document.encode())
+            made.flush()
+            os.fsync(made.fileno())
+        (os.replace if replaces else os.link)(beside, path)  # a link fails where a file has come meanwhile
+    except FileExistsError as error:
+        raise BadInput(f"{path} is there already; name a new file, or remove that one first") from error
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written ({error.strerror}); name another file") from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(beside)
 
 
 def _cleaned(one: Made, clean: Callable[[str], str]) -> Made:

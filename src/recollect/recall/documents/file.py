@@ -52,8 +52,8 @@ def kind_of_page(url: str, content_type: str) -> str:
     return EXTENSIONS.get(extension, kind) if content_type == "text/plain" else kind
 
 
-def read_file(path: str, allowed: Sequence[str]) -> tuple[str, bytes]:
-    """The real path of a document and its bytes, if it lies in one of these folders.
+def read_file(path: str, allowed: Sequence[str], most: int = LARGEST) -> tuple[str, bytes]:
+    """The real path of a document and its bytes, `most` of them, if it lies in one of these folders.
 
     Links are followed before that is judged, and the file that was opened is judged again: somebody may have
     put a link in its place meanwhile. A pipe or a device is never opened for long enough to hang or to act.
@@ -61,7 +61,7 @@ def read_file(path: str, allowed: Sequence[str]) -> tuple[str, bytes]:
     folders = [os.path.realpath(folder) for folder in allowed]
     try:
         real = os.path.realpath(path)
-        _check(real, os.stat(real), folders)
+        _check(real, os.stat(real), folders, most)
         opened = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError as error:
         raise NotFound(f"there is no file {path[:300]}; check its name") from error
@@ -69,16 +69,16 @@ def read_file(path: str, allowed: Sequence[str]) -> tuple[str, bytes]:
         reason = getattr(error, "strerror", None) or str(error)[:100]
         raise BadInput(f"{path[:300]!r} cannot be read ({reason}); check its name and permissions") from error
     with open(opened, "rb") as file:
-        _check(_path_of(opened, real), os.fstat(opened), folders)
-        body = file.read(LARGEST + 1)
-    if len(body) > LARGEST:
-        raise BadInput(f"{real} has more than {LARGEST:,} bytes; take in the part that matters")
+        _check(_path_of(opened, real), os.fstat(opened), folders, most)
+        body = file.read(most + 1)
+    if len(body) > most:
+        raise BadInput(f"{real} has more than {most:,} bytes; take in the part that matters")
     if b"\0" in body[:8192]:
         raise BadInput(f"{real} is not text; {SUPPORTED} can be read, in UTF-8")
     return real, body
 
 
-def _check(real: str, status: os.stat_result, folders: list[str]) -> None:
+def _check(real: str, status: os.stat_result, folders: list[str], most: int) -> None:
     if not any(os.path.commonpath([real, folder]) == folder for folder in folders):
         raise BadInput(
             f"{real} lies outside of {', '.join(folders) or 'every allowed folder'};"
@@ -86,8 +86,8 @@ def _check(real: str, status: os.stat_result, folders: list[str]) -> None:
         )
     if not stat.S_ISREG(status.st_mode):
         raise BadInput(f"{real} is not a file; name a document")
-    if status.st_size > LARGEST:
-        raise BadInput(f"{real} has {status.st_size:,} bytes, a document may have {LARGEST:,}; split it")
+    if status.st_size > most:
+        raise BadInput(f"{real} has {status.st_size:,} bytes, a document may have {most:,}; split it")
 
 
 def _path_of(opened: int, expected: str) -> str:

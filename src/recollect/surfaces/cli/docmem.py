@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from sqlite3 import Connection
 
 import click
 
 from recollect import errors, paths
-from recollect.ids import new_id
 from recollect.model import MODES, Node, Project
 from recollect.surfaces.cli.common import (
     FILL_SECONDS,
@@ -27,7 +25,6 @@ from recollect.surfaces.cli.common import (
     typed,
 )
 
-LARGEST_TREE = 100_000_000  # bytes of TOML: a tree that was exported must come in again
 PAUSE_SECONDS = 0.05
 SHOWN_NODES = 300
 MOST_SHOWN = 100_000
@@ -247,7 +244,7 @@ def export(node: str, kind: str | None, target: str | None, force: bool, project
         whole = nodes.subtree(db, here.number, start.id)
     text = exchange.export_markdown(whole) if kind == "md" else exchange.export_toml(whole)
     if target is not None:
-        _save(target, text.encode(), force)
+        _save(target, text, force)
     told = {"id": start.id, "format": kind, "nodes": len(whole), "output": target and typed([target])}
     if as_json:
         output.as_json(told if target else {**told, "text": text})
@@ -332,7 +329,7 @@ def _find(db: Connection, project: str, prefix: str) -> tuple[Project, Node]:
         for other in projects.every(db):
             if elsewhere := nodes.starting_with(db, other.number, prefix):
                 raise errors.NotFound(f"{elsewhere[0].id} is of another project; add --project {other.root}")
-    known = only("node", prefix, list(found), "recollect docmem list")
+    known = only("node", prefix, list(found), "recollect docmem tree")
     assert here is not None  # noqa: S101  it has this node
     return here, found[known]
 
@@ -366,37 +363,18 @@ def _extension(file: str) -> str:
 
 def _read(file: str, kind: str) -> tuple[str, str]:
     """The name and the text of a document, from wherever the user may read."""
-    from recollect.recall.documents.file import LARGEST, decode
+    from recollect.docmem import exchange
+    from recollect.recall.documents.file import read_file
 
-    most = LARGEST_TREE if kind == "toml" else LARGEST
-    body = _standard_input(most + 1) if file == "-" else _bytes_of(file, most + 1)
-    named = "standard input" if file == "-" else typed([file])[:300]
-    if len(body) > most:
-        raise errors.BadInput(f"{named} has more than {most:,} bytes; import it in parts")
-    if b"\0" in body[:8192]:
-        raise errors.BadInput(f"{named} is not text; import Markdown, plain text or TOML, in UTF-8")
-    name = "" if file == "-" else os.path.splitext(os.path.basename(named))[0]
-    if kind != "toml":
-        return name, decode(body, None)
-    try:
-        return name, body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:  # one wrong letter, and it is another tree
-        raise errors.BadInput(f"{named} is not UTF-8 (byte {error.start:,}); save it as UTF-8") from error
-
-
-def _bytes_of(file: str, most: int) -> bytes:
+    most = exchange.most_bytes(kind)
+    if file == "-":
+        body = _standard_input(most + 1)
+        if len(body) > most:
+            raise errors.BadInput(f"standard input has more than {most:,} bytes; import it in parts")
+        return "", exchange.text_of(body, kind, "standard input")
     named = typed([file])[:300]
-    try:
-        # What is no file, a pipe for instance, must not keep us waiting.
-        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
-            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-                raise errors.BadInput(f"{named} is not a file; name one, or pipe it to `import -`")
-            return opened.read(most)
-    except FileNotFoundError as error:
-        raise errors.NotFound(f"there is no file {named}; check its name") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise errors.BadInput(f"{named} cannot be read ({reason}); check its name and permissions") from error
+    body = read_file(file, [os.sep], most)[1]
+    return os.path.splitext(os.path.basename(named))[0], exchange.text_of(body, kind, named)
 
 
 def _standard_input(most: int) -> bytes:
@@ -406,36 +384,17 @@ def _standard_input(most: int) -> bytes:
     return bytes(raw.read(most)) if raw else sys.stdin.read(most).encode()
 
 
-def _save(path: str, body: bytes, force: bool) -> None:
-    """A file that is there whole or not at all; another one is replaced only by `force`, never its link."""
+def _save(path: str, document: str, force: bool) -> None:
+    """Another file is replaced only by `force`, never its link."""
+    from recollect.docmem.exchange import save
+
     path = os.path.realpath(path) if force else os.path.abspath(path)
-    there = errors.BadInput(f"{path} is there already; --force replaces it, or name another file")
-    mode = None
     if os.path.lexists(path):
         if not force:
-            raise there
-        mode = os.stat(path).st_mode
-        if not stat.S_ISREG(mode):
+            raise errors.BadInput(f"{path} is there already; --force replaces it, or name another file")
+        if not os.path.isfile(path):
             raise errors.BadInput(f"{path} is no file; name one")
-    beside = os.path.join(os.path.dirname(path), new_id(".recollect_"))
-    try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
-            if mode is not None:
-                os.fchmod(file.fileno(), stat.S_IMODE(mode))
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        if force:
-            os.replace(beside, path)
-        else:
-            os.link(beside, path)  # unlike a rename it fails where a file has come meanwhile
-    except FileExistsError:
-        raise there from None
-    except OSError as error:
-        raise errors.BadInput(f"{path} cannot be written ({error.strerror}); name another file") from error
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(beside)
+    save(path, document, replaces=force)
 
 
 @contextmanager

@@ -334,8 +334,9 @@ def docmem_import(
         name, text = "", content
         if path is not None:
             where = os.path.join(project(), os.path.expanduser(path))
-            real, body = file.read_file(where, ingest.allowed(project()))
-            name, text = os.path.splitext(os.path.basename(real))[0], file.decode(body, None)
+            real, body = file.read_file(where, ingest.allowed(project()), exchange.most_bytes(format))
+            name = os.path.splitext(os.path.basename(real))[0]
+            text = exchange.text_of(body, format, paths.text(real))
         root = None if root_id is None else root_id.strip()
         made = exchange.import_document(db, here, text, format, root, name, cleaner, now)
     what = f"docmem_import: created {made.metadata} ({tree_reply.count(made.size)})"
@@ -351,7 +352,6 @@ def docmem_export(
 ) -> str:
     """Write a whole tree as a document, to a new file or into the reply."""
     from recollect.docmem import exchange
-    from recollect.surfaces.mcp.new_file import write_new
 
     with _trees() as (db, here, _):
         start = tree.node(db, here, root_id.strip())
@@ -361,8 +361,9 @@ def docmem_export(
         document = (exchange.export_toml if format == "toml" else exchange.export_markdown)(every)
         if path is None:
             return f"docmem_export:\n{document}"
-        written = write_new(project(), path, f".{format}", document)
-    return f"docmem_export: exported {start.id} ({tree_reply.count(len(every))}) to {written}"
+        where = _inside(path, f".{format}")
+        exchange.save(where, document)
+    return f"docmem_export: exported {start.id} ({tree_reply.count(len(every))}) to {where}"
 
 
 def docmem_view(
@@ -432,3 +433,21 @@ def _number(given: int | str) -> int:
             f"max_tokens is {str(given)[:60]!r}; give a whole number from 1 on to docmem_expand_to_length"
         )
     return number
+
+
+def _inside(path: str, extension: str) -> str:
+    """A place for a file in the project. The extension is the one of the format: whoever may write documents
+    has no business with scripts and settings."""
+    if "\0" in path:
+        raise BadInput("a path has no NUL in it; name another file")
+    wanted = os.path.join(project(), os.path.expanduser(path))
+    folder, name = os.path.realpath(os.path.dirname(wanted)), os.path.basename(wanted)
+    real = os.path.join(folder, name)
+    roots = {os.path.realpath(root) for root in (paths.checkout(project()), paths.place(project()).root)}
+    if not any(os.path.commonpath([folder, root]) == root for root in roots):
+        raise BadInput(f"{real} lies outside of {' and '.join(sorted(roots))}; name a file inside")
+    if ".git" in folder.split(os.sep):
+        raise BadInput(f"{real} lies in git's own folder; name a file outside of it")
+    if not name.endswith(extension) or name == extension:
+        raise BadInput(f"{name[:60]!r} does not end in {extension}; name a new {extension} file")
+    return real
