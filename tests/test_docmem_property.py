@@ -177,14 +177,13 @@ class Trees(RuleBasedStateMachine):
     @rule(root_id=st.sampled_from(["main", "other", None]), context=st.none() | contexts, text=texts)
     def create(self, root_id: str | None, context: Context | None, text: str) -> None:
         now = self.tick()
+        given = context or (None, None, None)
         if root_id in {item.id for item in self.every()}:
             self.refused(
-                lambda: tree.create(
-                    self.db, self.project, root_id=root_id, context=context, text=text, now=now
-                )
+                lambda: tree.create(self.db, self.project, root_id=root_id, context=given, text=text, now=now)
             )
             return
-        made = tree.create(self.db, self.project, root_id=root_id, context=context, text=text, now=now)
+        made = tree.create(self.db, self.project, root_id=root_id, context=given, text=text, now=now)
         item = Item(text, context or ("root", made.id, ""), False, now)
         item.id = made.id
         assert root_id in (None, made.id)

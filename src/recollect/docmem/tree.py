@@ -75,15 +75,17 @@ def create(
     project: Project,
     *,
     root_id: str | None = None,
-    context: Context | None = None,
+    context: tuple[str | None, str | None, str | None] = (None, None, None),
     text: str = "",
     now: int,
 ) -> Node:
-    """A new tree: its root."""
-    _check(text, context or ("root", "", ""))
+    """A new tree: its root. What is not said of its context is `root`, its id and nothing."""
+    kind, name, value = context
+    _check(text, (kind or "", name or "", value or ""))
     with transaction(db):
         chosen = _root_id(db, project, root_id)
-        return _insert(db, project, chosen, None, chosen, 1.0, text, context or ("root", chosen, ""), now=now)
+        whole = ("root" if kind is None else kind, chosen if name is None else name, value or "")
+        return _insert(db, project, chosen, None, chosen, 1.0, text, whole, now=now)
 
 
 def build(db: Connection, project: Project, made: Sequence[Made], *, now: int) -> Node:

@@ -118,16 +118,11 @@ def docmem_create(
 ) -> str:
     """Create a docmem tree: its root node, without text. A readable root_id (`auth-redesign`) helps to find
     it again; docmem_create_node adds nodes below it."""
+    given = (context_type, context_name, context_value)
+    _context(*(part or "" for part in given))
     with _trees(new=True) as (db, here, now):
-        chosen = tree.free_id(db, here) if root_id is None else root_id.strip()
-        context = None
-        if any(part is not None for part in (context_type, context_name, context_value)):
-            context = _context(
-                "root" if context_type is None else context_type,
-                chosen[: tree.LONGEST_NAME] if context_name is None else context_name,
-                context_value or "",
-            )
-        made = tree.create(db, here, root_id=chosen, context=context, now=now)
+        wanted = None if root_id is None else root_id.strip()
+        made = tree.create(db, here, root_id=wanted, context=given, now=now)
     return tree_reply.changed("docmem_create: created", made)
 
 
