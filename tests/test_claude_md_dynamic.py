@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 
+import claude
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scripted_model import ScriptedModel, say
 
-from recollect.claude_md.dynamic import END, HEADER, has_section, section, with_views, without
+from recollect.claude_md.dynamic import END, HEADER, has_section, section, theirs, with_views, without
+
+OLD_END = b"<!-- end of DOCMEM Dynamic -->"  # as it was written once
 
 ONE = [("ab12cd34", "ab12cd34 root:api: 2026-01-31T12:00:00Z\nThe API speaks JSON.")]
 TWO = [*ONE, ("ef56gh78", "ef56gh78 note:: 2026-01-31T12:00:01Z\nTests come first.")]
@@ -32,12 +37,12 @@ def headers(text: bytes) -> int:
 
 
 def ends(text: bytes) -> int:
-    return len(re.findall(rb"^<!-- end of DOCMEM Dynamic -->", text, re.MULTILINE))
+    return len(re.findall(rb"^<!-- end of DOCMEM Dynamic\b", text, re.MULTILINE))
 
 
 def lines(text: bytes) -> list[bytes]:
-    """Those with something in them. What follows an end is one of its own; a backslash before one is ours."""
-    found = text.replace(b"\\" + END, END).replace(END, END + b"\n").split(b"\n")
+    """Those with something in them. What follows an end is one of its own."""
+    found = re.sub(rb"<!-- end of DOCMEM Dynamic\b(?:[^\n]*?-->)?", rb"\g<0>\n", text).split(b"\n")
     return [line.removesuffix(b"\r") for line in found if line.strip(b"\r")]
 
 
@@ -58,7 +63,7 @@ def test_a_section_has_a_header_a_subheader_for_each_view_in_the_order_given_and
         "ef56gh78 note:: 2026-01-31T12:00:01Z\n"
         "Tests come first.\n"
         "\n"
-        "<!-- end of DOCMEM Dynamic -->\n"
+        "<!-- end of DOCMEM Dynamic: recollect rewrites this; put your text outside -->\n"
     )
 
 
@@ -92,7 +97,7 @@ def test_node_text_that_looks_like_our_header_or_end_gets_a_backslash_and_the_re
     assert headers(made) == ends(made) == 1
     assert made.startswith(HEADER + b"\n\n## ab12cd34\n\n\\# DOCMEM Dynamic\n\\<!-- end of")
     assert (
-        b"\n```\n\\# DOCMEM Dynamic  \n\\" + END + b" and more\n~~~~\n\n# A heading\n## ef56gh78\n````\n"
+        b"\n```\n\\# DOCMEM Dynamic  \n\\" + OLD_END + b" and more\n~~~~\n\n# A heading\n## ef56gh78\n````\n"
         in made
     )
 
@@ -100,6 +105,63 @@ def test_node_text_that_looks_like_our_header_or_end_gets_a_backslash_and_the_re
 def test_node_text_that_only_mentions_our_header_or_end_stays_as_it_is() -> None:
     text = "see # DOCMEM Dynamic\n # DOCMEM Dynamic\n# DOCMEM Dynamics\n## DOCMEM Dynamic\nx " + END.decode()
     assert text.encode() in section([("ab12cd34", text)])
+
+
+def test_an_end_in_node_text_gets_a_backslash_however_it_goes_on_or_is_indented() -> None:
+    for line in (END.decode(), "<!-- end of DOCMEM Dynamic", "<!-- end of DOCMEM Dynamic, or so -->"):
+        for blanks in ("", " ", "    ", "\t", " \t "):
+            made = section([("ab12cd34", f"one\n{blanks}{line}\ntwo")])
+            assert f"one\n{blanks}\\{line}\ntwo\n".encode() in made
+            assert ends(made.replace(b"\n" + blanks.encode(), b"\n")) == 1  # also when somebody shifts it
+
+
+def test_control_characters_in_node_text_do_not_reach_a_terminal() -> None:
+    signs = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0)])).replace("\t", "").replace("\n", "")
+    made = section([("ab12cd34", f"a\tb\n[{signs.replace(chr(13), '')}] caf\u00e9 \U0001f418")]).decode()
+    assert f"a\tb\n[{chr(0xFFFD) * (len(signs) - 1)}] caf\u00e9 \U0001f418\n" in made
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", section([("ab12cd34", signs)]).decode())
+
+
+def test_what_claude_code_would_take_for_an_import_gets_a_backslash() -> None:
+    for text, shown in [
+        ("@.env", r"\@.env"),
+        ("see @.env, @~/.ssh/id and\n@/etc/passwd", "see \\@.env, \\@~/.ssh/id and\n\\@/etc/passwd"),
+        ('(@a) *@b* _@c_ "@d" |@e| >@f', r'(\@a) *\@b* _\@c_ "\@d" |\@e| >\@f'),
+        ("\u00a0@a \u200b@b \u00e9@c", "\u00a0\\@a \u200b\\@b \u00e9\\@c"),
+        ("\x00@a \x85@b", "\ufffd\\@a \ufffd\\@b"),
+        (r"\@a \\@b \\\@c \\\\@d x\\@e", r"\@a \\\@b \\\@c \\\\\@d x\\\@e"),
+        ("\\\r@a", "\\\n\\@a"),
+        ("@@a", r"\@\@a"),
+    ]:
+        assert section([("ab12cd34", text)]) == section([("ab12cd34", "-")]).replace(
+            b"\n-\n", f"\n{shown}\n".encode()
+        )
+
+
+def test_an_address_is_no_import_and_stays_as_it_is() -> None:
+    assert b"\nmail me@example.org, user1@host:dir\n" in section(
+        [("ab12cd34", "mail me@example.org, user1@host:dir")]
+    )
+
+
+@pytest.mark.client
+@pytest.mark.parametrize("is_raw", [False, True], ids=["as we write it", "as it is"])
+def test_node_text_cannot_make_claude_code_read_a_file(home: Path, project: str, is_raw: bool) -> None:
+    text = "ab12cd34 note:: 2026-01-31T12:00:00Z\nsee @secret.env\n- (x) \\\\@./other.env"
+    views = [("ab12cd34", text)]
+    made = with_views(b"# Rules\n", views)
+    if is_raw:  # so the client does what we guard against
+        made = b"# Rules\n\n" + HEADER + b"\n\n## ab12cd34\n\n" + text.encode() + b"\n\n" + END + b"\n"
+    Path(project, "CLAUDE.md").write_bytes(made)
+    names = ["secret.env", "other.env"]
+    for name in names:
+        Path(project, name).write_text(f"the walrus of {name}\n")
+    with ScriptedModel(say("done")) as model:
+        result = claude.run("hello", cwd=Path(project), env=claude.environment(home, model.url))
+    assert result.text == "done"
+    assert "2026-01-31T12:00:00Z" in model.said()  # it has read the section
+    imported = [name for name in names if f"the walrus of {name}" in model.said()]
+    assert imported == (names if is_raw else [])
 
 
 def test_text_that_utf8_cannot_say_does_not_stop_a_view() -> None:
@@ -132,6 +194,7 @@ FILES = {
     "an example in tildes": b"~~~\n# DOCMEM Dynamic\n```\n~~~\ntext\n",
     "an example in an open fence": b"```\n# DOCMEM Dynamic\nnothing of ours\n",
     "an end without a header": b"# Rules\n" + END + b"\ntext\n",
+    "an old end without a header": b"# Rules\n" + OLD_END + b"\ntext\n",
     "a header as text": b"see # DOCMEM Dynamic\n\n    # DOCMEM Dynamic\n\n> # DOCMEM Dynamic\n",
     "another heading": b"# DOCMEM Dynamics\n## DOCMEM Dynamic\n",
 }
@@ -225,6 +288,22 @@ def test_trailing_blanks_after_header_and_end_do_not_hide_a_section() -> None:
     assert without(made) == b"# Rules\n"
 
 
+def test_a_section_with_an_older_or_an_edited_end_goes_with_it() -> None:
+    made = with_views(b"# Rules\n", FENCED)
+    for end in (OLD_END, b"<!-- end of DOCMEM Dynamic, hands off! -->", b"<!-- end of DOCMEM Dynamic"):
+        assert without(made.replace(END, end)) == b"# Rules\n"
+        assert without(made.replace(END, end) + b"Mine -->\n") == b"# Rules\nMine -->\n"
+    assert without(made.replace(END, OLD_END + b" Mine <!-- too -->")) == b"# Rules\n Mine <!-- too -->\n"
+    assert without(made.replace(END, b"<!-- end of DOCMEM Dynamic\n: mine -->")) == b"# Rules\n: mine -->\n"
+
+
+def test_another_comment_is_no_end() -> None:
+    made = with_views(b"# Rules\n", ONE)
+    other = b"<!-- end of DOCMEM Dynamics -->\n"
+    assert without(made.replace(END, other + END)) == b"# Rules\n"
+    assert b"\n" + other in section([("ab12cd34", other.decode())])
+
+
 def test_a_section_that_an_editor_turned_into_crlf_with_its_file_goes_with_its_separator() -> None:
     made = with_views(b"# Rules\n", FENCED).replace(b"\n", b"\r\n")
     assert without(made) == b"# Rules\r\n"
@@ -274,13 +353,6 @@ def test_an_end_too_many_is_text() -> None:
     assert without(made) == b"# Rules\nMine.\n" + END + b"\n"
 
 
-def test_an_end_too_many_does_not_make_an_example_above_a_section_of_ours() -> None:
-    text = b"```\n# DOCMEM Dynamic\n\n## ab12cd34\n```\nRules.\n"
-    rest = without(with_views(text, ONE) + b"Mine.\n" + END + b"\n")
-    assert rest == text + b"Mine.\n\\" + END + b"\n"
-    assert without(rest) == rest
-
-
 # Sections that are not as we write them.
 
 
@@ -313,6 +385,15 @@ def test_a_section_without_an_end_leaves_the_line_above_it_whole() -> None:
 def test_a_section_without_an_end_before_a_whole_one_goes_with_it() -> None:
     made = b"# Rules\n\n# DOCMEM Dynamic\nstale\n\n" + section(ONE) + b"Mine.\n"
     assert with_views(made, TWO) == b"# Rules\nMine.\n\n" + section(TWO)
+
+
+def test_a_section_without_an_end_may_hold_what_a_person_wrote() -> None:
+    made = with_views(b"# Rules\n", ONE)
+    assert theirs(made) == theirs(made.replace(b"JSON", b"TOML")) == without(made) == b"# Rules\n"
+    swallowed = made.replace(END, b"") + b"Mine.\n"
+    assert without(swallowed) == b"# Rules\n"
+    assert theirs(swallowed) == swallowed
+    assert theirs(section(ONE) + swallowed) == swallowed
 
 
 def test_a_malformed_section_that_is_not_surely_ours_stays_and_a_new_one_is_appended() -> None:
@@ -354,6 +435,7 @@ PIECES = st.sampled_from(
         ],
         *[HEADER, HEADER + b"\n", HEADER + b"\n\n## x\n", HEADER + b" \r\n\r\n## x\r\n"],
         *[END, END + b"\n", END + b"\r\n", END + b"foo\n", END + HEADER + b"\n"],
+        *[OLD_END + b"\n", b"<!-- end of DOCMEM Dynamic", b" -->", b"@", b"\x1b[2J"],
         *[section(ONE), b"\n" + section(FENCED), section(HOSTILE)[:-1], EXAMPLE],
     ]
 )
@@ -370,20 +452,37 @@ ANY_VIEWS = st.lists(
 )
 
 
+LEFT_OVER = b"```\n# DOCMEM Dynamic\n\n## x\n```\nRules.\n\n" + section(ONE) + b"Mine.\n" + END + b"\n"
+
+
 @settings(max_examples=250, deadline=None)
 @given(ANY, st.lists(st.one_of(*map(st.just, VIEWS), ANY_VIEWS), min_size=10, max_size=10))
+@example(LEFT_OVER, [ONE] * 10)
 def test_any_file_gets_one_section_that_is_last_however_often_it_is_rewritten(
     text: bytes, rewrites: list[list[tuple[str, str]]]
 ) -> None:
+    """What is left without sections stays, byte for byte. There is one exception: an end that ends nothing,
+    once no section stands between, is taken for that of an example above it; both go at the next write."""
     rest = without(text)
     assert (rest == text) is not has_section(text)
+    is_settled = not has_section(rest)
+    assert is_settled or (ends(rest) and re.search(rb"```|~~~", rest))
     made = text
     for views in rewrites:
         made = with_views(made, views)
-        assert made == rest + b"\n" + section(views)
-        assert with_views(made, views) == made
-    assert without(made) == rest
-    assert without(rest) == rest
+        assert made.endswith(b"\n" + section(views))
+        if is_settled:
+            assert made == rest + b"\n" + section(views)
+            assert with_views(made, views) == made
+    assert without(made) == (rest if is_settled else made.removesuffix(b"\n" + section(rewrites[-1])))
+
+
+@settings(max_examples=250, deadline=None)
+@given(ANY, ANY_VIEWS)
+def test_any_file_without_a_section_is_the_same_after_views_have_come_and_gone(
+    text: bytes, views: list[tuple[str, str]]
+) -> None:
+    assert has_section(text) or without(with_views(text, views)) == text
 
 
 @settings(max_examples=200, deadline=None)
@@ -449,6 +548,7 @@ def test_what_a_person_wrote_around_sections_is_all_there_without_them(
             HEADER + b" ",
             HEADER + b"\n```x\n",
         ],
+        *[END[:26], END[:26] + b"\n", HEADER + b"\n" + END[:26], HEADER + b"\n" + END[:26] * 9],
     ],
 )
 def test_time_grows_with_the_file_and_not_faster(unit: bytes) -> None:
@@ -462,6 +562,17 @@ def test_time_grows_with_the_file_and_not_faster(unit: bytes) -> None:
         return best
 
     assert seconds(160_000) < 16 * seconds(20_000) + 0.05  # eight times as much; the square would be 64 times
+
+
+@pytest.mark.parametrize("unit", ["@", "\\", "\\\\@", " ", "\t<!--", END.decode(), "\x00", "# DOCMEM "])
+def test_time_grows_with_node_text_and_not_faster(unit: str) -> None:
+    def seconds(size: int) -> float:
+        views = [("ab12cd34", unit * (size // len(unit)))]
+        began = time.perf_counter()
+        section(views)
+        return time.perf_counter() - began
+
+    assert seconds(160_000) < 16 * seconds(20_000) + 0.05
 
 
 def test_fences_that_are_never_closed_take_no_longer() -> None:

@@ -2,7 +2,8 @@
 
 The section is the last thing in the file. One line break is put before it and that one is taken away with it,
 so that a file without views is, byte for byte, what it was. What a person writes below the section comes to
-stand above it. A section has one header and one end: node text that looks like either gets a backslash.
+stand above it. A section has one header and one end: node text that looks like either gets a backslash, and
+so does an `@` in it that Claude Code would take for an import.
 
 Which sections are ours:
 
@@ -13,17 +14,21 @@ Which sections are ours:
 
 A fence in such a section is node text: it neither opens nor closes one outside. So a fence that lacks its
 end, be it only while somebody types it, does not part us from our section.
+
+One thing is left: where a person has both an example of a section without its end, in a fence that is closed,
+and an end of ours below it that ends no section, these two look like one under a fence that is never closed.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 HEADER = b"# DOCMEM Dynamic"
-END = b"<!-- end of DOCMEM Dynamic -->"
+# Found by how it begins. Short enough that what wraps lines leaves it in one.
+END = b"<!-- end of DOCMEM Dynamic: recollect rewrites this; put your text outside -->"
 
 Views = Sequence[tuple[str, str]]
 
@@ -32,8 +37,7 @@ def section(views: Views) -> bytes:
     """The section that shows these views, (node id, expansion) each; with LF, whatever the file uses."""
     parts = [HEADER + b"\n"]
     for node_id, expansion in views:
-        text = expansion.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace")
-        parts.append(b"## %s\n\n%s\n" % (node_id.encode(), _LIKE_OURS.sub(rb"\\", text)))
+        parts.append(b"## %s\n\n%s\n" % (node_id.encode(), _harmless(expansion)))
     return b"\n".join([*parts, END + b"\n"])
 
 
@@ -45,11 +49,29 @@ def with_views(text: bytes, views: Views) -> bytes:
 
 def without(text: bytes) -> bytes:
     """The file without sections of ours."""
-    marks = _marks(text)
-    cuts = _sections(text, marks)
-    if strays := _strays(marks, cuts):
-        parts = [text[start:stop] for start, stop in zip([0, *strays], [*strays, len(text)], strict=True)]
-        return without(b"\\".join(parts))
+    return _cut(text, _sections(text))
+
+
+def theirs(text: bytes) -> bytes:
+    """What surely is not ours. A section that lacks its end may have swallowed what somebody wrote below."""
+    return _cut(text, [cut for cut in _sections(text) if cut.is_whole])
+
+
+def has_section(text: bytes) -> bool:
+    return bool(_sections(text))
+
+
+def _harmless(expansion: str) -> bytes:
+    """Node text, which anybody may have written, as a section can have it."""
+    text = expansion.replace("\r\n", "\n").replace("\r", "\n")
+    text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)  # people look at this file in a terminal
+    found = _LIKE_OURS.sub(rb"\g<0>\\", text.encode("utf-8", "replace"))
+    # Claude Code puts the file that `@path` names into the model's context, wherever in CLAUDE.md it stands.
+    # So node text could fetch any file that the client may read. It takes no `\@` for one, nor `me@here`.
+    return _IMPORT.sub(rb"\g<0>\\", found)
+
+
+def _cut(text: bytes, cuts: Iterable[_Cut]) -> bytes:
     kept, at, separator = bytearray(), 0, b""
     for start, stop, is_whole in [*cuts, _Cut(len(text), len(text), is_whole=False)]:
         if piece := text[at:start]:
@@ -61,15 +83,12 @@ def without(text: bytes) -> bytes:
     return bytes(kept)
 
 
-def has_section(text: bytes) -> bool:
-    return bool(_sections(text, _marks(text)))
-
-
 # Finding sections. All of it takes time in proportion to the text.
 
 _LINE = (
     rb"(?P<header># DOCMEM Dynamic[ \t]*\r?$)"
-    rb"|(?P<end><!-- end of DOCMEM Dynamic -->)"
+    # To the end of the comment. What follows a comment that does not end in its line is not ours for sure.
+    rb"|(?P<end><!-- end of DOCMEM Dynamic\b(?:[^\n]*?-->)?)"
     rb"|(?P<heading> {0,3}#(?:[ \t\r]|$))"
     # Also as the first thing in an item of a list, if what ends it is indented by no more than three blanks.
     rb"|(?P<fence>(?P<item>[-+*] {1,2}|\d[.)] | {0,3})(?P<signs>`{3,}+(?=[^`\n]*$)|~{3,}+)(?P<info>.*))"
@@ -78,7 +97,13 @@ _AT = re.compile(_LINE, re.MULTILINE)
 _NEXT = re.compile(rb"^(?:" + _LINE + rb")", re.MULTILINE)
 _AFTER_END = re.compile(rb"[ \t]*\r?(?:\n|\Z)")
 _AS_WE_WRITE = re.compile(rb"[ \t]*\r?\n[ \t]*\r?\n## ")
-_LIKE_OURS = re.compile(rb"^(?=# DOCMEM Dynamic[ \t]*$|<!-- end of DOCMEM Dynamic -->)", re.MULTILINE)
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# An end that is indented would be one as soon as somebody shifts it.
+_LIKE_OURS = re.compile(
+    rb"^(?=# DOCMEM Dynamic[ \t]*$)|^[ \t]*(?=<!-- end of DOCMEM Dynamic\b)", re.MULTILINE
+)
+_IMPORT = re.compile(rb"(?<![A-Za-z0-9\\])(?=@)|(?<!\\)(?:\\\\)+(?=@)")
 
 
 class _Mark:
@@ -126,8 +151,9 @@ def _marks(text: bytes) -> list[_Mark]:
     return marks
 
 
-def _sections(text: bytes, marks: list[_Mark]) -> list[_Cut]:
+def _sections(text: bytes) -> list[_Cut]:
     cuts: list[_Cut] = []
+    marks = _marks(text)
     closed_by = _closers(marks)
     i = 0
     while i < len(marks):
@@ -177,23 +203,6 @@ def _next_heading(text: bytes, marks: list[_Mark], closed_by: dict[int, int], i:
             return marks[i].start
         i = closed_by.get(i, i) + 1
     return len(text)
-
-
-def _strays(marks: list[_Mark], cuts: list[_Cut]) -> list[int]:
-    """Ends that would be taken for that of another header, which is an example, once the cuts are made."""
-    found = []
-    waits = False
-    cut = 0
-    for mark in marks:
-        while cut < len(cuts) and cuts[cut].stop <= mark.start:
-            cut += 1
-        if cut < len(cuts) and cuts[cut].start <= mark.start:
-            continue
-        if mark.kind == "header":
-            waits = not mark.stop
-        elif mark.kind == "end" and waits:
-            found.append(mark.start)
-    return found
 
 
 def _separator(above: bytes, section: bytes, is_whole: bool) -> bytes:
