@@ -102,8 +102,10 @@ def _rows(start: Node, below: Mapping[str, Sequence[Node]]) -> list[Row]:
 
 
 def tree(rows: Iterable[Row]) -> None:
-    """One line a node; an id is never cut, however deep it stands."""
+    """One line a node; an id is never cut, however deep it stands. What is below a readonly node is mostly
+    readonly too, so only where that begins and ends it is said."""
     out = console()
+    readonly: dict[str | None, bool] = {}
     room = min(out.width // 2, WIDEST_GUIDES)
     signs = {} if out.encoding.startswith("utf") else str.maketrans("├└│─…", "|`|-.")
     for row in rows:
@@ -112,9 +114,12 @@ def tree(rows: Iterable[Row]) -> None:
         if row.node is None:
             line.append(f"+{row.left_out:,} more", style="dim")
         else:
-            line.append_text(_name(row.node))
+            node = row.node
+            readonly[node.id] = node.readonly
+            is_same = node.readonly == readonly.get(node.parent_id, False)
+            line.append_text(_name(node, "" if is_same else "readonly" if node.readonly else "editable"))
             line.append(f"  +{row.left_out:,} below" if row.left_out else "", style="dim")
-            line.append(f"  {_first_line(row.node.text)}", style="default")
+            line.append(f"  {_first_line(node.text)}", style="default")
         line.rstrip()
         one_row(out, line)
 
@@ -163,7 +168,7 @@ def hits(found: Sequence[NodeHit]) -> None:
     out = console()
     for place, hit in enumerate(found, 1):
         score = Text(f"  score {hit.score:.2f}", style="green")
-        head = Text(f"{place:>2}. ").append_text(_name(hit.node))
+        head = Text(f"{place:>2}. ").append_text(_name(hit.node, "readonly" if hit.node.readonly else ""))
         head.truncate(out.width - score.cell_len, overflow="ellipsis")
         one_row(out, head.append_text(score))
         if hit.path:
@@ -171,17 +176,17 @@ def hits(found: Sequence[NodeHit]) -> None:
         if hit.node.text:
             one_row(out, Text("    " + one_line(hit.node.text)))
         for below in hit.folded[:MOST_NAMED]:
-            line = Text("    ").append_text(_name(below))
+            line = Text("    ").append_text(_name(below, ""))
             one_row(out, line.append(f"  {_first_line(below.text)}", style="default"))
         if len(hit.folded) > MOST_NAMED:
             more = number_of(len(hit.folded) - MOST_NAMED, "node", "nodes")
             one_row(out, Text(f"    and {more} more below it", style="dim"))
 
 
-def _name(found: Node) -> Text:
-    """Which node it is: its id, its context, and whether it is readonly."""
+def _name(found: Node, remark: str) -> Text:
+    """Which node it is: its id, its context, and what there is to say about it."""
     name = Text(visible(found.id), style="cyan").append(f"  {visible(found.context)}", style="magenta")
-    return name.append("  readonly" if found.readonly else "", style="yellow")
+    return name.append(f"  {remark}" if remark else "", style="yellow")
 
 
 def _first_line(text: str) -> str:
