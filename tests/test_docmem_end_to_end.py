@@ -24,7 +24,7 @@ from test_end_to_end import BIN, repository, rows
 
 OURS = "mcp__plugin_recollect_docmem__docmem_"
 CREATE, ADD, UPDATE = OURS + "create", OURS + "create_node", OURS + "update_content"
-VIEW, DELETE = OURS + "view", OURS + "delete"
+VIEW, DELETE, IMPORT = OURS + "view", OURS + "delete", OURS + "import"
 HEADER = b"# DOCMEM Dynamic"
 FENCED = re.compile(r'<recollected source="recollect docmem".*?</recollected>', re.DOTALL)
 THEIRS = b"# Harbour\n\nBoats are blue here.\n"
@@ -205,6 +205,22 @@ def test_every_change_of_a_view_reaches_the_model_once_and_nothing_stays_in_the_
 
 
 @pytest.mark.client
+def test_a_full_view_reaches_the_model_whole(project: Path, env: dict[str, str]) -> None:
+    """Without a word from us Claude Code keeps a long reply in a file and shows the model its beginning."""
+    last = "Boat 2999 is blue, has two masts and comes in the evening."
+    boats = [last.replace("2999", str(number)) for number in range(3_000)]
+    steps = (
+        use(IMPORT, content="\n\n".join(boats), format="txt", root_id="harbour"),
+        use(VIEW, action="add", node_id="harbour"),
+        say("done"),
+    )
+    with Harbour(project, *steps) as model:
+        talk(["keep the boats"], model, project, env)
+        (reply,) = model.results(VIEW)
+    assert len(reply) > 60_000
+    assert reply.endswith(last)
+
+
 def test_who_deletes_what_is_shown_is_heard_by_the_model(project: Path, env: dict[str, str]) -> None:
     with Harbour(project, *showing(say("shown")), say("no tug"), say("no harbour")) as model:
         delete = ("docmem", "delete", "--yes")
