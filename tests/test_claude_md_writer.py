@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import re
@@ -11,14 +13,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import IO
 
 import pytest
 from conftest import REPOSITORY
 
-from recollect.claude_md import writer
+from recollect.claude_md import dynamic, writer
 from recollect.claude_md.dynamic import END, HEADER, section
 from recollect.errors import BadInput, Conflict, RecollectError, StoreError
 from recollect.store import backup, swap
@@ -307,6 +311,18 @@ def test_a_writer_whose_turn_does_not_come_says_so(
     assert file.read_bytes() == TEXT + b"\n" + section(ONE)
 
 
+def test_a_writer_says_how_long_it_waits_for_its_turn(show: Show, file: Path, data: Path) -> None:
+    def meanwhile() -> Views:
+        began = time.monotonic()
+        with pytest.raises(StoreError, match="try again in a moment"):
+            writer.put_views(str(file.parent), str(data), lambda: TWO, NOW, seconds=0.1)
+        assert 0.1 <= time.monotonic() - began < 3
+        return ONE
+
+    assert writer.put_views(str(file.parent), str(data), meanwhile, NOW)
+    assert file.read_bytes() == TEXT + b"\n" + section(ONE)
+
+
 @pytest.mark.parametrize("call", ["fsync", "replace", "chmod"])
 def test_a_disk_that_fails_leaves_the_file_and_nothing_beside_it(
     show: Show, file: Path, monkeypatch: pytest.MonkeyPatch, call: str
@@ -347,13 +363,44 @@ def test_every_version_that_somebody_else_wrote_is_backed_up(show: Show, file: P
     show(ONE)
     file.write_bytes(file.read_bytes().replace(b"kind", b"brief"))
     show(TWO)
-    file.write_bytes(file.read_bytes().replace(b"Tests come first.", b"A person wrote into our section."))
+    file.write_bytes(file.read_bytes().replace(b"# Rules", b"# More rules"))
     show(ONE)
-    assert b"Be brief." in file.read_bytes()
+    assert b"# More rules" in file.read_bytes()
+    assert [dynamic.without(text) for text in backups(data)] == [
+        TEXT,
+        TEXT.replace(b"kind", b"brief"),
+        TEXT.replace(b"kind", b"brief").replace(b"# Rules", b"# More rules"),
+    ]
+
+
+def test_an_edit_in_our_section_takes_the_place_of_the_backup_with_the_same_text_around_it(
+    show: Show, file: Path, data: Path
+) -> None:
+    file.write_bytes(b"older\n")
+    show(ONE)
+    file.write_bytes(TEXT)
+    show(ONE)
+    for i in range(30):  # say, a formatter
+        file.write_bytes(file.read_bytes().replace(b"speaks JSON", b"speaks  JSON, %d" % i))
+        writer.put_views(str(file.parent), str(data), lambda: ONE, NOW + i * 1000)
+    assert len(backups(data)) == 2
+    assert backups(data)[0] == b"older\n"
+    assert backups(data)[1] == TEXT + b"\n" + section(ONE).replace(b"speaks JSON", b"speaks  JSON, 29")
+    names = sorted(path.name for path in data.glob("backups/claude-md/*/*"))
+    assert names == ["000001-20270115T080000Z.md", "000002-20270115T080029Z.md", "written"]
+
+
+def test_what_a_section_without_its_end_has_swallowed_keeps_a_backup_of_its_own(
+    show: Show, file: Path, data: Path
+) -> None:
+    show(ONE)
+    file.write_bytes(file.read_bytes().replace(END, b"") + b"A person's rule.\n")
+    show(ONE)
+    for blanks in (b"  ", b"   "):
+        file.write_bytes(file.read_bytes().replace(b"speaks JSON", b"speaks" + blanks + b"JSON"))
+        show(ONE)
     assert len(backups(data)) == 3
-    assert backups(data)[0] == TEXT
-    assert b"Be brief." in backups(data)[1]
-    assert b"A person wrote into our section." in backups(data)[2]
+    assert backups(data)[1].endswith(b"A person's rule.\n")
 
 
 def test_what_could_not_be_changed_is_not_backed_up_twice(
@@ -506,12 +553,129 @@ def test_a_file_that_is_half_written_is_waited_for(
 ) -> None:
     """Most editors empty a file and then fill it; who reads it in between would take it for empty."""
     monkeypatch.setattr(writer, "SETTLED", 0.5)
-    with file.open("wb") as opened:
-        filling = threading.Timer(0.25, lambda: os.write(opened.fileno(), b"whole\n"))
-        filling.start()
-        show(ONE)
-        filling.join()
+    file.write_bytes(b"")
+    filling = threading.Timer(0.25, lambda: file.write_bytes(b"whole\n"))
+    filling.start()
+    show(ONE)
+    filling.join()
     assert file.read_bytes() == b"whole\n\n" + section(ONE)
+
+
+@contextmanager
+def held(file: Path, *, keep: bool = True) -> Iterator[IO[bytes]]:
+    """Another program that has the file open for writing. It writes what it is sent, when that ends."""
+    open_it = ">>" if keep else ">"
+    command = ["sh", "-c", f'(echo ready; exec cat >&3) 3{open_it} "$1"', "sh", str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin and other.stdout
+        assert other.stdout.readline() == b"ready\n"
+        yield other.stdin
+        other.stdin.close()
+    assert other.returncode == 0
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who has a file open")
+
+
+@on_linux
+@pytest.mark.parametrize("keep", [True, False], ids=["appends", "overwrites"])
+def test_who_has_the_file_open_for_writing_is_waited_for(show: Show, file: Path, keep: bool) -> None:
+    with held(file, keep=keep) as other:
+        time.sleep(2 * writer.SETTLED)  # nothing has changed for a while
+
+        def finish() -> None:
+            other.write(b"theirs\n")
+            other.close()
+
+        finishing = threading.Timer(0.2, finish)
+        finishing.start()
+        assert show(ONE)
+        finishing.join()
+    assert file.read_bytes() == (TEXT if keep else b"") + b"theirs\n\n" + section(ONE)
+
+
+@on_linux
+def test_who_keeps_the_file_open_for_writing_keeps_it(show: Show, file: Path) -> None:
+    show(ONE)
+    before = file.read_bytes()
+    with held(file) as other:
+        began = time.monotonic()
+        assert f"{file} is open for writing in another program; close it there" in refused(show, TWO)
+        assert 0.9 < time.monotonic() - began < 3
+        other.write(b"theirs\n")
+    assert file.read_bytes() == before + b"theirs\n"
+    assert others(file) == set()
+    assert show(TWO)
+    assert file.read_bytes() == TEXT + b"theirs\n\n" + section(TWO)
+
+
+@on_linux
+def test_who_opens_the_file_between_reading_and_replacing_keeps_it(file: Path, data: Path) -> None:
+    with ExitStack() as stack:
+        opened: list[IO[bytes]] = []
+
+        def change(text: bytes) -> bytes:
+            if not opened:
+                opened.append(stack.enter_context(held(file)))
+            return text + b"ours\n"
+
+        time.sleep(2 * writer.SETTLED)
+        with pytest.raises(Conflict, match="is open for writing"):
+            writer.rewrite(str(file), str(file.parent), str(data), change, now=NOW)
+        opened[0].write(b"theirs\n")
+    assert file.read_bytes() == TEXT + b"theirs\n"
+
+
+def test_who_only_reads_the_file_is_not_waited_for(
+    show: Show, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show(ONE)
+    with file.open("rb"):
+        monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("there is nothing to wait for"))
+        assert show(TWO)
+
+
+ASKING = """
+import fcntl, sys, time
+sys.path.insert(0, sys.argv[1])
+from recollect.claude_md import writer
+
+real = fcntl.fcntl
+def slow(handle, command, argument):
+    real(handle, command, argument)
+    if (command, argument) == (fcntl.F_SETLEASE, fcntl.F_RDLCK):
+        fcntl.fcntl = real
+        print("asking", flush=True)
+        time.sleep(0.5)
+fcntl.fcntl = slow
+assert writer.put_views(sys.argv[2], sys.argv[3], lambda: [("ab12cd34", "text")], 0)
+"""
+
+
+@on_linux
+def test_who_opens_the_file_while_we_ask_whether_it_is_open_waits_and_ends_nobody(
+    file: Path, data: Path
+) -> None:
+    command = [sys.executable, "-c", ASKING, SOURCE, str(file.parent), str(data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as asking:
+        assert asking.stdout
+        assert asking.stdout.readline() == b"asking\n"
+        with file.open("ab") as opened:
+            opened.write(b"theirs\n")
+        assert asking.wait(30) == 0
+    assert file.read_bytes() == TEXT + b"theirs\n\n" + section([("ab12cd34", "text")])
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EINVAL, errno.ENOLCK])
+def test_where_it_cannot_be_told_who_has_the_file_open_it_is_changed_all_the_same(
+    show: Show, file: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    assert show(ONE)
+    assert file.read_bytes() == TEXT + b"\n" + section(ONE)
 
 
 def test_our_own_last_write_is_not_waited_for(
@@ -604,6 +768,36 @@ def test_a_kill_at_any_step_leaves_the_old_file_or_the_new_one(file: Path, data:
 
 def shown(text: str) -> str:
     return section([("ab12cd34", text)]).decode()
+
+
+def test_what_a_kill_has_left_beside_the_file_can_be_removed(show: Show, file: Path, data: Path) -> None:
+    dying = DYING.partition("step, rounds = ")[0]
+    dying += "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\nshow('text')\n"
+    program = [sys.executable, "-c", dying, SOURCE, str(file.parent), str(data)]
+    assert subprocess.run(program, timeout=60, check=False).returncode == -signal.SIGKILL
+    assert len(others(file)) == 1
+
+    def meanwhile() -> Views:
+        Path(made).write_bytes(b"somebody's")
+        writer.remove_leftover(str(file.parent), str(data))
+        assert Path(made).read_bytes() == b"somebody's"  # it is not a leftover while somebody writes
+        return ONE
+
+    made = os.path.join(file.parent, others(file).pop())
+    writer.remove_leftover(str(file.parent), str(data.parent / "another"))
+    assert os.path.exists(made)
+    writer.remove_leftover(str(file.parent), str(data))
+    assert others(file) == set()
+    assert file.read_bytes() == TEXT
+    assert writer.put_views(str(file.parent), str(data), meanwhile, NOW)
+    writer.remove_leftover(str(file.parent), str(data))
+    assert others(file) == set()
+
+
+def test_without_a_leftover_nothing_is_made(project: str, data: Path) -> None:
+    writer.remove_leftover(project, str(data))
+    writer.remove_leftover(os.path.join(project, "gone"), str(data))
+    assert not data.exists()
 
 
 MANY = """

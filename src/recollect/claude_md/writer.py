@@ -2,10 +2,16 @@
 
 A change is made in turn, one process at a time. The file is read, changed in memory, written beside itself
 and renamed into place, so that whoever reads, and whoever comes after a kill, finds the old file or the new
-one. Just before the rename it must still be the file that was read; else all of it is done again. (A few
-microseconds are left between that look and the rename. POSIX has no way to close them.)
+one. Just before the rename it must still be the file that was read; else all of it is done again.
 
-What somebody else wrote is backed up before it is replaced, the last ten of each file:
+Who has the file open for writing would go on in the old one, which has no name any more. So nothing is
+renamed as long as somebody has. What can still be lost is the text of who opens the file in the few
+microseconds between that look and the rename, which POSIX has no way to close; and of who has it open where
+that cannot be told: on a system other than Linux, on a file system without leases, in another user's file.
+
+What somebody else wrote is backed up before it is replaced, the last ten different texts of each file. Where
+only our own part of it differs from the newest backup, that one is replaced, else a program that formats the
+file after each of our writes would flush the rest:
 
     backups/claude-md/api-CLAUDE.md-1f0c2a9b7d3e/
         000017-20261116T012345Z.md     the file as it was
@@ -19,7 +25,9 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -32,20 +40,35 @@ from recollect.store import swap
 NAME = "CLAUDE.md"
 LARGEST = 10_000_000  # bytes
 KEPT = 10  # backups of a file
-TRIES = 25
+PATIENCE = 1.0  # seconds in which the file must come to rest
 SETTLED = 0.02  # seconds; what changed later than that may be half written, and its time tells no more
+CHANGES = "keeps changing; try again when it has come to rest"
+IS_OPEN = "is open for writing in another program; close it there, and try again"
 
 
-def put_views(folder: str, data: str, views: Callable[[], Sequence[tuple[str, str]]], now: int) -> bool:
+class _Unsettled(Exception):
+    """Somebody else is at the file just now."""
+
+
+def put_views(
+    folder: str,
+    data: str,
+    views: Callable[[], Sequence[tuple[str, str]]],
+    now: int,
+    *,
+    seconds: float | None = None,
+) -> bool:
     """Show these views, (node id, expansion) each, in the CLAUDE.md of a folder. False: there is none.
 
-    `views` is called in turn, so that the last to write knows the newest; perhaps more than once.
+    `views` is called in turn, so that the last to write knows the newest; perhaps more than once. Whoever
+    cannot wait for that turn as long as others says for how many seconds.
     """
 
     def change(text: bytes) -> bytes:
         return dynamic.with_views(text, views())
 
-    return rewrite(os.path.join(folder, NAME), paths.checkout(folder), data, change, now=now)
+    path, root = os.path.join(folder, NAME), paths.checkout(folder)
+    return rewrite(path, root, data, change, theirs=dynamic.theirs, now=now, seconds=seconds)
 
 
 def has_views(folder: str) -> bool:
@@ -60,47 +83,80 @@ def has_views(folder: str) -> bool:
         return False
 
 
-def rewrite(path: str, root: str, data: str, change: Callable[[bytes], bytes], *, now: int) -> bool:
+def remove_leftover(folder: str, data: str) -> None:
+    """A write that was killed may have left its file beside the CLAUDE.md of a folder; unless somebody writes
+    just now, it goes."""
+    made = _beside(os.path.realpath(os.path.join(folder, NAME)), data)
+    if os.path.lexists(made):
+        with suppress(StoreError, OSError), _turn(data, 0):
+            os.unlink(made)
+
+
+def rewrite(
+    path: str,
+    root: str,
+    data: str,
+    change: Callable[[bytes], bytes],
+    *,
+    theirs: Callable[[bytes], bytes] = bytes,
+    now: int,
+    seconds: float | None = None,
+) -> bool:
     """Change a file of the project at root. False: there is no such file, and `change` was not called.
 
-    `change` is called again where somebody else changed the file meanwhile.
+    `change` is called again where somebody else changed the file meanwhile. `theirs` says what of the file is
+    not ours, and so is worth a backup.
     """
     if not os.path.lexists(path):
         return False
-    with _turn(data):
-        for _ in range(TRIES):
-            real = _target(path, root)
-            if real is None:
-                return False
-            if (read := _read(path, real)) is None:
-                continue
-            text, status = read
-            shelf = _shelf(data, real)
-            is_ours = _noted(shelf) == _digest(text)
-            if not is_ours and abs(time.time() - status.st_mtime) < SETTLED:
-                time.sleep(SETTLED)
-                continue
-            changed = change(text)
-            if changed == text:
-                return True
-            if len(changed) > LARGEST:
-                raise BadInput(f"{_name(path)} would become larger than 10 MB; remove some of what it shows")
-            if not is_ours:
-                _back_up(shelf, text, now)
-            if _replace(path, real, data, status, changed, shelf):
-                return True
-    raise Conflict(f"something keeps changing {_name(path)}; try again when it has come to rest")
+    with _turn(data, seconds):
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return _attempt(path, root, data, change, theirs, now)
+            except _Unsettled as what:
+                if time.monotonic() > deadline:
+                    raise Conflict(f"{_name(path)} {what}") from None
+            time.sleep(SETTLED)
+
+
+def _attempt(
+    path: str,
+    root: str,
+    data: str,
+    change: Callable[[bytes], bytes],
+    theirs: Callable[[bytes], bytes],
+    now: int,
+) -> bool:
+    real = _target(path, root)
+    if real is None:
+        return False
+    _refuse_if_open(real)
+    text, status = _read(path, real)
+    shelf = _shelf(data, real)
+    is_ours = _noted(shelf) == _digest(text)
+    if not is_ours and abs(time.time() - status.st_mtime) < SETTLED:
+        raise _Unsettled(CHANGES)
+    changed = change(text)
+    if changed == text:
+        return True
+    if len(changed) > LARGEST:
+        raise BadInput(f"{_name(path)} would become larger than 10 MB; remove some of what it shows")
+    if not is_ours:
+        _back_up(shelf, text, theirs, now)
+    _replace(path, real, data, status, changed, shelf)
+    return True
 
 
 @contextmanager
-def _turn(data: str) -> Iterator[None]:
+def _turn(data: str, seconds: float | None) -> Iterator[None]:
     try:
         os.makedirs(data, mode=0o700, exist_ok=True)
         handle = os.open(os.path.join(data, "claude-md.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise _no_backup(data, error) from error
     busy = "another process is changing a CLAUDE.md; try again in a moment"
-    swap.wait(handle, fcntl.LOCK_EX, swap.SECONDS, busy)
+    swap.wait(handle, fcntl.LOCK_EX, swap.SECONDS if seconds is None else seconds, busy)
     try:
         yield
     finally:
@@ -143,15 +199,35 @@ def _target(path: str, root: str) -> str | None:
     return real
 
 
-def _read(path: str, real: str) -> tuple[bytes, os.stat_result] | None:
-    """What is in the file, and which version of it that is; None where it has just gone."""
+def _refuse_if_open(real: str) -> None:
+    """Is the file open for writing? Linux tells: nobody gets a lease to read such a file."""
+    if sys.platform != "linux":
+        return
+    try:
+        handle = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            # Who opens the file while we have the lease waits until it is given back, and we get a signal:
+            # SIGIO would end us; SIGURG is ignored by all who do not ask for it.
+            fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_UNLCK)  # a forked process may keep it open
+        finally:
+            os.close(handle)
+    except BlockingIOError:
+        raise _Unsettled(IS_OPEN) from None
+    except OSError:
+        return  # it cannot be told: another user's file, or an odd file system
+
+
+def _read(path: str, real: str) -> tuple[bytes, os.stat_result]:
+    """What is in the file, and which version of it that is."""
     try:
         # A pipe that was put there meanwhile must not keep us waiting.
         with open(os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
             text = file.read(LARGEST + 1)
     except FileNotFoundError:
-        return None
+        raise _Unsettled(CHANGES) from None
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror})") from error
     if len(text) > LARGEST:
@@ -159,11 +235,9 @@ def _read(path: str, real: str) -> tuple[bytes, os.stat_result] | None:
     return text, status
 
 
-def _replace(path: str, real: str, data: str, seen: os.stat_result, text: bytes, shelf: str) -> bool:
-    """Put text in the place of what was seen there. False: it has changed since."""
-    folder, name = os.path.split(real)
-    # Always the same name, so that what a kill leaves is removed by the next.
-    made = os.path.join(folder, f".{name}.recollect-{_digest(os.fsencode(os.path.realpath(data)))[:8]}")
+def _replace(path: str, real: str, data: str, seen: os.stat_result, text: bytes, shelf: str) -> None:
+    """Put text in the place of what was seen there, if it has not changed since."""
+    made = _beside(real, data)
     try:
         with suppress(FileNotFoundError):
             os.unlink(made)
@@ -177,17 +251,23 @@ def _replace(path: str, real: str, data: str, seen: os.stat_result, text: bytes,
                 os.utime(made)
                 os.fsync(file.fileno())
             _note(shelf, real, text)
+            _refuse_if_open(real)
             if os.path.realpath(path) != real or _version(os.stat(real)) != _version(seen):
-                return False
+                raise _Unsettled(CHANGES)
             os.replace(made, real)
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(made)
     except FileNotFoundError:
-        return False
+        raise _Unsettled(CHANGES) from None
     except OSError as error:
         raise _refused(path, f"cannot be written ({error.strerror})") from error
-    return True
+
+
+def _beside(real: str, data: str) -> str:
+    """Where a new version is made. Always the same, so that what a kill leaves is removed by the next."""
+    folder, name = os.path.split(real)
+    return os.path.join(folder, f".{name}.recollect-{_digest(os.fsencode(os.path.realpath(data)))[:8]}")
 
 
 def _version(status: os.stat_result) -> tuple[int, ...]:
@@ -212,21 +292,29 @@ def _shelf(data: str, real: str) -> str:
     return os.path.join(data, "backups", "claude-md", f"{readable}-{mark}")
 
 
-def _back_up(shelf: str, text: bytes, now: int) -> None:
+def _back_up(shelf: str, text: bytes, theirs: Callable[[bytes], bytes], now: int) -> None:
     try:
         os.makedirs(shelf, mode=0o700, exist_ok=True)
         names = sorted(name for name in os.listdir(shelf) if re.fullmatch(r"\d{6}-\w+\.md", name))
-        if names:
-            with open(os.path.join(shelf, names[-1]), "rb") as newest:
-                if newest.read() == text:
-                    return
         # A number, because a clock may be wrong.
         number = int(names[-1][:6]) + 1 if names else 1
+        former = None
+        if names:
+            with open(os.path.join(shelf, names[-1]), "rb") as file:
+                newest = file.read()
+            if newest == text:
+                return
+            if theirs(newest) == theirs(text):
+                former = os.path.join(shelf, names.pop())
+                number -= 1
         made = os.path.join(shelf, "making")
         with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        if former:
+            os.rename(made, former)
+            made = former
         os.rename(made, os.path.join(shelf, f"{number:06}-{swap.stamp(now)}.md"))
         swap.sync(shelf)
         for name in names[: 1 - KEPT]:
