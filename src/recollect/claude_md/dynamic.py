@@ -68,7 +68,7 @@ def _harmless(expansion: str) -> bytes:
     found = _LIKE_OURS.sub(rb"\g<0>\\", text.encode("utf-8", "replace"))
     # Claude Code puts the file that `@path` names into the model's context, wherever in CLAUDE.md it stands.
     # So node text could fetch any file that the client may read. It takes no `\@` for one, nor `me@here`.
-    return _IMPORT.sub(rb"\g<0>\\", found)
+    return _EVEN_BACKSLASHES.sub(rb"\g<0>\\", _IMPORT.sub(rb"\\@", found))
 
 
 def _cut(text: bytes, cuts: Iterable[_Cut]) -> bytes:
@@ -103,7 +103,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LIKE_OURS = re.compile(
     rb"^(?=# DOCMEM Dynamic[ \t]*$)|^[ \t]*(?=<!-- end of DOCMEM Dynamic\b)", re.MULTILINE
 )
-_IMPORT = re.compile(rb"(?<![A-Za-z0-9\\])(?=@)|(?<!\\)(?:\\\\)+(?=@)")
+# Both look back from their first sign, because that is found quickly.
+_IMPORT = re.compile(rb"@(?<![A-Za-z0-9\\]@)")
+_EVEN_BACKSLASHES = re.compile(rb"\\(?<!\\\\)\\(?:\\\\)*(?=@)")  # which mean themselves, and guard no `@`
 
 
 class _Mark:
