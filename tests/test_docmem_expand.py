@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from recollect import paths
 from recollect.docmem import tree
 from recollect.docmem.expand import (
+    DEEPEST,
     MOST_EMPTY,
     blocks,
     expand,
@@ -89,6 +90,13 @@ TREE: Shape = [
     (6, tokens(1)),
     (5, tokens(1)),
 ]
+
+
+def test_an_outline_of_a_long_chain_is_not_mostly_blanks() -> None:
+    chain = make([(None, ""), *((number, "") for number in range(3_000))])
+    lines = structure(chain).splitlines()
+    assert lines[DEEPEST].startswith("  " * DEEPEST + "- ")
+    assert lines[-1].startswith("  " * DEEPEST + "- ")
 
 
 # What is taken.
@@ -335,7 +343,7 @@ def test_a_tree_may_be_deeper_than_python_may_recurse(db: sqlite3.Connection, ap
     text = expand(db, api.number, root, deep)
     assert [block.partition("\n")[2] for block in text.split("\n\n")] == [str(one) for one in range(deep)]
     all_nodes = nodes.subtree(db, api.number, "main")
-    assert structure(all_nodes).splitlines()[-1].startswith("  " * (deep - 1) + "- ")
+    assert structure(all_nodes).splitlines()[-1].startswith("  " * DEEPEST + "- ")
     assert serialize(all_nodes).endswith(f"\n\n{deep - 1}")
 
 

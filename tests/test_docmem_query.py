@@ -417,3 +417,22 @@ def test_others_write_while_a_query_runs(db: sqlite3.Connection, here: Project, 
     assert not done
     asking.join()
     assert "took longer than 2 s" in done[0]
+
+
+@pytest.mark.parametrize(
+    ("call", "most", "why"),
+    [
+        (f"text LIKE '%{'a' * 190}b'", 10, "more than 10 calls of glob, instr, like, replace is refused"),
+        ("instr(text, 'b')", 10, "more than 10 calls of glob, instr, like, replace is refused"),
+        (f"text LIKE '%{'a' * 201}b'", 0, "LIKE or GLOB pattern too complex"),
+    ],
+)
+def test_what_takes_long_in_one_step_is_bounded(
+    db: sqlite3.Connection, here: Project, call: str, most: int, why: str
+) -> None:
+    """Nobody looks at the clock within a step."""
+    tree.create(db, here, root_id="a", text="a" * 100, now=NOW)
+    with pytest.raises(BadInput, match=why):
+        query(db, here, " ".join(["SELECT", ", ".join([call] * (most + 1)), "FROM nodes"]))
+    if most:
+        query(db, here, " ".join(["SELECT", ", ".join([call] * most), "FROM nodes"]))

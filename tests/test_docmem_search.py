@@ -571,6 +571,13 @@ def test_a_few_of_many_children_do_not_make_their_parent_the_answer() -> None:
     assert [hit[0] for hit in fold(*((one, 0.8) for one in many), above=(ROOT,))] == ["root"]
 
 
+@pytest.mark.parametrize(("below", "is_lifted"), [(2, True), (12, True), (13, False)])
+def test_of_many_nodes_two_do_not_lift_their_parent(below: int, is_lifted: bool) -> None:
+    parent = replace(PART, size=below + 1)
+    hits = fold((node("one", parent), 0.8), (node("two", parent), 0.7), above=(ROOT, parent))
+    assert [hit[0] for hit in hits] == (["part"] if is_lifted else ["one", "two"])
+
+
 def test_what_was_lifted_lifts_nothing_further() -> None:
     tiny = node("root", kind="root", size=7)
     left, right = node("left", tiny, size=3), node("right", tiny, size=3)

@@ -19,6 +19,7 @@ from recollect.store import nodes as stored
 from recollect.store.connection import savepoint
 
 MOST_EMPTY = 10_000  # nodes without a text take nothing from the budget, but each is a line
+DEEPEST = 500  # levels that are told by indentation; without an end, a chain of nodes is mostly blanks
 
 
 def take(start: Node, children: Callable[[Node], Iterable[Node]], budget: int) -> list[Node]:
@@ -74,7 +75,7 @@ def structure(nodes: Iterable[Node]) -> str:
     lines = []
     for node in nodes:
         level = levels[node.id] = levels.get(node.parent_id, -1) + 1
-        lines.append(f"{'  ' * level}- {node.metadata}")
+        lines.append(f"{'  ' * min(level, DEEPEST)}- {node.metadata}")
     return "\n".join(lines)
 
 

@@ -30,7 +30,8 @@ from recollect.store import nodes
 
 SUMMARY = "summary"  # the type in the context of a node that covers what is below it
 AS_GOOD = 0.5  # of the best sibling's score
-SEVERAL, SHARE = 2, 0.2  # siblings that lift their parent: so many, and so much of what is below it
+SEVERAL, SHARE = 2, 0.2  # siblings that lift their parent: so many, and of many below it, such a share
+MANY = 12  # nodes below a parent; where there are more, it would answer for too much
 SECOND = 0.1  # of the second best score
 
 
@@ -86,7 +87,7 @@ def folded(found: Sequence[tuple[Node, float]], paths: Mapping[str, Sequence[Nod
     for parent_id, beside in siblings.items():
         below = above[beside[0].id][-1].size - 1
         good = sum(scores[node.id] >= AS_GOOD * scores[beside[0].id] for node in beside)
-        if good >= max(SEVERAL, SHARE * below):
+        if good >= SEVERAL and (below <= MANY or good >= SHARE * below):
             into |= {node.id: parent_id for node in beside}
     groups: dict[str, tuple[Node, list[Node]]] = {}
     for node, _ in found:

@@ -80,6 +80,8 @@ def create(
     now: int,
 ) -> Node:
     """A new tree: its root. What is not said of its context is `root`, its id and nothing."""
+    if len(context) != 3:
+        raise BadInput("a context has three parts: context_type, context_name and context_value")
     kind, name, value = context
     _check(text, (kind or "", name or "", value or ""))
     with transaction(db):
@@ -220,6 +222,7 @@ def summarise(
             if leaf.size > 1:
                 raise BadInput(
                     f"{leaf.id} has nodes below it, and a summary covers leaves; choose a range without it"
+                    " (docmem_structure shows them)"
                 )
         summary = _insert(
             db,
@@ -275,6 +278,7 @@ def move(db: Connection, project: Project, source_id: str, target_id: str, mode:
         if any(above.id == source.id for above in nodes.path(db, project.number, target.id)):
             raise BadInput(
                 f"{target.id} is {source.id} itself or below it; choose a target outside what is moved"
+                " (docmem_structure shows the tree)"
             )
         parent_id, order = _place(db, project, target, mode, without=source.row)
         moved = _placed(source, parent_id, order, now)
@@ -337,7 +341,8 @@ def _root_id(db: Connection, project: Project, wanted: str | None) -> str:
         )
     if nodes.is_taken(db, project.number, wanted):
         raise BadInput(
-            f"there is a node {wanted} already; choose another root_id (at the terminal: --root-id)"
+            f"there is a node {wanted} already; choose another root_id (docmem_list lists trees;"
+            " at the terminal it is --root-id)"
         )
     return wanted
 
@@ -376,7 +381,10 @@ def _place(
     elif target.parent_id is not None:
         parent_id, at, later = target.parent_id, target.order_value, mode == "after"
     else:
-        raise BadInput(f"{target.id} is a root, and nothing stands beside a root; use append-child")
+        raise BadInput(
+            f"{target.id} is a root, and nothing stands beside one; use append-child, or a node below it"
+            " (docmem_structure shows them)"
+        )
     order = _between(db, project, parent_id, at, later, without)
     if order is None:
         nodes.renumber(db, project.number, parent_id, without)

@@ -29,7 +29,7 @@ from recollect.ids import new_id
 from recollect.intake.drain import open_store
 from recollect.recall.index import Index
 from recollect.recall.search import search
-from recollect.store import backup, documents, memories, recovery, sessions, spend, vectors
+from recollect.store import backup, documents, memories, nodes, recovery, sessions, spend, vectors
 from recollect.store.connection import connect, has_fts5, transaction
 from recollect.store.connection import version as schema_of
 from recollect.surfaces.cli import config as settings
@@ -234,7 +234,7 @@ def _search(folder: str) -> Check:
         model = index.embedder.id
         index.embedder.embed(["does it answer"])
         made = dict(vectors.counts(db)).get(model, 0)
-        total = memories.count(db) + documents.count(db)
+        total = memories.count(db) + documents.count(db) + nodes.count(db)
     except EmbedderAway as away:
         return Check("search", "warn", f"by words only: {away}", "`recollect config embedder` tells which")
     finally:

@@ -7,6 +7,7 @@ that show it, before the reply; where that fails the edit stands, and the reply 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from sqlite3 import Connection
@@ -133,14 +134,16 @@ def docmem_create_node(
     context_name: ContextName,
     context_value: ContextValue,
     mode: Mode,
-    readonly: Annotated[bool, Field(description="Refuse later updates of it (default: false)")] = False,
+    readonly: Annotated[
+        bool, _optional, Field(description="Refuse later updates of it (default: false)")
+    ] = False,
 ) -> str:
     """Add a node to a tree: one thought, about a sentence or a paragraph. It goes below the target
     (append-child) or beside it (before, after; not beside a root)."""
     text, left_out = _cleaned(content)
     context = _context(context_type, context_name, context_value)
     with _trees() as (db, here, now):
-        made = tree.add(db, here, target_id.strip(), text, context, mode, readonly=readonly, now=now)
+        made = tree.add(db, here, target_id.strip(), text, context, mode, readonly=bool(readonly), now=now)
         stale = live.refresh(db, here, made.root_id)
     return tree_reply.changed("docmem_create_node: created", made, left_out, stale)
 
@@ -177,7 +180,7 @@ def docmem_delete(id: NodeId) -> str:
         gone = tree.node(db, here, id.strip())
         count = tree.delete(db, here, gone.id)
         stale = live.refresh(db, here, gone.root_id)
-    return tree_reply.told(f"docmem_delete: deleted {gone.id} ({tree_reply.count(count)})", stale)
+    return tree_reply.told(f"docmem_delete: deleted {gone.id} ({count} nodes)", stale)
 
 
 def docmem_find(id: NodeId) -> str:
@@ -288,7 +291,7 @@ def docmem_query_nodes(
 def docmem_search(
     query: Annotated[str, Field(description="What to look for: words or a question")],
     root_id: Annotated[str, _optional, Field(description="Only in this tree")] = NOTHING,
-    limit: Annotated[int, Field(description="Max results, 1 to 100 (default: 10)")] = 10,
+    limit: Annotated[int, _optional, Field(description="Max results, 1 to 100 (default: 10)")] = 10,
 ) -> str:
     """Search the nodes of all trees, or of one, by meaning and by words. Each hit names the nodes above it;
     nodes that their summary or their parent stands for are named with it."""
@@ -296,7 +299,7 @@ def docmem_search(
 
     with _trees() as (db, here, _):
         root = None if root_id is None else root_id.strip()
-        answer = search(index(), db, here, query, root_id=root, limit=limit)
+        answer = search(index(), db, here, query, root_id=root, limit=10 if limit is None else limit)
         if answer.waiting:
             fill_in_background(db)
     return "docmem_search:\n" + tree_reply.hits(answer)
@@ -394,8 +397,8 @@ class _Cleaner:
         self.left_out: str | None = None
 
     def __call__(self, text: str, *, may_quote: bool = True) -> str:
-        cleaned = clean(text, 2 * len(text) + 100, may_quote=may_quote)  # whole: nobody cuts a node silently
-        if cleaned != text:
+        cleaned = clean(text, sys.maxsize, may_quote=may_quote)  # whole: nobody cuts a node silently
+        if cleaned != text.replace("\0", ""):
             self.left_out = "Something private or secret was left out."
         return cleaned
 
@@ -411,7 +414,7 @@ def _cleaned(content: str) -> tuple[str, str | None]:
 def _context(*given: str) -> tree.Context:
     kind, name, value = given
     for part in given:
-        if clean(part) != part.replace("\0", ""):
+        if len(part) <= tree.LONGEST_NAME and clean(part) != part.replace("\0", ""):
             raise ToolError(
                 "a context may hold nothing private or secret; choose other words and call the tool again"
             )

@@ -205,7 +205,7 @@ def _sentence(error: ValidationError) -> str:
         is_are, it = ("is", "it") if len(missing) == 1 else ("are", "them")
         return f"{', '.join(missing)} {is_are} missing; give {it} and call again"
     first: Mapping[str, Any] = every[0]
-    where = ".".join(str(part) for part in first["loc"]) or "the arguments"
+    where = str(first["loc"][0]) if first["loc"] else "the arguments"
     given = repr(first.get("input"))
     return f"{where} is {given[:60]}; {first['msg'][:1].lower()}{first['msg'][1:]}"
 
