@@ -334,6 +334,7 @@ def test_a_disk_that_fails_leaves_the_file_and_nothing_beside_it(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, call, full)
+        patch.setattr(writer, "_exchange", lambda *_: False)
         assert "cannot be written (No space left on device)" in refused(show, TWO)
     assert file.read_bytes() == TEXT + b"\n" + section(ONE)
     assert others(file) == set()
@@ -410,6 +411,7 @@ def test_what_could_not_be_changed_is_not_backed_up_twice(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
+        patch.setattr(writer, "_exchange", lambda *_: False)
         patch.setattr(os, "replace", full)
         refused(show)
         refused(show, TWO)
@@ -696,7 +698,7 @@ import json, os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from recollect.claude_md import writer
 
-folder, data = sys.argv[2:]
+folder, data = sys.argv[2:4]
 path = os.path.join(folder, "CLAUDE.md")
 HARMLESS = {"stat", "lstat", "fstat", "listdir", "access", "fspath", "getpid", "read", "readline", "readlink"}
 
@@ -770,33 +772,69 @@ def shown(text: str) -> str:
     return section([("ab12cd34", text)]).decode()
 
 
+SAVING = """
+exchange, times = writer._exchange, []
+def meanwhile(*files):
+    if not times:
+        with open(path + ".swp", "wb") as file:
+            file.write(b"A person's version.\\n")
+        os.rename(path + ".swp", path)
+    times.append(files)
+    if len(times) > int(sys.argv[4]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return exchange(*files)
+writer._exchange = meanwhile
+show("text")
+"""
+
+
+@pytest.mark.parametrize("lives", [1, 9])
+def test_a_version_that_is_saved_at_the_last_moment_is_not_lost(
+    show: Show, file: Path, data: Path, lives: int
+) -> None:
+    """Between the last look at the file and its replacement; with one life, the writer is killed before it
+    can undo that."""
+    program = [sys.executable, "-c", DYING.partition("step, rounds = ")[0] + SAVING, SOURCE]
+    code = subprocess.run(
+        [*program, str(file.parent), str(data), str(lives)], timeout=60, check=False
+    ).returncode
+    assert code == (0 if lives > 1 else -signal.SIGKILL)
+    show(ONE)
+    text = b"A person's version.\n"
+    if lives > 1:
+        assert file.read_bytes() == text + b"\n" + section(ONE)
+    else:
+        assert text in backups(data)
+    assert others(file) == set()
+
+
 def test_what_a_kill_has_left_beside_the_file_can_be_removed(show: Show, file: Path, data: Path) -> None:
     dying = DYING.partition("step, rounds = ")[0]
-    dying += "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\nshow('text')\n"
+    dying += "writer._exchange = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\nshow('text')\n"
     program = [sys.executable, "-c", dying, SOURCE, str(file.parent), str(data)]
     assert subprocess.run(program, timeout=60, check=False).returncode == -signal.SIGKILL
     assert len(others(file)) == 1
 
     def meanwhile() -> Views:
         Path(made).write_bytes(b"somebody's")
-        writer.remove_leftover(str(file.parent), str(data))
+        writer.remove_leftover(str(file.parent), str(data), NOW)
         assert Path(made).read_bytes() == b"somebody's"  # it is not a leftover while somebody writes
         return ONE
 
     made = os.path.join(file.parent, others(file).pop())
-    writer.remove_leftover(str(file.parent), str(data.parent / "another"))
+    writer.remove_leftover(str(file.parent), str(data.parent / "another"), NOW)
     assert os.path.exists(made)
-    writer.remove_leftover(str(file.parent), str(data))
+    writer.remove_leftover(str(file.parent), str(data), NOW)
     assert others(file) == set()
     assert file.read_bytes() == TEXT
     assert writer.put_views(str(file.parent), str(data), meanwhile, NOW)
-    writer.remove_leftover(str(file.parent), str(data))
+    writer.remove_leftover(str(file.parent), str(data), NOW)
     assert others(file) == set()
 
 
 def test_without_a_leftover_nothing_is_made(project: str, data: Path) -> None:
-    writer.remove_leftover(project, str(data))
-    writer.remove_leftover(os.path.join(project, "gone"), str(data))
+    writer.remove_leftover(project, str(data), NOW)
+    writer.remove_leftover(os.path.join(project, "gone"), str(data), NOW)
     assert not data.exists()
 
 

@@ -2,12 +2,15 @@
 
 A change is made in turn, one process at a time. The file is read, changed in memory, written beside itself
 and renamed into place, so that whoever reads, and whoever comes after a kill, finds the old file or the new
-one. Just before the rename it must still be the file that was read; else all of it is done again.
+one. Just before the rename it must still be the file that was read; else all of it is done again. Between
+that look and the rename somebody may save another version. So old and new change places in one step, and
+what comes out must be what was read, else they change back.
 
 Who has the file open for writing would go on in the old one, which has no name any more. So nothing is
 renamed as long as somebody has. What can still be lost is the text of who opens the file in the few
-microseconds between that look and the rename, which POSIX has no way to close; and of who has it open where
-that cannot be told: on a system other than Linux, on a file system without leases, in another user's file.
+microseconds between that look and the rename, which POSIX has no way to close; and of who is at it where
+that cannot be told: on a system other than Linux, on a file system without leases or exchanges, in another
+user's file.
 
 What somebody else wrote is backed up before it is replaced, the last ten different texts of each file. Where
 only our own part of it differs from the newest backup, that one is replaced, else a program that formats the
@@ -34,12 +37,13 @@ from contextlib import contextmanager, suppress
 
 from recollect import paths
 from recollect.claude_md import dynamic
-from recollect.errors import BadInput, Conflict, StoreError
+from recollect.errors import BadInput, Conflict, RecollectError, StoreError
 from recollect.store import swap
 
 NAME = "CLAUDE.md"
 LARGEST = 10_000_000  # bytes
 KEPT = 10  # backups of a file
+AT_FDCWD, EXCHANGE = -100, 2  # Linux's numbers
 PATIENCE = 1.0  # seconds in which the file must come to rest
 SETTLED = 0.02  # seconds; what changed later than that may be half written, and its time tells no more
 CHANGES = "keeps changing; try again when it has come to rest"
@@ -83,13 +87,15 @@ def has_views(folder: str) -> bool:
         return False
 
 
-def remove_leftover(folder: str, data: str) -> None:
+def remove_leftover(folder: str, data: str, now: int) -> None:
     """A write that was killed may have left its file beside the CLAUDE.md of a folder; unless somebody writes
     just now, it goes."""
-    made = _beside(os.path.realpath(os.path.join(folder, NAME)), data)
-    if os.path.lexists(made):
-        with suppress(StoreError, OSError), _turn(data, 0):
-            os.unlink(made)
+    path = os.path.join(folder, NAME)
+    real = os.path.realpath(path)
+    if os.path.lexists(_beside(real, data)):
+        with suppress(RecollectError, OSError), _turn(data, 0):
+            text = _read(path, real)[0] if os.path.exists(real) else b""
+            _put_away(real, data, text, dynamic.theirs, now)
 
 
 def rewrite(
@@ -137,6 +143,7 @@ def _attempt(
     is_ours = _noted(shelf) == _digest(text)
     if not is_ours and abs(time.time() - status.st_mtime) < SETTLED:
         raise _Unsettled(CHANGES)
+    _put_away(real, data, text, theirs, now)
     changed = change(text)
     if changed == text:
         return True
@@ -254,7 +261,11 @@ def _replace(path: str, real: str, data: str, seen: os.stat_result, text: bytes,
             _refuse_if_open(real)
             if os.path.realpath(path) != real or _version(os.stat(real)) != _version(seen):
                 raise _Unsettled(CHANGES)
-            os.replace(made, real)
+            if not _exchange(made, real):
+                os.replace(made, real)
+            elif _version(os.stat(made))[:-1] != _version(seen)[:-1]:  # a rename changes the last
+                _exchange(made, real)
+                raise _Unsettled(CHANGES)
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(made)
@@ -262,6 +273,29 @@ def _replace(path: str, real: str, data: str, seen: os.stat_result, text: bytes,
         raise _Unsettled(CHANGES) from None
     except OSError as error:
         raise _refused(path, f"cannot be written ({error.strerror})") from error
+
+
+def _put_away(real: str, data: str, text: bytes, theirs: Callable[[bytes], bytes], now: int) -> None:
+    """Remove what a killed write left beside the file. Where its new version is in place already, that is the
+    one which came out for it, and may be somebody's."""
+    made, shelf = _beside(real, data), _shelf(data, real)
+    try:
+        if _noted(shelf) == _digest(text):
+            with open(os.open(made, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as left:
+                _back_up(shelf, left.read(LARGEST), theirs, now)
+        os.unlink(made)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise _refused(made, f"cannot be removed ({error.strerror})") from error
+
+
+def _exchange(one: str, other: str) -> bool:
+    """Let two files change places in one step. False: this system cannot, or not on this disk."""
+    import ctypes
+
+    call = getattr(ctypes.CDLL(None), "renameat2", None)
+    return call is not None and call(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), EXCHANGE) == 0
 
 
 def _beside(real: str, data: str) -> str:
