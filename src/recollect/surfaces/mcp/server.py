@@ -93,7 +93,6 @@ class Server(MCPServer):
         """Answer on stdin and stdout until they close. `first` is done before anything is answered, `beside`
         in a thread once the handshake is over, and `last` at the end, whatever brings it but a kill."""
         logging.basicConfig(handlers=[_ToOurLog()], level=logging.WARNING, force=True)
-        signal.signal(signal.SIGIO, signal.SIG_IGN)  # who writes CLAUDE.md may be sent one
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # asyncio would wait for a thread that waits for input
         if first:
             first()
