@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from recollect import paths
+from recollect.claude_md import dynamic
 from recollect.claude_md.writer import put_views
 from recollect.docmem import tree, views
 from recollect.docmem.views import Removed, Viewed, Views
@@ -20,7 +21,7 @@ from recollect.store import nodes, projects
 from recollect.store.connection import connect, transaction
 
 NOW = 1_800_000_000_000
-HEADER, END = "# DOCMEM Dynamic\n\n", "<!-- end of DOCMEM Dynamic -->\n"
+HEADER, END = f"{dynamic.HEADER.decode()}\n\n", f"{dynamic.END.decode()}\n"
 
 
 class Desk:
@@ -79,6 +80,12 @@ class Desk:
             self.add(server, node_id)
         return server
 
+    def start(self, session: str = "another", folder: Path | None = None) -> Views:
+        """A server that starts where others may have been killed."""
+        server = Views(str(self.data), str(folder or self.folder), session)
+        server.start(self.db, self.write, self.now)
+        return server
+
     def add(self, server: Views, node_id: str) -> Viewed:
         return server.add(self.db, self.project, node_id, self.write, self.now)
 
@@ -97,7 +104,7 @@ class Desk:
 
     def mirror(self) -> list[str]:
         """What the store says is shown, in its order."""
-        found = self.rows("SELECT node_id FROM docmem_views WHERE shown <> 'null' ORDER BY touched")
+        found = self.rows("SELECT node_id FROM docmem_views WHERE json_type(shown)='array' ORDER BY touched")
         return [row["node_id"] for row in found]
 
     def rows(self, sql: str) -> list[Any]:

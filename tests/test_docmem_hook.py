@@ -19,7 +19,7 @@ from chaos import Ran, event, log_text, prompt, put, run_hook, spooled
 from conftest import HOOK
 from live_views import Desk, Model, context_of
 
-from recollect.docmem import outbox, tree, views
+from recollect.docmem import outbox, tree
 from recollect.docmem.views import Views
 from recollect.errors import StoreError
 from recollect.intake.drain import drain
@@ -83,7 +83,7 @@ def test_no_hook_but_that_of_a_prompt_takes_what_waits(args: tuple[str, ...], da
     ran = run_hook(event("Stop", session_id="s1"), *args, env=env)
 
     assert (ran.code, ran.stdout) == (0, b"")
-    assert outbox.is_waiting(str(data), "s1")
+    assert outbox.waiting(str(data)) == {"s1"}
 
 
 @pytest.mark.usefixtures("real_python")
@@ -118,7 +118,7 @@ def test_a_worker_of_ours_is_told_nothing(data: Path) -> None:
     outbox.put(str(data), "s1", "news")
     env = {**os.environ, "CLAUDE_CODE_SESSION_ID": "s1", "RECOLLECT_WORKER": "1"}
     assert run_hook(prompt("go on"), "prompt", env=env).silent
-    assert outbox.is_waiting(str(data), "s1")
+    assert outbox.waiting(str(data)) == {"s1"}
 
 
 @pytest.mark.usefixtures("real_python")
@@ -400,6 +400,25 @@ def test_two_servers_of_a_session_are_told_about_in_one_text(desk: Desk) -> None
     assert desk.consume() is None
 
 
+def test_what_two_servers_of_a_session_show_is_told_once(desk: Desk) -> None:
+    desk.trees("book")
+    page = desk.put("book", "before")
+    first = desk.server("book")
+    desk.change(page, "seen by the second alone")
+    desk.server("book")
+    new = desk.put("book", "new to both")
+
+    said = str(desk.consume())
+
+    assert said.count("## book") == said.count("new to both") == 1
+    assert page in said and new in said, "the first was told nothing of the one yet"
+    desk.refresh("book")
+    assert desk.consume() is None
+    desk.delete("book")
+    assert str(desk.consume()).count("This node was deleted") == 1
+    first.clear(desk.db, desk.write)
+
+
 def test_after_a_clear_the_new_session_is_told_also_what_waited_for_the_old_one(desk: Desk) -> None:
     desk.trees("book")
     page = desk.put("book", "before")
@@ -427,6 +446,59 @@ def test_after_a_clear_the_new_session_is_told_also_what_waited_for_the_old_one(
         assert os.listdir(desk.data / "outbox") == [following]
         if following == new:
             assert desk.consume(following)
+
+
+def begin(desk: Desk, session: str, at: int, folder: Path | None = None) -> None:
+    put(desk.data, event("SessionStart", session_id=session, cwd=str(folder or desk.folder)), at=at)
+    drain(desk.db, str(desk.data / "spool"), now=at)
+
+
+def test_a_session_that_ended_and_is_resumed_is_told_of_its_views_itself(desk: Desk) -> None:
+    """Until the store knows that it goes on, the next session in the folder seems to be what it became."""
+    desk.trees("book")
+    begin(desk, "s1", desk.now)
+    put(desk.data, event("SessionEnd", session_id="s1", cwd=str(desk.folder)), at=desk.now + 1_000)
+    begin(desk, "s2", desk.now + 2_000)
+    desk.server("book", session="s1")
+    desk.put("book", "a page")
+    assert desk.waiting("s2")
+
+    begin(desk, "s1", desk.now + 60_000)
+    desk.put("book", "another page")
+
+    said = str(desk.waiting("s1"))
+    assert "a page" in said and "another page" in said
+    assert desk.waiting("s2") is None
+
+
+def test_a_session_in_another_folder_is_not_what_one_became(desk: Desk) -> None:
+    desk.trees("book")
+    begin(desk, "s1", desk.now)
+    desk.server("book", session="s1")
+    put(desk.data, event("SessionEnd", session_id="s1", cwd=str(desk.folder)), at=desk.now + 1_000)
+    (desk.folder / ".git").mkdir()
+    begin(desk, "s2", desk.now + 1_100, desk.folder)
+    desk.db.execute("UPDATE sessions SET cwd = cwd || '/inside' WHERE id = 's2'")
+    assert sessions.following(desk.db, "s1") == "s1"
+
+    begin(desk, "s3", desk.now + 1_200)
+    desk.put("book", "a page")
+    assert os.listdir(desk.data / "outbox") == ["s3"]
+
+
+def test_what_waited_is_told_also_after_two_clears(desk: Desk) -> None:
+    desk.trees("book")
+    page = desk.put("book", "before")
+    begin(desk, "s1", desk.now)
+    desk.server("book", session="s1")
+    desk.change(page, "after")
+    for this, following in (("s1", "s2"), ("s2", "s3")):
+        desk.now += 60_000
+        put(desk.data, event("SessionEnd", session_id=this, cwd=str(desk.folder)), at=desk.now)
+        begin(desk, following, desk.now + 50)
+    desk.put("book", "new")
+    said = str(desk.waiting("s3"))
+    assert "after" in said and "new" in said
 
 
 @pytest.mark.parametrize("session", ["", "../x", "a b", "x" * 200, "\udcff"])
@@ -497,7 +569,7 @@ def test_an_outbox_that_cannot_be_written_does_not_keep_a_view_from_being_added(
 
     assert desk.add(server, "other").has_file
 
-    assert list(desk.shown()) == server.node_ids == ["book", "other"]
+    assert list(desk.shown()) == ["book", "other"]
     assert "outbox cannot be written" in log_text(desk.data)
 
 
@@ -535,6 +607,33 @@ def test_a_view_that_changes_too_much_is_named_and_how_to_read_it(sign: str, des
     assert 'docmem_expand_to_length("book", 10000) shows the view.' in said
 
 
+def test_of_many_changes_the_last_that_fit_are_told_and_the_others_named(desk: Desk) -> None:
+    desk.trees("book")
+    desk.server("book")
+    pages = [desk.put("book", f"page {number:02} ".ljust(500, "x")) for number in range(30)]
+
+    said = str(desk.consume())
+
+    assert 7_000 < units(said) <= 8_000
+    told = [number for number in range(30) if f"page {number:02} " in said]
+    assert told == list(range(told[0], 30)) and 10 < len(told) < 20
+    assert said.index(pages[told[0]]) < said.index(pages[29]), "in the order of the document"
+    assert f"[after {pages[told[0] - 1]}]\n\n{desk.node(pages[told[0]]).metadata}\npage" in said
+    assert f"too long to show here: {', '.join(pages[: told[0]])}. docmem_expand" in said
+
+
+def test_one_large_block_does_not_keep_the_others_from_being_told(desk: Desk) -> None:
+    desk.trees("book")
+    desk.server("book")
+    small = desk.put("book", "in a word")
+    large = desk.put("book", "x" * 9_000)
+
+    said = str(desk.consume())
+
+    assert f"{desk.node(small).metadata}\nin a word" in said
+    assert f"too long to show here: {large}." in said
+
+
 def test_of_several_views_the_longest_is_named_and_the_others_are_told(desk: Desk) -> None:
     desk.trees("long", "short")
     desk.server("long", "short")
@@ -554,7 +653,7 @@ def test_very_many_nodes_or_views_do_not_make_it_longer(desk: Desk) -> None:
         outbox.Change(
             f"{name}{number}",
             blocks=tuple((f"{name}{index}", "x" * 100, "") for index in range(1_000)),
-            gone=tuple(f"gone{index}" for index in range(1_000)),
+            left=tuple(f"gone{index}" for index in range(1_000)),
         )
         for name in names
         for number in range(10)
@@ -759,7 +858,7 @@ def test_views_of_a_server_that_was_killed_in_an_add_are_none(desk: Desk) -> Non
                 os._exit(1)
         _, status = os.waitpid(pid, 0)
         desk.open()
-        views.clean_up(desk.db, str(desk.data), str(desk.folder), desk.write)
+        desk.start()
         assert desk.text() == "# Mine\n"
         assert desk.rows("SELECT * FROM docmem_servers") == []
         assert not (desk.data / "servers").exists() or os.listdir(desk.data / "servers") == []

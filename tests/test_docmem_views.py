@@ -17,7 +17,7 @@ from chaos import SOURCE
 from live_views import Desk
 
 from recollect.docmem import expand, tree, views
-from recollect.docmem.views import Views
+from recollect.docmem.views import Removed, Views
 from recollect.errors import BadInput, NotFound, RecollectError
 from recollect.store import nodes
 
@@ -39,7 +39,6 @@ def test_views_stand_in_the_order_in_which_they_were_added(desk: Desk) -> None:
     for number, name in enumerate(("two", "one", "three"), 1):
         assert desk.add(server, name).views == number
 
-    assert server.node_ids == ["two", "one", "three"]
     assert list(desk.shown()) == ["two", "one", "three"]
     assert desk.text().startswith("# Mine\n\n# DOCMEM Dynamic\n\n## two\n\ntwo root:two: ")
 
@@ -50,7 +49,6 @@ def test_a_view_that_is_added_again_moves_to_the_end(desk: Desk) -> None:
 
     assert desk.add(server, "one").views == 3
 
-    assert server.node_ids == ["two", "three", "one"]
     assert list(desk.shown()) == ["two", "three", "one"]
 
 
@@ -70,7 +68,7 @@ def test_removing_a_view_leaves_the_others_in_their_order(desk: Desk) -> None:
     removed = desk.remove(server, "two")
 
     assert (removed.was_shown, removed.views, removed.has_file) == (True, 2, True)
-    assert server.node_ids == list(desk.shown()) == ["one", "three"]
+    assert desk.mirror() == list(desk.shown()) == ["one", "three"]
 
 
 def test_removing_what_is_not_shown_changes_nothing(desk: Desk) -> None:
@@ -83,7 +81,7 @@ def test_removing_what_is_not_shown_changes_nothing(desk: Desk) -> None:
         assert (removed.was_shown, removed.views) == (False, 1)
     assert not desk.remove(desk.server(), "one").was_shown, "another server's view is not its own"
     assert desk.stat() == before
-    assert server.node_ids == ["one"]
+    assert desk.mirror() == ["one"]
 
 
 def test_with_the_last_view_the_section_goes_and_the_file_is_what_it_was(desk: Desk) -> None:
@@ -97,7 +95,7 @@ def test_with_the_last_view_the_section_goes_and_the_file_is_what_it_was(desk: D
     desk.remove(server, "two")
 
     assert desk.file.read_bytes() == person
-    assert server.node_ids == []
+    assert desk.mirror() == []
 
 
 def test_a_node_that_does_not_exist_is_refused_with_where_to_look(desk: Desk) -> None:
@@ -109,7 +107,7 @@ def test_a_node_that_does_not_exist_is_refused_with_where_to_look(desk: Desk) ->
         with pytest.raises(NotFound, match="docmem_list lists trees, docmem_structure their nodes"):
             desk.add(server, node_id)
 
-    assert server.node_ids == ["one"]
+    assert desk.mirror() == ["one"]
     assert desk.stat() == before
 
 
@@ -155,14 +153,14 @@ def test_the_list_survives_calls_each_with_a_connection_of_its_own(desk: Desk) -
         with desk.another_connection() as db:
             server.add(db, desk.project, name, desk.write, desk.now)
 
-    assert server.node_ids == list(desk.shown()) == ["one", "two"]
+    assert desk.mirror() == list(desk.shown()) == ["one", "two"]
 
 
 def test_the_list_does_not_outlive_its_server(desk: Desk) -> None:
     desk.trees("one")
     desk.server("one")
 
-    assert desk.server().node_ids == []
+    assert desk.remove(desk.server(), "one") == Removed(False, 0, True)
 
 
 # --- no CLAUDE.md, or none that can be written --------------------------------------------------------------
@@ -176,7 +174,7 @@ def test_without_a_claude_md_nothing_changes_but_the_node_is_expanded(desk: Desk
     viewed = desk.add(server, "one")
 
     assert not viewed.has_file
-    assert (viewed.views, server.node_ids, desk.mirror()) == (0, [], [])
+    assert (viewed.views, desk.mirror()) == (0, [])
     assert viewed.expansion == expand.expand(desk.db, desk.project.number, viewed.node, 10_000)
     assert not desk.file.exists()
     assert not (desk.data / "servers").exists()
@@ -189,7 +187,7 @@ def test_when_claude_md_went_away_the_list_stays_also_when_something_is_removed(
 
     assert not desk.remove(server, "one").has_file
     assert not desk.add(server, "two").has_file
-    assert server.node_ids == desk.mirror() == ["one"]
+    assert desk.mirror() == ["one"]
 
     desk.file.write_text("# Back\n")
     desk.add(server, "two")
@@ -209,11 +207,11 @@ def test_a_claude_md_that_cannot_be_read_or_written_is_an_error_and_changes_noth
     with pytest.raises(RecollectError, match=r"CLAUDE\.md cannot be"):
         desk.remove(server, "one")
 
-    assert server.node_ids == desk.mirror() == ["one"]
+    assert desk.mirror() == ["one"]
     assert not desk.db.in_transaction
     desk.file.chmod(0o644)
     desk.add(server, "two")
-    assert server.node_ids == desk.mirror() == list(desk.shown()) == ["one", "two"]
+    assert desk.mirror() == list(desk.shown()) == ["one", "two"]
 
 
 def test_a_write_that_fails_after_the_mirror_was_changed_undoes_that(desk: Desk) -> None:
@@ -231,7 +229,7 @@ def test_a_write_that_fails_after_the_mirror_was_changed_undoes_that(desk: Desk)
     with pytest.raises(BadInput):
         server.add(desk.db, desk.project, "two", full, desk.now)
     assert not server.add(desk.db, desk.project, "two", gone, desk.now).has_file
-    assert server.node_ids == desk.mirror() == ["one"]
+    assert desk.mirror() == ["one"]
 
 
 def test_views_may_be_asked_for_twice_when_the_file_changes_under_the_writer(desk: Desk) -> None:
@@ -243,7 +241,7 @@ def test_views_may_be_asked_for_twice_when_the_file_changes_under_the_writer(des
         return desk.write(folder, wanted)
 
     server.add(desk.db, desk.project, "two", again, desk.now)
-    assert server.node_ids == desk.mirror() == list(desk.shown()) == ["one", "two"]
+    assert desk.mirror() == list(desk.shown()) == ["one", "two"]
 
 
 def test_a_folder_whose_name_is_not_utf8_is_refused(desk: Desk, tmp_path: Path) -> None:
@@ -332,13 +330,13 @@ def test_a_folder_that_cannot_be_written_does_not_keep_the_others_from_it(desk: 
 def test_without_a_claude_md_the_model_is_still_told_what_changes_in_its_views(desk: Desk) -> None:
     desk.trees("book")
     page = desk.put("book", "before")
-    server = desk.server("book")
+    desk.server("book")
     desk.file.unlink()
 
     desk.change(page, "after")
 
     assert "after" in str(desk.waiting())
-    assert server.node_ids == ["book"]
+    assert desk.mirror() == ["book"]
     assert not desk.file.exists()
 
 
@@ -382,8 +380,18 @@ def test_a_deleted_node_leaves_file_mirror_and_list(desk: Desk) -> None:
     assert list(desk.shown()) == desk.mirror() == ["book", "other"]
     assert page not in desk.text()
     desk.remove(server, "other")
-    assert server.node_ids == ["book"]
+    assert desk.mirror() == ["book"]
     assert not desk.remove(server, page).was_shown
+
+
+def test_what_was_deleted_is_not_counted(desk: Desk) -> None:
+    desk.trees("one", "two", "three")
+    server = desk.server("one", "two")
+    desk.delete("two")
+
+    assert desk.remove(server, "two") == Removed(False, 1, True)
+    assert desk.remove(server, "three") == Removed(False, 1, True)
+    assert desk.add(server, "three").views == 2
 
 
 def test_with_the_last_deleted_node_the_section_goes(desk: Desk) -> None:
@@ -395,7 +403,7 @@ def test_with_the_last_deleted_node_the_section_goes(desk: Desk) -> None:
     assert desk.file.read_text() == "# Mine\n"
     assert desk.mirror() == []
     desk.remove(server, "book")
-    assert server.node_ids == []
+    assert desk.mirror() == []
 
 
 def test_a_tree_of_the_same_name_is_not_shown_before_it_is_added(desk: Desk) -> None:
@@ -406,9 +414,9 @@ def test_a_tree_of_the_same_name_is_not_shown_before_it_is_added(desk: Desk) -> 
     desk.put("book", "another book")
 
     desk.add(server, "other")
-    assert server.node_ids == list(desk.shown()) == ["other"]
+    assert desk.mirror() == list(desk.shown()) == ["other"]
     desk.add(server, "book")
-    assert server.node_ids == list(desk.shown()) == ["other", "book"]
+    assert desk.mirror() == list(desk.shown()) == ["other", "book"]
     assert "another book" in desk.text()
 
 
@@ -425,11 +433,33 @@ def test_a_node_that_is_deleted_just_before_it_is_shown(is_made_anew: bool, desk
 
     if is_made_anew:
         server.add(desk.db, desk.project, "book", meanwhile, desk.now)
-        assert list(desk.shown()) == desk.mirror() == server.node_ids == ["other", "book"]
+        assert list(desk.shown()) == desk.mirror() == ["other", "book"]
     else:
         with pytest.raises(NotFound):
             server.add(desk.db, desk.project, "book", meanwhile, desk.now)
-        assert list(desk.shown()) == desk.mirror() == server.node_ids == ["other"]
+        assert list(desk.shown()) == desk.mirror() == ["other"]
+
+
+# --- another project ----------------------------------------------------------------------------------------
+
+
+def test_after_git_init_the_views_of_the_former_project_go_and_nobody_says_they_were_deleted(
+    desk: Desk, data: Path
+) -> None:
+    desk.trees("plan")
+    server = desk.server("plan")
+    (desk.folder / ".git").mkdir()
+    (desk.folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    with Desk(data, desk.folder) as later:
+        assert later.project != desk.project
+        later.trees("new")
+
+        assert later.add(server, "new").views == 1
+
+        assert list(later.shown()) == later.mirror() == ["new"]
+        said = str(later.consume())
+    assert "## plan\n\nThis view is gone: the folder belongs to another project now" in said
+    assert "deleted" not in said
 
 
 # --- several servers ----------------------------------------------------------------------------------------
@@ -441,7 +471,6 @@ def test_two_servers_show_the_union_most_recently_touched_last(desk: Desk) -> No
     desk.add(first, "three")
 
     assert list(desk.shown()) == ["one", "two", "three"]
-    assert (first.node_ids, second.node_ids) == (["one", "three"], ["two"])
 
     desk.add(second, "one")  # shown by both: once, at its latest touch
     assert list(desk.shown()) == ["two", "three", "one"]
@@ -451,6 +480,26 @@ def test_two_servers_show_the_union_most_recently_touched_last(desk: Desk) -> No
     assert list(desk.shown()) == ["two", "three"]
 
 
+def test_two_folders_with_one_file_show_the_union_in_it(desk: Desk) -> None:
+    (desk.folder / ".git").mkdir()
+    (desk.folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    inside = desk.folder / "inside"
+    inside.mkdir()
+    (inside / "CLAUDE.md").symlink_to("../CLAUDE.md")
+    desk.trees("one", "two")
+    page = desk.put("one", "before")
+    first, second = desk.server("one"), Views(str(desk.data), str(inside), "s2")
+
+    desk.add(second, "two")
+    assert list(desk.shown()) == ["one", "two"]
+    desk.change(page, "after")
+    assert list(desk.shown()) == ["one", "two"] and "after" in desk.text()
+    desk.start(folder=inside)
+    assert list(desk.shown()) == ["one", "two"]
+    first.clear(desk.db, desk.write)
+    assert list(desk.shown()) == ["two"]
+
+
 def test_a_server_that_ends_takes_its_views_and_leaves_those_of_others(desk: Desk) -> None:
     desk.trees("one", "two")
     first, second = desk.server("one", "two", session="s1"), desk.server("two", session="s2")
@@ -458,7 +507,7 @@ def test_a_server_that_ends_takes_its_views_and_leaves_those_of_others(desk: Des
     first.clear(desk.db, desk.write)
 
     assert list(desk.shown()) == ["two"]
-    assert first.node_ids == [] and not first.is_used
+    assert not first.is_used
     assert len(os.listdir(desk.data / "servers")) == 1
     second.clear(desk.db, desk.write)
     assert desk.text() == "# Mine\n"
@@ -488,20 +537,20 @@ def test_a_server_that_never_showed_anything_ends_without_a_trace(desk: Desk) ->
 def test_a_server_that_starts_leaves_the_views_of_living_ones_and_nothing_else(desk: Desk) -> None:
     desk.trees("one", "two")
     desk.file.write_text("# Mine\n\n# DOCMEM Dynamic\n\n## gone\n\nof a server that was killed\n")
-    views.clean_up(desk.db, str(desk.data), str(desk.folder), desk.write)
+    desk.start()
     assert desk.text() == "# Mine\n"
 
     desk.server("one")
-    views.clean_up(desk.db, str(desk.data), str(desk.folder), desk.write)
+    desk.start()
     assert list(desk.shown()) == ["one"]
 
 
 def test_a_start_without_a_claude_md_or_with_one_that_cannot_be_written(desk: Desk) -> None:
     desk.file.chmod(0o444)
     with pytest.raises(RecollectError):
-        views.clean_up(desk.db, str(desk.data), str(desk.folder), desk.write)
+        desk.start()
     desk.file.unlink()
-    views.clean_up(desk.db, str(desk.data), str(desk.folder), desk.write)
+    desk.start()
     assert not desk.file.exists()
 
 
@@ -510,11 +559,11 @@ def test_the_list_in_memory_is_the_one_that_counts_when_a_backup_is_restored(des
     server = desk.server("one", "two", "three")
     desk.db.execute("DELETE FROM docmem_views WHERE node_id = 'one'")
     desk.add(server, "three")
-    assert server.node_ids == desk.mirror() == list(desk.shown()) == ["one", "two", "three"]
+    assert desk.mirror() == list(desk.shown()) == ["one", "two", "three"]
 
     desk.db.execute("DELETE FROM docmem_servers")
     desk.remove(server, "two")
-    assert server.node_ids == desk.mirror() == list(desk.shown()) == ["one", "three"]
+    assert desk.mirror() == list(desk.shown()) == ["one", "three"]
 
 
 def test_a_server_whose_lock_file_was_removed_is_alive_again_at_its_next_view(desk: Desk) -> None:
@@ -522,11 +571,11 @@ def test_a_server_whose_lock_file_was_removed_is_alive_again_at_its_next_view(de
     server = desk.server("one")
     for name in os.listdir(desk.data / "servers"):
         os.unlink(desk.data / "servers" / name)
-    views.clean_up(desk.db, str(desk.data), str(desk.folder), desk.write)
+    desk.start()
     assert desk.text() == "# Mine\n"
 
     desk.add(server, "two")
-    views.clean_up(desk.db, str(desk.data), str(desk.folder), desk.write)
+    desk.start()
     assert list(desk.shown()) == ["one", "two"]
 
 
@@ -631,7 +680,7 @@ def test_a_server_that_was_killed_is_noticed_and_its_views_go(how: str, desk: De
         elif how == "an add":
             desk.add(server, "two")
         elif how == "a start":
-            views.clean_up(desk.db, str(desk.data), str(desk.folder), desk.write)
+            desk.start()
         else:
             server.clear(desk.db, desk.write)
 
@@ -641,6 +690,48 @@ def test_a_server_that_was_killed_is_noticed_and_its_views_go(how: str, desk: De
     assert len(os.listdir(desk.data / "servers")) == (how != "an end")
 
 
+def test_a_session_whose_server_was_killed_is_told_that_its_views_ended(desk: Desk) -> None:
+    desk.trees("one", "two", "three")
+    with processes(desk, ("s1", "one", "two", "three")) as (first,):
+        desk.put("one", "this was not told")
+        desk.delete("three")
+        first.kill()
+
+        server = desk.start("s1")
+
+    assert desk.text() == "# Mine\n"
+    said = str(desk.waiting())
+    for name in ("one", "two"):
+        assert f"## {name}\n\nThis view ended with its server; docmem_view add shows it again." in said
+    assert "## three\n\nThis node was deleted" in said and "this was not told" not in said
+
+    desk.start("another")
+    desk.add(server, "two")
+    said = str(desk.consume())
+    assert "## one" in said and "## two" not in said
+    desk.refresh("two")
+    assert [row["node_id"] for row in desk.rows("SELECT node_id FROM docmem_views")] == ["two"]
+    assert desk.consume() is None
+    server.clear(desk.db, desk.write)
+    assert desk.rows("SELECT * FROM docmem_servers") == []
+
+
+def test_what_a_killed_server_left_beside_claude_md_is_seen_without_the_store(desk: Desk) -> None:
+    desk.trees("one")
+    assert not views.is_anything_left(str(desk.data))
+    with processes(desk, ("s1", "one")) as (first,):
+        assert not views.is_anything_left(str(desk.data)), "it lives"
+        first.kill()
+        assert views.is_anything_left(str(desk.data))
+    desk.start()
+    assert not views.is_anything_left(str(desk.data))
+    (desk.data / "outbox").mkdir()
+    (desk.data / "outbox" / "s1").write_text("{}")
+    assert views.is_anything_left(str(desk.data))
+    desk.start()
+    assert not views.is_anything_left(str(desk.data))
+
+
 def test_the_dead_of_another_folder_are_left_to_those_who_work_there(desk: Desk) -> None:
     desk.trees("one", "two")
     elsewhere = desk.folder / "elsewhere"
@@ -648,9 +739,9 @@ def test_the_dead_of_another_folder_are_left_to_those_who_work_there(desk: Desk)
     (elsewhere / "CLAUDE.md").write_text("# There\n")
     with processes(desk, ("s1", "one")) as (first,):
         first.kill()
-        views.clean_up(desk.db, str(desk.data), str(elsewhere), desk.write)
+        desk.start(folder=elsewhere)
     assert list(desk.shown()) == ["one"], "its file was not theirs to change"
-    views.clean_up(desk.db, str(desk.data), str(desk.folder), desk.write)
+    desk.start()
     assert desk.text() == "# Mine\n"
 
 
@@ -704,8 +795,8 @@ def test_threads_of_one_server_lose_no_view(desk: Desk) -> None:
         thread.join()
 
     assert not failed
-    assert sorted(server.node_ids) == names
-    assert list(desk.shown()) == desk.mirror() == server.node_ids
+    assert sorted(desk.mirror()) == names
+    assert list(desk.shown()) == desk.mirror()
     assert all(f"text of {name}" in text for name, text in desk.shown().items())
 
 
@@ -726,7 +817,7 @@ def test_the_file_is_locked_before_the_store(desk: Desk) -> None:
     tree.add(desk.db, desk.project, "one", "text", NOTE, "append-child", now=desk.now)
     views.refresh(desk.db, str(desk.data), desk.project, ["one"], looking)
     server.clear(desk.db, looking)
-    views.clean_up(desk.db, str(desk.data), str(desk.folder), looking)
+    Views(str(desk.data), str(desk.folder), "s2").start(desk.db, looking, desk.now)
 
     assert seen == [False, True] * 4
     assert not desk.is_locked()

@@ -15,8 +15,9 @@ import glob
 import json
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from recollect.errors import StoreError
 from recollect.fence import fence
@@ -26,6 +27,11 @@ UNKNOWN = "?"
 CUT = ""  # stands in the place of a node id for the line that says that a view is cut
 LONGEST = 8_000  # Claude Code puts anything above about 10,000 aside and shows the model its beginning
 LONGEST_LIST = 30  # ids in one
+
+# Why a view is gone.
+DELETED = "This node was deleted, and its view is gone."
+ENDED = "This view ended with its server; docmem_view add shows it again."
+ELSEWHERE = "This view is gone: the folder belongs to another project now, which has other nodes."
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _INTRODUCTION = (
@@ -54,71 +60,94 @@ def either(seen: Marks, offered: Marks) -> Marks:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How one view differs from what the model saw of it."""
+    """How the view of a node differs from what the model saw of it."""
 
     node_id: str
-    is_deleted: bool = False
+    gone: str = ""  # why it is
     blocks: tuple[tuple[str, str, str], ...] = ()  # node, block, the node before it in the document
-    gone: tuple[str, ...] = ()  # nodes that are shown no longer
+    left: tuple[str, ...] = ()  # nodes that are shown no longer
     is_whole: bool = False  # nothing is cut any more
 
-    @property
-    def whole(self) -> str:
-        if self.is_deleted:
-            return f"## {self.node_id}\n\nThis node was deleted, and its view is gone."
-        parts, last = [], ""
+    def text(self, chosen: Collection[str]) -> str:
+        """With these blocks; the nodes of the others are named."""
+        parts, others, last = [f"## {self.node_id}"], [], ""
         for node_id, block, before in self.blocks:
+            if node_id not in chosen and node_id != CUT:
+                others.append(node_id)
+                continue
             if before != last:
                 parts.append(f"[after {before}]")
             parts.append(block)
             last = node_id
-        return "\n\n".join((f"## {self.node_id}", *parts, *self._ends()))
-
-    @property
-    def brief(self) -> str:
-        changed = [node_id for node_id, _, _ in self.blocks if node_id != CUT]
-        if not changed:
-            return self.whole
-        said = f"{_listed(changed)}: new or different, and too long to show here."
-        how = f'docmem_expand_to_length("{self.node_id}", 10000) shows the view.'
-        return "\n\n".join((f"## {self.node_id}", f"{said} {how}", *self._ends()))
-
-    def _ends(self) -> list[str]:
-        ends = [f"No longer shown: {_listed(self.gone)}."] if self.gone else []
-        return [*ends, "Nothing of it is cut any more."] if self.is_whole else ends
+        if self.gone:
+            parts.append(self.gone)
+        if others:
+            how = f'docmem_expand_to_length("{self.node_id}", 10000) shows the view.'
+            parts.append(f"New or different, and too long to show here: {_listed(others)}. {how}")
+        if self.left:
+            parts.append(f"No longer shown: {_listed(self.left)}.")
+        if self.is_whole:
+            parts.append("Nothing of it is cut any more.")
+        return "\n\n".join(parts)
 
 
-def change(view: View) -> Change | None:
-    """What there is to tell about a view; None: nothing."""
-    if view.shown is None:
-        return Change(view.node_id, is_deleted=True)
+def changes(views: Iterable[View]) -> list[Change]:
+    """What there is to tell about these views of one session: a node that two servers show, once."""
+    by_node: dict[str, list[View]] = {}
+    for view in views:
+        by_node.setdefault(view.node_id, []).append(view)
+    return [found for same in by_node.values() if (found := _change(same))]
+
+
+def _change(same: Sequence[View]) -> Change | None:
+    """What there is to tell about the views of a node; None: nothing."""
+    standing = [view for view in same if not view.gone]
+    if not standing:
+        return Change(same[-1].node_id, gone=same[-1].gone)
+    seen = reduce(either, [view.seen for view in standing])
+    view = standing[-1]
     now = marks(view.shown)
     blocks, before = [], ""
     for node_id, block, mark in view.shown:
-        if view.seen.get(node_id) != mark:
+        if seen.get(node_id) != mark:
             blocks.append((node_id, block, before))
         before = node_id
-    gone = [node_id for node_id in view.seen if node_id not in now]
-    if not blocks and not gone:
+    left = [node_id for node_id in seen if node_id not in now]
+    if not blocks and not left:
         return None
     return Change(
         view.node_id,
         blocks=tuple(blocks),
-        gone=tuple(node_id for node_id in gone if node_id != CUT),
-        is_whole=CUT in gone,
+        left=tuple(node_id for node_id in left if node_id != CUT),
+        is_whole=CUT in left,
     )
 
 
 def told(changes: Sequence[Change]) -> str:
-    """The text for the model, fenced. Views that change too much are only named, the longest first."""
-    texts = [change.whole for change in changes]
-    for number in sorted(range(len(texts)), key=lambda number: -len(texts[number])):
-        if _length(text := _joined(texts)) <= LONGEST:
-            return text
-        texts[number] = changes[number].brief
-    shown = len(texts)
-    while _length(text := _joined(texts[:shown], len(texts) - shown)) > LONGEST:
-        shown -= 1
+    """The text for the model, fenced. Where it would be too long, of each view the last blocks that fit are
+    shown, and the nodes of the others are named; short views come first in this."""
+    chosen: list[set[str]] = [{node_id for node_id, _, _ in change.blocks} for change in changes]
+    texts = [change.text(whole) for change, whole in zip(changes, chosen, strict=True)]
+    if _length(text := _joined(texts)) <= LONGEST:
+        return text
+    order = sorted(range(len(changes)), key=lambda number: len(texts[number]))
+    texts = [change.text(()) for change in changes]
+    count = len(texts)
+    while _length(text := _joined(texts[:count], len(texts) - count)) > LONGEST:
+        count -= 1
+    if count < len(texts):
+        return text
+    for number in order:
+        change, taken, room = changes[number], set[str](), LONGEST - _length(text)
+        for node_id, block, _ in reversed(change.blocks):
+            if len(block) > room:
+                continue
+            texts[number] = change.text({*taken, node_id})
+            if _length(longer := _joined(texts)) > LONGEST:
+                break
+            taken.add(node_id)
+            text, room = longer, LONGEST - _length(longer)
+        texts[number] = change.text(taken)
     return text
 
 
@@ -145,11 +174,13 @@ def is_name(session_id: str) -> bool:
     return _NAME.fullmatch(session_id) is not None
 
 
-def is_waiting(data: str, session_id: str) -> bool:
-    """Is there something that the model has not seen, or maybe not? The order matters: the hook renames the
-    one to the other."""
-    path = _path(data, session_id)
-    return os.path.lexists(path) or bool(_left_behind(path))
+def waiting(data: str) -> set[str]:
+    """The sessions for which there is something that the model has not seen, or maybe not. Looking twice, as
+    the hook may rename a file while a folder is listed."""
+    folder = _path(data, "")
+    if not os.path.isdir(folder):
+        return set()
+    return {_session(name) for _ in range(2) for name in os.listdir(folder) if not name.startswith(".")}
 
 
 def put(data: str, session_id: str, text: str) -> None:
@@ -180,8 +211,13 @@ def sweep(data: str, sessions: Collection[str]) -> None:
     """Only these sessions are told anything: what waits for others is of servers that are gone."""
     folder = _path(data, "")
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        if name.lstrip(".").partition(".")[0] not in sessions:
+        if _session(name) not in sessions:
             _remove(os.path.join(folder, name))
+
+
+def _session(name: str) -> str:
+    """Whose file it is: it waits, or a hook has claimed it, or it is being written."""
+    return name.lstrip(".").partition(".")[0]
 
 
 def _remove(file: str) -> None:

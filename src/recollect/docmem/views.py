@@ -2,7 +2,7 @@
 
 A server's list is in its memory, and mirrored in the store, so that whoever edits a tree can refresh the
 views of all. A server is alive as long as it holds the lock on `servers/<its id>`; whoever finds that lock
-free has met a dead one, whose views go. CLAUDE.md shows the views of all living servers of its folder.
+free has met a dead one, whose views go. CLAUDE.md shows the views of all living servers whose file it is.
 
 Locks are always taken in this order: the list of a server (threads), CLAUDE.md (processes), the store. What
 CLAUDE.md is to show is read from the store inside its lock and in the transaction that changes it, which is
@@ -38,7 +38,7 @@ from recollect.docmem import expand, outbox, tree
 from recollect.errors import BadInput, RecollectError, StoreError
 from recollect.ids import new_id
 from recollect.model import Node, Project
-from recollect.store import nodes, sessions, swap
+from recollect.store import nodes, projects, sessions, swap
 from recollect.store import views as stored
 from recollect.store.connection import transaction
 from recollect.store.views import Block, Server
@@ -72,7 +72,7 @@ class Views:
 
     def __init__(self, data: str, folder: str, session_id: str) -> None:
         self._data = data
-        self._folder = os.path.realpath(folder)
+        self.folder = os.path.realpath(folder)  # whose CLAUDE.md it is about
         self._session_id = session_id if outbox.is_name(session_id) else ""
         self._id = new_id("srv_")
         self._nodes: dict[str, int] = {}  # in their order, with their rows: a root's id may be used again
@@ -80,13 +80,15 @@ class Views:
         self._turn = threading.Lock()
 
     @property
-    def node_ids(self) -> list[str]:
-        return list(self._nodes)
-
-    @property
     def is_used(self) -> bool:
         """Is there anything to clear?"""
         return self._alive is not None
+
+    def start(self, db: Connection, write: Write, now: int) -> None:
+        """The server starts: CLAUDE.md shows nothing but the views of living servers, mostly none."""
+        with self._turn:
+            self._take_over(db, now)
+            _rewrite(db, self._data, self.folder, write, lambda _: _bury_unknown(self._data))
 
     def add(self, db: Connection, project: Project, node_id: str, write: Write, now: int) -> Viewed:
         """Show a node, or let it come last."""
@@ -100,8 +102,10 @@ class Views:
     def remove(self, db: Connection, project: Project, node_id: str, write: Write, now: int) -> Removed:
         """Show a node no longer. One that is not shown is no matter."""
         with self._turn:
-            if node_id not in self._nodes:
-                return Removed(False, len(self._nodes), True)
+            there = nodes.at(db, list(self._nodes.values()))
+            present = [known for known, row in self._nodes.items() if row in there]
+            if node_id not in present:
+                return Removed(False, len(present), True)
             shown = self._show(db, project, self._without(node_id), None, write, now)
             return Removed(True, len(self._nodes), shown is not None)
 
@@ -111,12 +115,38 @@ class Views:
             if self._alive is None:
                 return
             try:
-                _rewrite(db, self._data, self._folder, write, lambda _: stored.unregister(db, self._id))
+                _rewrite(db, self._data, self.folder, write, lambda _: stored.unregister(db, self._id))
             finally:
                 self._nodes = {}
                 _remove(_lock_file(self._data, self._id))
-                os.close(self._alive)
-                self._alive = None
+                self.let_go()
+
+    def let_go(self) -> None:
+        """Be dead to others from now on. This waits for nobody."""
+        handle, self._alive = self._alive, None
+        if handle is not None:
+            os.close(handle)
+
+    def _take_over(self, db: Connection, now: int) -> None:
+        """A server of this session was killed: its model is still to be told that its views are gone."""
+        dead = [
+            server
+            for server in _here(stored.servers(db), self.folder)
+            if server.session_id and not _is_alive(self._data, server.id)
+            if sessions.following(db, server.session_id) == sessions.following(db, self._session_id)
+        ]
+        if not dead:
+            return
+        with transaction(db):
+            self._hold()
+            stored.register(db, self._as_server(dead[-1].project), now)
+            for view in stored.of(db, [server.id for server in dead]):
+                if not view.gone:
+                    stored.end(db, view, outbox.ENDED)
+                stored.take_over(db, view, self._id)
+
+    def _as_server(self, project: int) -> Server:
+        return Server(self._id, project, _utf8(self.folder), self._session_id)
 
     def _without(self, node_id: str) -> dict[str, int]:
         return {known: row for known, row in self._nodes.items() if known != node_id}
@@ -132,7 +162,7 @@ class Views:
     ) -> dict[str, list[Block]] | None:
         """Let this be the list, its mirror, and what CLAUDE.md shows: what is shown of each node. None, and
         nothing of that, where there is no CLAUDE.md."""
-        server = Server(self._id, project.number, _utf8(self._folder), self._session_id)
+        server = self._as_server(project.number)
         shown: dict[str, list[Block]] | None = None
         to_tell: set[str] = set()
 
@@ -143,14 +173,14 @@ class Views:
                 wanted[touched] = tree.node(db, project, touched).row  # it may have been deleted just now
             self._hold()
             stored.register(db, server, now)
-            living = _living(db, self._data, self._folder)
-            here = _here(living, self._folder)
+            living = _living(db, self._data, self.folder)
+            here = _here(living, self.folder)
             shown = self._mirror(db, project, wanted, touched)
             to_tell.update(_settle(db, self._data, living, here))
             return _union(db, here)
 
         with stored.turn(db) as begin:
-            if not write(self._folder, change):
+            if not write(self.folder, change):
                 begin.undo()  # the file may have gone at the last moment
                 return None
         if shown is not None:
@@ -172,13 +202,13 @@ class Views:
             if node and node.row == row:
                 shown[node_id] = _expanded(db, project.number, node)
             elif node_id in known:
-                known[node_id].shown = None
-                stored.show(db, known[node_id])
+                first, last = projects.rows(project.number)
+                stored.end(db, known[node_id], outbox.DELETED if first <= row <= last else outbox.ELSEWHERE)
         for node_id, view in known.items():
             is_removed = node_id in self._nodes and node_id not in wanted
-            if is_removed or (view.shown is not None and node_id not in shown):
+            if is_removed or (not view.gone and node_id not in shown):
                 stored.drop(db, self._id, node_id)
-        lasting = [node_id for node_id, view in known.items() if view.shown is not None and node_id in shown]
+        lasting = [node_id for node_id, view in known.items() if not view.gone and node_id in shown]
         is_same = [one for one in lasting if one != touched] == [one for one in shown if one != touched]
         for node_id, blocks in shown.items():
             if node_id == touched or node_id not in known:
@@ -189,8 +219,7 @@ class Views:
                 seen = view.seen if view.offered is None else outbox.either(view.seen, view.offered)
                 stored.touch(db, self._id, node_id, blocks, seen)
             elif view.shown != blocks:
-                view.shown = blocks
-                stored.show(db, view)
+                stored.show(db, view, blocks)
         return shown
 
     def _hold(self) -> None:
@@ -229,9 +258,15 @@ def refresh(db: Connection, data: str, project: Project, roots: Collection[str],
         raise failures[0]
 
 
-def clean_up(db: Connection, data: str, folder: str, write: Write) -> None:
-    """A server starts: CLAUDE.md shows nothing but the views of living servers, mostly none."""
-    _rewrite(db, data, os.path.realpath(folder), write, lambda _: _bury_unknown(data))
+def standing(db: Connection, data: str, folder: str) -> Shown:
+    """What the CLAUDE.md of a folder is to show, for who can read the store but not write to it."""
+    here = _here(stored.servers(db), folder)
+    return _union(db, [server for server in here if _is_alive(data, server.id)])
+
+
+def is_anything_left(data: str) -> bool:
+    """Did a server that was killed leave something beside CLAUDE.md? Asking opens no store."""
+    return bool(outbox.waiting(data)) or any(not _is_alive(data, server_id) for server_id in _locks(data))
 
 
 def _rewrite(
@@ -272,7 +307,7 @@ def _union(db: Connection, here: Iterable[Server]) -> Shown:
     """What these servers show, most recently touched last; what two of them show, once."""
     views: dict[str, str] = {}
     for view in stored.of(db, [server.id for server in here]):
-        if view.shown is not None:
+        if not view.gone:
             views.pop(view.node_id, None)
             views[view.node_id] = _text(view.shown)
     return list(views.items())
@@ -282,15 +317,15 @@ def _expand(db: Connection, project: int, here: Iterable[Server], roots: Collect
     """The views of these trees as they are now."""
     done: dict[str, list[Block]] = {}
     for view in stored.of(db, [server.id for server in here if server.project == project]):
-        if view.shown is None:
+        if view.gone:
             continue
         node = nodes.get(db, project, view.node_id)
-        if node and node.root_id not in roots:
-            continue
-        if node and node.id not in done:
-            done[node.id] = _expanded(db, project, node)
-        view.shown = done[node.id] if node else None
-        stored.show(db, view)
+        if node is None:
+            stored.end(db, view, outbox.DELETED)
+        elif node.root_id in roots:
+            if node.id not in done:
+                done[node.id] = _expanded(db, project, node)
+            stored.show(db, view, done[node.id])
 
 
 def _expanded(db: Connection, project: int, start: Node) -> list[Block]:
@@ -310,51 +345,55 @@ def _text(blocks: Iterable[Block]) -> str:
 # --- what the model is told ---------------------------------------------------------------------------------
 
 
+def _by_session(db: Connection, servers: Iterable[Server]) -> dict[str, list[Server]]:
+    """Servers by the session in which their models are told something. After `/clear` that is another one."""
+    found: dict[str, list[Server]] = {}
+    for server in servers:
+        found.setdefault(sessions.following(db, server.session_id), []).append(server)
+    return found
+
+
 def _settle(db: Connection, data: str, living: Iterable[Server], here: Iterable[Server]) -> set[str]:
-    """Put down for the sessions of these servers what their models have seen for certain; the sessions. After
-    `/clear` a server goes on in another one."""
-    found = set()
-    for session_id in {server.session_id for server in here}:
-        group = [server for server in living if server.session_id == session_id]
-        following = sessions.following(db, session_id)
-        is_nobody = not outbox.is_name(following)
-        is_consumed = is_nobody or not outbox.is_waiting(data, session_id)
-        for view in stored.of(db, [server.id for server in group]):
+    """Put down for the sessions of these servers what their models have seen for certain; the sessions."""
+    groups, found = _by_session(db, living), set(_by_session(db, here))
+    waiting = outbox.waiting(data)
+    is_astray = not waiting <= groups.keys()  # in a session that has become another: it may be about any view
+    for session_id in found:
+        is_nobody = not outbox.is_name(session_id)
+        is_consumed = is_nobody or not (is_astray or session_id in waiting)
+        for view in stored.of(db, [server.id for server in groups[session_id]]):
             if is_nobody:
-                view.offered = outbox.marks(view.shown or ())
-            if view.shown is None and view.offered == {} and is_consumed:
+                view.offered = outbox.marks(view.shown)
+            if view.gone and view.offered == {} and is_consumed:
                 stored.drop(db, view.server_id, view.node_id)
                 continue
             if view.offered is not None:
                 view.seen = view.offered if is_consumed else outbox.either(view.seen, view.offered)
-            if view.shown is not None:
-                view.seen = outbox.either(view.seen, outbox.marks(view.shown))
+            view.seen = outbox.either(view.seen, outbox.marks(view.shown))
             view.offered = None
             stored.note(db, view)
-        if following != session_id:
-            for server in group:
-                stored.follow(db, server.id, following)
-        found.add(following)
     return found
 
 
 def _tell(db: Connection, data: str, to_tell: Collection[str]) -> None:
     """Let wait for each of these sessions what its model has not seen for certain."""
     with transaction(db):
-        living = [server for server in stored.servers(db) if _is_alive(data, server.id)]
+        groups = _by_session(db, [one for one in stored.servers(db) if _is_alive(data, one.id)])
         for session_id in filter(outbox.is_name, to_tell):
-            views = stored.of(db, [server.id for server in living if server.session_id == session_id])
+            views = stored.of(db, [server.id for server in groups.get(session_id, ())])
             if any(view.offered is not None for view in views):
                 continue  # somebody was faster, and told this as well
-            changes = [(view, change) for view in views if (change := outbox.change(view))]
-            if not changes:
+            changes = outbox.changes(views)
+            if changes:
+                outbox.put(data, session_id, outbox.told(changes))
+            else:
                 outbox.withdraw(data, session_id)
-                continue
-            outbox.put(data, session_id, outbox.told([change for _, change in changes]))
-            for view, _ in changes:
-                view.offered = outbox.marks(view.shown or ())
-                stored.note(db, view)
-        outbox.sweep(data, {server.session_id for server in living})
+            told = {change.node_id for change in changes}
+            for view in views:
+                if view.gone or view.node_id in told:
+                    view.offered = outbox.marks(view.shown)
+                    stored.note(db, view)
+        outbox.sweep(data, groups)
 
 
 # --- who is alive -------------------------------------------------------------------------------------------
@@ -362,26 +401,35 @@ def _tell(db: Connection, data: str, to_tell: Collection[str]) -> None:
 
 def _living(db: Connection, data: str, folder: str) -> list[Server]:
     """The servers that are alive. What dead ones of this folder left behind goes."""
-    living = []
-    for server in stored.servers(db):
-        if _is_alive(data, server.id):
-            living.append(server)
-        elif server.folder == folder:
+    known = stored.servers(db)
+    living = [server for server in known if _is_alive(data, server.id)]
+    for server in _here(known, folder):
+        if server not in living:
             stored.unregister(db, server.id)
             _remove(_lock_file(data, server.id))
     return living
 
 
+def _here(servers: Iterable[Server], folder: str) -> list[Server]:
+    """Those who show their views in the same CLAUDE.md, which may be a link in one of two folders."""
+    file = _claude_md(folder)
+    return [server for server in servers if _claude_md(server.folder) == file]
+
+
+def _claude_md(folder: str) -> str:
+    return os.path.realpath(os.path.join(folder, "CLAUDE.md"))
+
+
 def _bury_unknown(data: str) -> None:
     """Locks of servers that died before anybody knew them."""
+    for server_id in _locks(data):
+        if not _is_alive(data, server_id):
+            _remove(_lock_file(data, server_id))
+
+
+def _locks(data: str) -> list[str]:
     folder = _lock_file(data, "")
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        if not _is_alive(data, name):
-            _remove(_lock_file(data, name))
-
-
-def _here(servers: Iterable[Server], folder: str) -> list[Server]:
-    return [server for server in servers if server.folder == folder]
+    return os.listdir(folder) if os.path.isdir(folder) else []
 
 
 def _is_alive(data: str, server_id: str) -> bool:

@@ -86,12 +86,13 @@ def choose(db: Connection, session_id: str, synthesizer: str) -> None:
 
 
 def following(db: Connection, session_id: str) -> str:
-    """The session that this one has become. `/clear` ends a session and begins another at once, and a server
-    that was started for the first lives on with its id."""
+    """The session that this one has become. `/clear` ends a session and begins another at once, in the same
+    folder, and a server that was started for the first lives on with its id."""
     for _ in range(1000):
         row = db.execute(
             "SELECT next.id FROM sessions this JOIN sessions next ON next.project_id = this.project_id"
-            " AND next.id <> this.id AND next.started_at BETWEEN this.ended_at AND this.ended_at + ?"
+            " AND next.cwd IS this.cwd AND next.id <> this.id"
+            " AND next.started_at BETWEEN this.ended_at AND this.ended_at + ?"
             " WHERE this.id = ? ORDER BY next.started_at LIMIT 1",
             (CLEARING_MS, session_id),
         ).fetchone()

@@ -26,27 +26,28 @@ class Server:
         self.id = id
         self.project = project
         self.folder = folder
-        self.session_id = session_id  # where the model was last told something
+        self.session_id = session_id  # in which it was started; after `/clear` another one follows
 
 
 class View:
     """A node that a server shows."""
 
-    __slots__ = ("node_id", "offered", "seen", "server_id", "shown", "touched")
+    __slots__ = ("gone", "node_id", "offered", "seen", "server_id", "shown", "touched")
 
     def __init__(
         self,
         touched: int,
         server_id: str,
         node_id: str,
-        shown: list[Block] | None,
+        shown: list[Block] | str,
         seen: Marks,
         offered: Marks | None,
     ) -> None:
         self.touched = touched
         self.server_id = server_id
         self.node_id = node_id
-        self.shown = shown  # None: the node was deleted, and the model is still to be told
+        self.shown = [] if isinstance(shown, str) else shown
+        self.gone = shown if isinstance(shown, str) else ""  # why, if it is: the model is still to be told
         self.seen = seen
         self.offered = offered  # None: nothing of it waits for the next prompt
 
@@ -105,11 +106,6 @@ def servers(db: Connection, project: int | None = None) -> list[Server]:
     return [Server(*row) for row in rows]
 
 
-def follow(db: Connection, server_id: str, session_id: str) -> None:
-    """From now on the server's model is told things in another session."""
-    db.execute("UPDATE docmem_servers SET session_id = ? WHERE id = ?", (session_id, server_id))
-
-
 # --- views --------------------------------------------------------------------------------------------------
 
 
@@ -125,7 +121,7 @@ def of(db: Connection, server_ids: Iterable[str]) -> list[View]:
             row["touched"],
             row["server_id"],
             row["node_id"],
-            _blocks(row["shown"]),
+            _shown(row["shown"]),
             dict(json.loads(row["seen"])),
             dict(json.loads(row["offered"])) if row["offered"] else None,
         )
@@ -139,7 +135,7 @@ def folders_to_refresh(db: Connection, project: int, roots: Collection[str]) -> 
     rows = db.execute(
         "SELECT DISTINCT s.folder FROM docmem_servers s JOIN docmem_views v ON v.server_id = s.id"
         " LEFT JOIN docmem_nodes n ON n.project = s.project AND n.id = v.node_id WHERE s.project = ?1"
-        " AND iif(v.shown = 'null', v.offered IS NULL, n.id IS NULL"
+        " AND iif(json_type(v.shown) = 'text', v.offered IS NULL, n.id IS NULL"
         " OR n.root_id IN (SELECT value FROM json_each(?2)) OR v.offered IS NULL AND instr(v.seen, '\"?\"'))",
         (project, json.dumps(list(roots))),
     )
@@ -155,9 +151,24 @@ def touch(db: Connection, server_id: str, node_id: str, shown: list[Block], seen
     )
 
 
-def show(db: Connection, view: View) -> None:
+def show(db: Connection, view: View, shown: list[Block]) -> None:
     """What is shown now, in its place."""
-    db.execute("UPDATE docmem_views SET shown = ? WHERE touched = ?", (json.dumps(view.shown), view.touched))
+    view.shown, view.gone = shown, ""
+    db.execute("UPDATE docmem_views SET shown = ? WHERE touched = ?", (json.dumps(shown), view.touched))
+
+
+def end(db: Connection, view: View, why: str) -> None:
+    """Nothing is shown any more, and the model is to be told why."""
+    view.shown, view.gone = [], why
+    db.execute("UPDATE docmem_views SET shown = ? WHERE touched = ?", (json.dumps(why), view.touched))
+
+
+def take_over(db: Connection, view: View, server_id: str) -> None:
+    """Let another server be the one whose model is told about it."""
+    db.execute(
+        "UPDATE OR IGNORE docmem_views SET server_id = ?, offered = NULL WHERE touched = ?",
+        (server_id, view.touched),
+    )
 
 
 def note(db: Connection, view: View) -> None:
@@ -173,9 +184,9 @@ def drop(db: Connection, server_id: str, node_id: str) -> None:
     db.execute("DELETE FROM docmem_views WHERE server_id = ? AND node_id = ?", (server_id, node_id))
 
 
-def _blocks(shown: str) -> list[Block] | None:
-    found = json.loads(shown)
-    return None if found is None else [(node, text, mark) for node, text, mark in found]
+def _shown(text: str) -> list[Block] | str:
+    found = json.loads(text)
+    return found if isinstance(found, str) else [(node, block, mark) for node, block, mark in found]
 
 
 def _pairs(marks: Marks) -> str:

@@ -2,7 +2,8 @@
 
 The end is in a hurry: the client kills whoever takes longer than half a second. So nobody here waits for the
 store with CLAUDE.md's lock in hand; whoever finds it busy lets go of both and tries again. And where the
-store is busy at the end, the section goes all the same; that this server is gone, others see by its lock.
+store is busy for long, CLAUDE.md is put in order all the same: whose views belong there can be read at any
+time, and that this server is gone, others see by its lock.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from recollect.store import views as stored
 from recollect.store.connection import BUSY_SECONDS, is_busy
 from recollect.surfaces.mcp.server import data_folder
 
-START_SECONDS = 2.0  # that the first answer waits for a store that is busy
-END_SECONDS = 0.5  # for each of the two ways to take the section out
+START_SECONDS = 1.0  # for putting CLAUDE.md in order before the first answer
+END_SECONDS = 0.25  # the same at the end
+LAST_SECONDS = 1.0  # then for doing so without writing to the store; after that there is no other way
 PAUSE_SECONDS = 0.05
 
 Result = TypeVar("Result")
@@ -38,37 +40,46 @@ _is_over = threading.Event()
 
 
 def begin() -> None:
-    """What was left in CLAUDE.md by a server that was killed goes; what living ones show stays."""
+    """What a server that was killed left behind goes; what living ones show stays."""
     try:
-        folder = _folder()
-        if not writer.has_views(folder):
+        known = _known()
+        if not writer.has_views(known.folder) and not views.is_anything_left(data_folder()):
             return
-        try:
-            _in_turn(lambda db: views.clean_up(db, data_folder(), folder, _put), START_SECONDS)
-        except RecollectError as error:
-            log.write("warning", f"the views of a former server go without the store: {error}")
-            _put(folder, list)
     except (RecollectError, OSError) as error:
-        log.write("warning", f"the views of a former server stay: {error}")
+        log.write("warning", f"what a former server left behind stays: {error}")
+        return
+    start = partial(_in_turn, lambda db: known.start(db, _put, _now()), START_SECONDS)
+    if not _works(start, START_SECONDS):
+        _works(partial(_show_the_others, known.folder), LAST_SECONDS)
 
 
 def end() -> None:
-    """What this server shows goes. Either way may be stuck behind somebody, so nobody waits for long."""
+    """What this server shows goes."""
     _is_over.set()
-    if _views and not _works(_clear, END_SECONDS):
-        _works(partial(_put, _folder(), list), END_SECONDS)
+    if not _views or not _views[0].is_used:
+        return
+    known = _views[0]
+    places = {known.folder, _folder_by_now(known.folder)}
+    clear = partial(_in_turn, lambda db: known.clear(db, _put), END_SECONDS, is_last=True)
+    if _works(clear, END_SECONDS):
+        places.remove(known.folder)
+    else:
+        known.let_go()
+    for folder in places:
+        _works(partial(_show_the_others, folder), LAST_SECONDS)
 
 
 def show(here: Project, action: str, node_id: str) -> str:
     """Add or remove a view."""
     known = _known()
-    none = f"there is no CLAUDE.md in {paths.text(_folder())}"
+    none = f"there is no CLAUDE.md in {paths.text(known.folder)}"
     if action == "remove":
         gone = _in_turn(lambda own: known.remove(own, here, node_id, _put_ours, _now()))
         if not gone.has_file:
-            return f"docmem_view: {none}, so nothing changed"
+            return f"docmem_view: removed nothing, {node_id} stays as it was: {none}"
         if not gone.was_shown:
-            return f"docmem_view: removed nothing; {node_id[:60]!r} is not shown ({_count(gone.views)})"
+            name = node_id[:60] if node_id.isprintable() else ascii(node_id[:60])
+            return f"docmem_view: removed {name} (it was not shown; {_count(gone.views)} in CLAUDE.md)"
         return f"docmem_view: removed {node_id} ({_count(gone.views)} left in CLAUDE.md)"
     added = _in_turn(lambda own: known.add(own, here, node_id, _put_ours, _now()))
     if not added.has_file:
@@ -89,14 +100,17 @@ def refresh(db: Connection, here: Project, root_id: str) -> str | None:
     return None
 
 
-def _in_turn(act: Callable[[Connection], Result], patience: float = BUSY_SECONDS) -> Result:
+def _in_turn(
+    act: Callable[[Connection], Result], patience: float = BUSY_SECONDS, *, is_last: bool = False
+) -> Result:
     deadline = time.monotonic() + patience
     while True:
         try:
             with open_store(data_folder(), now=_now(), seconds=0, hurried=True) as db:
                 return act(db)
         except StoreError as error:
-            if not is_busy(error.__cause__) or _is_over.is_set() or time.monotonic() > deadline:
+            is_late = time.monotonic() + PAUSE_SECONDS > deadline or (_is_over.is_set() and not is_last)
+            if is_late or not is_busy(error.__cause__):
                 raise
         time.sleep(PAUSE_SECONDS)
 
@@ -116,8 +130,15 @@ def _put_ours(folder: str, shown: Callable[[], Shown]) -> bool:
     return _put(folder, still)
 
 
-def _clear() -> None:
-    _in_turn(lambda db: _known().clear(db, _put))
+def _show_the_others(folder: str) -> None:
+    """Without writing to the store, which somebody may keep busy; where it cannot even be read, nothing."""
+    try:
+        opened = open_store(data_folder(), now=_now(), seconds=0, hurried=True)
+    except StoreError:
+        _put(folder, list)
+        return
+    with opened as db:
+        _put(folder, lambda: views.standing(db, data_folder(), folder))
 
 
 def _works(way: Callable[[], object], seconds: float) -> bool:
@@ -129,7 +150,7 @@ def _works(way: Callable[[], object], seconds: float) -> bool:
             way()
             done.set()
         except Exception as error:  # noqa: BLE001  there is another way, or nobody left to be told
-            log.write("warning", f"the end of a server: {error}")
+            log.write("warning", f"the views in CLAUDE.md: {error}")
 
     thread = threading.Thread(target=go, daemon=True)
     thread.start()
@@ -150,6 +171,14 @@ def _folder() -> str:
         return os.getcwd()
     except FileNotFoundError as error:
         raise BadInput("the current folder is gone; start a new session in one that exists") from error
+
+
+def _folder_by_now(before: str) -> str:
+    """Somebody may have moved it."""
+    try:
+        return os.path.realpath(os.getcwd())
+    except FileNotFoundError:
+        return before
 
 
 def _now() -> int:
