@@ -20,8 +20,14 @@ from chaos import Json, assert_sound, bash, put, rows
 from conftest import REPOSITORY
 from mcp_client import MCP, Reply, Server, Wire, assert_a_sentence, environment, serving
 
+from recollect import paths
 from recollect.claude_md.dynamic import END, HEADER
-from recollect.store import backup, recovery
+from recollect.docmem import tree
+from recollect.errors import StoreError
+from recollect.intake.drain import open_store
+from recollect.store import backup, projects, recovery
+from recollect.store.connection import transaction
+from recollect.surfaces.mcp import live
 from recollect.surfaces.mcp.docmem import INSTRUCTIONS
 
 PARAMETERS: dict[str, dict[str, tuple[object, object]]] = {
@@ -570,8 +576,8 @@ def test_deleting_takes_what_is_below_and_says_how_many(desk: Desk) -> None:
     below = desk.add("below", top)
     desk.add("further below", below)
     assert desk.ask("docmem_delete", id=below) == f"docmem_delete: deleted {below} (2 nodes)"
-    assert desk.ask("docmem_delete", id=top) == f"docmem_delete: deleted {top} (1 node)"
-    assert desk.ask("docmem_delete", id="notes") == "docmem_delete: deleted notes (1 node)"
+    assert desk.ask("docmem_delete", id=top) == f"docmem_delete: deleted {top} (1 nodes)"
+    assert desk.ask("docmem_delete", id="notes") == "docmem_delete: deleted notes (1 nodes)"
     assert "no trees yet" in desk.ask("docmem_list")
     desk.create()
 
@@ -742,7 +748,7 @@ def test_a_query_answers_with_columns_and_rows_as_json(desk: Desk) -> None:
 
 def test_every_column_that_the_tool_names_is_there(desk: Desk) -> None:
     (tool,) = [tool for tool in desk.server.tools() if tool.name == "docmem_query_nodes"]
-    listed = (tool.description or "").partition("with the columns ")[2].partition(". ")[0].split(", ")
+    listed = (tool.description or "").partition("with the columns ")[2].partition(" (")[0].split(", ")
     columns = json.loads(desk.ask("docmem_query_nodes", sql="SELECT * FROM nodes").splitlines()[1])
     assert sorted(columns) == sorted(listed)
 
@@ -979,6 +985,26 @@ def test_a_document_outside_of_the_project_is_not_read(desk: Desk, tmp_path: Pat
     assert "is not a file" in desk.refusal("docmem_import", path=".", format="md")
 
 
+def test_markers_that_are_longer_than_secrets_cost_no_other_text(desk: Desk) -> None:
+    desk.create()
+    said = "pwd=Ab1!\n" * 40 + "the last line is nobody's secret"
+    assert fields(desk.ask("docmem_find", id=desk.add(said)))["text"].endswith("nobody's secret")
+    document = "pwd=Ab1!\n\n" * 60 + "# Boats\n\nthe last line is nobody's secret"
+    desk.ask("docmem_import", content=document, format="md", root_id="doc")
+    assert desk.ask("docmem_serialize", node_id="doc").endswith("nobody's secret")
+
+
+def test_what_is_optional_may_be_null(desk: Desk) -> None:
+    desk.create()
+    where = {"target_id": "notes", "mode": "append-child", **named(("", "", ""))}
+    desk.ask("docmem_create_node", content="the heron stands", readonly=None, **where)
+    assert "heron" in desk.ask("docmem_search", query="heron", root_id=None, limit=None)
+
+
+def test_a_context_that_is_much_too_long_is_told_so(desk: Desk) -> None:
+    assert "24 is the most" in desk.refusal("docmem_create", context_type="x" * 9_000)
+
+
 def test_a_tree_comes_in_as_it_was_exported_or_not_at_all(desk: Desk) -> None:
     latin = b'[a]\ncontext = "a:b:c"\ncontent = "caf\xe9"\n'
     (desk.project / "latin.toml").write_bytes(latin)
@@ -1169,7 +1195,7 @@ def test_without_a_claude_md_a_view_changes_nothing_and_succeeds(page: Page) -> 
     assert expansion == expanded(page.desk, "notes")
     assert made in expansion
     assert not page.file.exists()
-    assert "is not shown" in page.view("remove", "notes")
+    assert "it was not shown" in page.view("remove", "notes")
     page.file.write_bytes(page.before)
     page.desk.add("another heron")
     assert page.text == page.before, "the list was to stay as it was"
@@ -1262,9 +1288,25 @@ def test_removing_what_is_not_shown_is_no_matter(page: Page) -> None:
     before = page.text
     for node_id in (made, "nothere1", "", "x" * 5000):
         reply = page.desk.ask("docmem_view", action="remove", node_id=node_id)
-        assert reply.startswith("docmem_view: removed nothing; ")
-        assert len(reply) < 200
+        assert reply == f"docmem_view: removed {node_id[:60]} (it was not shown; 1 view in CLAUDE.md)"
     assert page.text == before
+
+
+def test_removing_without_a_claude_md_leaves_the_view_as_it_was(page: Page) -> None:
+    page.view("add", "notes")
+    page.file.unlink()
+    reply = page.view("remove", "notes")
+    none = f"there is no CLAUDE.md in {os.path.realpath(page.file.parent)}"
+    assert reply == f"docmem_view: removed nothing, notes stays as it was: {none}"
+
+
+def test_a_view_whose_node_was_deleted_is_not_counted(page: Page) -> None:
+    made = page.desk.add("a heron")
+    page.view("add", "notes")
+    page.view("add", made)
+    page.desk.ask("docmem_delete", id=made)
+    reply = page.view("remove", made)
+    assert reply == f"docmem_view: removed {made} (it was not shown; 1 view in CLAUDE.md)"
 
 
 def test_a_view_has_a_budget_of_10000_tokens(page: Page) -> None:
@@ -1479,12 +1521,30 @@ def test_a_start_answers_nothing_before_it_has_cleaned_up(house: House) -> None:
             is_free.set()
             fcntl.flock(lock, fcntl.LOCK_UN)
 
-        later = threading.Timer(4, let_go)  # a start takes one or two
+        later = threading.Timer(2, let_go)  # a start takes one or two, and waits two at most
         later.start()
         wire.shake_hands()
         assert is_free.is_set()
         assert house.file.read_bytes() == MINE
         later.join()
+
+
+def test_a_start_does_not_wait_for_ever_for_somebody_who_changes_a_claude_md(house: House) -> None:
+    house.file.write_bytes(MINE + b"\n# DOCMEM Dynamic\n\n## old\n")
+    house.data.mkdir()
+    with open(house.data / "claude-md.lock", "w") as lock, house.wire() as wire:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        started = time.monotonic()
+        wire.shake_hands()
+        assert time.monotonic() - started < 6, "two seconds, and what a start takes"
+
+
+def test_a_start_while_the_store_is_busy_leaves_what_others_show(house: House) -> None:
+    with house.showing():
+        house.file.write_bytes(house.file.read_bytes().replace(b"## notes", b"## stale"))
+        with house.busy(), house.wire() as wire:
+            wire.shake_hands()
+            assert shown(house.file.read_bytes()) == ["notes"]
 
 
 def test_a_start_removes_a_section_of_another_program_with_all_below_it(house: House) -> None:
@@ -1602,6 +1662,57 @@ def test_the_section_goes_at_a_signal_though_the_store_is_busy(house: House) -> 
         assert len(house.left_in_the_store()) == 1
 
 
+def test_an_end_while_the_store_is_busy_leaves_what_others_show(house: House) -> None:
+    with house.showing() as wire:
+        with house.server("another session") as other:
+            other.ask("docmem_create", root_id="plans")
+            other.ask("docmem_view", action="add", node_id="plans")
+            with house.busy():
+                wire.process.send_signal(signal.SIGINT)
+                ended(wire)
+                assert shown(house.file.read_bytes()) == ["plans"]
+        assert house.file.read_bytes() == MINE
+
+
+def test_an_end_waits_a_moment_for_a_busy_store(house: House) -> None:
+    with house.showing() as wire, house.busy():
+        wire.process.send_signal(signal.SIGINT)
+        _, seconds = ended(wire)
+        assert seconds > 0.2
+
+
+def test_a_project_that_was_moved_is_cleaned_where_it_is_now(house: House) -> None:
+    moved = house.project.with_name("moved")
+    with house.showing() as wire:
+        house.project.rename(moved)
+        reply = wire.call("docmem_view", '{"action": "add", "node_id": "notes"}')
+        assert reply and f"there is no CLAUDE.md in {house.project} " in reply.text
+        wire.hang_up()
+    assert (moved / "CLAUDE.md").read_bytes() == MINE
+    assert house.left_in_the_store() == []
+
+
+def test_no_view_is_added_after_the_end(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call may still be under way when a signal has come and the section is gone."""
+    monkeypatch.setenv("RECOLLECT_HOME", str(house.data))
+    monkeypatch.chdir(house.project)
+    monkeypatch.setattr(live, "_views", [])
+    monkeypatch.setattr(live, "_is_over", threading.Event())
+    with open_store(str(house.data), now=1) as db:
+        with transaction(db):
+            project_id = projects.ensure(db, paths.place(str(house.project)), 1)
+        here = projects.by_id(db, project_id)
+        tree.create(db, here, root_id="notes", now=1)
+    live.show(here, "add", "notes")
+    assert shown(house.file.read_bytes()) == ["notes"]
+
+    live.end()
+
+    with pytest.raises(StoreError, match="the server is ending"):
+        live.show(here, "add", "notes")
+    assert house.file.read_bytes() == MINE
+
+
 @pytest.mark.parametrize(
     ("tool", "given"),
     [
@@ -1653,12 +1764,34 @@ def test_after_a_kill_the_next_start_cleans_up(house: House) -> None:
         wire.process.wait()
     assert shown(house.file.read_bytes()) == ["notes"]
     assert len(house.left_in_the_store()) == 1
-    with house.wire() as wire:
-        wire.shake_hands()
+    with house.server("another session") as server:
         assert house.file.read_bytes() == MINE
         assert house.left_in_the_store() == []
-        reply = wire.call("docmem_structure", '{"node_id": "notes"}')
-        assert reply and not reply.is_error
+        assert "notes" in server.ask("docmem_structure", node_id="notes")
+
+
+def test_after_a_kill_the_session_is_told_that_its_views_ended(house: House) -> None:
+    with house.showing() as wire:
+        wire.process.kill()
+        wire.process.wait()
+    with house.server():
+        assert house.file.read_bytes() == MINE
+        assert (
+            "## notes\\n\\nThis view ended with its server" in (house.data / "outbox/a-session").read_text()
+        )
+    assert house.left_in_the_store() == []
+    assert os.listdir(house.data / "outbox") == []
+
+
+def test_what_waits_for_a_server_that_was_killed_goes_though_its_section_is_gone(house: House) -> None:
+    with house.showing() as wire:
+        assert wire.call("docmem_create_node", json.dumps(node("a heron")))
+        wire.process.kill()
+        wire.process.wait()
+    assert os.listdir(house.data / "outbox") == ["a-session"]
+    house.file.write_bytes(MINE)  # `git checkout CLAUDE.md`
+    with house.server("another session"):
+        assert os.listdir(house.data / "outbox") == os.listdir(house.data / "servers") == []
 
 
 def test_two_servers_show_what_both_of_them_show(house: House) -> None:
@@ -1679,7 +1812,7 @@ def test_two_servers_show_what_both_of_them_show(house: House) -> None:
             assert b"a plan" in text()
             two.ask("docmem_create_node", **node("a heron"))
             assert b"a heron" in text()
-            assert "is not shown" in one.ask("docmem_view", action="remove", node_id="plans")
+            assert "it was not shown" in one.ask("docmem_view", action="remove", node_id="plans")
             one.ask("docmem_view", action="remove", node_id="notes")
             assert shown(text()) == ["plans", "notes"], "the other one still shows it"
             one.ask("docmem_view", action="add", node_id="notes")
