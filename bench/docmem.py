@@ -189,10 +189,9 @@ def _cases(db: sqlite3.Connection, store: Store, folder: str) -> list[Case]:
 
 def _expansions(db: sqlite3.Connection, project: Project, trees: dict[str, list[Node]]) -> Iterator[Case]:
     for shape, (root, *_) in trees.items():
-        ids = [node_id for node_id, _ in expand.shown(db, project.number, root, BUDGET)]
-        by_id = {node.id: node.row for node in trees[shape]}
+        rows = [node.row for node, _ in expand.shown(db, project.number, root, BUDGET)]
         read = f"{READ}, {shape}"
-        yield Case(read, partial(nodes.at, db, [by_id[node_id] for node_id in ids]))
+        yield Case(read, partial(nodes.at, db, rows))
         yield Case(
             f"expand to {BUDGET:,} tokens, {shape}",
             partial(

@@ -392,7 +392,7 @@ class Trees(RuleBasedStateMachine):
                 break
             taken.append(item)
         shown = expand.shown(self.db, self.project.number, node, budget)
-        assert [one for one, _ in shown] == [item.id for item in start.walk() if item in taken]
+        assert [one.id for one, _ in shown] == [item.id for item in start.walk() if item in taken]
         for item in taken:
             assert item is start or item.parent in taken
         text = expand.expand(self.db, self.project.number, node, budget)
@@ -401,8 +401,8 @@ class Trees(RuleBasedStateMachine):
         notice = [f"[partial: {len(taken)} of {count} nodes shown; {rest}]"] if len(taken) < count else []
         assert text == "\n\n".join([*notice, *(block for _, block in shown)])
         for one, block in shown:
-            (item,) = [item for item in taken if item.id == one]
-            assert block.partition("\n")[::2] == (tree.node(self.db, self.project, one).metadata, item.text)
+            (item,) = [item for item in taken if item.id == one.id]
+            assert block.partition("\n")[::2] == (one.metadata, item.text)
 
 
 TestTrees = Trees.TestCase

@@ -697,11 +697,11 @@ def test_a_vector_of_a_text_that_was_rewritten_meanwhile_is_not_kept(
         def embed(self, texts: Sequence[str]) -> Floats:
             if any("walrus" in text for text in texts):
                 with closing(connect(str(tmp_path / "recollect.db"))) as other:
-                    tree.update_content(other, here, node, "Bake the bread in the oven", now=NOW)
+                    tree.update_content(other, here, edited, "Bake the bread in the oven", now=NOW)
             return super().embed(texts)
 
     trees = Trees(db, here, Index(Slow()))
     trees.filler(trees.root("zoo"), 5)
-    node = trees.add("zoo", "The walrus sleeps")
+    edited = trees.add("zoo", "The walrus sleeps")
     trees.index.fill(db, trees.index.corpus(db, nodes, here))
-    assert trees.hits("bread oven", mode="semantic")[0] == node
+    assert trees.hits("bread oven", mode="semantic")[0] == edited

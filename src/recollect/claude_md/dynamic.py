@@ -108,7 +108,7 @@ _IMPORT = re.compile(rb"@(?<![A-Za-z0-9\\]@)")
 _EVEN_BACKSLASHES = re.compile(rb"\\(?<!\\\\)\\(?:\\\\)*(?=@)")  # which mean themselves, and guard no `@`
 
 
-class _Mark:
+class _Line:
     """A line that matters."""
 
     __slots__ = ("closes", "kind", "looks_ours", "signs", "start", "stop")
@@ -128,13 +128,13 @@ class _Cut(NamedTuple):
     is_whole: bool  # it has an end
 
 
-def _marks(text: bytes) -> list[_Mark]:
-    marks: list[_Mark] = []
-    header: _Mark | None = None  # waits for its end
+def _marks(text: bytes) -> list[_Line]:
+    marks: list[_Line] = []
+    header: _Line | None = None  # waits for its end
     place, at = 0, 0
     found = _NEXT.search(text)
     while found:
-        mark = _Mark(found)
+        mark = _Line(found)
         at = found.end()
         if mark.kind == "end" and header:
             tail = _AFTER_END.match(text, at)
@@ -175,7 +175,7 @@ def _sections(text: bytes) -> list[_Cut]:
     return cuts
 
 
-def _closers(marks: list[_Mark]) -> dict[int, int]:
+def _closers(marks: list[_Line]) -> dict[int, int]:
     """Which fence each fence would be closed by: the next of its sign that is bare and as long."""
     closed_by = {}
     # Of each sign, seen from the end: those that could close a fence, the nearest last. One with a longer or
@@ -197,7 +197,7 @@ def _closers(marks: list[_Mark]) -> dict[int, int]:
     return closed_by
 
 
-def _next_heading(text: bytes, marks: list[_Mark], closed_by: dict[int, int], i: int) -> int:
+def _next_heading(text: bytes, marks: list[_Line], closed_by: dict[int, int], i: int) -> int:
     """Where the section at mark i stops, which has no end. A fence that is never closed hides no heading."""
     i += 1
     while i < len(marks):

@@ -11,7 +11,7 @@ the tree. Nothing recurses: a tree may be as deep as it is large.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from sqlite3 import Connection
 
 from recollect.model import Node
@@ -58,15 +58,16 @@ def blocks(start: Node, taken: Iterable[Node]) -> list[tuple[Node, str]]:
 
 
 def expansion(start: Node, taken: Iterable[Node]) -> str:
-    return joined(start, [block for _, block in blocks(start, taken)])
+    shown = blocks(start, taken)
+    return "\n\n".join([*partial(start, len(shown)), *(block for _, block in shown)])
 
 
-def joined(start: Node, shown: Sequence[str]) -> str:
-    """The blocks as one text, which says first if there is more."""
-    if len(shown) < start.size:
-        rest = f'docmem_structure("{start.id}") lists the rest'
-        shown = [f"[partial: {len(shown)} of {start.size} nodes shown; {rest}]", *shown]
-    return "\n\n".join(shown)
+def partial(start: Node, shown: int) -> list[str]:
+    """The line that says that there is more, where there is."""
+    if shown == start.size:
+        return []
+    rest = f'docmem_structure("{start.id}") lists the rest'
+    return [f"[partial: {shown} of {start.size} nodes shown; {rest}]"]
 
 
 def structure(nodes: Iterable[Node]) -> str:
@@ -90,10 +91,9 @@ def expand(db: Connection, project: int, start: Node, budget: int) -> str:
     return expansion(start, _taken(db, project, start, budget))
 
 
-def shown(db: Connection, project: int, start: Node, budget: int) -> list[tuple[str, str]]:
-    """(node id, block) of what an expansion shows; `joined` makes a text of the blocks. It was cut where
-    there are fewer of them than `start.size`."""
-    return [(node.id, block) for node, block in blocks(start, _taken(db, project, start, budget))]
+def shown(db: Connection, project: int, start: Node, budget: int) -> list[tuple[Node, str]]:
+    """Node and block of what an expansion shows. It was cut where there are fewer than `start.size`."""
+    return blocks(start, _taken(db, project, start, budget))
 
 
 def _taken(db: Connection, project: int, start: Node, budget: int) -> list[Node]:

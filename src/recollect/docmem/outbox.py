@@ -3,9 +3,9 @@
 It waits as one line of JSON in `outbox/<session>`, which the prompt's hook takes, prints and removes. A hook
 that was killed on the way leaves `<session>.<name>` behind.
 
-Every node of a view has a mark, which changes when the node does. `seen` has the marks of what the model saw,
+Every node of a view has a stamp, which changes when the node does. `seen` has the stamps of what the model saw,
 `offered` those of what waits. As long as it waits nobody can know which of the two holds: the hook may come
-at any moment. Where they differ the mark is UNKNOWN, which equals no other, so the node is told again. To
+at any moment. Where they differ the stamp is UNKNOWN, which equals no other, so the node is told again. To
 tell something twice is the worst that can happen.
 """
 
@@ -21,7 +21,7 @@ from functools import reduce
 
 from recollect.errors import StoreError
 from recollect.fence import fence
-from recollect.store.views import Block, Marks, View
+from recollect.store.views import Block, Stamps, View
 
 UNKNOWN = "?"
 CUT = ""  # stands in the place of a node id for the line that says that a view is cut
@@ -43,11 +43,11 @@ _INTRODUCTION = (
 # --- what the model saw -------------------------------------------------------------------------------------
 
 
-def marks(shown: Sequence[Block]) -> Marks:
-    return {node_id: mark for node_id, _, mark in shown}
+def stamps(shown: Sequence[Block]) -> Stamps:
+    return {node_id: stamp for node_id, _, stamp in shown}
 
 
-def either(seen: Marks, offered: Marks) -> Marks:
+def either(seen: Stamps, offered: Stamps) -> Stamps:
     """What the model saw, when it saw one or the other."""
     return {
         node_id: seen[node_id] if seen.get(node_id) == offered.get(node_id) else UNKNOWN
@@ -106,10 +106,10 @@ def _change(same: Sequence[View]) -> Change | None:
         return Change(same[-1].node_id, gone=same[-1].gone)
     seen = reduce(either, [view.seen for view in standing])
     view = standing[-1]
-    now = marks(view.shown)
+    now = stamps(view.shown)
     blocks, before = [], ""
-    for node_id, block, mark in view.shown:
-        if seen.get(node_id) != mark:
+    for node_id, block, stamp in view.shown:
+        if seen.get(node_id) != stamp:
             blocks.append((node_id, block, before))
         before = node_id
     left = [node_id for node_id in seen if node_id not in now]

@@ -12,16 +12,16 @@ writes the newest state. Where the file cannot be written, adding and removing c
 Why nothing that a model should be told is lost, whatever is killed when:
 
 1. A first transaction brings the views up to date, and settles what was offered. Where the model may have
-   seen one or another state of a node, or is about to, its mark becomes UNKNOWN. Killed before, nothing has
-   changed, and the next refresh finds the same to do. Killed after, the next one finds UNKNOWN marks though
+   seen one or another state of a node, or is about to, its stamp becomes UNKNOWN. Killed before, nothing has
+   changed, and the next refresh finds the same to do. Killed after, the next one finds UNKNOWN stamps though
    nothing was offered, and goes on from there.
 2. In a second transaction the file is written, and then it is put down what it offers. Killed between the
-   two, it waits or was told already; the marks are still UNKNOWN, so the next refresh tells it again.
-3. The hook claims the file by renaming it, prints it, and removes it. Only when neither name is there, what
-   was offered counts as seen. A hook that is killed before leaves its claim, which the next prompt prints.
+   two, it waits or was told already; the stamps are still UNKNOWN, so the next refresh tells it again.
+3. The hook takes the file by renaming it, prints it, and removes it. Only when neither name is there, what
+   was offered counts as seen. A hook that is killed before leaves what it took, which the next prompt prints.
 
 Whoever looks at the outbox or writes it does so in a transaction that writes, so one after the other. The
-hook does not, but all it can do is to turn 'it waits' into 'it was told', and the marks hold for both.
+hook does not, but all it can do is to turn 'it waits' into 'it was told', and the stamps hold for both.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from recollect.store.connection import transaction
 from recollect.store.views import Block, Server
 
 BUDGET = 10_000  # tokens a view
-MARK = 16  # signs of a node's hash are enough to see that it changed
+STAMP = 16  # signs of a node's hash are enough to see that it changed
 
 Shown = list[tuple[str, str]]  # (node id, expansion) of each view
 Write = Callable[[str, Callable[[], Shown]], bool]
@@ -204,22 +204,22 @@ class Views:
             elif node_id in known:
                 first, last = projects.rows(project.number)
                 stored.end(db, known[node_id], outbox.DELETED if first <= row <= last else outbox.ELSEWHERE)
-        for node_id, view in known.items():
+        for node_id, old in known.items():
             is_removed = node_id in self._nodes and node_id not in wanted
-            if is_removed or (not view.gone and node_id not in shown):
+            if is_removed or (not old.gone and node_id not in shown):
                 stored.drop(db, self._id, node_id)
-        lasting = [node_id for node_id, view in known.items() if not view.gone and node_id in shown]
-        is_same = [one for one in lasting if one != touched] == [one for one in shown if one != touched]
+        last = 0
         for node_id, blocks in shown.items():
-            if node_id == touched or node_id not in known:
-                stored.touch(db, self._id, node_id, blocks, outbox.marks(blocks))
-                continue
-            view = known[node_id]
-            if not is_same:  # another database came in between: a backup was restored
+            view = known.get(node_id)
+            if view is None or node_id == touched:
+                last = stored.touch(db, self._id, node_id, blocks, outbox.stamps(blocks))
+            elif view.touched < last:  # another database came in between: a backup was restored
                 seen = view.seen if view.offered is None else outbox.either(view.seen, view.offered)
-                stored.touch(db, self._id, node_id, blocks, seen)
-            elif view.shown != blocks:
-                stored.show(db, view, blocks)
+                last = stored.touch(db, self._id, node_id, blocks, seen)
+            else:
+                last = view.touched
+                if view.shown != blocks:
+                    stored.show(db, view, blocks)
         return shown
 
     def _hold(self) -> None:
@@ -330,12 +330,9 @@ def _expand(db: Connection, project: int, here: Iterable[Server], roots: Collect
 
 def _expanded(db: Connection, project: int, start: Node) -> list[Block]:
     """An expansion in blocks; where it is cut, the first of them says so."""
-    taken = expand.take(start, lambda node: nodes.children(db, project, node.id, last_first=True), BUDGET)
-    blocks = [(node.id, text, node.hash[:MARK]) for node, text in expand.blocks(start, taken)]
-    if len(blocks) < start.size:
-        cut = expand.joined(start, [text for _, text, _ in blocks]).partition("\n\n")[0]
-        blocks.insert(0, (outbox.CUT, cut, f"{len(blocks)}/{start.size}"))
-    return blocks
+    shown = expand.shown(db, project, start, BUDGET)
+    cut = [(outbox.CUT, line, f"{len(shown)}/{start.size}") for line in expand.partial(start, len(shown))]
+    return cut + [(node.id, text, node.hash[:STAMP]) for node, text in shown]
 
 
 def _text(blocks: Iterable[Block]) -> str:
@@ -363,13 +360,13 @@ def _settle(db: Connection, data: str, living: Iterable[Server], here: Iterable[
         is_consumed = is_nobody or not (is_astray or session_id in waiting)
         for view in stored.of(db, [server.id for server in groups[session_id]]):
             if is_nobody:
-                view.offered = outbox.marks(view.shown)
+                view.offered = outbox.stamps(view.shown)
             if view.gone and view.offered == {} and is_consumed:
                 stored.drop(db, view.server_id, view.node_id)
                 continue
             if view.offered is not None:
                 view.seen = view.offered if is_consumed else outbox.either(view.seen, view.offered)
-            view.seen = outbox.either(view.seen, outbox.marks(view.shown))
+            view.seen = outbox.either(view.seen, outbox.stamps(view.shown))
             view.offered = None
             stored.note(db, view)
     return found
@@ -391,7 +388,7 @@ def _tell(db: Connection, data: str, to_tell: Collection[str]) -> None:
             told = {change.node_id for change in changes}
             for view in views:
                 if view.gone or view.node_id in told:
-                    view.offered = outbox.marks(view.shown)
+                    view.offered = outbox.stamps(view.shown)
                     stored.note(db, view)
         outbox.sweep(data, groups)
 

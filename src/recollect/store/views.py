@@ -1,7 +1,7 @@
 """What running servers show of trees, and what their models have seen of it.
 
-A view's `shown` and `seen` are compared node by node, by a mark that changes whenever the node is to be told
-again. What a mark is, docmem/outbox.py knows.
+A view's `shown` and `seen` are compared node by node, by a stamp that changes whenever the node is to be told
+again. What a stamp is, docmem/outbox.py knows.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from sqlite3 import Connection
 
-Block = tuple[str, str, str]  # node, what is shown of it, mark
-Marks = dict[str, str]  # node -> mark
+Block = tuple[str, str, str]  # node, what is shown of it, stamp
+Stamps = dict[str, str]  # node -> stamp
 
 
 class Server:
@@ -40,8 +40,8 @@ class View:
         server_id: str,
         node_id: str,
         shown: list[Block] | str,
-        seen: Marks,
-        offered: Marks | None,
+        seen: Stamps,
+        offered: Stamps | None,
     ) -> None:
         self.touched = touched
         self.server_id = server_id
@@ -142,13 +142,14 @@ def folders_to_refresh(db: Connection, project: int, roots: Collection[str]) -> 
     return {row["folder"] for row in rows}
 
 
-def touch(db: Connection, server_id: str, node_id: str, shown: list[Block], seen: Marks) -> None:
-    """A view that comes last, new or known."""
+def touch(db: Connection, server_id: str, node_id: str, shown: list[Block], seen: Stamps) -> int:
+    """A view that comes last, new or known; its place."""
     drop(db, server_id, node_id)
-    db.execute(
+    made = db.execute(
         "INSERT INTO docmem_views (server_id, node_id, shown, seen) VALUES (?, ?, ?, ?)",
         (server_id, node_id, json.dumps(shown), _pairs(seen)),
     )
+    return int(made.lastrowid or 0)
 
 
 def show(db: Connection, view: View, shown: list[Block]) -> None:
@@ -186,8 +187,8 @@ def drop(db: Connection, server_id: str, node_id: str) -> None:
 
 def _shown(text: str) -> list[Block] | str:
     found = json.loads(text)
-    return found if isinstance(found, str) else [(node, block, mark) for node, block, mark in found]
+    return found if isinstance(found, str) else [(node, block, stamp) for node, block, stamp in found]
 
 
-def _pairs(marks: Marks) -> str:
-    return json.dumps(list(marks.items()))
+def _pairs(stamps: Stamps) -> str:
+    return json.dumps(list(stamps.items()))

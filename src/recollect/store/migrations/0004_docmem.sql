@@ -72,8 +72,8 @@ CREATE TABLE docmem_views (
     touched   INTEGER PRIMARY KEY AUTOINCREMENT, -- the order in CLAUDE.md: most recently touched last
     server_id TEXT NOT NULL REFERENCES docmem_servers (id) ON DELETE CASCADE,
     node_id   TEXT NOT NULL,
-    shown     TEXT NOT NULL CHECK (json_valid(shown)),   -- [[node, block, mark], ...]; null once the node is deleted
-    seen      TEXT NOT NULL CHECK (json_valid(seen)),    -- [[node, mark], ...] as the model last saw it; '?': who knows
+    shown     TEXT NOT NULL CHECK (json_valid(shown)),   -- [[node, block, stamp], ...], or why it is gone
+    seen      TEXT NOT NULL CHECK (json_valid(seen)),    -- [[node, stamp], ...] as the model last saw it; '?': who knows
     offered   TEXT CHECK (offered IS NULL OR json_valid(offered)), -- the same of what waits for the next prompt
     UNIQUE (server_id, node_id)
 ) STRICT;

@@ -155,7 +155,7 @@ def expand(node: str, tokens: int, project: str, as_json: bool) -> None:
         here, start = _find(db, project, node)
         shown = trees.shown(db, here.number, start, tokens)
     if as_json:
-        blocks = [{"id": node_id, "block": block} for node_id, block in shown]
+        blocks = [{"id": one.id, "block": block} for one, block in shown]
         output.as_json({"id": start.id, "nodes": start.size, "shown": len(shown), "blocks": blocks})
     else:
         trees_output.blocks(block for _, block in shown)

@@ -43,6 +43,7 @@ def begin() -> None:
     """What a server that was killed left behind goes; what living ones show stays."""
     try:
         known = _known()
+        writer.remove_leftover(known.folder, data_folder(), _now())
         if not writer.has_views(known.folder) and not views.is_anything_left(data_folder()):
             return
     except (RecollectError, OSError) as error:

@@ -204,7 +204,9 @@ def _sentence(error: ValidationError) -> str:
         is_are, it = ("is", "it") if len(missing) == 1 else ("are", "them")
         return f"{', '.join(missing)} {is_are} missing; give {it} and call again"
     first: Mapping[str, Any] = every[0]
-    where = str(first["loc"][0]) if first["loc"] else "the arguments"
+    # Of a parameter that may be one of several types, each is named as well.
+    named = [str(part) for place, part in enumerate(first["loc"]) if place == 0 or isinstance(part, int)]
+    where = ".".join(named) or "the arguments"
     given = repr(first.get("input"))
     return f"{where} is {given[:60]}; {first['msg'][:1].lower()}{first['msg'][1:]}"
 
