@@ -4,9 +4,9 @@ It waits as one line of JSON in `outbox/<session>`, which the prompt's hook take
 that was killed on the way leaves `<session>.<name>` behind.
 
 Every node of a view has a stamp, which changes when the node does. `seen` has the stamps of what the model
-saw, `offered` those of what waits. As long as it waits nobody can know which of the two holds: the hook may come
-at any moment. Where they differ the stamp is UNKNOWN, which equals no other, so the node is told again. To
-tell something twice is the worst that can happen.
+saw, `offered` those of what waits. As long as it waits nobody can know which of the two holds: the hook may
+come at any moment. Where they differ the stamp is UNKNOWN, which equals no other, so the node is told again.
+To tell something twice is the worst that can happen.
 """
 
 from __future__ import annotations
