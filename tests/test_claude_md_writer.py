@@ -872,3 +872,50 @@ def test_two_processes_with_two_hundred_writes_each_leave_the_file_intact(file: 
     assert sum(one != other for one, other in pairwise(turns)) > 3  # they took turns, and were seen to
     assert writer.put_views(str(file.parent), str(data), lambda: [], NOW)
     assert file.read_bytes() == TEXT
+
+
+def test_no_version_of_a_person_is_lost_however_fast_they_save(
+    show: Show, file: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second version comes out when ours comes in, the third when they change back."""
+    versions = [b"the second\n", b"the third\n"]
+    exchange = writer._exchange
+
+    def meanwhile(one: str, other: str) -> bool:
+        if versions:
+            (file.parent / "saved").write_bytes(versions.pop(0))
+            os.rename(file.parent / "saved", file)
+        return exchange(one, other)
+
+    monkeypatch.setattr(writer, "_exchange", meanwhile)
+    show(ONE)
+    assert file.read_bytes() == b"the second\n\n" + section(ONE)
+    assert b"the third\n" in backups(data)
+    assert others(file) == set()
+
+
+def test_a_version_that_came_out_before_a_kill_is_kept_though_the_file_changed_since(
+    show: Show, file: Path, data: Path
+) -> None:
+    show(ONE)
+    Path(writer._beside(str(file), str(data))).write_bytes(b"a person's\n")
+    file.write_bytes(b"newer\n")
+    writer.remove_leftover(str(file.parent), str(data), NOW)
+    assert backups(data)[-1] == b"a person's\n"
+    assert others(file) == set()
+
+
+def test_a_drive_that_gives_no_leases_is_written_all_the_same(
+    show: Show, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = fcntl.fcntl
+
+    def refuse(handle: int, what: int, how: int = 0) -> int:
+        if what == getattr(fcntl, "F_SETLEASE", None):
+            raise BlockingIOError
+        return ask(handle, what, how)
+
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    show(ONE)
+    assert file.read_bytes() == TEXT + b"\n" + section(ONE)
+    assert others(file) == set()

@@ -26,6 +26,7 @@ from recollect.docmem.exchange import (
     parse_markdown,
     parse_text,
     parse_toml,
+    save,
 )
 from recollect.docmem.tree import LONGEST_TEXT, Made
 from recollect.errors import BadInput
@@ -790,3 +791,22 @@ def test_hostile_toml_takes_no_longer_than_another(text: str) -> None:
     except BadInput:
         pass
     assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize("end", ["  b", "\tb", "b", ""])
+def test_blank_lines_without_end_take_linear_time(end: str) -> None:
+    started = time.process_time()
+    parse_markdown("a" + "\n" * 300_000 + end, "x")
+    assert time.process_time() - started < 2  # it takes 0.01
+
+
+def test_front_matter_is_one_node_though_it_has_blank_lines() -> None:
+    (_, first, _) = parse_markdown("---\ntitle: a\n\nb: c\n---\ntext", "x")
+    assert first.text == "---\ntitle: a\n\nb: c\n---"
+
+
+@pytest.mark.parametrize("name", ["file/x.md", "none/x.md", "x" * 300 + "/x.md"])
+def test_a_document_that_cannot_be_written_says_why(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("theirs")
+    with pytest.raises(BadInput, match="cannot be written"):
+        save(str(tmp_path / name), "text")

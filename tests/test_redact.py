@@ -21,6 +21,7 @@ from detect_secrets.settings import transient_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect.capture.event import clean
 from recollect.capture.redact import PATTERNS, Token, _long_words, redact
 
 
@@ -52,6 +53,8 @@ POSITIVES: list[tuple[str, str, str, str]] = [
     ("private passage", "the tag `<private>` hides: {} this", "<private>my salary</private>", "private"),
     ("private passage", "keep `{}` this", "<private>` my salary `</private>", "private"),
     ("private passage", "keep `{}", "<private>my salary` and on", "private"),
+    ("private passage", "keep `{} this", "<private>`\nmy salary\n</private>", "private"),
+    ("private passage", "`<private>` and {}", "<private>my salary", "private"),
     *(
         (
             "private key",
@@ -1017,3 +1020,10 @@ def test_importing_compiles_nothing_and_loads_only_re() -> None:
         "assert module.redact('password=hunter2') == 'password=[redacted:password]'\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_a_private_part_that_ends_beyond_the_cut_is_private_up_to_it() -> None:
+    long = "my salary " * 3_000
+    for tag in ("<private>{}</private>", "`<private>`{}`</private>`", "`<private>`{}</private>"):
+        assert "salary" not in clean("keep " + tag.format(long) + " this")
+    assert clean("</private> words " * 3_000).startswith("</private> words </private>")

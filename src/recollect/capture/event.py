@@ -38,6 +38,7 @@ ID_LIMIT = 200
 CHANGE_LIMIT = 2_000  # characters of a text that was written or replaced, for synthesis
 EXCERPT_LIMIT = 4_000  # of any one string in a result that is too large to be a memory
 EXCERPT_ROOM = 8_000  # of such a result altogether
+CLOSING = "</private>"
 CUT_MARGIN = 4_000  # redaction sees this much beyond a cut, so that no cut leaves half a secret
 
 # What the client repeats of a file's text in the result of an edit. The file has it, so it is not counted.
@@ -128,7 +129,9 @@ def _read(payload: dict[str, object], spool_name: str, at: int) -> Event:
 def clean(text: str, limit: int = TEXT_LIMIT, *, may_quote: bool = False) -> str:
     """Text that may be stored. What may quote recalled text, as a document about us does, keeps it."""
     window = _storable(text[: limit + CUT_MARGIN])
-    cleaned = redact(window if may_quote else fence.remove(window))
+    if "</private" in text[limit + CUT_MARGIN :].lower():  # whatever it closes is private up to the cut
+        window += CLOSING
+    cleaned = redact(window if may_quote else fence.remove(window)).removesuffix(CLOSING)
     if len(text) > limit + CUT_MARGIN:  # what stands at the cut may be half a secret
         cleaned = cleaned[: max(0, len(cleaned) - CUT_MARGIN)]
     return cleaned[:limit]

@@ -46,7 +46,7 @@ from recollect.capture.judge import MARKER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 def redact(text: str) -> str:
@@ -142,21 +142,20 @@ class Token(Pattern):
 
 class Passage(Pattern):
     """From an opening tag to the closing one that belongs to it, or to the end; the expression finds tags.
-    One in backticks, with none in backticks that closes it, is a word in a text about such tags."""
+    An opening one in backticks that no closing one follows is a word in a text about such tags."""
 
     __slots__ = ()
 
     def apply(self, text: str) -> str:
         if self._compiled is None:
             self._compiled = re.compile(self.expression, re.ASCII)
-        tags = list(self._compiled.finditer(text))
-        closed = max((tag.start() for tag in tags if tag[0][1] == "/" and _is_quoted(tag)), default=-1)
+        tags: Iterable[re.Match[str]] = self._compiled.finditer(text)
+        if "`<" in text:
+            tags = _without_words(list(tags))
         pieces: list[str] = []
         copied = depth = 0
         for tag in tags:
             if tag[0][1] != "/":
-                if _is_quoted(tag) and tag.start() > closed:
-                    continue
                 if depth == 0:
                     pieces += text[copied : tag.start()], f"{MARKER}{self.kind}]"
                 depth += 1
@@ -166,6 +165,16 @@ class Passage(Pattern):
         if depth == 0:
             pieces.append(text[copied:])
         return "".join(pieces)
+
+
+def _without_words(tags: list[re.Match[str]]) -> list[re.Match[str]]:
+    kept: list[re.Match[str]] = []
+    closes = False  # does the next of them close?
+    for tag in reversed(tags):
+        if tag[0][1] == "/" or closes or not _is_quoted(tag):
+            kept.append(tag)
+            closes = tag[0][1] == "/" or (closes and _is_quoted(tag))
+    return kept[::-1]
 
 
 def _is_quoted(tag: re.Match[str]) -> bool:

@@ -34,10 +34,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from recollect import paths
 from recollect.claude_md import dynamic
 from recollect.errors import BadInput, Conflict, RecollectError, StoreError
+from recollect.ids import new_id
 from recollect.store import swap
 
 NAME = "CLAUDE.md"
@@ -94,8 +96,7 @@ def remove_leftover(folder: str, data: str, now: int) -> None:
     real = os.path.realpath(path)
     if os.path.lexists(_beside(real, data)):
         with suppress(RecollectError, OSError), _turn(data, 0):
-            text = _read(path, real)[0] if os.path.exists(real) else b""
-            _put_away(real, data, text, dynamic.theirs, now)
+            _put_away(real, data, dynamic.theirs, now)
 
 
 def rewrite(
@@ -143,7 +144,8 @@ def _attempt(
     is_ours = _noted(shelf) == _digest(text)
     if not is_ours and abs(time.time() - status.st_mtime) < SETTLED:
         raise _Unsettled(CHANGES)
-    _put_away(real, data, text, theirs, now)
+    put_away = partial(_put_away, real, data, theirs, now)
+    put_away()
     changed = change(text)
     if changed == text:
         return True
@@ -151,7 +153,7 @@ def _attempt(
         raise BadInput(f"{_name(path)} would become larger than 10 MB; remove some of what it shows")
     if not is_ours:
         _back_up(shelf, text, theirs, now)
-    _replace(path, real, data, status, changed, shelf)
+    _replace(path, real, data, status, changed, shelf, put_away)
     return True
 
 
@@ -221,9 +223,28 @@ def _refuse_if_open(real: str) -> None:
         finally:
             os.close(handle)
     except BlockingIOError:
-        raise _Unsettled(IS_OPEN) from None
+        if _knows_leases(real):
+            raise _Unsettled(IS_OPEN) from None
     except OSError:
         return  # it cannot be told: another user's file, or an odd file system
+
+
+def _knows_leases(real: str) -> bool:
+    """On some network drives no file gets one; then the answer says nothing about this one."""
+    probe = os.path.join(os.path.dirname(real), new_id(".recollect_"))
+    try:
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        handle = os.open(probe, os.O_RDONLY)
+        try:
+            fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        finally:
+            os.close(handle)
+    except OSError:
+        return False
+    finally:
+        with suppress(OSError):
+            os.unlink(probe)
+    return True
 
 
 def _read(path: str, real: str) -> tuple[bytes, os.stat_result]:
@@ -242,7 +263,15 @@ def _read(path: str, real: str) -> tuple[bytes, os.stat_result]:
     return text, status
 
 
-def _replace(path: str, real: str, data: str, seen: os.stat_result, text: bytes, shelf: str) -> None:
+def _replace(
+    path: str,
+    real: str,
+    data: str,
+    seen: os.stat_result,
+    text: bytes,
+    shelf: str,
+    put_away: Callable[[], None],
+) -> None:
     """Put text in the place of what was seen there, if it has not changed since."""
     made = _beside(real, data)
     try:
@@ -265,6 +294,7 @@ def _replace(path: str, real: str, data: str, seen: os.stat_result, text: bytes,
                 os.replace(made, real)
             elif _version(os.stat(made))[:-1] != _version(seen)[:-1]:  # a rename changes the last
                 _exchange(made, real)
+                put_away()  # somebody may have been faster again
                 raise _Unsettled(CHANGES)
         finally:
             with suppress(FileNotFoundError):
@@ -275,14 +305,15 @@ def _replace(path: str, real: str, data: str, seen: os.stat_result, text: bytes,
         raise _refused(path, f"cannot be written ({error.strerror})") from error
 
 
-def _put_away(real: str, data: str, text: bytes, theirs: Callable[[bytes], bytes], now: int) -> None:
-    """Remove what a killed write left beside the file. Where its new version is in place already, that is the
-    one which came out for it, and may be somebody's."""
+def _put_away(real: str, data: str, theirs: Callable[[bytes], bytes], now: int) -> None:
+    """Remove what a write left beside the file. It may be a version of somebody's that came out when
+    ours came in; only ours, which the note names, needs no backup."""
     made, shelf = _beside(real, data), _shelf(data, real)
     try:
-        if _noted(shelf) == _digest(text):
-            with open(os.open(made, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as left:
-                _back_up(shelf, left.read(LARGEST), theirs, now)
+        with open(os.open(made, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            left = file.read(LARGEST)
+        if _noted(shelf) != _digest(left):
+            _back_up(shelf, left, theirs, now)
         os.unlink(made)
     except FileNotFoundError:
         pass

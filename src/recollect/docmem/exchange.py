@@ -93,7 +93,7 @@ def save(path: str, document: str, *, replaces: bool = False) -> None:
     except OSError as error:
         raise BadInput(f"{path} cannot be written ({error.strerror}); name another file") from error
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # mostly it is not there any more
             os.unlink(beside)
 
 
@@ -246,7 +246,7 @@ def _short(text: str) -> str:
 
 _CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+$")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_GAP = re.compile(r"\n(?:[ \t]*+\n)++(?!  |\t)")  # what is indented belongs to what stands above it
+_GAP = re.compile(r"\n(?:[ \t]*+\n)++")
 
 
 class _Part(NamedTuple):
@@ -350,7 +350,7 @@ def _parts(text: str) -> Iterator[_Part]:
     with what it is part of: an item of a list, mostly."""
     headings, fences = chunk.markdown(text)
     at = chunk.front_matter(text)
-    yield from _pieces(text, 0, at, [])
+    yield from _whole(text[:at])
     inside = iter([*fences, (len(text) + 1, len(text) + 1)])
     fence = next(inside)
     for heading in [*headings, chunk.Heading(0, "", len(text), len(text))]:
@@ -367,9 +367,11 @@ def _parts(text: str) -> Iterator[_Part]:
 def _pieces(text: str, start: int, end: int, fences: Sequence[tuple[int, int]]) -> Iterator[_Part]:
     at = start
     for first, last in [*fences, (end, end)]:
-        while gap := _GAP.search(text, at, min(first + 2, end)):  # two: how it is indented
-            yield from _whole(text[start : gap.start()])
-            start = at = gap.end()
+        while gap := _GAP.search(text, at, min(first, end)):
+            at = gap.end()
+            if not text.startswith(("  ", "\t"), at):  # what is indented belongs to what stands above it
+                yield from _whole(text[start : gap.start()])
+                start = at
         at = last
     yield from _whole(text[start:end])
 

@@ -29,7 +29,7 @@ LONGEST_SQL = 10_000
 LONGEST_VALUE = 500_000  # bytes; the longest text of a node is a little shorter
 LONGEST_ANSWER = 400_000  # characters
 LONGEST_PATTERN = 200  # bytes, of LIKE and GLOB
-OFTEN = 1_000  # steps of SQLite's machine between two looks at the clock
+OFTEN = 50  # steps of SQLite's machine between two looks at the clock
 SLOW = frozenset({"glob", "instr", "like", "replace"})  # with long texts a call takes long, and is one step
 MOST_SLOW = 10  # calls of those in a query
 

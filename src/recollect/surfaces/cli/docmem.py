@@ -373,6 +373,8 @@ def _read(file: str, kind: str) -> tuple[str, str]:
             raise errors.BadInput(f"standard input has more than {most:,} bytes; import it in parts")
         return "", exchange.text_of(body, kind, "standard input")
     named = typed([file])[:300]
+    if os.path.exists(file) and not os.path.isfile(file):
+        raise errors.BadInput(f"{named} is not a file; name one, or pipe it to `import -`")
     body = read_file(file, [os.sep], most)[1]
     return os.path.splitext(os.path.basename(named))[0], exchange.text_of(body, kind, named)
 
