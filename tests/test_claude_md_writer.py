@@ -919,3 +919,40 @@ def test_a_drive_that_gives_no_leases_is_written_all_the_same(
     show(ONE)
     assert file.read_bytes() == TEXT + b"\n" + section(ONE)
     assert others(file) == set()
+
+
+WRITING = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from recollect.claude_md import writer
+end = time.monotonic() + 4
+number = 0
+while time.monotonic() < end:
+    number += 1
+    writer.put_views(*sys.argv[2:], lambda: [("ab12cd34", f"text {number}")], 0)
+"""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere nobody tells whether a file is open for writing"
+)
+def test_a_person_who_saves_while_views_are_rewritten_without_a_pause_loses_nothing(
+    file: Path, data: Path
+) -> None:
+    writing = subprocess.Popen([sys.executable, "-c", WRITING, SOURCE, str(file.parent), str(data)])
+    edits = 0
+    while writing.poll() is None:
+        line = b"a person's edit %d\n" % edits
+        if edits % 2:
+            with open(file, "ab") as opened:
+                opened.write(line)
+        else:
+            saved = file.with_suffix(".swp")
+            saved.write_bytes(line + file.read_bytes())
+            os.rename(saved, file)
+        edits += 1
+        time.sleep(0.03 + edits % 7 / 200)
+    assert writing.returncode == 0
+    kept = re.findall(rb"^a person's edit (\d+)$", file.read_bytes(), re.MULTILINE)
+    assert sorted(map(int, kept)) == list(range(edits))
+    assert edits > 20

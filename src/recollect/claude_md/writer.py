@@ -7,10 +7,9 @@ that look and the rename somebody may save another version. So old and new chang
 what comes out must be what was read, else they change back.
 
 Who has the file open for writing would go on in the old one, which has no name any more. So nothing is
-renamed as long as somebody has. What can still be lost is the text of who opens the file in the few
-microseconds between that look and the rename, which POSIX has no way to close; and of who is at it where
-that cannot be told: on a system other than Linux, on a file system without leases or exchanges, in another
-user's file.
+changed as long as somebody has, and what came out must not be open either. What can still be lost is the text
+of who is at the file where that cannot be told: on a system other than Linux, on a file system without leases
+or exchanges, in another user's file.
 
 What somebody else wrote is backed up before it is replaced, the last ten different texts of each file. Where
 only our own part of it differs from the newest backup, that one is replaced, else a program that formats the
@@ -138,7 +137,8 @@ def _attempt(
     real = _target(path, root)
     if real is None:
         return False
-    _refuse_if_open(real)
+    if _is_open(real):
+        raise _Unsettled(IS_OPEN)
     text, status = _read(path, real)
     shelf = _shelf(data, real)
     is_ours = _noted(shelf) == _digest(text)
@@ -208,10 +208,10 @@ def _target(path: str, root: str) -> str | None:
     return real
 
 
-def _refuse_if_open(real: str) -> None:
+def _is_open(real: str) -> bool:
     """Is the file open for writing? Linux tells: nobody gets a lease to read such a file."""
     if sys.platform != "linux":
-        return
+        return False
     try:
         handle = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
@@ -223,10 +223,10 @@ def _refuse_if_open(real: str) -> None:
         finally:
             os.close(handle)
     except BlockingIOError:
-        if _knows_leases(real):
-            raise _Unsettled(IS_OPEN) from None
+        return _knows_leases(real)
     except OSError:
-        return  # it cannot be told: another user's file, or an odd file system
+        pass  # it cannot be told: another user's file, or an odd file system
+    return False
 
 
 def _knows_leases(real: str) -> bool:
@@ -287,12 +287,13 @@ def _replace(
                 os.utime(made)
                 os.fsync(file.fileno())
             _note(shelf, real, text)
-            _refuse_if_open(real)
+            if _is_open(real):
+                raise _Unsettled(IS_OPEN)
             if os.path.realpath(path) != real or _version(os.stat(real)) != _version(seen):
                 raise _Unsettled(CHANGES)
             if not _exchange(made, real):
                 os.replace(made, real)
-            elif _version(os.stat(made))[:-1] != _version(seen)[:-1]:  # a rename changes the last
+            elif _is_open(made) or _version(os.stat(made))[:-1] != _version(seen)[:-1]:  # the last: renamed
                 _exchange(made, real)
                 put_away()  # somebody may have been faster again
                 raise _Unsettled(CHANGES)
