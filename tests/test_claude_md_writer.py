@@ -925,11 +925,15 @@ WRITING = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from recollect.claude_md import writer
+from recollect.errors import Conflict
 end = time.monotonic() + 4
 number = 0
 while time.monotonic() < end:
     number += 1
-    writer.put_views(*sys.argv[2:], lambda: [("ab12cd34", f"text {number}")], 0)
+    try:
+        writer.put_views(*sys.argv[2:], lambda: [("ab12cd34", f"text {number}")], 0)
+    except Conflict:
+        pass  # on a busy machine the file may not come to rest
 """
 
 
