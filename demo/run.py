@@ -21,6 +21,7 @@ from typing import Any
 
 from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.types import TextContent
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SAMPLE = os.path.join(REPOSITORY, "demo", "session.jsonl")
@@ -112,7 +113,9 @@ async def keep_a_tree(project: str, env: dict[str, str]) -> None:
         await client.initialize()
 
         async def call(tool: str, **arguments: object) -> str:
-            reply = (await client.call_tool(tool, arguments)).content[0].text.splitlines()[0]  # type: ignore[union-attr]
+            (block,) = (await client.call_tool(tool, arguments)).content
+            assert isinstance(block, TextContent)  # noqa: S101  our tools answer with one text
+            reply = block.text.splitlines()[0]
             print(f"  {textwrap.shorten(reply, 100, placeholder=' ...')}", flush=True)
             return reply.split()[2]
 

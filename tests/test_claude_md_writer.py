@@ -937,9 +937,7 @@ while time.monotonic() < end:
 """
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux", reason="elsewhere nobody tells whether a file is open for writing"
-)
+@on_linux
 def test_a_person_who_saves_while_views_are_rewritten_without_a_pause_loses_nothing(
     file: Path, data: Path
 ) -> None:

@@ -15,7 +15,6 @@ second best: what is said twice counts a little more than what is said once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from sqlite3 import Connection
 
 import numpy as np
@@ -98,6 +97,8 @@ def folded(found: Sequence[tuple[Node, float]], paths: Mapping[str, Sequence[Nod
     hits = []
     for top, members in groups.values():
         score = sum(share * scores[node.id] for share, node in zip((1.0, SECOND), members, strict=False))
-        path = takewhile(lambda one, top=top: one.id != top.id, above[members[0].id])  # type: ignore[misc]
+        way = above[members[0].id]
+        ids = [one.id for one in way]
+        path = way[: ids.index(top.id)] if top.id in ids else way
         hits.append(NodeHit(top, score, tuple(path), tuple(node for node in members if node.id != top.id)))
     return sorted(hits, key=lambda hit: -hit.score)
