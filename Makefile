@@ -7,12 +7,16 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint bench bench-million chaos clean
+.PHONY: demo test coverage check lint bench bench-million chaos clean
 
 demo: $(VENV)/installed
 	@$(BIN)/python demo/run.py
 
 test: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n 2
+
+# Apart from the tests: threads that start at the same moment while they are traced fail now and then (Python 3.11).
+coverage: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -n 2 --cov=recollect --cov-report=term:skip-covered
 
 check: lint test
