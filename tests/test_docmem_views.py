@@ -293,7 +293,8 @@ def test_an_edit_that_no_view_shows_does_not_rewrite_the_file(desk: Desk) -> Non
     assert desk.waiting() is None
 
 
-def test_views_in_every_folder_of_a_project_follow_an_edit(desk: Desk) -> None:
+def in_two_folders(desk: Desk) -> tuple[str, Path]:
+    """A page of a book that servers in two folders show; the second folder."""
     desk.trees("book")
     page = desk.put("book", "before")
     inside = desk.folder / "inside"
@@ -301,6 +302,11 @@ def test_views_in_every_folder_of_a_project_follow_an_edit(desk: Desk) -> None:
     (inside / "CLAUDE.md").write_text("# Inside\n")
     desk.server("book")
     desk.add(Views(str(desk.data), str(inside), "s2"), "book")
+    return page, inside
+
+
+def test_views_in_every_folder_of_a_project_follow_an_edit(desk: Desk) -> None:
+    page, inside = in_two_folders(desk)
 
     desk.change(page, "after")
 
@@ -308,13 +314,7 @@ def test_views_in_every_folder_of_a_project_follow_an_edit(desk: Desk) -> None:
 
 
 def test_a_folder_that_cannot_be_written_does_not_keep_the_others_from_it(desk: Desk) -> None:
-    desk.trees("book")
-    page = desk.put("book", "before")
-    inside = desk.folder / "inside"
-    inside.mkdir()
-    (inside / "CLAUDE.md").write_text("# Inside\n")
-    desk.server("book")
-    desk.add(Views(str(desk.data), str(inside), "s2"), "book")
+    page, inside = in_two_folders(desk)
     desk.file.chmod(0o444)
 
     with pytest.raises(RecollectError, match=r"CLAUDE\.md cannot be written"):

@@ -128,81 +128,81 @@ class _Cut(NamedTuple):
     is_whole: bool  # it has an end
 
 
-def _marks(text: bytes) -> list[_Line]:
-    marks: list[_Line] = []
+def _lines(text: bytes) -> list[_Line]:
+    lines: list[_Line] = []
     header: _Line | None = None  # waits for its end
     place, at = 0, 0
     found = _NEXT.search(text)
     while found:
-        mark = _Line(found)
+        line = _Line(found)
         at = found.end()
-        if mark.kind == "end" and header:
+        if line.kind == "end" and header:
             tail = _AFTER_END.match(text, at)
             at = header.stop = tail.end() if tail else at
             if header.looks_ours:
-                del marks[place:]
+                del lines[place:]
             header = None
             # What follows on the same line will be a line of its own.
             found = (None if tail else _AT.match(text, at)) or _NEXT.search(text, at)
             continue
-        marks.append(mark)
-        if mark.kind == "header":
-            header, place = mark, len(marks)
-            header.looks_ours = _AS_WE_WRITE.match(text, mark.start + len(HEADER)) is not None
+        lines.append(line)
+        if line.kind == "header":
+            header, place = line, len(lines)
+            header.looks_ours = _AS_WE_WRITE.match(text, line.start + len(HEADER)) is not None
         found = _NEXT.search(text, at)
-    return marks
+    return lines
 
 
 def _sections(text: bytes) -> list[_Cut]:
     cuts: list[_Cut] = []
-    marks = _marks(text)
-    closed_by = _closers(marks)
+    lines = _lines(text)
+    closed_by = _closers(lines)
     i = 0
-    while i < len(marks):
-        mark = marks[i]
-        if mark.kind == "header":
-            stop = mark.stop or _next_heading(text, marks, closed_by, i)
-            cuts.append(_Cut(mark.start, stop, is_whole=bool(mark.stop)))
-            while i < len(marks) and marks[i].start < stop:
+    while i < len(lines):
+        line = lines[i]
+        if line.kind == "header":
+            stop = line.stop or _next_heading(text, lines, closed_by, i)
+            cuts.append(_Cut(line.start, stop, is_whole=bool(line.stop)))
+            while i < len(lines) and lines[i].start < stop:
                 i += 1
-        elif mark.kind != "fence":
+        elif line.kind != "fence":
             i += 1
         elif i in closed_by:
             i = closed_by[i] + 1
         else:
-            cuts += [_Cut(it.start, it.stop, is_whole=True) for it in marks[i:] if it.stop and it.looks_ours]
+            cuts += [_Cut(it.start, it.stop, is_whole=True) for it in lines[i:] if it.stop and it.looks_ours]
             break
     return cuts
 
 
-def _closers(marks: list[_Line]) -> dict[int, int]:
+def _closers(lines: list[_Line]) -> dict[int, int]:
     """Which fence each fence would be closed by: the next of its sign that is bare and as long."""
     closed_by = {}
     # Of each sign, seen from the end: those that could close a fence, the nearest last. One with a longer or
     # equal one before it never will. Lengths are negative, so that they are sorted.
     lengths: dict[int, list[int]] = {ord("`"): [], ord("~"): []}
     places: dict[int, list[int]] = {ord("`"): [], ord("~"): []}
-    for i in range(len(marks) - 1, -1, -1):
-        mark = marks[i]
-        if mark.kind != "fence":
+    for i in range(len(lines) - 1, -1, -1):
+        line = lines[i]
+        if line.kind != "fence":
             continue
-        length, place = lengths[mark.signs[0]], places[mark.signs[0]]
-        many = bisect_right(length, -len(mark.signs))
+        length, place = lengths[line.signs[0]], places[line.signs[0]]
+        many = bisect_right(length, -len(line.signs))
         if many:
             closed_by[i] = place[many - 1]
-        if mark.closes:
-            shorter = bisect_left(length, -len(mark.signs))
-            length[shorter:] = [-len(mark.signs)]
+        if line.closes:
+            shorter = bisect_left(length, -len(line.signs))
+            length[shorter:] = [-len(line.signs)]
             place[shorter:] = [i]
     return closed_by
 
 
-def _next_heading(text: bytes, marks: list[_Line], closed_by: dict[int, int], i: int) -> int:
-    """Where the section at mark i stops, which has no end. A fence that is never closed hides no heading."""
+def _next_heading(text: bytes, lines: list[_Line], closed_by: dict[int, int], i: int) -> int:
+    """Where the section at line i stops, which has no end. A fence that is never closed hides no heading."""
     i += 1
-    while i < len(marks):
-        if marks[i].kind in ("heading", "header"):
-            return marks[i].start
+    while i < len(lines):
+        if lines[i].kind in ("heading", "header"):
+            return lines[i].start
         i = closed_by.get(i, i) + 1
     return len(text)
 

@@ -216,7 +216,7 @@ def sweep(data: str, sessions: Collection[str]) -> None:
 
 
 def _session(name: str) -> str:
-    """Whose file it is: it waits, or a hook has claimed it, or it is being written."""
+    """Whose file it is: it waits, or a hook has taken it, or it is being written."""
     return name.lstrip(".").partition(".")[0]
 
 

@@ -1,9 +1,9 @@
 """The live views of this server, from a clean CLAUDE.md before its first answer to a clean one at its end.
 
-The end is in a hurry: the client kills whoever takes longer than half a second. So nobody here waits for the
-store with CLAUDE.md's lock in hand; whoever finds it busy lets go of both and tries again. And where the
-store is busy for long, CLAUDE.md is put in order all the same: whose views belong there can be read at any
-time, and that this server is gone, others see by its lock.
+The end is in a hurry: the client kills whoever takes longer than half a second. So nobody here waits long for
+the store with CLAUDE.md's lock in hand; whoever finds it busy lets go of both and tries again. And where it
+stays busy, CLAUDE.md is put in order all the same: whose views belong there can be read at any time, and that
+this server is gone, others see by its lock.
 """
 
 from __future__ import annotations
