@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 DEFAULTS: dict[str, str] = {
     "claude.model": "haiku",
+    "claude_md.on_stop": "agent",
+    "claude_md.practices_url": "https://docs.claude.com/en/docs/claude-code/best-practices",
     "docs.folders": "",
     "embedder": "static",
     "embedding.key": "",
@@ -29,6 +31,7 @@ NUMBERS: dict[str, float] = {
     "worker.idle_seconds": 30,
 }
 SYNTHESIZERS = ("auto", "claude", "local", "off")
+ON_STOP = ("agent", "auto", "off")
 
 
 def setting(name: str, env: Mapping[str, str]) -> str:
@@ -52,9 +55,18 @@ def number(name: str, env: Mapping[str, str]) -> float:
 
 
 def synthesizer(env: Mapping[str, str]) -> str:
-    chosen = setting("synthesizer", env).strip().lower() or DEFAULTS["synthesizer"]
-    if chosen not in SYNTHESIZERS:
-        raise BadInput(f"synthesizer is {chosen[:40]!r}; it is one of {', '.join(SYNTHESIZERS)}")
+    return _one_of("synthesizer", SYNTHESIZERS, env)
+
+
+def on_stop(env: Mapping[str, str]) -> str:
+    """What the end of a turn does about changed files: ask the agent, compute by itself, or nothing."""
+    return _one_of("claude_md.on_stop", ON_STOP, env)
+
+
+def _one_of(name: str, values: tuple[str, ...], env: Mapping[str, str]) -> str:
+    chosen = setting(name, env).strip().lower() or DEFAULTS[name]
+    if chosen not in values:
+        raise BadInput(f"{name} is {chosen[:40]!r}; it is one of {', '.join(values)}")
     return chosen
 
 

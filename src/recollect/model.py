@@ -280,6 +280,64 @@ class Findings:
     spent: Spent | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What one would type at the root of a project."""
+
+    role: str  # build, test, lint, run
+    line: str
+    source: str  # the file that says so
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a project's files say about it."""
+
+    name: str
+    description: str  # from a manifest, else from the README; may be empty
+    languages: tuple[tuple[str, float], ...]  # with its share of the source, the largest first
+    frameworks: tuple[str, ...]
+    managers: tuple[str, ...]  # of packages
+    commands: tuple[Command, ...]
+    workspaces: tuple[str, ...]  # members of a monorepo, from the root
+    subtrees: tuple[str, ...]  # folders worth a CLAUDE.md of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Something that a project's code does the same way nearly everywhere."""
+
+    type: str  # naming, import, style, test, architecture
+    subject: str  # `python functions`; of an architecture empty
+    value: str  # `snake_case`
+    confidence: float  # 0 to 1
+    cases: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Insights:
+    """What git knows about a project that its files do not say."""
+
+    hot: tuple[tuple[str, int], ...]  # files, and in how many of the commits looked at
+    together: tuple[tuple[str, str, int], ...]  # pairs that change together, and how often
+    decisions: tuple[tuple[str, str, str], ...]  # date, short hash, what was decided
+    habits: tuple[str, ...]  # how commit messages are written, a sentence each
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRecord:
+    """What the store knows of one section of a CLAUDE.md."""
+
+    name: str
+    written: str  # the text that we wrote last
+    author: str  # program or model
+    written_at: int
+    offered: str | None = None  # a new text that was not written, because a person had edited the section
+    offered_by: str | None = None
+    offered_at: int | None = None
+
+
 def iso(at: int) -> str:
     """A time as docmem writes it: 2026-01-31T12:00:00Z."""
     return _second(at // 1000)

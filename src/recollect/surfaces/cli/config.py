@@ -25,6 +25,8 @@ from recollect.surfaces.cli import output
 ABOUT = {
     "brief.tokens": "how long the brief at a session's start may be, in tokens; 0: no brief",
     "claude.model": "which model observes: an alias like haiku, or a model's whole name",
+    "claude_md.on_stop": "when a turn ends with changed files: agent (Claude is asked), auto (sync) or off",
+    "claude_md.practices_url": "the page that best practices come from; empty: none",
     "docs.folders": "folders beside the project from which documents may be read, separated by :",
     "embedder": "where vectors come from: static, onnx:MODEL, ollama:MODEL, openai:MODEL or off",
     "embedding.key": "the key of the embedder's server",
@@ -146,6 +148,8 @@ def _valid(name: str, env: Mapping[str, str]) -> str | float:
         return int(number) if number == int(number) else number
     if name == "synthesizer":
         return settings.synthesizer(env)
+    if name == "claude_md.on_stop":
+        return settings.on_stop(env)
     value = settings.setting(name, env)
     if name == "log.level":
         if value.lower() not in log.LEVELS:
