@@ -1,0 +1,197 @@
+"""What git would ignore: one .gitignore as two regular expressions.
+
+Git decides entry by entry on the way down (below an ignored folder nothing is looked at), so a pattern has to
+match one entry, never what lies below it. It works on bytes, as git does. Whatever a .gitignore says, the
+expressions stay cheap: between two wildcards the first place that fits is as good as any other, so they are
+atomic and never tried again.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator
+
+STAR, STARS, SLASH = b"*", b"**", b"/"  # tokens; the others are expressions that match one byte
+CLASSES = {
+    "alnum": string.ascii_letters + string.digits,
+    "alpha": string.ascii_letters,
+    "blank": " \t",
+    "cntrl": "".join(map(chr, [*range(32), 127])),
+    "digit": string.digits,
+    "graph": "".join(map(chr, range(33, 127))),
+    "lower": string.ascii_lowercase,
+    "print": "".join(map(chr, range(32, 127))),
+    "punct": string.punctuation,
+    "space": string.whitespace,
+    "upper": string.ascii_uppercase,
+    "xdigit": string.hexdigits,
+}
+
+
+class Never(Exception):
+    """A pattern that matches nothing: an unclosed bracket, a backslash at the end."""
+
+
+class Rules:
+    """The patterns of one file; the last one that matches decides."""
+
+    __slots__ = ("_names", "_paths")
+
+    def __init__(self, content: bytes) -> None:
+        names: list[tuple[int, bool, bytes]] = []
+        paths: list[tuple[int, bool, bytes]] = []
+        for number, (ignored, anchored, expression) in enumerate(_patterns(content)):
+            (paths if anchored else names).append((number, ignored, expression))
+        self._names = _joined(names)
+        self._paths = _joined(paths)
+
+    def __bool__(self) -> bool:
+        return self._names is not None or self._paths is not None
+
+    def ignored(self, path: bytes, name: bytes) -> bool | None:
+        """Whether an entry is ignored; None where no pattern speaks of it.
+
+        `path` is seen from the folder of the file; `name` is its last part. Folders end in a slash in both.
+        """
+        found = max(_verdict(self._names, name), _verdict(self._paths, path))
+        return found[1] if found[0] >= 0 else None
+
+
+_Joined = tuple[re.Pattern[bytes], list[tuple[int, bool]]]
+
+
+def _joined(patterns: list[tuple[int, bool, bytes]]) -> _Joined | None:
+    if not patterns:
+        return None
+    patterns = patterns[::-1]  # alternatives are tried in turn, and the last pattern counts
+    expression = b"|".join(b"(" + expression + b")" for *_, expression in patterns)
+    return re.compile(expression, re.DOTALL), [(number, ignored) for number, ignored, _ in patterns]
+
+
+def _verdict(joined: _Joined | None, subject: bytes) -> tuple[int, bool]:
+    if joined is None or not (found := joined[0].fullmatch(subject)):
+        return -1, False
+    return joined[1][(found.lastindex or 1) - 1]
+
+
+def _patterns(content: bytes) -> Iterator[tuple[bool, bool, bytes]]:
+    """Of each pattern: whether it ignores (or includes again), whether it speaks of paths, the expression."""
+    for raw in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        line = _trimmed(raw.removesuffix(b"\r").partition(b"\0")[0])
+        if line.startswith(b"#"):
+            continue
+        pattern = line.removeprefix(b"!")
+        folder = pattern.endswith(b"/")
+        body = pattern[:-1] if folder else pattern
+        anchored = b"/" in body
+        try:
+            tokens = list(_tokens(body.removeprefix(b"/"), anchored))
+        except Never:
+            continue
+        if tokens:
+            yield line == pattern, anchored, _expression(tokens) + (b"/" if folder else b"/?")
+
+
+def _trimmed(line: bytes) -> bytes:
+    """Without the blanks at the end, but for the first where a backslash stands before it."""
+    bare = line.rstrip(b" ")
+    escaped = (len(bare) - len(bare.rstrip(b"\\"))) % 2
+    return line[: len(bare) + 1] if escaped and len(bare) < len(line) else bare
+
+
+def _tokens(pattern: bytes, anchored: bool) -> Iterator[bytes]:
+    at = 0
+    while at < len(pattern):
+        sign = pattern[at : at + 1]
+        if sign == b"*":
+            end = len(pattern) - len(pattern[at:].lstrip(b"*"))
+            alone = (at == 0 or pattern[at - 1 : at] == b"/") and (
+                end == len(pattern) or pattern[end:].startswith((b"/", b"\\/"))
+            )
+            yield STARS if anchored and end - at > 1 and alone else STAR
+            at = end
+        elif sign == b"?":
+            yield b"[^/]"
+            at += 1
+        elif sign == b"[":
+            token, at = _bracket(pattern, at + 1)
+            yield token
+        else:
+            at += sign == b"\\"
+            if at == len(pattern):
+                raise Never
+            yield SLASH if pattern[at : at + 1] == b"/" else re.escape(pattern[at : at + 1])
+            at += 1
+
+
+def _bracket(pattern: bytes, at: int) -> tuple[bytes, int]:
+    """A bracket's set as an expression, and where the pattern goes on. `at` is behind the opening."""
+    negated = pattern[at : at + 1] in (b"!", b"^")
+    at += negated
+    members: set[int] = set()
+    before = -1  # what a range would start from
+    first = True
+    while first or pattern[at : at + 1] != b"]":
+        first = False
+        if pattern[at : at + 2] == b"[:" and (named := re.compile(rb"\[:([^\]]*):\]").match(pattern, at)):
+            members.update(map(ord, CLASSES.get(named[1].decode("latin-1")) or _never()))
+            before, at = -1, named.end()
+            continue
+        ranged = pattern[at : at + 1] == b"-" and before >= 0 and pattern[at + 1 : at + 2] not in (b"", b"]")
+        at += ranged
+        at += pattern[at : at + 1] == b"\\"
+        if at >= len(pattern):
+            raise Never
+        members.update(range(before, pattern[at] + 1) if ranged else (pattern[at],))
+        before = -1 if ranged else pattern[at]
+        at += 1
+    if negated:
+        members = set(range(256)) - members
+    members.discard(ord("/"))
+    if not members:
+        raise Never
+    return b"[" + b"".join(b"\\x%02x" % member for member in sorted(members)) + b"]", at + 1
+
+
+def _never() -> str:
+    raise Never
+
+
+def _expression(tokens: list[bytes]) -> bytes:
+    """Groups of segments between `**`; all but the last are taken at the first place where they fit."""
+    groups: list[list[bytes]] = [[]]
+    for token in tokens:
+        if token == STARS:
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    result = _segments(groups[0])
+    for number, group in enumerate(groups[1:], start=2):
+        if not group:  # `**` at the very end: all that is inside
+            result += b".+"
+        elif group == [SLASH]:
+            continue  # `**/**`
+        elif number < len(groups):
+            result += b"(?>(?:[^/]+/)*?" + _segments(group[1:]) + b")"
+        else:
+            result += b"(?:[^/]+/)*" + _segments(group[1:])
+    return result
+
+
+def _segments(tokens: list[bytes]) -> bytes:
+    result = b""
+    at = 0
+    while at < len(tokens):
+        if tokens[at] != STAR:
+            result += tokens[at]
+            at += 1
+            continue
+        end = at + 1
+        while end < len(tokens) and tokens[end] not in (STAR, SLASH):
+            end += 1
+        fixed = b"".join(tokens[at + 1 : end])
+        again = end < len(tokens) and tokens[end] == STAR
+        result += b"(?>[^/]*?" + fixed + b")" if again else b"[^/]*" + fixed
+        at = end
+    return result
