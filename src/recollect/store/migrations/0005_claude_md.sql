@@ -16,7 +16,7 @@ CREATE INDEX claude_files_by_project ON claude_files (project, place);
 CREATE TABLE claude_sections (
     path       TEXT NOT NULL REFERENCES claude_files (path) ON DELETE CASCADE,
     name       TEXT NOT NULL,
-    written    TEXT NOT NULL,
+    written    TEXT NOT NULL DEFAULT '', -- empty: nothing yet, the section was a person's when we came
     author     TEXT NOT NULL CHECK (author IN ('program', 'model')), -- a model's prose is not computed anew
     written_at INTEGER NOT NULL,
     offered    TEXT,                     -- what we would have written, had nobody edited the section
