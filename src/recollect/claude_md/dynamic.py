@@ -37,7 +37,7 @@ def section(views: Views) -> bytes:
     """The section that shows these views, (node id, expansion) each; with LF, whatever the file uses."""
     parts = [HEADER + b"\n"]
     for node_id, expansion in views:
-        parts.append(b"## %s\n\n%s\n" % (node_id.encode(), _harmless(expansion)))
+        parts.append(b"## %s\n\n%s\n" % (node_id.encode(), harmless(expansion)))
     return b"\n".join([*parts, END + b"\n"])
 
 
@@ -49,21 +49,21 @@ def with_views(text: bytes, views: Views) -> bytes:
 
 def without(text: bytes) -> bytes:
     """The file without sections of ours."""
-    return _cut(text, _sections(text))
+    return _cut(text, layout(text).sections)
 
 
 def theirs(text: bytes) -> bytes:
     """What surely is not ours. A section that lacks its end may have swallowed what somebody wrote below."""
-    return _cut(text, [cut for cut in _sections(text) if cut.is_whole])
+    return _cut(text, [cut for cut in layout(text).sections if cut.is_whole])
 
 
 def has_section(text: bytes) -> bool:
-    return bool(_sections(text))
+    return bool(layout(text).sections)
 
 
-def _harmless(expansion: str) -> bytes:
-    """Node text, which anybody may have written, as a section can have it."""
-    text = expansion.replace("\r\n", "\n").replace("\r", "\n")
+def harmless(text: str) -> bytes:
+    """What anybody may have written, node text for one, as a section can have it; with LF."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)  # people look at this file in a terminal
     found = _LIKE_OURS.sub(rb"\g<0>\\", text.encode("utf-8", "replace"))
     # Claude Code puts the file that `@path` names into the model's context, wherever in CLAUDE.md it stands.
@@ -71,9 +71,9 @@ def _harmless(expansion: str) -> bytes:
     return _EVEN_BACKSLASHES.sub(rb"\g<0>\\", _IMPORT.sub(rb"\\@", found))
 
 
-def _cut(text: bytes, cuts: Iterable[_Cut]) -> bytes:
+def _cut(text: bytes, cuts: Iterable[Cut]) -> bytes:
     kept, at, separator = bytearray(), 0, b""
-    for start, stop, is_whole in [*cuts, _Cut(len(text), len(text), is_whole=False)]:
+    for start, stop, is_whole in [*cuts, Cut(len(text), len(text), is_whole=False)]:
         if piece := text[at:start]:
             if kept and not kept.endswith(b"\n"):
                 kept += separator  # the piece was below a section, and is a line of its own
@@ -94,7 +94,7 @@ _LINE = (
     rb"|(?P<fence>(?P<item>[-+*] {1,2}|\d[.)] | {0,3})(?P<signs>`{3,}+(?=[^`\n]*$)|~{3,}+)(?P<info>.*))"
 )
 _AT = re.compile(_LINE, re.MULTILINE)
-_NEXT = re.compile(rb"^(?:" + _LINE + rb")", re.MULTILINE)
+_NEXT = re.compile(rb"^(?:\A\xef\xbb\xbf)?(?:" + _LINE + rb")", re.MULTILINE)
 _AFTER_END = re.compile(rb"[ \t]*\r?(?:\n|\Z)")
 _AS_WE_WRITE = re.compile(rb"[ \t]*\r?\n[ \t]*\r?\n## ")
 
@@ -115,17 +115,25 @@ class _Line:
 
     def __init__(self, found: re.Match[bytes]) -> None:
         self.kind = found.lastgroup  # header, end (one that ends no section), heading or fence
-        self.start = found.start()
+        self.start = found.start(self.kind or 0)
         self.stop = 0  # of a header: where its section ends, if there is an end
         self.looks_ours = False
         self.signs = found["signs"] or b""
         self.closes = not found["info"].strip() and not found["item"].strip() if self.signs else False
 
 
-class _Cut(NamedTuple):
+class Cut(NamedTuple):
     start: int
     stop: int
     is_whole: bool  # it has an end
+
+
+class Layout(NamedTuple):
+    """What of a file is not plain text. A fence in a section of ours is not listed."""
+
+    sections: list[Cut]
+    fences: list[tuple[int, int]]  # those that are closed: where the lines begin that open and close them
+    open_fence: int | None  # where the line begins that opens a fence which is never closed
 
 
 def _lines(text: bytes) -> list[_Line]:
@@ -153,8 +161,9 @@ def _lines(text: bytes) -> list[_Line]:
     return lines
 
 
-def _sections(text: bytes) -> list[_Cut]:
-    cuts: list[_Cut] = []
+def layout(text: bytes) -> Layout:
+    cuts: list[Cut] = []
+    fences: list[tuple[int, int]] = []
     lines = _lines(text)
     closed_by = _closers(lines)
     i = 0
@@ -162,17 +171,27 @@ def _sections(text: bytes) -> list[_Cut]:
         line = lines[i]
         if line.kind == "header":
             stop = line.stop or _next_heading(text, lines, closed_by, i)
-            cuts.append(_Cut(line.start, stop, is_whole=bool(line.stop)))
+            cuts.append(Cut(line.start, stop, is_whole=bool(line.stop)))
             while i < len(lines) and lines[i].start < stop:
                 i += 1
         elif line.kind != "fence":
             i += 1
         elif i in closed_by:
-            i = closed_by[i] + 1
+            closer = closed_by[i]
+            fences.append((line.start, lines[closer].start))
+            i = closer + 1
         else:
-            cuts += [_Cut(it.start, it.stop, is_whole=True) for it in lines[i:] if it.stop and it.looks_ours]
-            break
-    return cuts
+            cuts += [Cut(it.start, it.stop, is_whole=True) for it in lines[i:] if it.stop and it.looks_ours]
+            return Layout(cuts, fences, line.start)
+    return Layout(cuts, fences, None)
+
+
+def closing(text: bytes) -> bytes:
+    """The line that closes the fence which is open at the end of text; nothing where none is."""
+    start = layout(text).open_fence
+    fence = None if start is None else _AT.match(text, start)
+    # As far indented as the signs that open it: else it would not be in the same item of a list.
+    return b" " * len(fence["item"]) + fence["signs"] if fence else b""
 
 
 def _closers(lines: list[_Line]) -> dict[int, int]:

@@ -44,7 +44,7 @@ from recollect.store import swap
 NAME = "CLAUDE.md"
 LARGEST = 10_000_000  # bytes
 KEPT = 10  # backups of a file
-AT_FDCWD, EXCHANGE = -100, 2  # Linux's numbers
+AT_FDCWD, NO_REPLACE, EXCHANGE = -100, 1, 2  # Linux's numbers
 PATIENCE = 1.0  # seconds in which the file must come to rest
 SETTLED = 0.02  # seconds; what changed later than that may be half written, and its time tells no more
 CHANGES = "keeps changing; try again when it has come to rest"
@@ -107,19 +107,20 @@ def rewrite(
     theirs: Callable[[bytes], bytes] = bytes,
     now: int,
     seconds: float | None = None,
+    create: bytes | None = None,
 ) -> bool:
     """Change a file of the project at root. False: there is no such file, and `change` was not called.
 
     `change` is called again where somebody else changed the file meanwhile. `theirs` says what of the file is
-    not ours, and so is worth a backup.
+    not ours, and so is worth a backup. With `create`, a file that is not there is made of it, and changed.
     """
-    if not os.path.lexists(path):
+    if create is None and not os.path.lexists(path):
         return False
     with _turn(data, seconds):
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                return _attempt(path, root, data, change, theirs, now)
+                return _attempt(path, root, data, change, theirs, now, create)
             except _Unsettled as what:
                 if time.monotonic() > deadline:
                     raise Conflict(f"{_name(path)} {what}") from None
@@ -133,10 +134,17 @@ def _attempt(
     change: Callable[[bytes], bytes],
     theirs: Callable[[bytes], bytes],
     now: int,
+    create: bytes | None,
 ) -> bool:
+    _part(os.path.realpath(path), data)
     real = _target(path, root)
     if real is None:
-        return False
+        if create is None:
+            return False
+        real = _place(path, root)
+        _put_away(real, data, theirs, now)
+        _make(path, real, data, _small(path, change(create)))
+        return True
     if _is_open(real):
         raise _Unsettled(IS_OPEN)
     text, status = _read(path, real)
@@ -149,8 +157,7 @@ def _attempt(
     changed = change(text)
     if changed == text:
         return True
-    if len(changed) > LARGEST:
-        raise BadInput(f"{_name(path)} would become larger than 10 MB; remove some of what it shows")
+    _small(path, changed)
     if not is_ours:
         _back_up(shelf, text, theirs, now)
     _replace(path, real, data, status, changed, shelf, put_away)
@@ -184,12 +191,7 @@ def _target(path: str, root: str) -> str | None:
         return None
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror})") from error
-    top = os.path.realpath(root)
-    if os.path.commonpath([real, top]) != top:
-        raise BadInput(
-            f"{_name(path)} leads to {_name(real)}, outside of the project {_name(top)},"
-            " where recollect changes nothing; put a file in place of the link"
-        )
+    _within(path, real, root)
     if not stat.S_ISREG(status.st_mode):
         raise BadInput(f"{_name(path)} is not a file that can be changed; put a plain text file in its place")
     if status.st_nlink > 1:
@@ -206,6 +208,38 @@ def _target(path: str, root: str) -> str | None:
         why = "cannot be replaced, because its folder cannot be written (permission denied)"
         raise _refused(path, why, f"chmod u+wx {_name(os.path.dirname(real))}")
     return real
+
+
+def _place(path: str, root: str) -> str:
+    """Where a file that is not there may be made."""
+    if os.path.islink(path):
+        raise _refused(path, "is a link that leads nowhere", "remove it, or make the file that it leads to")
+    folder, name = os.path.split(path)
+    try:
+        real = os.path.join(os.path.realpath(folder, strict=True), name)
+        mode = os.stat(os.path.dirname(real)).st_mode
+    except OSError as error:
+        raise _refused(path, f"cannot be made ({error.strerror})") from error
+    _within(path, real, root)
+    if not (os.access(os.path.dirname(real), os.W_OK | os.X_OK) and mode & 0o222):
+        why = "cannot be made, because its folder cannot be written (permission denied)"
+        raise _refused(path, why, f"chmod u+wx {_name(os.path.dirname(real))}")
+    return real
+
+
+def _within(path: str, real: str, root: str) -> None:
+    top = os.path.realpath(root)
+    if os.path.commonpath([real, top]) != top:
+        raise BadInput(
+            f"{_name(path)} leads to {_name(real)}, outside of the project {_name(top)},"
+            " where recollect changes nothing; put a file in place of the link"
+        )
+
+
+def _small(path: str, text: bytes) -> bytes:
+    if len(text) > LARGEST:
+        raise BadInput(f"{_name(path)} would become larger than 10 MB; remove some of what it shows")
+    return text
 
 
 def _is_open(real: str) -> bool:
@@ -306,6 +340,36 @@ def _replace(
         raise _refused(path, f"cannot be written ({error.strerror})") from error
 
 
+def _make(path: str, real: str, data: str, text: bytes) -> None:
+    """Put text where no file is; not if there is one by now."""
+    made = _beside(real, data)
+    try:
+        try:
+            # The mode is what the person's umask says.
+            with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            _note(_shelf(data, real), real, text)
+            if not _rename(made, real, NO_REPLACE):
+                os.link(made, real)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(made)
+    except FileExistsError:
+        raise _Unsettled(CHANGES) from None
+    except OSError as error:
+        remedy = "make an empty file of that name, and try again"
+        raise _refused(path, f"cannot be made ({error.strerror})", remedy) from error
+
+
+def _part(real: str, data: str) -> None:
+    """A kill may have left both names to a file that was just made."""
+    with suppress(OSError):
+        if os.path.samefile(_beside(real, data), real):
+            os.unlink(_beside(real, data))
+
+
 def _put_away(real: str, data: str, theirs: Callable[[bytes], bytes], now: int) -> None:
     """Remove what a write left beside the file. It may be a version of somebody's that came out when
     ours came in; only ours, which the note names, needs no backup."""
@@ -324,10 +388,14 @@ def _put_away(real: str, data: str, theirs: Callable[[bytes], bytes], now: int) 
 
 def _exchange(one: str, other: str) -> bool:
     """Let two files change places in one step. False: this system cannot, or not on this disk."""
+    return _rename(one, other, EXCHANGE)
+
+
+def _rename(one: str, other: str, how: int) -> bool:
     import ctypes
 
     call = getattr(ctypes.CDLL(None), "renameat2", None)
-    return call is not None and call(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), EXCHANGE) == 0
+    return call is not None and call(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), how) == 0
 
 
 def _beside(real: str, data: str) -> str:
