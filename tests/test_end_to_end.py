@@ -23,6 +23,7 @@ from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 from scripted_model import ScriptedModel, Step, say, use
+from test_plugin_texts import AGENTS, SKILLS, name_of, read
 
 from recollect.intake.drain import open_store
 from recollect.surfaces.mcp import docmem, memory
@@ -154,10 +155,11 @@ def _noise(done: Session) -> list[str]:
     ]
     assert len(said) >= 5, "the client no longer reports its hooks: this check sees nothing"
     loud = [line for line in said if not line.endswith(": 0 ")]
+    listed = [f"- recollect:{name_of(path)}: {read(path)[0]['description']}" for path in (*AGENTS, *SKILLS)]
     for body in done.model.requests:
         text = json.dumps(_without_our_tools(body), ensure_ascii=False)
         text = re.sub(r"mcp__plugin_recollect_[a-z_]+", "", text)  # the names of the tools that are offered
-        for known in (memory.INSTRUCTIONS, docmem.INSTRUCTIONS, *CONNECTED):
+        for known in (memory.INSTRUCTIONS, docmem.INSTRUCTIONS, *CONNECTED, *listed):
             text = text.replace(known, "")
         loud += re.findall(r".{60}recollect.{60}|.{30} hook (?:success|additional context|error).{60}", text)
     return loud

@@ -28,6 +28,10 @@ from conftest import REPOSITORY
 from scripted_model import ScriptedModel, Step, say, use
 
 SEARCH = "mcp__plugin_recollect_memory__memory_search"
+OFFERED = {
+    "agents": ["memory-updater"],
+    "skills": ["codebase-analyzer", "memory-init", "memory-processor", "memory-status", "memory-sync"],
+}
 NOBODY = "http://127.0.0.1:9"  # no model is needed to install something
 PLUGIN = "recollect@recollect"
 
@@ -143,6 +147,15 @@ def server_status(result: Result) -> list[str]:
     return [server["status"] for server in servers if server["name"] == "plugin:recollect:memory"]
 
 
+def offered(result: Result) -> dict[str, list[str]]:
+    """Which of our agents, skills and commands (they are skills as well) a session has."""
+    ours = {
+        kind: [str(name).removeprefix("recollect:") for name in result.init[kind] if "recollect:" in name]
+        for kind in OFFERED
+    }
+    return {kind: sorted(names) for kind, names in ours.items()}
+
+
 def plugins(env: Env) -> list[dict[str, Any]]:
     listed = cli("plugin", "list", "--json", env=env)
     assert listed.code == 0, listed.stderr
@@ -185,6 +198,7 @@ def test_a_user_who_installed_with_pip_has_a_memory_until_they_uninstall(
     session("count", use("Bash", command="echo seven walruses"), say("seven"), cwd=project, env=env)
     result, model = session("how many?", use(SEARCH, query="walruses"), say("seven"), cwd=project, env=env)
     assert server_status(result) == ["connected"]
+    assert offered(result) == OFFERED
     (found,) = model.results(SEARCH)
     assert "[1] (episodic, score: " in found and "Command: echo seven walruses" in found
 
@@ -326,8 +340,12 @@ def test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile(
     _wait_until(lambda: _stored(data_of(env)) == captured, 10)  # a drain may outlive the session
 
     _wait_until((own / "venv" / "bin" / "recollect").exists, 300)
-    result, model = session("how many?", use(SEARCH, query="walruses"), say("seven"), cwd=project, env=env)
+    # As our skills have the model run it, in a shell that is not told where the plugin's data lies.
+    ours = use("Bash", command=f'sh "{root}/src/recollect/plugin/bin/recollect.sh" --version')
+    result, model = session("how many?", use(SEARCH, query="walruses"), ours, say("7"), cwd=project, env=env)
     assert server_status(result) == ["connected"]
+    assert offered(result) == OFFERED
+    assert model.results("Bash") == [f"recollect {plugin['version']}"]
     (found,) = model.results(SEARCH)
     assert "Command: echo seven walruses" in found
     assert (own / "setup.status").read_text() == "has been set up; start a new session\n"

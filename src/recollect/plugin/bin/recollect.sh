@@ -31,8 +31,21 @@ unavailable() {
 here=${0%/*}
 noted=
 { read -r noted <"$here/../../../../interpreter"; } 2>/dev/null # by `recollect install`
-own=${CLAUDE_PLUGIN_DATA:+$CLAUDE_PLUGIN_DATA/venv/bin/recollect}
-status=${CLAUDE_PLUGIN_DATA:+$CLAUDE_PLUGIN_DATA/setup.status}
+
+# Claude Code tells its hooks and servers where the plugin's data lies, but no command that the model runs. A
+# plugin from a marketplace is in plugins/cache/MARKET/PLUGIN/VERSION, its data in plugins/data/PLUGIN-MARKET.
+data=${CLAUDE_PLUGIN_DATA:-}
+if [ -z "$data" ]; then
+  root=$(CDPATH= cd -- "$here/../../../.." && pwd)
+  case $root in
+    */plugins/cache/*/*/*)
+      plugin=${root%/*}
+      market=${plugin%/*}
+      data=${market%/cache/*}/data/${plugin##*/}-${market##*/} ;;
+  esac
+fi
+own=${data:+$data/venv/bin/recollect}
+status=${data:+$data/setup.status}
 
 # -P: never from the current folder, which is somebody's project.
 works() { [ -x "$1" ] && "$1" -P -c 'import recollect' 2>/dev/null; }
@@ -49,7 +62,7 @@ if [ "${1:-}" != --setup ]; then
   unavailable "$why" "${1:-}" "${2:-}"
 fi
 
-[ -n "$status" ] && mkdir -p "$CLAUDE_PLUGIN_DATA" || exit 0
+[ -n "${CLAUDE_PLUGIN_DATA:-}" ] && mkdir -p "$CLAUDE_PLUGIN_DATA" || exit 0
 works "$noted" && exit 0
 command -v recollect >/dev/null 2>&1 && exit 0
 if [ -n "$noted" ]; then
