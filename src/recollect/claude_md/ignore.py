@@ -13,6 +13,8 @@ import string
 from collections.abc import Iterator
 
 STAR, STARS, SLASH = b"*", b"**", b"/"  # tokens; the others are expressions that match one byte
+FOLDER = b"\0"  # ends the name of a folder, and is in no name
+PLAIN = re.compile(rb"[^*?\[\\]*")
 CLASSES = {
     "alnum": string.ascii_letters + string.digits,
     "alpha": string.ascii_letters,
@@ -49,12 +51,13 @@ class Rules:
     def __bool__(self) -> bool:
         return self._names is not None or self._paths is not None
 
-    def ignored(self, path: bytes, name: bytes) -> bool | None:
+    def ignored(self, path: bytes, name: bytes, folder: bool) -> bool | None:
         """Whether an entry is ignored; None where no pattern speaks of it.
 
-        `path` is seen from the folder of the file; `name` is its last part. Folders end in a slash in both.
+        `path` is seen from the folder of the file; `name` is its last part.
         """
-        found = max(_verdict(self._names, name), _verdict(self._paths, path))
+        end = FOLDER if folder else b""
+        found = max(_verdict(self._names, name + end), _verdict(self._paths, path + end))
         return found[1] if found[0] >= 0 else None
 
 
@@ -90,7 +93,7 @@ def _patterns(content: bytes) -> Iterator[tuple[bool, bool, bytes]]:
         except Never:
             continue
         if tokens:
-            yield line == pattern, anchored, _expression(tokens) + (b"/" if folder else b"/?")
+            yield line == pattern, anchored, _expression(tokens) + FOLDER + (b"" if folder else b"?")
 
 
 def _trimmed(line: bytes) -> bytes:
@@ -106,13 +109,14 @@ def _tokens(pattern: bytes, anchored: bool) -> Iterator[bytes]:
         sign = pattern[at : at + 1]
         if sign == b"*":
             end = len(pattern) - len(pattern[at:].lstrip(b"*"))
-            alone = (at == 0 or pattern[at - 1 : at] == b"/") and (
-                end == len(pattern) or pattern[end:].startswith((b"/", b"\\/"))
+            # Git cuts the plain beginning off first, so the first wildcard always stands at a beginning.
+            alone = (PLAIN.fullmatch(pattern, 0, at) or pattern[at - 1 : at] == b"/") and (
+                pattern[end : end + 1] in (b"", b"/")
             )
             yield STARS if anchored and end - at > 1 and alone else STAR
             at = end
         elif sign == b"?":
-            yield b"[^/]"
+            yield b"[^/\0]"
             at += 1
         elif sign == b"[":
             token, at = _bracket(pattern, at + 1)
@@ -148,7 +152,7 @@ def _bracket(pattern: bytes, at: int) -> tuple[bytes, int]:
         at += 1
     if negated:
         members = set(range(256)) - members
-    members.discard(ord("/"))
+    members -= {0, ord("/")}
     if not members:
         raise Never
     return b"[" + b"".join(b"\\x%02x" % member for member in sorted(members)) + b"]", at + 1
@@ -169,13 +173,13 @@ def _expression(tokens: list[bytes]) -> bytes:
     result = _segments(groups[0])
     for number, group in enumerate(groups[1:], start=2):
         if not group:  # `**` at the very end: all that is inside
-            result += b".+"
+            result += b"[^\0]*"
         elif group == [SLASH]:
             continue  # `**/**`
         elif number < len(groups):
-            result += b"(?>(?:[^/]+/)*?" + _segments(group[1:]) + b")"
+            result += b"(?>(?:[^/\0]*/)*?" + _segments(group[1:]) + b")"
         else:
-            result += b"(?:[^/]+/)*" + _segments(group[1:])
+            result += b"(?:[^/\0]*/)*" + _segments(group[1:])
     return result
 
 
@@ -192,6 +196,6 @@ def _segments(tokens: list[bytes]) -> bytes:
             end += 1
         fixed = b"".join(tokens[at + 1 : end])
         again = end < len(tokens) and tokens[end] == STAR
-        result += b"(?>[^/]*?" + fixed + b")" if again else b"[^/]*" + fixed
+        result += b"(?>[^/\0]*?" + fixed + b")" if again else b"[^/\0]*" + fixed
         at = end
     return result

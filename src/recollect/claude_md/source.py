@@ -42,7 +42,7 @@ MADE_NAME = re.compile(r"[.-]min\.[cm]?js$|_pb2(_grpc)?\.pyi?$|\.pb(\.\w+)?\.go$
 MADE_HEAD = re.compile(
     rb"""^[ \t]*(?://|\#|/?\*|--|<!--|\"\"\")[^\n]*generated[^\n]*(?:\n[^\n]*)?do\ not\ (?:edit|modify)
     |^[ \t]*(?://|\#|/?\*|--|<!--)[^\n]*do\ not\ edit[^\n]*generated""",
-    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+    re.MULTILINE | re.VERBOSE,
 )
 QT_TRANSLATION = re.compile(rb"\s*<(\?xml|!DOCTYPE TS)")  # these end in .ts as well
 
@@ -58,7 +58,8 @@ def language_of(path: str) -> str | None:
 
 def generated(head: bytes) -> bool:
     """Whether the first lines of a file say that a program wrote it."""
-    return MADE_HEAD.search(head[:2000]) is not None
+    head = head[:2000].lower()
+    return b"do not" in head and MADE_HEAD.search(head) is not None  # most say nothing, and it is asked often
 
 
 @lru_cache(1)  # the survey and the patterns ask for the same tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from recollect import paths
@@ -73,81 +73,80 @@ def read(path: str | bytes, most: int) -> bytes | None:
 
 def walk(root: str, progress: Callable[[int], None] | None = None) -> Tree:
     """The files below a folder. Links are not followed; what cannot be read is left out."""
-    top = os.fsencode(os.path.realpath(root))
-    base, chain = _above(top)
+    top = os.path.join(os.fsencode(os.path.realpath(root)), b"")
+    in_git, base, chain = _above(top)
     files: list[File] = []
     seen = 0
     waiting = deque([(b"", chain)])  # from the top down: a tree that is cut keeps its manifests
     while waiting and seen < MOST:
         folder, chain = waiting.popleft()
         try:
-            with os.scandir(os.path.join(top, folder)) as found:
+            with os.scandir(top + folder) as found:
                 entries = {entry.name: entry for entry in found}
         except OSError:
             continue
-        if folder and (not MADE.isdisjoint(entries) or (base is not None and b".git" in entries)):
+        if folder and (not MADE.isdisjoint(entries) or (in_git and b".git" in entries)):
             continue  # a cache, a virtual environment, a repository of its own
         if b".gitignore" in entries:
-            chain = _with(chain, (base or b"") + folder, os.path.join(top, folder, b".gitignore"))
-        output = not folder or not MANIFESTS.isdisjoint(entries)
+            chain = _with(chain, base + folder, top + folder + b".gitignore")
+        unwanted = _unwanted(folder, entries)
         for name, entry in entries.items():
             seen += 1
             path = folder + name
             try:
-                if entry.is_dir(follow_symlinks=False):
-                    if (
-                        name in VENDORED
-                        or (output and name in OUTPUT)
-                        or (not folder and name in AT_THE_TOP)
-                        or name.endswith(b".egg-info")
-                        or _ignored(chain, (base or b"") + path + b"/", name + b"/")
-                    ):
-                        continue
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if (is_folder and name in unwanted) or _ignored(chain, base + path, name, folder=is_folder):
+                    continue
+                if is_folder:
                     waiting.append((path + b"/", chain))
-                elif entry.is_file(follow_symlinks=False) and not _ignored(chain, (base or b"") + path, name):
+                elif entry.is_file(follow_symlinks=False):
                     files.append(File(os.fsdecode(path), entry.stat(follow_symlinks=False).st_size))
             except OSError:
                 continue  # gone meanwhile
-            if progress and seen % 500 == 0:
-                progress(len(files))
+        if progress:
+            progress(len(files))
     files.sort(key=lambda file: file.path)
-    if progress:
-        progress(len(files))
-    return Tree(os.fsdecode(top), tuple(files), whole=seen < MOST)
+    return Tree(os.fsdecode(top[:-1]) or "/", tuple(files), whole=not waiting)
+
+
+def _unwanted(folder: bytes, names: Iterable[bytes]) -> frozenset[bytes]:
+    if not folder:
+        return VENDORED | OUTPUT | AT_THE_TOP
+    return VENDORED if MANIFESTS.isdisjoint(names) else VENDORED | OUTPUT
 
 
 # How long the path of the file's folder is, and what the file says; the nearest folder's comes last.
 _Chain = tuple[tuple[int, Rules], ...]
 
 
-def _above(top: bytes) -> tuple[bytes | None, _Chain]:
-    """Where a folder lies in its work tree (None outside git), and the rules that hold above it.
+def _above(top: bytes) -> tuple[bool, bytes, _Chain]:
+    """Whether a folder is in git, its path from the top of the work tree, and the rules that hold there.
 
     Somebody who asks about an ignored folder wants to know about it: then nothing above counts.
     """
-    work = os.fsencode(paths.checkout(os.fsdecode(top)))
-    if not os.path.lexists(os.path.join(work, b".git")):
-        return None, ()
+    work = os.path.join(os.fsencode(paths.checkout(os.fsdecode(top))), b"")
+    if not os.path.lexists(work + b".git"):
+        return False, b"", ()
     git = os.fsencode(paths.place(os.fsdecode(work)).identity)
     chain = _with((), b"", os.path.join(git, b"info", b"exclude"))
     base = b""
-    for name in os.path.relpath(top, work).split(b"/") if top != work else ():
-        chain = _with(chain, base, os.path.join(work, base, b".gitignore"))
+    for name in top[len(work) :].split(b"/")[:-1]:
+        chain = _with(chain, base, work + base + b".gitignore")
+        if _ignored(chain, base + name, name, folder=True):
+            return True, b"", ()
         base += name + b"/"
-        if _ignored(chain, base, name + b"/"):
-            return b"", ()
-    return base, chain
+    return True, base, chain
 
 
 def _with(chain: _Chain, folder: bytes, path: bytes) -> _Chain:
-    content = read(path, 1_000_000)
-    rules = Rules(content) if content else None
+    content = read(path, 64_000) or b""  # long ones are cut after a line, and take their time even so
+    rules = Rules(content if len(content) < 64_000 else content[: content.rfind(b"\n") + 1])
     return (*chain, (len(folder), rules)) if rules else chain
 
 
-def _ignored(chain: _Chain, path: bytes, name: bytes) -> bool:
+def _ignored(chain: _Chain, path: bytes, name: bytes, *, folder: bool) -> bool:
     for length, rules in reversed(chain):
-        verdict = rules.ignored(path[length:], name)
+        verdict = rules.ignored(path[length:], name, folder)
         if verdict is not None:
             return verdict
     return False
