@@ -8,7 +8,8 @@ so does an `@` in it that Claude Code would take for an import.
 Which sections are ours:
 
     outside of code fences           all that begin with our header, up to their end; without an end (another
-                                     program's, or somebody took it away) up to the next `# ` heading
+                                     program's, or somebody took it away) up to the next `# ` heading or
+                                     marker of `sections`
     in a fence that is closed        none: that is an example
     in a fence that is never closed  those that look as we write them: header, blank line, `## `, ..., end
 
@@ -37,7 +38,7 @@ def section(views: Views) -> bytes:
     """The section that shows these views, (node id, expansion) each; with LF, whatever the file uses."""
     parts = [HEADER + b"\n"]
     for node_id, expansion in views:
-        parts.append(b"## %s\n\n%s\n" % (node_id.encode(), harmless(expansion)))
+        parts.append(b"## %s\n\n%s\n" % (node_id.encode(), without_imports(plain(expansion))))
     return b"\n".join([*parts, END + b"\n"])
 
 
@@ -61,14 +62,25 @@ def has_section(text: bytes) -> bool:
     return bool(layout(text).sections)
 
 
-def harmless(text: str) -> bytes:
-    """What anybody may have written, node text for one, as a section can have it; with LF."""
+def last_place(text: bytes) -> int:
+    """Where what is added to the file goes: to its end, but above our section if that is the last thing."""
+    cuts = layout(text).sections
+    if cuts and not without(text[cuts[0].start :]).strip():
+        return len(without(text[: cuts[0].stop]))  # also above the line break before it
+    return len(text)
+
+
+def plain(text: str) -> bytes:
+    """What anybody may have written, without what looks like our header or end; with LF."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)  # people look at this file in a terminal
-    found = _LIKE_OURS.sub(rb"\g<0>\\", text.encode("utf-8", "replace"))
-    # Claude Code puts the file that `@path` names into the model's context, wherever in CLAUDE.md it stands.
+    return _LIKE_OURS.sub(rb"\g<0>\\", text.encode("utf-8", "replace"))
+
+
+def without_imports(text: bytes) -> bytes:
+    # Claude Code puts the file that `@path` names into the model's context, wherever it stands but in code.
     # So node text could fetch any file that the client may read. It takes no `\@` for one, nor `me@here`.
-    return _EVEN_BACKSLASHES.sub(rb"\g<0>\\", _IMPORT.sub(rb"\\@", found))
+    return _EVEN_BACKSLASHES.sub(rb"\g<0>\\", _IMPORT.sub(rb"\\@", text))
 
 
 def _cut(text: bytes, cuts: Iterable[Cut]) -> bytes:
@@ -89,12 +101,13 @@ _LINE = (
     rb"(?P<header># DOCMEM Dynamic[ \t]*\r?$)"
     # To the end of the comment. What follows a comment that does not end in its line is not ours for sure.
     rb"|(?P<end><!-- end of DOCMEM Dynamic\b(?:[^\n]*?-->)?)"
-    rb"|(?P<heading> {0,3}#(?:[ \t\r]|$))"
+    rb"|(?P<heading> {0,3}(?:#(?:[ \t\r]|$)|<!--[ \t]*(?:END[ \t]+)?(?:AUTO-MANAGED|MANUAL)\b))"
     # Also as the first thing in an item of a list, if what ends it is indented by no more than three blanks.
-    rb"|(?P<fence>(?P<item>[-+*] {1,2}|\d[.)] | {0,3})(?P<signs>`{3,}+(?=[^`\n]*$)|~{3,}+)(?P<info>.*))"
+    rb"|(?P<fence>(?:\A\xef\xbb\xbf)?(?P<item>[-+*] {1,2}|\d[.)] | {0,3})"
+    rb"(?P<signs>`{3,}+(?=[^`\n]*$)|~{3,}+)(?P<info>.*))"
 )
 _AT = re.compile(_LINE, re.MULTILINE)
-_NEXT = re.compile(rb"^(?:\A\xef\xbb\xbf)?(?:" + _LINE + rb")", re.MULTILINE)
+_NEXT = re.compile(rb"^(?:" + _LINE + rb")", re.MULTILINE)
 _AFTER_END = re.compile(rb"[ \t]*\r?(?:\n|\Z)")
 _AS_WE_WRITE = re.compile(rb"[ \t]*\r?\n[ \t]*\r?\n## ")
 
@@ -115,7 +128,7 @@ class _Line:
 
     def __init__(self, found: re.Match[bytes]) -> None:
         self.kind = found.lastgroup  # header, end (one that ends no section), heading or fence
-        self.start = found.start(self.kind or 0)
+        self.start = found.start()
         self.stop = 0  # of a header: where its section ends, if there is an end
         self.looks_ours = False
         self.signs = found["signs"] or b""

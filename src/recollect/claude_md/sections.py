@@ -29,6 +29,7 @@ import codecs
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from recollect.claude_md import dynamic
 from recollect.errors import BadInput, NotFound
@@ -105,20 +106,16 @@ def with_new(text: bytes, new: Sequence[tuple[str, str]]) -> bytes:
         raise BadInput("the file is in UTF-16, where sections cannot be; save it in UTF-8, and try again")
     if before.unclosed:
         raise BadInput(f"no section can be added: line {before.unclosed.line}: {before.unclosed.said}")
-    rest = dynamic.without(text)
-    at = len(rest) if text.startswith(rest) else len(text)  # below docmem's section there is a person's text
+    at = dynamic.last_place(text)
     above = text[:at]
     crlf = above[: above.rfind(b"\n") + 1].endswith(b"\r\n")
     parts = [
         f"<!-- AUTO-MANAGED: {name} -->\n".encode() + _lines(body) + f"{END}\n".encode()
         for name, body in missing
     ]
-    separator = b"" if not above.strip(codecs.BOM_UTF8) else b"\n" if above.endswith(b"\n") else b"\n\n"
-    added = separator + b"\n".join(parts)
-    made = above + (added.replace(b"\n", b"\r\n") if crlf else added) + text[at:]
-    if not {name for name, _ in missing} <= {section.name for section in parse(made).sections}:
-        raise BadInput("no section can be added below a docmem section that lost its end; remove that first")
-    return made
+    is_apart = not above.strip(codecs.BOM_UTF8) or above.endswith((b"\n\n", b"\n\r\n"))
+    added = (b"" if is_apart else b"\n" if above.endswith(b"\n") else b"\n\n") + b"\n".join(parts)
+    return above + (added.replace(b"\n", b"\r\n") if crlf else added) + text[at:]
 
 
 def theirs(text: bytes, is_ours: Callable[[str, str], bool] | None = None) -> bytes:
@@ -135,9 +132,23 @@ def theirs(text: bytes, is_ours: Callable[[str, str], bool] | None = None) -> by
 def harmless(body: str) -> str:
     """Text that anybody may have written, as a section can have it: with LF, without the outer blank lines;
     what looks like a marker, like docmem's section or like an import is plain text, fences are closed."""
-    found = _LIKE_MARKER.sub(b"&lt;", dynamic.harmless(_trimmed(body)))
+    found = _LIKE_MARKER.sub(b"&lt;", _trimmed(dynamic.plain(body).decode()).encode())
     closing = dynamic.closing(found)
-    return (found + b"\n" + closing if closing else found).decode()
+    return _without_imports(found + b"\n" + closing if closing else found).decode()
+
+
+def _without_imports(text: bytes) -> bytes:
+    """Claude Code imports nothing in code, and a backslash would spoil a command there. But text may be made
+    to look like code to us and not to the client; so code is left alone only where all of it is plain."""
+    pieces, at = [], 0  # every second one is code
+    for found in _CODE.finditer(text):
+        start, stop = found.span("code")
+        pieces += [text[at:start], text[start:stop]]
+        at = stop
+    pieces.append(text[at:])
+    if any(_NOT_PLAIN.search(piece) for piece in pieces[::2]):
+        return dynamic.without_imports(text)
+    return b"".join(piece if i % 2 else dynamic.without_imports(piece) for i, piece in enumerate(pieces))
 
 
 def canonical(body: str) -> str:
@@ -159,7 +170,8 @@ def _sound(text: bytes, name: str) -> Section:
         if problem.name == name:
             raise BadInput(f"section {name} cannot be used: line {problem.line}: {problem.said}")
     names = ", ".join(section.name for section in parsed.sections) or "none; recollect init adds them"
-    raise NotFound(f"there is no section {name}; those there are: {names}")
+    hidden = f" (line {parsed.unclosed.line}: {parsed.unclosed.said})" if parsed.unclosed else ""
+    raise NotFound(f"there is no section {name}; those there are: {names}{hidden}")
 
 
 def _lines(body: str, crlf: bool = False) -> bytes:
@@ -176,9 +188,16 @@ def _trimmed(text: str) -> str:
 
 # Finding markers. All of it takes time in proportion to the text.
 
-_LIKE = rb"[-_/%b]*+(?:END[-_:/%b]*+)?(?:AUTO[-_%b]*+MANAGED|MANUAL)\b"
+_LIKE = rb"[-_/%b]*+(?:(?:END|BEGIN|START)[-_:/%b]*+)?(?:AUTO[-_%b]*+MANAGED|MANUAL)\b"
 # A comment that another line would make a marker is one for other programs already.
 _LIKE_MARKER = re.compile(rb"<(?=!--" + _LIKE % ((rb"\s",) * 3) + rb")", re.IGNORECASE)
+# A fence at the left margin, at the start, below a blank line or a heading, and no other fence in it.
+_CODE = re.compile(
+    rb"(?:\A|(?<=\n)\n|^#[^\n]*\n)(?P<code>```[\w+.#-]*\n(?:[^`~]|`(?!``)|~(?!~~))*+(?<=\n)```$)",
+    re.MULTILINE,
+)
+# Other fences; HTML, or a link's title, that may have a fence in it.
+_NOT_PLAIN = re.compile(rb"```|~~~|^[^a-zA-Z\n]*[<\[]", re.MULTILINE)
 _MARKER = re.compile(
     rb"^(?:\A\xef\xbb\xbf)?(?P<line> {0,3}<!--(?P<said>" + _LIKE % ((rb" \t",) * 3) + rb"[^\n]*+)(?:\n|\Z))",
     re.MULTILINE | re.IGNORECASE,
@@ -276,9 +295,10 @@ class _Parser:
                 if one is not other:
                     said = f"section {one.at.name} is there twice, also in line {other.at.line}; remove one"
                     self._blame(one.at, said, one)
-        sections = sorted((section for opened, section in self.sections if opened.is_sound), key=_start)
-        problems = tuple(sorted(self.problems, key=_line))
-        return Parsed(tuple(sections), tuple(self.manual), problems, self.unclosed)
+        sections = [section for opened, section in self.sections if opened.is_sound]
+        sections.sort(key=attrgetter("start"))
+        self.problems.sort(key=attrgetter("line"))
+        return Parsed(tuple(sections), tuple(self.manual), tuple(self.problems), self.unclosed)
 
     def _open(self, event: _Event) -> None:
         if self.opened and self.opened[-1].is_ended_wrongly:
@@ -351,11 +371,3 @@ class _Parser:
         if opened:
             opened.is_sound = False
         return problem
-
-
-def _start(section: Section) -> int:
-    return section.start
-
-
-def _line(problem: Problem) -> int:
-    return problem.line
