@@ -1,0 +1,354 @@
+"""What the sections of a CLAUDE.md say, put together from what is known about a project; the two templates.
+
+All of it is short: a model reads it at the start of every session. And all of it is quiet: a date or a number
+that changes with every commit would make every sync a change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from recollect.claude_md import outline, sections
+from recollect.claude_md.source import ENDINGS
+from recollect.claude_md.tree import Tree
+from recollect.model import Command, Insights, Pattern, Survey
+
+ROOT = """\
+# Project: {{PROJECT_NAME}}
+
+<!-- AUTO-MANAGED: project-description -->
+{{DESCRIPTION}}
+<!-- END AUTO-MANAGED -->
+
+<!-- AUTO-MANAGED: build-commands -->
+## Build Commands
+{{BUILD_COMMANDS}}
+<!-- END AUTO-MANAGED -->
+
+<!-- AUTO-MANAGED: architecture -->
+## Architecture Overview
+{{ARCHITECTURE}}
+<!-- END AUTO-MANAGED -->
+
+<!-- AUTO-MANAGED: conventions -->
+## Code Conventions
+{{CONVENTIONS}}
+<!-- END AUTO-MANAGED -->
+
+<!-- AUTO-MANAGED: patterns -->
+## Detected Patterns
+{{PATTERNS}}
+<!-- END AUTO-MANAGED -->
+
+<!-- AUTO-MANAGED: best-practices -->
+## Best Practices
+{{BEST_PRACTICES}}
+<!-- END AUTO-MANAGED -->
+
+<!-- AUTO-MANAGED: git-insights -->
+## Git Insights
+{{GIT_INSIGHTS}}
+<!-- END AUTO-MANAGED -->
+
+<!-- MANUAL -->
+## Custom Notes
+Add your custom notes here. This section will never be auto-modified.
+<!-- END MANUAL -->
+"""
+SUBTREE = """\
+# Module: {{MODULE_NAME}}
+
+<!-- AUTO-MANAGED: module-description -->
+{{DESCRIPTION}}
+<!-- END AUTO-MANAGED -->
+
+<!-- AUTO-MANAGED: architecture -->
+## Module Architecture
+{{ARCHITECTURE}}
+<!-- END AUTO-MANAGED -->
+
+<!-- AUTO-MANAGED: conventions -->
+## Module Conventions
+{{CONVENTIONS}}
+<!-- END AUTO-MANAGED -->
+
+<!-- MANUAL -->
+## Module Notes
+<!-- END MANUAL -->
+"""
+TEMPLATES = {"root": ROOT, "subtree": SUBTREE}
+_SECTION = re.compile(
+    r"<!-- AUTO-MANAGED: (?P<name>[a-z-]+) -->\n(?P<body>.*?)<!-- END AUTO-MANAGED -->\n\n", re.DOTALL
+)
+_MANUAL = re.compile(r"(?<=<!-- MANUAL -->\n).*(?=<!-- END MANUAL -->)", re.DOTALL)
+_BLANK = re.compile(r"\{\{[A-Z_]+\}\}")
+
+DESCRIPTION = 500  # characters
+MOST_COMMANDS = 5  # of a role
+MOST_PATTERNS = 16
+MOST_EXAMPLES = 2
+MOST_HOT, MOST_TOGETHER, MOST_DECISIONS = 8, 5, 5
+NOTHING = "Nothing that the files show."  # where something stood before
+ALWAYS_COMPUTABLE = frozenset("project-description build-commands architecture conventions patterns".split())
+FOR_TESTS = frozenset(
+    "pytest Hypothesis Jest Vitest Mocha AVA tap Jasmine Karma Playwright Cypress JUnit TestNG Mockito RSpec"
+    " Minitest PHPUnit Testify Criterion Proptest Quickcheck".split()
+)
+ROLES = {"build": "Build", "test": "Test", "lint": "Lint", "run": "Run"}
+LANGUAGES = {name.lower(): name for name in ENDINGS.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was found out about a project, or a part of one."""
+
+    tree: Tree
+    survey: Survey
+    patterns: tuple[Pattern, ...] = ()
+    insights: Insights | None = None
+    practices: str | None = None
+
+
+# The templates.
+
+
+def names(template: str) -> list[str]:
+    """The sections that a template has, in order."""
+    return [found["name"] for found in _SECTION.finditer(TEMPLATES[template])]
+
+
+def skeleton(template: str, title: str, wanted: Collection[str], notes: bytes | None = None) -> bytes:
+    """A new file: the template with these sections, empty. Notes, if given, are all of its manual part."""
+
+    def section(found: re.Match[str]) -> str:
+        if found["name"] not in wanted:
+            return ""
+        return found[0].replace(found["body"], "")
+
+    text = _SECTION.sub(section, TEMPLATES[template])
+    text = _BLANK.sub(lambda _: sections.harmless(_plain(title, 100)) or "this project", text, count=1)
+    manual = _MANUAL.search(text)
+    if notes is None or manual is None:
+        return text.encode()
+    above, below = text[: manual.start()].encode(), text[manual.end() :].encode()
+    if notes.partition(b"\n")[0].endswith(b"\r"):
+        above, below = above.replace(b"\n", b"\r\n"), below.replace(b"\n", b"\r\n")
+    last = b"" if not notes or notes.endswith(b"\n") else b"\n"
+    return above + notes + last + below
+
+
+def _filled(template: str, contents: Mapping[str, str]) -> dict[str, str]:
+    """The body of each section that has something to say."""
+    bodies = {found["name"]: found["body"] for found in _SECTION.finditer(TEMPLATES[template])}
+    return {
+        name: _BLANK.sub(lambda _, said=contents[name]: said, body).strip("\n")
+        for name, body in bodies.items()
+        if contents.get(name)
+    }
+
+
+def nothing(template: str, name: str) -> str:
+    """What a section says that had something to say before."""
+    return _filled(template, {name: NOTHING})[name]
+
+
+# The sections.
+
+
+def texts(known: Known) -> dict[str, str]:
+    """What the sections of the root's file say. One that would say nothing is left out."""
+    survey = known.survey
+    return _filled(
+        "root",
+        {
+            "project-description": _description(survey),
+            "build-commands": _commands(survey),
+            "architecture": _architecture(known),
+            "conventions": _conventions(known.patterns),
+            "patterns": _patterns(known.patterns),
+            "best-practices": (known.practices or "").strip(),
+            "git-insights": _insights(known.insights),
+        },
+    )
+
+
+def module_texts(known: Known, folder: str, part: Tree, own: Sequence[Pattern]) -> dict[str, str]:
+    """The same for the file of a folder, with the tree below that and the patterns found in it."""
+    top = outline.folders(part)
+    said = outline.about(part, "", top.files)
+    languages = [name for name, _ in top.languages.most_common(3)]
+    what = f"{_and(languages)} in {_code(folder)}" if languages else _code(folder)
+    description = _plain(said, DESCRIPTION) if said else f"{what}, a part of {_plain(known.survey.name, 100)}"
+    lines = list(outline.lines(part, (), _code, _text))
+    usual = {(one.type, one.subject): one.value for one in known.patterns}
+    differs = [one for one in own if usual.get((one.type, one.subject)) != one.value]
+    conventions = "As in the whole project."
+    if differs:
+        conventions += " What differs here:\n" + _conventions(differs)
+    return _filled(
+        "subtree",
+        {
+            "module-description": f"{description}.",
+            "architecture": "\n".join(lines),
+            "conventions": conventions if known.patterns or differs else "",
+        },
+    )
+
+
+def _description(survey: Survey) -> str:
+    said = _plain(survey.description, DESCRIPTION)
+    languages = [name for name, _ in survey.languages]
+    built = [name for name in survey.frameworks if name not in FOR_TESTS]
+    tested = [name for name in survey.frameworks if name in FOR_TESTS]
+    made = f"Written in {_and(languages)}" if languages else ""
+    if made and built:
+        made += f", with {_and(built[:8])}"
+    if made and tested:
+        made += f"; tested with {_and(tested[:4])}"
+    return "\n\n".join(part for part in (said, f"{made}." if made else "") if part)
+
+
+def _commands(survey: Survey) -> str:
+    lines = []
+    for role, label in ROLES.items():
+        those = [command for command in survey.commands if command.role == role]
+        if those:
+            lines.append(f"- {label}: {_listed(those)}")
+    if lines and survey.managers:
+        lines.insert(0, f"- Packages: {_and(survey.managers)}")
+    return "\n".join(lines)
+
+
+def _listed(commands: Sequence[Command]) -> str:
+    shown = ", ".join(_code(command.line) for command in commands[:MOST_COMMANDS])
+    rest = dict.fromkeys(command.source for command in commands[MOST_COMMANDS:])
+    return shown + (f" and more in {_and([_code(source) for source in rest])}" if rest else "")
+
+
+def _architecture(known: Known) -> str:
+    lines = []
+    for pattern in known.patterns:
+        if pattern.type == "architecture" and pattern.value != "monorepo":
+            seen = ", ".join(_code(example) for example in pattern.examples[:4])
+            lines.append(f"{pattern.value[:1].upper()}{pattern.value[1:]}" + (f": {seen}" if seen else ""))
+    workspaces = known.survey.workspaces
+    if workspaces:
+        shown = ", ".join(_code(path) for path in workspaces[:12])
+        lines.append(f"A monorepo of {shown}" + (" and more" if len(workspaces) > 12 else ""))
+    lines = [f"{line}." for line in lines]
+    lines += outline.lines(known.tree, workspaces, _code, _text)
+    if entries := outline.entries(known.tree):
+        lines.append(f"- Begins in {', '.join(_code(path) for path in entries)}")
+    return "\n".join(lines)
+
+
+KINDS = {
+    "functions": "functions and methods",
+    "classes": "classes and types",
+    "constants": "constants",
+    "files": "files",
+}
+
+
+def _conventions(patterns: Iterable[Pattern]) -> str:
+    """Patterns as sentences to go by, a language after the other."""
+    by_language: dict[str, dict[str, list[str]]] = {}
+    for pattern in patterns:
+        language, label, said = _rule(pattern)
+        if language:
+            by_language.setdefault(language, {}).setdefault(label, []).append(said)
+    lines = []
+    for language, labels in by_language.items():
+        prefix = f"{LANGUAGES.get(language, language)}: " if len(by_language) > 1 else ""
+        for label in ("Names", "Style", "Imports", "Tests"):
+            if label in labels:
+                shown = f"{prefix}{label.lower() if prefix else label}"
+                lines.append(f"- {shown}: {', '.join(labels[label])}")
+    return "\n".join(lines)
+
+
+def _rule(pattern: Pattern) -> tuple[str, str, str]:
+    """Of which language, what about, and the rule itself; no language: it is about something else."""
+    words = pattern.subject.split()
+    value = _plain(pattern.value, 100)
+    if not words:
+        return "", "", ""
+    if pattern.type == "naming":
+        kind = " ".join(words[1:])
+        return words[0], "Names", f"{KINDS.get(kind, kind)} {_code(value)}"
+    language, what = words[-1], " ".join(words[:-1])
+    if pattern.type == "import":
+        return language, "Imports", f"in the order {value}" if "order" in what else value
+    if pattern.type == "test":
+        return language, "Tests", _tests(value)
+    if pattern.type == "style":
+        how = {"quotes": f"{value} quotes", "indentation": f"indented with {value}"}
+        return language, "Style", how.get(what, f"{what} {value}")
+    return "", "", ""
+
+
+def _tests(value: str) -> str:
+    where, _, name = value.partition(", ")
+    folder, _, rest = where.partition(" ")
+    place = f"in a {_code(folder.rstrip('/'))} folder" if rest == "folder" else where
+    return place if name in ("", "any name") else f"{place}, named {_code(name)}"
+
+
+def _patterns(patterns: Sequence[Pattern]) -> str:
+    lines = []
+    for pattern in patterns[:MOST_PATTERNS]:
+        subject = pattern.subject or pattern.type
+        label = f"tests {subject}" if pattern.type == "test" else subject
+        line = f"- {_plain(label, 60)}: {_plain(pattern.value, 100)} ({_confidence(pattern.confidence)})"
+        examples = [_code(example) for example in pattern.examples[:MOST_EXAMPLES]]
+        lines.append(line + (f", as {_and(examples)}" if examples else ""))
+    return "\n".join(lines)
+
+
+def _confidence(value: float) -> str:
+    """In steps: a hundredth more or less is no news."""
+    return f"{next((step for step in (99, 95, 90, 80, 70, 50) if value * 100 >= step), 0)} %"
+
+
+def _insights(insights: Insights | None) -> str:
+    if insights is None:
+        return ""
+    lines = []
+    if insights.hot:  # by name: their order changes with every commit
+        hot = sorted(path for path, _ in insights.hot[:MOST_HOT])
+        lines.append(f"- Changed most often: {', '.join(_code(path) for path in hot)}")
+    pairs = sorted((one, other) for one, other, _ in insights.together[:MOST_TOGETHER])
+    lines += [f"- {_code(one)} and {_code(other)} change together" for one, other in pairs]
+    lines += [f"- {_plain(habit, 200)}" for habit in insights.habits]
+    if insights.decisions:
+        lines.append("- Decided:")
+        for date, commit, said in insights.decisions[:MOST_DECISIONS]:
+            lines.append(f"  - {_plain(said, 120)} ({_plain(date, 20)}, {_plain(commit, 16)})")
+    return "\n".join(lines)
+
+
+# Text from a repository, as Markdown that is nothing but that text.
+
+
+def _text(text: str) -> str:
+    return _plain(text, 200)
+
+
+def _plain(text: str, most: int) -> str:
+    """One line. A comment that is never closed would hide what comes after it."""
+    words = " ".join(text.encode("utf-8", "backslashreplace").decode().split()).replace("<!--", "&lt;!--")
+    return words if len(words) <= most else words[: most - 1].rstrip() + "…"
+
+
+def _code(text: str) -> str:
+    text = _text(text)
+    if "`" not in text:
+        return f"`{text}`"
+    fence = "`" * (max(len(run) for run in re.findall("`+", text)) + 1)
+    return f"{fence} {text} {fence}"
+
+
+def _and(things: Sequence[str]) -> str:
+    return " and ".join([*([", ".join(things[:-1])] if len(things) > 1 else []), *things[-1:]])

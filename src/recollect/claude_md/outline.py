@@ -1,0 +1,280 @@
+"""How a project is laid out, in a few lines: its folders, what each says about itself, where it begins.
+
+What a folder says about itself is the description in its manifest, or the first sentence of its package's
+docstring or doc comment or of its README. Nothing is counted here that the next commit would change.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from recollect.claude_md.affected import BESIDE_THE_SOURCE
+from recollect.claude_md.source import language_of
+from recollect.claude_md.tree import Tree
+
+MOST_LINES = 28
+MOST_INNER = 8  # folders shown in a folder
+MOST_FILES = 16
+MOST_ENTRIES = 6
+SENTENCE = 100  # characters
+READ = 100_000  # bytes of a file; one that is larger says nothing in a sentence
+
+ROLES = {
+    name: role
+    for role, names in {
+        "tests": "test tests __tests__ spec specs e2e",
+        "documentation": "doc docs documentation",
+        "examples": "example examples samples demo demos",
+        "benchmarks": "bench benches benchmark benchmarks",
+        "scripts": "script scripts",
+        "tools": "tool tools hack",
+        "database migrations": "migration migrations",
+        "templates": "template templates",
+        "static files": "static public assets",
+        "configuration": "config configs conf settings",
+        "deployment": "deploy deployment deployments k8s helm terraform infra",
+        "translations": "locale locales i18n translations",
+        "type definitions": "types typings",
+        "generated code": "gen generated",
+    }.items()
+    for name in names.split()
+}
+ENTRIES = re.compile(
+    r"(?:[^/]+/){0,3}__main__\.py|manage\.py|(?:cmd/[^/]+/)?main\.go|src/main\.rs|src/bin/[^/]+(?:/main)?\.rs"
+    r"|(?:src/)?(?:index|main|server|app)\.(?:[cm]?js|tsx?|jsx)|(?:src/)?(?:app|main|wsgi|asgi)\.py"
+    r"|src/main/java/(?:[^/]+/)*[A-Z]\w*Application\.java"
+)
+
+
+class Folder:
+    __slots__ = ("files", "folders", "languages")
+
+    def __init__(self) -> None:
+        self.folders: dict[str, Folder] = {}
+        self.files: list[str] = []
+        self.languages: Counter[str] = Counter()  # how many files, at any depth
+
+    @property
+    def source(self) -> int:
+        return self.languages.total()
+
+
+def folders(tree: Tree) -> Folder:
+    top = Folder()
+    for file in tree.files:
+        *above, name = file.path.split("/")
+        language = language_of(file.path)
+        at = top
+        for part in above:
+            if language:
+                at.languages[language] += 1
+            at = at.folders.setdefault(part, Folder())
+        at.files.append(name)
+        if language:
+            at.languages[language] += 1
+    return top
+
+
+def lines(
+    tree: Tree, workspaces: Sequence[str], code: Callable[[str], str], plain: Callable[[str], str]
+) -> Iterator[str]:
+    """The folders at the top of a tree and in its larger ones, and the source beside them, a line each.
+
+    `code` and `plain` make Markdown of a path, and of what somebody wrote.
+    """
+    top = folders(tree)
+    main = top.languages.most_common(1)[0][0] if top.source else ""
+
+    def line(path: str, folder: Folder, depth: int) -> str:
+        said = about(tree, path, folder.files) or _role(path, folder, main)
+        return f"{'  ' * depth}- {code(path + '/')}" + (f": {plain(said)}" if said else "")
+
+    made: list[str] = []
+    for path, folder in _shown(top, workspaces):
+        made.append(line(path, folder, 0))
+        made += _cut(
+            [line(f"{path}/{name}", inner, 1) for name, inner in _inner(path, folder)],
+            MOST_INNER,
+            "  - and more",
+        )
+    files = [name for name in sorted(top.files) if language_of(name) and name not in ("setup.py",)]
+    made += _cut([_file(tree, name, code, plain) for name in files], MOST_FILES, "- and more files")
+    yield from _cut(made, MOST_LINES, "- and more")
+
+
+def entries(tree: Tree) -> list[str]:
+    """Where the program begins, as far as names tell."""
+    found = [file.path for file in tree.files if ENTRIES.fullmatch(file.path)]
+    return [path for path in found if BESIDE_THE_SOURCE.isdisjoint(path.split("/"))][:MOST_ENTRIES]
+
+
+def about(tree: Tree, folder: str, names: Iterable[str]) -> str:
+    """What a folder says about itself, in a sentence; empty where it says nothing."""
+    there = set(names)
+    above = f"{folder}/" if folder else ""
+    for name, said in SAYERS.items():
+        if name in there and (sentence := _sentence(said(tree.text(above + name, READ) or ""))):
+            return sentence
+    for name in sorted(there):
+        if name.lower().startswith("readme") and (
+            sentence := _sentence(_readme(tree.text(above + name, READ) or ""))
+        ):
+            return sentence
+    return ""
+
+
+def _shown(top: Folder, workspaces: Sequence[str]) -> Iterator[tuple[str, Folder]]:
+    """Folders at the top; in place of one that holds nothing but another, that one."""
+    for name in sorted(top.folders):
+        path, folder = name, top.folders[name]
+        if name == ".github" and "workflows" in folder.folders:
+            yield ".github/workflows", folder.folders["workflows"]
+        if name.startswith("."):
+            continue
+        while not folder.files and len(folder.folders) == 1 and path not in workspaces:
+            inner, folder = next(iter(folder.folders.items()))
+            path += "/" + inner
+        yield path, folder
+
+
+def _inner(path: str, folder: Folder) -> list[tuple[str, Folder]]:
+    """The folders in one of source."""
+    if not folder.source or not BESIDE_THE_SOURCE.isdisjoint(path.lower().split("/")):
+        return []
+    return [(name, folder.folders[name]) for name in sorted(folder.folders) if folder.folders[name].source]
+
+
+def _role(path: str, folder: Folder, main: str) -> str:
+    if path == ".github/workflows":
+        return "CI"
+    if role := ROLES.get(path.rpartition("/")[2].lower()):
+        return role
+    if not folder.source:
+        return ""
+    language = folder.languages.most_common(1)[0][0]
+    return "" if language == main else language
+
+
+def _file(tree: Tree, path: str, code: Callable[[str], str], plain: Callable[[str], str]) -> str:
+    said = _sentence(_head(path, tree.text(path, READ) or ""))
+    return f"- {code(path)}" + (f": {plain(said)}" if said else "")
+
+
+def _cut(made: list[str], most: int, rest: str) -> list[str]:
+    return made if len(made) <= most else [*made[: most - 1], rest]
+
+
+# What files say about what they are in.
+
+
+def _head(path: str, text: str) -> str:
+    """The comment at the head of a source file, where that tells what is in it."""
+    language = language_of(path)
+    if language == "Python":
+        return _docstring(text)
+    if language == "Rust":
+        return _inner_doc(text)
+    if language == "Go":
+        return _package_comment(text)
+    return _block_comment(text) if language in ("JavaScript", "TypeScript", "Java") else ""
+
+
+def _docstring(text: str) -> str:
+    found = re.match(r"(?:[ \t]*(?:#[^\n]*)?\n)*[rRuU]?(\"\"\"|'''|\"|')(.*?)\1", text[:READ], re.DOTALL)
+    return found[2] if found else ""
+
+
+def _package_comment(text: str) -> str:
+    above: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("package "):
+            break
+        above.append(line)
+    else:
+        return ""
+    starts = "/*" if above and above[-1].rstrip().endswith("*/") else None
+    comment: list[str] = []
+    while above and (starts or above[-1].startswith("//")):
+        comment.append(above.pop())
+        if starts and comment[-1].startswith(starts):
+            break
+    return "\n".join(line.strip("/* \t") for line in reversed(comment))
+
+
+def _inner_doc(text: str) -> str:
+    found = re.match(r"\s*((?://![^\n]*\n)+)", text)
+    return re.sub(r"^//! ?", "", found[1], flags=re.MULTILINE) if found else ""
+
+
+def _block_comment(text: str) -> str:
+    found = re.search(r"\A\s*(?:(?:'use strict'|\"use strict\");?\s*)?/\*[*!](.*?)\*/", text, re.DOTALL)
+    text = re.sub(r"^[ \t]*\* ?", "", found[1], flags=re.MULTILINE) if found else ""
+    return re.split(r"^[ \t]*@\w", text, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def _in_json(text: str) -> str:
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    said = found.get("description") if isinstance(found, dict) else None
+    return said if isinstance(said, str) else ""
+
+
+def _in_toml(text: str) -> str:
+    try:
+        found = tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    for table in (found.get("project"), found.get("package")):
+        if isinstance(table, dict) and isinstance(table.get("description"), str):
+            return str(table["description"])
+    return ""
+
+
+def _readme(text: str) -> str:
+    """The first paragraph that is prose: no heading, badge, list, table or code."""
+    for paragraph in re.split(r"\n[ \t]*\n", text[:20_000]):
+        wanted = [line.strip() for line in paragraph.strip().splitlines() if not _is_rule(line)]
+        if wanted and len(wanted) < len(paragraph.strip().splitlines()):
+            continue  # a heading that is underlined
+        if wanted and not wanted[0].startswith(("#", "<", "[!", "![", "|", "-", "*", ">", "`", "..", "=")):
+            return "\n".join(wanted)
+    return ""
+
+
+SAYERS: dict[str, Callable[[str], str]] = {
+    "package.json": _in_json,
+    "composer.json": _in_json,
+    "pyproject.toml": _in_toml,
+    "Cargo.toml": _in_toml,
+    "__init__.py": _docstring,
+    "doc.go": _package_comment,
+    "lib.rs": _inner_doc,
+    "mod.rs": _inner_doc,
+    "package-info.java": _block_comment,
+}
+
+
+def _is_rule(line: str) -> bool:
+    return re.fullmatch(r"\s*([=~\-^\"*#_+`:])\1{2,}\s*", line) is not None
+
+
+def _sentence(text: str) -> str:
+    """The first sentence of what may be a whole essay; a licence is none."""
+    paragraphs = re.split(r"\n[ \t]*\n", text.strip())
+    lines = [line.strip() for line in paragraphs[0].splitlines() if not _is_rule(line)]
+    if len(lines) < len(paragraphs[0].splitlines()) and len(paragraphs) > 1:  # a title that is underlined
+        lines = paragraphs[1].splitlines()
+    words = " ".join(" ".join(lines).split())
+    if re.search(r"licen[cs]e|copyright|\(c\)", words, re.IGNORECASE):
+        return ""
+    words = re.split(r"(?<=[\w)`'\"*])(?<!e\.g)(?<!i\.e)[.!?:](?:\s|$)", words, maxsplit=1)[0]
+    if len(words) > SENTENCE:
+        words = words[:SENTENCE].rpartition(" ")[0] + " …"
+    return words

@@ -1,0 +1,441 @@
+"""What sections say, and the two templates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recollect.claude_md import compose, outline, sections
+from recollect.claude_md.compose import Known
+from recollect.claude_md.tree import walk
+from recollect.model import Command, Insights, Pattern, Survey
+
+SEED_ROOT = """\
+# Project: {{PROJECT_NAME}}
+
+<!-- AUTO-MANAGED: project-description -->
+{{DESCRIPTION}}
+<!-- END AUTO-MANAGED -->
+
+<!-- AUTO-MANAGED: build-commands -->
+## Build Commands
+{{BUILD_COMMANDS}}
+<!-- END AUTO-MANAGED -->
+"""
+ALL = ["project-description", "build-commands", "architecture", "conventions", "patterns"]
+
+
+def survey(**given: object) -> Survey:
+    fields: dict[str, object] = {
+        "name": "walrus",
+        "description": "Keeps walruses.",
+        "languages": (("Python", 0.9), ("Shell", 0.1)),
+        "frameworks": ("Click", "Flask", "pytest"),
+        "managers": ("uv",),
+        "commands": (
+            Command("build", "python -m build", "pyproject.toml"),
+            Command("test", "pytest", "pyproject.toml"),
+            Command("test", "make test", "Makefile"),
+        ),
+        "workspaces": (),
+        "subtrees": (),
+    }
+    return Survey(**{**fields, **given})  # type: ignore[arg-type]
+
+
+def files(root: Path, **texts: str) -> Path:
+    for name, text in texts.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    return root
+
+
+def known(root: Path, **given: object) -> Known:
+    fields: dict[str, object] = {"survey": survey(), **given}
+    return Known(walk(str(root)), **fields)  # type: ignore[arg-type]
+
+
+def pattern(kind: str, subject: str, value: str, *examples: str, confidence: float = 0.97) -> Pattern:
+    return Pattern(kind, subject, value, confidence, 100, examples)
+
+
+PATTERNS = (
+    pattern("naming", "python functions", "snake_case", "feed_walrus", "load_fish"),
+    pattern("naming", "python classes", "PascalCase", "Walrus"),
+    pattern("import", "imports python", "relative"),
+    pattern("import", "import order python", "stdlib, external, internal"),
+    pattern("style", "quotes python", "double"),
+    pattern("style", "indentation python", "4 spaces"),
+    pattern("test", "python", "tests/ folder, test_*.py"),
+)
+
+
+# --- templates ----------------------------------------------------------------------------------------------
+
+
+def test_a_new_file_is_the_template_with_its_title_and_empty_sections() -> None:
+    text = compose.skeleton("root", "walrus", compose.names("root")).decode()
+    assert text.startswith("# Project: walrus\n\n<!-- AUTO-MANAGED: project-description -->\n<!-- END AUTO")
+    assert text.endswith(
+        "<!-- MANUAL -->\n## Custom Notes\n"
+        "Add your custom notes here. This section will never be auto-modified.\n<!-- END MANUAL -->\n"
+    )
+    assert compose.ROOT.startswith(SEED_ROOT)
+    parsed = sections.parse(text.encode())
+    assert [section.name for section in parsed.sections] == list(sections.NAMES[:-1])
+    assert (parsed.problems, len(parsed.manual)) == ((), 1)
+
+
+def test_a_section_that_nobody_wants_is_left_out_of_a_new_file() -> None:
+    text = compose.skeleton("root", "walrus", ["architecture"]).decode()
+    assert text.startswith(
+        "# Project: walrus\n\n<!-- AUTO-MANAGED: architecture -->\n<!-- END AUTO-MANAGED -->\n"
+    )
+    assert text.count("AUTO-MANAGED:") == 1
+
+
+def test_a_module_has_a_template_of_its_own() -> None:
+    text = compose.skeleton("subtree", "src/api", compose.names("subtree")).decode()
+    assert text.startswith("# Module: src/api\n\n<!-- AUTO-MANAGED: module-description -->\n")
+    assert text.endswith("<!-- MANUAL -->\n## Module Notes\n<!-- END MANUAL -->\n")
+    assert compose.names("subtree") == ["module-description", "architecture", "conventions"]
+
+
+@pytest.mark.parametrize(
+    "notes", [b"# Mine\n", b"# Mine", b"", b"# Mine\r\n\r\nmore\r\n", b"{{PROJECT_NAME}} \\1 \xff\n"]
+)
+def test_notes_are_the_manual_part_byte_for_byte(notes: bytes) -> None:
+    text = compose.skeleton("root", "{{PROJECT_NAME}}", ["architecture"], notes)
+    ((start, stop),) = sections.parse(text).manual
+    inside = text[start:stop].partition(b"\n")[2].rpartition(b"<!-- END")[0]
+    assert inside in (notes, notes + b"\n")
+    assert sections.parse(text).problems == ()
+    assert len(sections.parse(text).sections) == 1
+
+
+@pytest.mark.parametrize(
+    "title", ["<!-- MANUAL -->", "@/etc/passwd", "a\n<!-- AUTO-MANAGED: x -->\n", "\x1b[2J", "", "x" * 5_000]
+)
+def test_a_hostile_title_stays_one_harmless_line(title: str) -> None:
+    text = compose.skeleton("root", title, compose.names("root"))
+    first, _, rest = text.partition(b"\n")
+    assert first.startswith(b"# Project: ")
+    assert len(first) < 200
+    assert b" @" not in first
+    assert b"\x1b" not in first
+    assert rest.startswith(b"\n<!-- AUTO-MANAGED: project-description -->\n")
+    assert sections.parse(text).problems == ()
+
+
+# --- sections -----------------------------------------------------------------------------------------------
+
+
+def test_sections_begin_with_the_headings_of_the_template(tmp_path: Path) -> None:
+    files(tmp_path, **{"src/walrus/app.py": "x = 1\n"})
+    texts = compose.texts(known(tmp_path, patterns=PATTERNS))
+    assert list(texts) == ALL
+    assert texts["project-description"].startswith("Keeps walruses.")
+    headings = [texts[name].partition("\n")[0] for name in ALL[1:]]
+    assert headings == [
+        "## Build Commands",
+        "## Architecture Overview",
+        "## Code Conventions",
+        "## Detected Patterns",
+    ]
+
+
+def test_what_has_nothing_to_say_is_left_out(tmp_path: Path) -> None:
+    files(tmp_path, **{"picture.png": ""})
+    empty = survey(description="", languages=(), frameworks=(), managers=(), commands=())
+    assert compose.texts(known(tmp_path, survey=empty)) == {}
+
+
+def test_the_description_names_languages_and_frameworks(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    said = compose.texts(known(tmp_path))["project-description"]
+    assert said == (
+        "Keeps walruses.\n\nWritten in Python and Shell, with Click and Flask; tested with pytest."
+    )
+
+
+def test_commands_are_listed_by_what_they_are_for(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    said = compose.texts(known(tmp_path))["build-commands"]
+    assert said.splitlines()[1:] == [
+        "- Packages: uv",
+        "- Build: `python -m build`",
+        "- Test: `pytest`, `make test`",
+    ]
+
+
+def test_of_many_commands_some_are_named_and_where_the_others_are(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    many = tuple(Command("test", f"npm run test:{number}", "package.json") for number in range(30))
+    said = compose.texts(known(tmp_path, survey=survey(commands=many)))["build-commands"]
+    assert said.count("npm run") == compose.MOST_COMMANDS
+    assert said.endswith("and more in `package.json`")
+
+
+def test_the_architecture_lists_folders_with_what_they_say_about_themselves(tmp_path: Path) -> None:
+    files(
+        tmp_path,
+        **{
+            "src/walrus/__init__.py": '"""Feeds walruses.\n\nAnd more."""\n',
+            "src/walrus/__main__.py": "",
+            "src/walrus/tusks/__init__.py": "'''Tusks: long ones'''\n",
+            "src/walrus/sea/fish.py": "x = 1\n",
+            "tests/test_a.py": "",
+            "web/package.json": '{"description": "What people see"}',
+            "web/index.ts": "",
+            ".github/workflows/ci.yml": "",
+            ".hidden/a.py": "",
+        },
+    )
+    said = compose.texts(known(tmp_path))["architecture"].splitlines()[1:]
+    assert said == [
+        "- `.github/workflows/`: CI",
+        "- `src/walrus/`: Feeds walruses",
+        "  - `src/walrus/sea/`",
+        "  - `src/walrus/tusks/`: Tusks",
+        "- `tests/`: tests",
+        "- `web/`: What people see",
+        "- Begins in `src/walrus/__main__.py`",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("README.md", "# Title\n\n[![badge](x)](y)\n\nIt does *things*. And more.\n", "It does *things*"),
+        ("README.rst", "Title\n=====\n\nIt does things.\n", "It does things"),
+        ("__init__.py", '#!/usr/bin/python\n# -*- coding -*-\n\nr"""It does things"""', "It does things"),
+        ("__init__.py", '"""\nwalrus.sea\n~~~~~~~~~~\n\nIt does things.\n"""\n', "It does things"),
+        ("__init__.py", '"""\nwalrus.sea\n~~~~~~~~~~\n"""\n', "walrus.sea"),
+        (
+            "doc.go",
+            "// Copyright\n\n// Package sea does things.\n// More.\npackage sea\n",
+            "Package sea does things",
+        ),
+        ("doc.go", "/*\nPackage sea does things.\n*/\npackage sea\n", "Package sea does things"),
+        ("lib.rs", "//! It does things.\n//!\n//! More.\nuse x;\n", "It does things"),
+        ("package-info.java", "/**\n * It does things.\n * @since 1\n */\npackage a;\n", "It does things"),
+        ("Cargo.toml", '[package]\ndescription = "It does things"\n', "It does things"),
+        ("pyproject.toml", '[project]\ndescription = "It does things"\n', "It does things"),
+        ("composer.json", '{"description": "It does things"}', "It does things"),
+        ("package.json", '{"description": 3}', ""),
+        ("package.json", "[" * 100_000, ""),
+        ("pyproject.toml", "no toml", ""),
+        ("__init__.py", '"""Licensed under the MIT License."""', ""),
+        ("__init__.py", '"""never closed', ""),
+        ("__init__.py", "import os\n", ""),
+    ],
+)
+def test_a_folder_says_what_it_is(tmp_path: Path, name: str, text: str, said: str) -> None:
+    files(tmp_path, **{f"sea/{name}": text})
+    assert outline.about(walk(str(tmp_path)), "sea", [name]) == said
+
+
+def test_a_long_sentence_is_cut_at_a_word(tmp_path: Path) -> None:
+    files(tmp_path, **{"__init__.py": f'"""{"fish " * 400}"""'})
+    said = outline.about(walk(str(tmp_path)), "", ["__init__.py"])
+    assert said.endswith("fish …")
+    assert len(said) <= outline.SENTENCE + 2
+
+
+@pytest.mark.parametrize("name", ["doc.go", "__init__.py", "lib.rs", "package-info.java", "README.md"])
+@pytest.mark.parametrize("piece", ["//\n", "/*\n", "#\n", "\n", " ", '"', "//!\n", "/** * ", "`", "- "])
+def test_hostile_files_take_no_time(tmp_path: Path, name: str, piece: str) -> None:
+    files(tmp_path, **{name: piece * (90_000 // len(piece))})
+    outline.about(
+        walk(str(tmp_path)), "", [name]
+    )  # the test's time is the assertion: quadratic takes minutes
+
+
+def test_conventions_are_sentences_to_go_by(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    said = compose.texts(known(tmp_path, patterns=PATTERNS))["conventions"]
+    assert said.splitlines()[1:] == [
+        "- Names: functions and methods `snake_case`, classes and types `PascalCase`",
+        "- Style: double quotes, indented with 4 spaces",
+        "- Imports: relative, in the order stdlib, external, internal",
+        "- Tests: in a `tests` folder, named `test_*.py`",
+    ]
+
+
+def test_with_two_languages_each_rule_says_whose_it_is(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    both = (*PATTERNS[:1], pattern("style", "semicolons typescript", "always"))
+    said = compose.texts(known(tmp_path, patterns=both))["conventions"]
+    assert said.splitlines()[1:] == [
+        "- Python: names: functions and methods `snake_case`",
+        "- TypeScript: style: semicolons always",
+    ]
+
+
+def test_patterns_have_confidence_and_examples(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    said = compose.texts(known(tmp_path, patterns=PATTERNS))["patterns"]
+    assert "- python functions: snake_case (95 %), as `feed_walrus` and `load_fish`" in said.splitlines()
+
+
+def test_a_hundredth_more_confidence_is_no_news(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    said = {
+        compose.texts(known(tmp_path, patterns=(pattern("style", "quotes go", "x", confidence=c),)))[
+            "patterns"
+        ]
+        for c in (0.95, 0.96, 0.985)
+    }
+    assert len(said) == 1
+
+
+def test_git_insights_name_files_habits_and_decisions(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    found = Insights(
+        hot=(("z.py", 30), ("a.py", 20)),
+        together=(("a.py", "z.py", 9),),
+        decisions=(("2026-01-02", "abc1234", "Use herring instead of squid"),),
+        habits=("Subjects are written in the imperative.",),
+    )
+    said = compose.texts(known(tmp_path, insights=found))["git-insights"]
+    assert said.splitlines() == [
+        "## Git Insights",
+        "- Changed most often: `a.py`, `z.py`",
+        "- `a.py` and `z.py` change together",
+        "- Subjects are written in the imperative.",
+        "- Decided:",
+        "  - Use herring instead of squid (2026-01-02, abc1234)",
+    ]
+
+
+def test_best_practices_are_what_was_found_of_them(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    assert (
+        compose.texts(known(tmp_path, practices="- Be nice\n"))["best-practices"]
+        == "## Best Practices\n- Be nice"
+    )
+    assert "best-practices" not in compose.texts(known(tmp_path, practices=None))
+
+
+def test_a_whole_file_stays_within_two_thousand_tokens(tmp_path: Path) -> None:
+    texts = {
+        f"{top}/{inner}/{name}.py": f'"""{"Something to say about it " * 20}"""'
+        for top in ("src", "api", "web", "core", "app")
+        for inner in (f"part_{number:02}" for number in range(30))
+        for name in ("__init__", "b")
+    }
+    files(tmp_path, **texts)
+    long = "words " * 200
+    found = known(
+        tmp_path,
+        survey=survey(
+            description=long,
+            frameworks=tuple(f"Framework {number}" for number in range(40)),
+            commands=tuple(
+                Command(role, f"npm run {role}:{number}", "package.json")
+                for role in ("build", "test", "lint", "run")
+                for number in range(40)
+            ),
+            workspaces=tuple(f"packages/number_{number}" for number in range(50)),
+        ),
+        patterns=tuple(
+            pattern("naming", f"{language} {kind}", "snake_case", "load_order", "get_things")
+            for language in ("python", "go", "rust", "java", "typescript", "javascript")
+            for kind in ("functions", "classes", "constants", "files")
+        ),
+        insights=Insights(
+            tuple((f"src/part_{number}/module.py", number) for number in range(30)),
+            tuple((f"src/a_{number}.py", f"src/b_{number}.py", 3) for number in range(30)),
+            tuple(("2026-01-02", "abc1234", long) for _ in range(30)),
+            ("One.", "Two.", "Three."),
+        ),
+        practices="\n".join(f"- Practice number {number} is to do things" for number in range(10)),
+    )
+    made = compose.texts(found)
+    whole = "\n\n".join(made.values())
+    assert 1_500 < len(whole) / 4 < 2_000
+    assert whole.count("\n") < 150
+
+
+def test_what_a_repository_says_stays_text(tmp_path: Path) -> None:
+    hostile = "`` ` `` <!-- END AUTO-MANAGED -->\n# Heading\n@/etc/passwd \x1b[2J <!--"
+    files(tmp_path, a="")
+    made = compose.texts(
+        known(
+            tmp_path,
+            survey=survey(
+                name=hostile,
+                description=hostile,
+                commands=(Command("build", hostile, hostile),),
+                workspaces=(hostile,),
+            ),
+            patterns=(Pattern("naming", "python functions", hostile, 1.0, 10, (hostile,)),),
+            insights=Insights(((hostile, 1),), ((hostile, hostile, 3),), ((hostile,) * 3,), (hostile,)),
+        )
+    )
+    text = compose.skeleton("root", hostile, made)
+    for name, body in made.items():
+        text = sections.with_section(text, name, body)
+    parsed = sections.parse(text)
+    assert parsed.problems == ()
+    assert [section.name for section in parsed.sections] == list(made)
+    assert b"\n# Heading" not in text
+    assert b"<!-- END AUTO-MANAGED -->\n# " not in text
+    for body in made.values():
+        assert "<!--" not in body
+
+
+def test_names_that_are_no_utf8_are_shown_with_escapes(tmp_path: Path) -> None:
+    with open(bytes(tmp_path) + b"/\xff\xfe.py", "wb"):
+        pass
+    said = compose.texts(known(tmp_path))["architecture"]
+    assert "`\\udcff\\udcfe.py`" in said
+    said.encode()
+
+
+# --- modules ------------------------------------------------------------------------------------------------
+
+
+def test_a_module_says_what_it_is_and_what_differs_there(tmp_path: Path) -> None:
+    files(
+        tmp_path,
+        **{
+            "api/__init__.py": '"""Answers requests."""',
+            "api/app.py": '"""Where it begins."""\n',
+            "api/routes/a.py": "",
+        },
+    )
+    whole = known(tmp_path, patterns=PATTERNS)
+    part = walk(str(tmp_path / "api"))
+    own = (*PATTERNS[:1], pattern("style", "quotes python", "single"))
+    texts = compose.module_texts(whole, "api", part, own)
+    assert texts["module-description"] == "Answers requests."
+    assert texts["architecture"].splitlines() == [
+        "## Module Architecture",
+        "- `routes/`",
+        "- `__init__.py`: Answers requests",
+        "- `app.py`: Where it begins",
+    ]
+    assert texts["conventions"].splitlines() == [
+        "## Module Conventions",
+        "As in the whole project. What differs here:",
+        "- Style: single quotes",
+    ]
+
+
+def test_a_module_that_says_nothing_is_described_by_what_is_in_it(tmp_path: Path) -> None:
+    files(tmp_path, **{"web/a.ts": "", "web/b.ts": "", "web/c.py": ""})
+    texts = compose.module_texts(known(tmp_path), "web", walk(str(tmp_path / "web")), ())
+    assert texts["module-description"] == "TypeScript and Python in `web`, a part of walrus."
+    assert "conventions" not in texts
+
+
+def test_one_more_file_in_a_folder_changes_nothing(tmp_path: Path) -> None:
+    files(tmp_path, **{"src/walrus/a.py": "", "src/walrus/b.py": "", "tests/test_a.py": ""})
+    before = compose.texts(known(tmp_path))
+    files(
+        tmp_path, **{"src/walrus/c.py": "x = 1\n" * 100, "tests/test_b.py": "", "src/walrus/a.py": "y = 2\n"}
+    )
+    assert compose.texts(known(tmp_path)) == before
