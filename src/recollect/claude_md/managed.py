@@ -256,7 +256,13 @@ def _outcome(db: Connection, file: ManagedFile, name: str, there: str, new: str)
 
 def _author(db: Connection, file: ManagedFile, name: str, body: str) -> str | None:
     """Who of ours made the text of a section; None: a person did, or there is none."""
-    return claude_files.author(db, file.project, file.place, name, _digest(body)) if body else None
+    if not body:
+        return None
+    found = claude_files.author(db, file.project, file.place, name, _digest(body))
+    if found is None:  # of a damaged store the one table may be saved and the other not
+        record = claude_files.sections(db, file.path).get(name)
+        found = record.author if record and sections.same(record.written, body) else None
+    return found
 
 
 def _record(
