@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from recollect.errors import BadInput, NotFound
-from recollect.recall.documents.fetch import Address, Fetched, fetch, is_forbidden
+from recollect.recall.documents.fetch import Address, Fetched, fetch, is_forbidden, page
 
 Answer = Callable[["Handler"], None]
 PUBLIC = "93.184.215.14"
@@ -320,6 +320,112 @@ def test_a_redirect_to_nowhere_is_an_error(site: Site) -> None:
         site.fetch("/a")
 
 
+# Where a redirect may lead, where somebody says so.
+
+OWN = ("docs.example", "Help.Example.")
+
+
+@pytest.mark.parametrize("host", ["docs.example", "help.example", "DOCS.example.", "site.example"])
+def test_a_redirect_within_the_named_hosts_is_followed(site: Site, host: str) -> None:
+    site.redirect("/a", f"http://{host}:{site.port}/b")
+    site.answers["/b"] = lambda handler: handler.send(b"x")
+    assert site.fetch("/a", hosts=OWN).body == b"x"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "docs.example.evil.example",
+        "xdocs.example",
+        "sub.docs.example",
+        "127.0.0.1",
+        "docs。evil",
+    ],
+)
+def test_a_redirect_to_any_other_host_is_refused_before_it_is_looked_up(site: Site, host: str) -> None:
+    site.redirect("/a", f"http://{host}:{site.port}/b".encode().decode("latin-1"))
+    site.answers["/b"] = lambda handler: handler.send(b"secret")
+    with pytest.raises(BadInput, match="not one of its own hosts"):
+        site.fetch("/a", hosts=OWN)
+    assert [path for path, _ in site.asked] == ["/a"]
+    assert site.looked_up == ["site.example"]
+
+
+def test_no_redirect_of_a_chain_may_leave_the_named_hosts(site: Site) -> None:
+    site.redirect("/a", f"http://docs.example:{site.port}/b")
+    site.redirect("/b", f"//evil.example:{site.port}/c")
+    with pytest.raises(BadInput, match=r"evil\.example"):
+        site.fetch("/a", hosts=OWN)
+    assert site.looked_up == ["site.example", "docs.example"]
+
+
+def test_a_named_host_that_leads_inside_is_refused_all_the_same(site: Site) -> None:
+    site.names["docs.example"] = ["169.254.169.254"]
+    site.redirect("/a", "http://docs.example/b")
+    with pytest.raises(BadInput, match=r"169\.254\.169\.254"):
+        site.fetch("/a", hosts=OWN)
+
+
+def test_with_no_hosts_named_a_page_may_only_move_within_its_own(site: Site) -> None:
+    site.redirect("/a", "/b")
+    site.answers["/b"] = lambda handler: handler.send(b"x")
+    assert site.fetch("/a", hosts=()).body == b"x"
+    site.redirect("/b", f"http://other.example:{site.port}/a")
+    with pytest.raises(BadInput, match="own hosts"):
+        site.fetch("/a", hosts=())
+
+
+# A page as text.
+
+
+def test_a_page_comes_as_the_text_that_matters_on_it(site: Site) -> None:
+    site.answers["/a"] = lambda handler: handler.send(
+        b"<html><body><nav>Menu</nav><main><h1>Tests</h1><p>Run <b>them</b> often.</p></main></body></html>"
+    )
+    assert read(site, "/a") == "# Tests\n\nRun them often."
+
+
+def test_markdown_and_plain_text_come_as_they_are(site: Site) -> None:
+    for kind in ("text/markdown", "text/plain; charset=latin-1"):
+        site.answers["/a"] = lambda handler, kind=kind: handler.send(  # type: ignore[misc]
+            b"# T\xe4glich" if "latin" in kind else "# Täglich".encode(), Content_Type=kind
+        )
+        assert read(site, "/a") == "# Täglich"
+
+
+def read(site: Site, path: str, **options: Any) -> str:
+    return page(
+        site.url(path), **{"hosts": OWN, "resolve": site.resolve, "forbidden": but_loopback, **options}
+    )
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["application/json", "application/pdf", "text/css", "text/javascript", "application/xhtml+xml", ""],
+)
+def test_a_page_of_another_kind_is_refused(site: Site, kind: str) -> None:
+    site.answers["/a"] = lambda handler: handler.send(b"Run the tests.", Content_Type=kind)
+    with pytest.raises(BadInput):
+        read(site, "/a")
+
+
+def test_a_page_may_have_two_megabytes(site: Site) -> None:
+    site.answers["/a"] = lambda handler: handler.send(b"x" * 2_000_000, Content_Type="text/plain")
+    site.answers["/b"] = lambda handler: handler.send(b"x" * 2_000_001, Content_Type="text/plain")
+    assert len(read(site, "/a")) == 2_000_000
+    with pytest.raises(BadInput, match="2,000,000 bytes"):
+        read(site, "/b")
+
+
+def test_a_page_without_text_and_one_that_moved_away_are_refused(site: Site) -> None:
+    site.answers["/a"] = lambda handler: handler.send(b"<html><script>let x = 1</script></html>")
+    site.redirect("/b", "http://evil.example/")
+    for path in ("/a", "/b"):
+        with pytest.raises(BadInput):
+            read(site, path)
+
+
 # How much and how long.
 
 
@@ -473,3 +579,13 @@ def test_a_certificate_must_be_for_the_name_in_the_url(
     assert secure(secure_site, "site.example.").body == b"x"
     with pytest.raises(NotFound, match="certificate"):
         secure(secure_site, "other.example")
+
+
+def test_a_page_does_not_move_to_an_address_without_encryption(
+    secure_site: Site, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", f"{certificate}.crt")
+    secure_site.redirect("/a", "http://site.example/b")
+    url = f"https://site.example:{secure_site.port}/a"
+    with pytest.raises(BadInput, match="without encryption"):
+        fetch(url, resolve=secure_site.resolve, forbidden=but_loopback, hosts=OWN)

@@ -16,18 +16,24 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from recollect.errors import BadInput, NotFound
+from recollect.recall.documents import file
 
 TIMEOUT = 20.0  # seconds for everything: names, redirects, the last byte
 LIMIT = 10_000_000  # bytes
 MAX_REDIRECTS = 5
 MAX_URL = 2_000
+
+# Of a page whose text goes into somebody's file.
+PAGE_TIMEOUT = 10.0
+PAGE_LIMIT = 2_000_000
+PAGE_TYPES = ("text/html", "text/markdown", "text/plain")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Found = Sequence[tuple[Any, ...]]  # as getaddrinfo gives it
@@ -104,17 +110,53 @@ def fetch(
     forbidden: Callable[[Address], bool] = is_forbidden,
     timeout: float = TIMEOUT,
     limit: int = LIMIT,
+    hosts: Collection[str] | None = None,
+    types: Collection[str] | None = None,
 ) -> Fetched:
-    """The page at a public http or https address. Tests that serve on loopback pass their own `forbidden`."""
+    """The page at a public http or https address. Tests that serve on loopback pass their own `forbidden`.
+
+    `hosts` are where a redirect may lead besides the host that was asked; None: anywhere. `types` are the
+    content types to take; None: all that is text.
+    """
     deadline = time.monotonic() + timeout
     target = _parse(url)
+    allowed = None if hosts is None else {_name(host) for host in (target.host, *hosts)}
     for _ in range(MAX_REDIRECTS + 1):
         addresses = _addresses(target, resolve, forbidden, deadline)
         with _answer(target, addresses, deadline) as answer:
             if answer.status not in REDIRECTS:
-                return _read(target, answer, limit)
-            target = _parse(_location(target, answer))
+                return _read(target, answer, limit, types)
+            following = _parse(_location(target, answer))
+        if allowed is not None:
+            _check_redirect(target, following, allowed)
+        target = following
     raise BadInput(f"{url[:200]} redirects more than {MAX_REDIRECTS} times; give the address it leads to")
+
+
+def page(
+    url: str,
+    *,
+    hosts: Collection[str],
+    resolve: Resolve = socket.getaddrinfo,
+    forbidden: Callable[[Address], bool] = is_forbidden,
+    timeout: float = PAGE_TIMEOUT,
+    limit: int = PAGE_LIMIT,
+) -> str:
+    """The main text of a page as Markdown, from these hosts or from the one that was asked."""
+    answer = fetch(
+        url,
+        resolve=resolve,
+        forbidden=forbidden,
+        timeout=timeout,
+        limit=limit,
+        hosts=hosts,
+        types=PAGE_TYPES,
+    )
+    if file.kind_of_page(answer.url, answer.content_type) != "html":
+        return file.decode(answer.body, answer.charset)
+    from recollect.recall.documents import extract  # lxml is needed for nothing else
+
+    return extract.main_text(answer.body, answer.charset)[1]
 
 
 # The request.
@@ -157,6 +199,20 @@ def _location(target: _Target, answer: http.client.HTTPResponse) -> str:
         return urljoin(target.url, location.replace(" ", "%20"))
     except ValueError as error:
         raise BadInput(f"{target.url[:200]} redirects to {location[:200]!r}, which is not a URL") from error
+
+
+def _check_redirect(target: _Target, following: _Target, allowed: Collection[str]) -> None:
+    if _name(following.host) not in allowed:
+        raise BadInput(
+            f"{target.url[:200]} redirects to {following.host[:100]}, which is not one of its own hosts;"
+            " if you trust that address, set it in place of this one"
+        )
+    if target.tls and not following.tls:
+        raise BadInput(f"{target.url[:200]} redirects to an address without encryption; give another one")
+
+
+def _name(host: str) -> str:
+    return host.lower().rstrip(".")
 
 
 def _addresses(
@@ -291,7 +347,9 @@ def _connect(target: _Target, addresses: list[Address], deadline: float) -> sock
 # The answer.
 
 
-def _read(target: _Target, answer: http.client.HTTPResponse, limit: int) -> Fetched:
+def _read(
+    target: _Target, answer: http.client.HTTPResponse, limit: int, types: Collection[str] | None
+) -> Fetched:
     shown = target.url[:200]
     if answer.status != 200:
         raise NotFound(f"{shown} answers {answer.status} {answer.reason[:60]!r}; check the address")
@@ -299,6 +357,8 @@ def _read(target: _Target, answer: http.client.HTTPResponse, limit: int) -> Fetc
     kind = answer.headers.get_content_type() if stated else "nothing"
     if not kind.startswith("text/") and kind != "application/xhtml+xml":
         raise BadInput(f"{shown} is {kind[:80]!r}; only text can be taken in: HTML, Markdown, plain text")
+    if types is not None and kind not in types:
+        raise BadInput(f"{shown} is {kind[:80]!r}; only {', '.join(types)} can be used here")
     encoding = answer.getheader("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
         raise BadInput(
