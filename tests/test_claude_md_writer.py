@@ -462,6 +462,145 @@ def test_backups_of_the_store_do_not_mind_those_of_files(show: Show, file: Path,
     assert backups(data) == [TEXT]
 
 
+# A file that is not there yet.
+
+
+Make = Callable[..., bool]
+
+
+def ours(text: bytes) -> bytes:
+    return text + b"ours\n"
+
+
+@pytest.fixture
+def make(project: str, data: Path) -> Make:
+    """Change the project's CLAUDE.md, which begins as `the first\\n`."""
+
+    def made(change: Callable[[bytes], bytes] = ours, create: bytes = b"the first\n", name: str = "") -> bool:
+        path = os.path.join(project, name or "CLAUDE.md")
+        return writer.rewrite(path, project, str(data), change, now=NOW, create=create)
+
+    return made
+
+
+def test_a_file_that_is_not_there_is_made_and_changed(make: Make, project: str, data: Path) -> None:
+    path = Path(project, "CLAUDE.md")
+    assert make() is True
+    assert path.read_bytes() == b"the first\nours\n"
+    assert others(path) == set()
+    assert make() is True
+    assert path.read_bytes() == b"the first\nours\nours\n"
+    assert make(bytes, b"", "empty.md")
+    assert Path(project, "empty.md").read_bytes() == b""
+    assert backups(data) == []  # nobody else wrote anything
+
+
+def test_a_file_that_is_there_is_changed_whatever_a_new_one_would_be(make: Make, file: Path) -> None:
+    assert make()
+    assert file.read_bytes() == TEXT + b"ours\n"
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_a_new_file_has_the_mode_that_the_umask_says(make: Make, project: str, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        make()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(Path(project, "CLAUDE.md").stat().st_mode) == 0o666 & ~umask
+
+
+@pytest.mark.parametrize("can_rename", [True, False], ids=["rename", "link"])
+def test_a_file_that_appears_at_the_last_moment_is_not_replaced(
+    make: Make, project: str, data: Path, monkeypatch: pytest.MonkeyPatch, can_rename: bool
+) -> None:
+    path, rename = Path(project, "CLAUDE.md"), writer._rename
+
+    def meanwhile(one: str, other: str, how: int) -> bool:
+        if not path.exists():
+            path.write_bytes(b"theirs\n")
+        return can_rename and rename(one, other, how)
+
+    monkeypatch.setattr(writer, "_rename", meanwhile)
+    assert make()
+    assert path.read_bytes() == b"theirs\nours\n"
+    assert backups(data) == [b"theirs\n"]
+    assert others(path) == set()
+
+
+def test_where_no_file_can_be_renamed_without_replacing_another_it_is_linked(
+    make: Make, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_rename", lambda *_: False)
+    assert make()
+    path = Path(project, "CLAUDE.md")
+    assert path.read_bytes() == b"the first\nours\n"
+    assert others(path) == set()
+    assert path.stat().st_nlink == 1
+
+
+def test_where_no_file_can_be_made_without_a_risk_none_is(
+    make: Make, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(writer, "_rename", lambda *_: False)
+    monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(BadInput, match=r"CLAUDE.md cannot be made .*; make an empty file of that name"):
+        make()
+    assert os.listdir(project) == []
+    Path(project, "CLAUDE.md").touch()
+    assert make()  # as the message says
+
+
+def test_a_link_that_leads_nowhere_makes_no_file(make: Make, project: str, tmp_path: Path) -> None:
+    Path(project, "CLAUDE.md").symlink_to(tmp_path / "outside.md")
+    with pytest.raises(BadInput, match="is a link that leads nowhere; remove it"):
+        make()
+    assert os.listdir(project) == ["CLAUDE.md"]
+    assert not (tmp_path / "outside.md").exists()
+
+
+def test_no_file_is_made_outside_of_the_project(make: Make, project: str, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    Path(project, "docs").symlink_to(tmp_path / "outside")
+    for name in ("docs/CLAUDE.md", "../CLAUDE.md", "../outside/CLAUDE.md"):
+        with pytest.raises(BadInput, match="outside of the project"):
+            make(name=name)
+    assert os.listdir(tmp_path / "outside") == []
+
+
+def test_no_file_is_made_in_a_folder_that_is_not_there_or_may_not_be_written(
+    make: Make, project: str
+) -> None:
+    with pytest.raises(BadInput, match=r"gone/CLAUDE.md cannot be made \(No such file or directory\)"):
+        make(name="gone/CLAUDE.md")
+    Path(project).chmod(0o555)
+    try:
+        with pytest.raises(BadInput, match="its folder cannot be written"):
+            make()
+    finally:
+        Path(project).chmod(0o755)
+    assert os.listdir(project) == []
+
+
+def test_no_file_is_made_that_is_too_large_or_fails_halfway(
+    make: Make, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BadInput, match="larger than 10 MB"):
+        make(create=b"x" * writer.LARGEST)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(BadInput, match=r"cannot be made \(No space left on device\)"):
+            make()
+    assert os.listdir(project) == []
+
+
 # Others change the file meanwhile.
 
 
@@ -836,6 +975,74 @@ def test_without_a_leftover_nothing_is_made(project: str, data: Path) -> None:
     writer.remove_leftover(project, str(data), NOW)
     writer.remove_leftover(os.path.join(project, "gone"), str(data), NOW)
     assert not data.exists()
+
+
+MAKING = """
+def make():
+    assert writer.rewrite(path, folder, data, lambda text: text + b"ours\\n", now=0, create=b"the first\\n")
+
+def text():
+    return open(path).read() if os.path.exists(path) else None
+
+if sys.argv[4] == "link":
+    writer._rename = lambda *_: False
+step, rounds = 0, []
+while not rounds or rounds[-1]["status"]:
+    step += 1
+    def dying():
+        die_before(step)
+        make()
+        sys.setprofile(None)
+    status = forked(dying)
+    after = {"text": text(), "files": os.listdir(folder)}
+    make()
+    rounds.append({"status": status, "after": after, "mended": text(), "files": os.listdir(folder)})
+    os.unlink(path)
+print(json.dumps(rounds))
+"""
+
+
+@pytest.mark.parametrize("how", ["rename", "link"])
+def test_a_kill_at_any_step_leaves_no_file_or_the_new_one(project: str, data: Path, how: str) -> None:
+    program = [sys.executable, "-c", DYING.partition("step, rounds = ")[0] + MAKING, SOURCE]
+    ran = subprocess.run([*program, project, str(data), how], capture_output=True, timeout=120, check=True)
+    rounds = json.loads(ran.stdout)
+    for step, each in enumerate(rounds, 1):
+        assert each["status"] == (0 if step == len(rounds) else signal.SIGKILL)
+        assert each["after"]["text"] in (None, "the first\nours\n")
+        was_made = each["after"]["text"] is not None
+        assert each["mended"] == "the first\n" + "ours\n" * (1 + was_made)
+        assert each["files"] == ["CLAUDE.md"]
+    assert len(rounds) > 5
+    assert {each["after"]["text"] is None for each in rounds} == {True, False}
+    assert any(len(each["after"]["files"]) == 2 for each in rounds) or how == "rename"
+    assert set(backups(data)) <= {b"", b"the first\nours\n"}  # a leftover that is not noted may be anybody's
+
+
+AT_ONCE = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from recollect.claude_md import writer
+
+folder, data, name, at = sys.argv[2:]
+time.sleep(max(0, float(at) - time.time()))
+path, change = folder + "/CLAUDE.md", lambda text: text + name.encode() + b"\\n"
+assert writer.rewrite(path, folder, data, change, now=0, create=b"the first\\n")
+"""
+
+
+def test_several_who_make_the_file_at_once_make_one(project: str, data: Path) -> None:
+    names = ["a", "b", "c", "d"]
+    at = str(time.time() + 0.5)
+    makers = [
+        subprocess.Popen([sys.executable, "-c", AT_ONCE, SOURCE, project, str(data), name, at])
+        for name in names
+    ]
+    assert [one.wait(timeout=60) for one in makers] == [0] * 4
+    found = Path(project, "CLAUDE.md").read_text().splitlines()
+    assert found[0] == "the first"
+    assert sorted(found[1:]) == names
+    assert os.listdir(project) == ["CLAUDE.md"]
 
 
 MANY = """
