@@ -37,6 +37,10 @@ ENDINGS = {
     for ending in endings.split()
 }
 TEST_DATA = frozenset(("testdata", "fixtures", "__fixtures__"))
+TESTS = frozenset(("test", "tests", "__tests__", "spec", "specs"))
+TEST_NAME = re.compile(
+    r"^(test_.*|conftest)\.pyi?$|_(test|spec)\.\w+$|[.-](test|spec)\.\w+$|^Test[A-Z]\w*\.(java|kt)$|(Test|Tests|IT)\.(java|kt)$"
+)
 MADE_NAME = re.compile(r"[.-]min\.[cm]?js$|_pb2(_grpc)?\.pyi?$|\.pb(\.\w+)?\.go$")
 # In a comment at the head, on one line or two.
 MADE_HEAD = re.compile(
@@ -54,6 +58,11 @@ def language_of(path: str) -> str | None:
     if language is None or MADE_NAME.search(name) or not TEST_DATA.isdisjoint(folders):
         return None
     return language
+
+
+def is_test(path: str) -> bool:
+    *folders, name = path.split("/")
+    return not TESTS.isdisjoint(folders) or TEST_NAME.search(name) is not None
 
 
 def generated(head: bytes) -> bool:

@@ -50,6 +50,14 @@ class Tree:
             return None
         return content.decode("utf-8-sig", "replace")
 
+    def below(self, folder: str) -> Tree:
+        """The part of it in a folder, seen from there."""
+        start = folder.rstrip("/") + "/"
+        files = (
+            File(file.path[len(start) :], file.size) for file in self.files if file.path.startswith(start)
+        )
+        return Tree(os.path.join(self.root, folder.rstrip("/")), tuple(files), self.whole)
+
 
 def read(path: str | bytes, most: int) -> bytes | None:
     """The beginning of a plain file. A pipe of that name keeps nobody waiting."""
