@@ -164,13 +164,13 @@ def test_what_is_about_the_program_or_its_permissions_is_left_out(
 
 
 def test_markdown_and_plain_text_are_read_as_well(site: Site, page: Page, folder: str) -> None:
-    text = "<Tip>\n Write a failing test\n before the fix.\n</Tip>\n\n> ## Style\n> 1. **Keep** it _small_ always."
+    text = "<Tip>\n Write a failing test\n first.\n</Tip>\n\n> ## Style\n> 1. **Keep** it _small_ always."
     for number, kind in enumerate(("text/markdown", "text/plain")):
         site.answers["/md"] = lambda handler, kind=kind: handler.send(  # type: ignore[misc]
             text.encode(), Content_Type=kind
         )
         said = practices(site.url(f"/md?{number}"), page, folder, PYTHON, NOW)
-        assert lines(said) == ["Write a failing test before the fix.", "Keep it small always."]
+        assert lines(said) == ["Write a failing test first.", "Keep it small always."]
 
 
 def test_a_page_that_advises_nothing_gives_no_section(site: Site, page: Page, folder: str) -> None:
