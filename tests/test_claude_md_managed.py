@@ -9,17 +9,20 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
 
+from recollect import paths
 from recollect.capture.event import clean
 from recollect.claude_md import managed, sections, writer
 from recollect.errors import BadInput, Conflict, NotFound
-from recollect.store import claude_files, projects
+from recollect.store import backup, claude_files, projects, recovery
 from recollect.store.connection import connect
 
 NOW = 1_800_000_000_000
@@ -310,10 +313,38 @@ def test_an_offer_is_settled_by_whoever_writes_it_by_hand(offered: Desk) -> None
         offered.accept()
 
 
+def test_an_offer_that_is_in_the_file_already_is_ours_when_it_is_taken(offered: Desk) -> None:
+    offered.write("Tests last.")
+    before = offered.file.stat()
+    offered.accept()
+    assert offered.file.stat().st_mtime_ns == before.st_mtime_ns
+    assert offered.facts() == ("program", False, None)
+
+
 def test_an_offer_goes_with_the_edit(offered: Desk) -> None:
     offered.write("Tests first.")
     assert offered.put("Tests at last.") == "written"
     assert offered.state().offered is None
+
+
+def test_an_offer_can_be_taken_by_who_made_room_for_it(offered: Desk) -> None:
+    offered.write("")
+    assert offered.facts() == (None, False, "Tests last.")
+    offered.accept()
+    assert offered.body() == "Tests last."
+
+
+def test_an_offer_does_not_hold_where_the_section_is_ours(offered: Desk) -> None:
+    """Another branch has our text, and nobody edited it there; the offer waits for the branch it is for."""
+    edited = offered.file.read_bytes()
+    offered.write("Tests first.")
+    assert offered.facts() == ("model", False, None)
+    before = offered.file.read_bytes()
+    with pytest.raises(NotFound, match="Nothing is offered"):
+        offered.accept()
+    assert offered.file.read_bytes() == before
+    offered.file.write_bytes(edited)
+    assert offered.state().offered == "Tests last."
 
 
 def test_an_offer_for_a_section_that_is_gone_cannot_be_taken(offered: Desk) -> None:
@@ -738,6 +769,56 @@ def test_a_store_that_lost_its_texts_still_knows_the_last_one(desk: Desk) -> Non
     assert desk.put("New.") == "written"
 
 
+@pytest.fixture
+def stored(desk: Desk) -> Iterator[Desk]:
+    """With its store in the data folder, and a backup of it from before anything was written."""
+    with closing(connect(str(desk.data / "recollect.db"))) as db:
+        projects.ensure(db, paths.place(str(desk.file.parent)), NOW)
+        backup.make(str(desk.data), NOW)
+        there = Desk(db, desk.data, desk.file)
+        there.put("Ours.")
+        there.put("make", "build-commands", author="program")
+        there.write("make all", "build-commands")
+        assert there.put("make it", "build-commands", author="program") == "offered"
+    yield there
+    there.db.close()
+
+
+def damage(desk: Desk, table: str | None) -> None:
+    """Spoil the first page of a table, or of the whole database; then it is recovered."""
+    path = desk.data / "recollect.db"
+    with closing(sqlite3.connect(path)) as db:
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+        page = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    with path.open("r+b") as file:
+        file.seek((page[0] - 1) * size if page else 0)
+        file.write(os.urandom(size))
+    assert recovery.verify(str(desk.data), NOW) is not None
+    desk.db = connect(str(path))
+
+
+@pytest.mark.parametrize("table", [None, "memories", "claude_files", "claude_sections", "claude_texts"])
+def test_whatever_is_damaged_our_last_text_is_ours_and_a_persons_is_theirs(
+    stored: Desk, table: str | None
+) -> None:
+    damage(stored, table)
+    assert stored.facts() == ("model", False, None)
+    assert stored.state("build-commands").is_edited
+    if table in (None, "memories", "claude_texts"):
+        assert stored.state("build-commands").offered == "make it"
+    assert stored.put("make me", "build-commands", author="program") == "offered"
+    assert stored.body("build-commands") == "make all"
+    assert stored.put("New.") == "written"
+
+
+def test_what_was_written_after_a_backup_that_is_restored_is_offered_something_newer(stored: Desk) -> None:
+    recovery.restore(str(stored.data), backup.listed(str(stored.data))[0].path, NOW)
+    stored.db = connect(str(stored.data / "recollect.db"))
+    assert stored.state().is_edited
+    assert stored.put("New.") == "offered"
+    assert stored.body() == "Ours."
+
+
 DYING = """
 import json, os, signal, sys
 sys.path.insert(0, sys.argv[1])
@@ -933,6 +1014,32 @@ def test_two_processes_that_write_two_sections_both_get_there(desk: Desk) -> Non
     for said in race(desk, ("program", "patterns"), ("model", "build-commands")):
         assert said == ["written"] * 15
     assert (desk.body(), desk.body("build-commands")) == ("program 14", "model 14")
+
+
+def test_nobody_waits_for_the_store_with_the_file_in_hand(desk: Desk) -> None:
+    """A docmem server that ends has half a second to take its views out of the file."""
+    outcomes = []
+
+    def views() -> list[tuple[str, str]]:
+        return [("ab12cd34", f"shown at {time.monotonic()}")]
+
+    def put() -> None:
+        with closing(connect(str(desk.data / "recollect.db"))) as db:
+            outcomes.append(Desk(db, desk.data, desk.file).put("Ours."))
+
+    with closing(connect(str(desk.data / "recollect.db"))) as busy:
+        busy.execute("BEGIN IMMEDIATE")
+        waiting = threading.Thread(target=put)
+        waiting.start()
+        deadline = time.monotonic() + 0.5
+        while time.monotonic() < deadline:
+            assert writer.put_views(str(desk.file.parent), str(desk.data), views, NOW, seconds=0.2)
+            time.sleep(0.05)
+        assert outcomes == []
+        busy.execute("ROLLBACK")
+        waiting.join(timeout=30)
+    assert outcomes == ["written"]
+    assert b"shown at" in desk.file.read_bytes()
 
 
 def test_a_file_that_is_open_for_writing_is_left_alone(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from sqlite3 import Connection
 
 from recollect import paths
@@ -108,7 +109,8 @@ def put_many(
 
     `clean` redacts. `root` is the project's folder, if the file is not registered yet: else the top of its
     work tree. Where there is no file, one begins as `create`. What else is to be done to it in the same
-    write, like adding sections, is done by `prepare`, before the sections get their texts.
+    write, like adding sections, is done by `prepare`, before the sections get their texts; it is called more
+    than once.
     """
     file, top = _managed(db, path, root)
     new = {name: sections.harmless(clean(body)) for name, body in texts.items()}
@@ -128,11 +130,10 @@ def put_many(
             text = sections.with_section(text, name, new[name])
         return text
 
+    theirs = partial(_theirs, db, file)
     while True:
         try:
-            has_file = writer.rewrite(
-                path, top, data, change, theirs=lambda text: _theirs(db, file, text), now=now, create=create
-            )
+            has_file = writer.rewrite(path, top, data, change, theirs=theirs, now=now, create=create)
             break
         except _Unnoted:
             digests = {name: _digest(new[name]) for name in noted}
@@ -154,14 +155,17 @@ def accept(db: Connection, data: str, path: str, name: str, now: int, *, root: s
     text, author = _offer(db, file, name)
     with transaction(db):
         claude_files.note(db, file.project, file.place, {name: _digest(text)}, author, now)
-    if not writer.rewrite(
-        path,
-        top,
-        data,
-        lambda found: sections.with_section(found, name, text),
-        theirs=lambda found: _theirs(db, file, found),
-        now=now,
-    ):
+
+    def change(found: bytes) -> bytes:
+        body = sections.get(found, name)
+        if sections.same(body, text):
+            return found
+        if _author(db, file, name, body):
+            raise _no_offer(file, name)  # it was made for another branch
+        return sections.with_section(found, name, text)
+
+    theirs = partial(_theirs, db, file)
+    if not writer.rewrite(path, top, data, change, theirs=theirs, now=now):
         raise _no_file(path)
     with transaction(db):
         claude_files.wrote(db, file.path, name, text, author, now)
@@ -186,7 +190,7 @@ def state(db: Connection, path: str, *, root: str | None = None) -> FileState:
         body, record = sections.body(text, section), records.get(section.name)
         author = _author(db, file, section.name, body)
         is_edited = bool(body) and author is None
-        offered = record.offered if record else None
+        offered = record.offered if record and author is None else None
         if offered is not None and sections.same(offered, body):
             offered = None  # somebody put it there by hand
         if is_edited and record and record.written:
@@ -298,7 +302,7 @@ def _offer(db: Connection, file: ManagedFile, name: str) -> tuple[str, str]:
     """What is offered for a section, and by whom."""
     record = claude_files.sections(db, file.path).get(name)
     if record is None or record.offered is None:
-        raise NotFound(f"Nothing is offered for {name} in {file.place}; {LISTING}.")
+        raise _no_offer(file, name)
     return record.offered, record.offered_by or record.author
 
 
@@ -310,6 +314,10 @@ def _theirs(db: Connection, file: ManagedFile, text: bytes) -> bytes:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(sections.canonical(text).encode("utf-8", "replace")).hexdigest()
+
+
+def _no_offer(file: ManagedFile, name: str) -> NotFound:
+    return NotFound(f"Nothing is offered for {name} in {file.place}; {LISTING}.")
 
 
 def _no_file(path: str) -> NotFound:
