@@ -16,12 +16,7 @@ NEVER = frozenset("test tests __tests__ spec specs doc docs example examples sam
 
 
 def subtrees(tree: Tree, folders: Index, workspaces: Sequence[str]) -> tuple[str, ...]:
-    sizes: Counter[str] = Counter()
-    for files in sources(tree).values():
-        for file in files:
-            if not is_test(file.path):
-                parts = file.path.split("/")[:-1]
-                sizes.update("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+    sizes = _sizes(tree)
     found = {path for path in workspaces if sizes[path] >= LEAST}
     for path in sizes:
         parent, _, name = path.rpartition("/")
@@ -34,6 +29,23 @@ def subtrees(tree: Tree, folders: Index, workspaces: Sequence[str]) -> tuple[str
         if sizes[part] >= LEAST:
             found.add(part)
     return tuple(sorted(path for path in found if path.isprintable() and NEVER.isdisjoint(path.split("/"))))
+
+
+def _sizes(tree: Tree) -> Counter[str]:
+    """How many source files are in each folder, of any depth."""
+    direct = Counter(
+        file.path.rpartition("/")[0]
+        for files in sources(tree).values()
+        for file in files
+        if not is_test(file.path)
+    )
+    sizes: Counter[str] = Counter()
+    for folder, number in direct.items():
+        path = folder
+        while path:
+            sizes[path] += number
+            path = path.rpartition("/")[0]
+    return sizes
 
 
 def _only_package(folders: Index, sizes: Counter[str]) -> str:
