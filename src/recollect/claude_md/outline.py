@@ -7,6 +7,7 @@ docstring or doc comment or of its README. Nothing is counted here that the next
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from collections import Counter
@@ -14,8 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from recollect.claude_md.affected import BESIDE_THE_SOURCE
+from recollect.claude_md.readme import first_paragraph
 from recollect.claude_md.source import language_of
-from recollect.claude_md.tree import Tree
+from recollect.claude_md.tree import File, Tree
 
 MOST_LINES = 28
 MOST_INNER = 8  # folders shown in a folder
@@ -120,12 +122,8 @@ def about(tree: Tree, folder: str, names: Iterable[str]) -> str:
     for name, said in SAYERS.items():
         if name in there and (sentence := _sentence(said(tree.text(above + name, READ) or ""))):
             return sentence
-    for name in sorted(there):
-        if name.lower().startswith("readme") and (
-            sentence := _sentence(_readme(tree.text(above + name, READ) or ""))
-        ):
-            return sentence
-    return ""
+    inside = Tree(os.path.join(tree.root, folder), tuple(File(name, 0) for name in there))
+    return _sentence(first_paragraph(inside))
 
 
 def _shown(top: Folder, workspaces: Sequence[str]) -> Iterator[tuple[str, Folder]]:
@@ -234,17 +232,6 @@ def _in_toml(text: str) -> str:
     for table in (found.get("project"), found.get("package")):
         if isinstance(table, dict) and isinstance(table.get("description"), str):
             return str(table["description"])
-    return ""
-
-
-def _readme(text: str) -> str:
-    """The first paragraph that is prose: no heading, badge, list, table or code."""
-    for paragraph in re.split(r"\n[ \t]*\n", text[:20_000]):
-        wanted = [line.strip() for line in paragraph.strip().splitlines() if not _is_rule(line)]
-        if wanted and len(wanted) < len(paragraph.strip().splitlines()):
-            continue  # a heading that is underlined
-        if wanted and not wanted[0].startswith(("#", "<", "[!", "![", "|", "-", "*", ">", "`", "..", "=")):
-            return "\n".join(wanted)
     return ""
 
 

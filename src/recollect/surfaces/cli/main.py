@@ -16,7 +16,7 @@ import click
 
 from recollect import errors, log, paths
 from recollect.model import MODES
-from recollect.surfaces.cli import backup, docmem, docs, life, sections
+from recollect.surfaces.cli import backup, claude_md, docmem, docs, life, sections
 from recollect.surfaces.cli.common import (
     FILL_SECONDS,
     SECTOR,
@@ -285,7 +285,14 @@ def doctor(claude: str | None, as_json: bool) -> None:
         sys.exit(1)
 
 
-for command in (backup.backup, docmem.docmem, docs.docs, sections.claude_md, *life.COMMANDS):
+for command in (
+    backup.backup,
+    docmem.docmem,
+    docs.docs,
+    *claude_md.COMMANDS,
+    sections.claude_md,
+    *life.COMMANDS,
+):
     cli.add_command(command)
 
 

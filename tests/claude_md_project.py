@@ -1,0 +1,129 @@
+"""A small project with a history, for the tests of CLAUDE.md, and a person at a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
+IN_TERMINAL = """
+import os, sys
+os.close(os.open(os.ttyname(0), os.O_RDWR))  # who leads a session gets the terminal it opens
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+GIT = ("git", "-c", "user.name=W", "-c", "user.email=w@example.org", "-c", "init.defaultBranch=main")
+
+FILES = {
+    "pyproject.toml": """\
+[build-system]
+requires = ["hatchling"]
+
+[project]
+name = "walrus"
+description = "Keeps walruses well fed."
+dependencies = ["flask"]
+
+[tool.pytest.ini_options]
+testpaths = ["tests"]
+""",
+    "README.md": "# Walrus\n\nKeeps walruses.\n",
+    "walrus/__init__.py": '"""Feeds walruses, and counts the fish."""\n',
+    "tests/test_feeding.py": "def test_it_is_fed():\n    assert True\n",
+}
+MODULE = '''\
+"""How number {number} is fed."""
+
+import os
+
+import flask
+
+MOST_FISH = 3
+
+
+class FishBucket:
+    def take_fish(self) -> str:
+        return "herring"
+
+
+def feed_walrus(count: int) -> str:
+    return os.sep + "fish" * count
+'''
+
+
+def write(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+
+
+def make(root: Path, *, modules: int = 12, git: bool = True) -> Path:
+    """A Python project, committed."""
+    write(root, FILES)
+    write(root, {f"walrus/feeding_{number}.py": MODULE.format(number=number) for number in range(modules)})
+    if git:
+        run_git(root, "init", "-q")
+        commit(root, "feat: keep walruses")
+        for number in range(6):
+            for name in ("feeding_0", "feeding_1"):
+                with open(root / "walrus" / f"{name}.py", "a") as file:
+                    file.write(f"# meal {number}\n")
+            commit(root, f"fix: serve meal {number} in time")
+    return root
+
+
+def run_git(root: Path, *command: str) -> str:
+    done = subprocess.run([*GIT, "-C", str(root), *command], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def commit(root: Path, message: str) -> None:
+    run_git(root, "add", "-A")
+    run_git(root, "commit", "-qm", message)
+
+
+def snapshot(root: Path) -> dict[str, bytes]:
+    """Every file of a folder but git's own."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and ".git" not in path.relative_to(root).parts
+    }
+
+
+def at_terminal(cwd: Path, *command: str, turns: tuple[tuple[str, str], ...] = ()) -> tuple[int, str]:
+    """The exit code, and what a person sees who waits for a text and then types, turn by turn."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", IN_TERMINAL, RECOLLECT, *command],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=cwd,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"},
+        start_new_session=True,
+    )
+    os.close(theirs)
+    seen = ""
+    waiting = list(turns)
+    try:
+        while True:
+            if waiting and waiting[0][0] in seen.rpartition("\0")[2]:
+                seen += "\0"  # what was seen before answers no later question
+                os.write(ours, waiting.pop(0)[1].encode())
+            try:
+                part = os.read(ours, 65_536)
+            except OSError:  # nobody has the terminal any more
+                break
+            if not part:
+                break
+            seen += part.decode("utf-8", "replace")
+        return process.wait(60), seen.replace("\0", "")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
