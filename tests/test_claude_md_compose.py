@@ -197,8 +197,8 @@ def test_the_architecture_lists_folders_with_what_they_say_about_themselves(tmp_
     assert said == [
         "- `.github/workflows/`: CI",
         "- `src/walrus/`: Feeds walruses",
-        "  - `src/walrus/sea/`",
-        "  - `src/walrus/tusks/`: Tusks",
+        "  - `src/walrus/tusks/`: Tusks: long ones",
+        "  - with `sea`",
         "- `tests/`: tests",
         "- `web/`: What people see",
         "- Begins in `src/walrus/__main__.py`",
@@ -404,6 +404,8 @@ def test_a_module_says_what_it_is_and_what_differs_there(tmp_path: Path) -> None
         **{
             "api/__init__.py": '"""Answers requests."""',
             "api/app.py": '"""Where it begins."""\n',
+            "api/plain.py": "",
+            "api/other.py": "",
             "api/routes/a.py": "",
         },
     )
@@ -415,8 +417,8 @@ def test_a_module_says_what_it_is_and_what_differs_there(tmp_path: Path) -> None
     assert texts["architecture"].splitlines() == [
         "## Module Architecture",
         "- `routes/`",
-        "- `__init__.py`: Answers requests",
         "- `app.py`: Where it begins",
+        "- `other.py`, `plain.py`",
     ]
     assert texts["conventions"].splitlines() == [
         "## Module Conventions",

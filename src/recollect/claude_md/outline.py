@@ -21,9 +21,12 @@ from recollect.claude_md.tree import File, Tree
 
 MOST_LINES = 28
 MOST_INNER = 8  # folders shown in a folder
+MOST_SILENT = 16  # folders that say nothing about themselves, in one line
 MOST_FILES = 16
+MOST_READ = 60  # files or folders that are asked what they are, in one folder
 MOST_ENTRIES = 6
 SENTENCE = 100  # characters
+UNTOLD = frozenset(("__init__.py", "setup.py"))  # everybody knows what is in these
 READ = 100_000  # bytes of a file; one that is larger says nothing in a sentence
 
 ROLES = {
@@ -92,21 +95,34 @@ def lines(
     top = folders(tree)
     main = top.languages.most_common(1)[0][0] if top.source else ""
 
-    def line(path: str, folder: Folder, depth: int) -> str:
-        said = about(tree, path, folder.files) or _role(path, folder, main)
-        return f"{'  ' * depth}- {code(path + '/')}" + (f": {plain(said)}" if said else "")
+    def said(path: str, folder: Folder) -> str:
+        return about(tree, path, folder.files) or _role(path, folder, main)
 
     made: list[str] = []
     for path, folder in _shown(top, workspaces):
-        made.append(line(path, folder, 0))
-        made += _cut(
-            [line(f"{path}/{name}", inner, 1) for name, inner in _inner(path, folder)],
-            MOST_INNER,
-            "  - and more",
-        )
-    files = [name for name in sorted(top.files) if language_of(name) and name not in ("setup.py",)]
-    made += _cut([_file(tree, name, code, plain) for name in files], MOST_FILES, "- and more files")
-    yield from _cut(made, MOST_LINES, "- and more")
+        told, silent = [], []
+        for name, inner in _inner(path, folder):
+            what = said(f"{path}/{name}", inner)
+            if what:
+                told.append(f"  - {code(f'{path}/{name}/')}: {plain(what)}")
+            else:
+                silent.append(code(name))
+        what = said(path, folder)
+        made.append(f"- {code(path + '/')}" + (f": {plain(what)}" if what else ""))
+        made += _cut(told, MOST_INNER, "  - and more")
+        if silent:
+            made.append(f"  - with {', '.join(_cut(silent, MOST_SILENT, 'more'))}")
+    told, silent = [], []
+    files = [name for name in sorted(top.files) if language_of(name) and name not in UNTOLD]
+    for name in files[:MOST_READ]:
+        what = _sentence(_head(name, tree.text(name, READ) or ""))
+        told += [f"- {code(name)}: {plain(what)}"] if what else []
+        silent += [] if what else [code(name)]
+    made += _cut(told, MOST_FILES, "- and more files")
+    made = _cut(made, MOST_LINES - 1, "- and more")
+    yield from made
+    if silent:
+        yield f"- {', '.join(_cut(silent, MOST_SILENT, 'more'))}"
 
 
 def entries(tree: Tree) -> list[str]:
@@ -144,7 +160,8 @@ def _inner(path: str, folder: Folder) -> list[tuple[str, Folder]]:
     """The folders in one of source."""
     if not folder.source or not BESIDE_THE_SOURCE.isdisjoint(path.lower().split("/")):
         return []
-    return [(name, folder.folders[name]) for name in sorted(folder.folders) if folder.folders[name].source]
+    inner = [name for name in sorted(folder.folders) if folder.folders[name].source]
+    return [(name, folder.folders[name]) for name in inner[:MOST_READ]]
 
 
 def _role(path: str, folder: Folder, main: str) -> str:
@@ -156,11 +173,6 @@ def _role(path: str, folder: Folder, main: str) -> str:
         return ""
     language = folder.languages.most_common(1)[0][0]
     return "" if language == main else language
-
-
-def _file(tree: Tree, path: str, code: Callable[[str], str], plain: Callable[[str], str]) -> str:
-    said = _sentence(_head(path, tree.text(path, READ) or ""))
-    return f"- {code(path)}" + (f": {plain(said)}" if said else "")
 
 
 def _cut(made: list[str], most: int, rest: str) -> list[str]:
@@ -261,7 +273,7 @@ def _sentence(text: str) -> str:
     words = " ".join(" ".join(lines).split())
     if re.search(r"licen[cs]e|copyright|\(c\)", words, re.IGNORECASE):
         return ""
-    words = re.split(r"(?<=[\w)`'\"*])(?<!e\.g)(?<!i\.e)[.!?:](?:\s|$)", words, maxsplit=1)[0]
+    words = re.split(r"(?<=[\w)`'\"*])(?<!e\.g)(?<!i\.e)[.!?](?:\s|$)", words, maxsplit=1)[0].rstrip(" :")
     if len(words) > SENTENCE:
         words = words[:SENTENCE].rpartition(" ")[0] + " …"
     return words
