@@ -2,7 +2,9 @@
 
 Every round runs each case once, in a new order, so that whatever else the machine does hits all of them
 alike. A hook's time is from its start to its exit with the payload fed through a pipe, as the client does it;
-the drain that a prompt leaves behind in the background is waited for outside the timed part.
+the drain that a prompt leaves behind in the background is waited for outside the timed part. The end of a
+turn is measured in an initialised project after a turn without tools, after one that only looked around,
+after an edit that is still in the spool, and with files pending that the model was told of.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import statistics
 import sys
 import tempfile
 import time
+import uuid
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import report
@@ -23,6 +27,7 @@ from report import Budget
 from rich.console import Console
 from rich.table import Table
 
+from recollect import dirty
 from recollect.surfaces.cli import install
 
 SIZES = (2_000, 1_000_000)
@@ -30,6 +35,13 @@ BASELINE, BARE_PYTHON = "empty shell", "python -I -S"
 WITNESS = 9  # a descriptor that everything started by a hook inherits: it closes when the last one is gone
 TURN = 20  # events in one session
 LIMIT = 3.0  # every budget of a hook is three times something
+LOOKS = 10  # tool uses of a turn that changed nothing
+PENDING = 20  # files that the model was told of
+SAID = b'{"decision": "block"'
+
+
+def _nothing() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,8 @@ class Case:
     command: list[str]
     env: dict[str, str]
     event: str = "PostToolUse"
+    prepare: Callable[[], None] = _nothing
+    speaks: bool = False  # it blocks the end of the turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +106,8 @@ def _cases(folder: str) -> list[Case]:
         Case(BASELINE, ["sh", "-c", "cat >/dev/null"], env),
         Case("capture", ["sh", hook], env),
         Case("prompt", ["sh", hook, "prompt"], env, "UserPromptSubmit"),
-        Case("stop", ["sh", hook, "drain"], env, "Stop"),
+        Case("stop", ["sh", hook, "stop"], env, "Stop"),
+        *_stops(hook, env, folder),
         Case("inert", ["sh", hook, "drain"], {**env, "RECOLLECT_WORKER": "1"}),
         Case(BARE_PYTHON, [python, "-I", "-S", "-c", "pass"], env),
         Case("python", [python, "-c", "pass"], env),
@@ -100,6 +115,55 @@ def _cases(folder: str) -> list[Case]:
     if node := shutil.which("node"):
         cases.append(Case("node", [node, "-e", "0"], env))
     return cases
+
+
+def _stops(hook: str, env: dict[str, str], folder: str) -> list[Case]:
+    """The ends of turns in a project that is initialised."""
+    root = os.path.join(os.path.realpath(folder), "project")
+    os.makedirs(os.path.join(root, ".git"))
+    data = env["RECOLLECT_HOME"]
+    env = {**env, "CLAUDE_PROJECT_DIR": root}
+
+    def put(tool: str, field: str, number: int) -> None:
+        name = uuid.uuid4().hex
+        payload = {
+            "session_id": f"turn-{name}",
+            "cwd": root,
+            "hook_event_name": "PostToolUse",
+            "tool_use_id": name,
+            "tool_name": tool,
+            "tool_input": {field: f"{root}/src/module_{number}.py", "old_string": "a", "new_string": "b"},
+            "tool_response": {"filePath": f"{root}/src/module_{number}.py", "content": "a line\n" * 250},
+        }
+        os.makedirs(os.path.join(data, "spool", "new"), exist_ok=True)
+        with open(os.path.join(data, "spool", "new", name), "w", encoding="utf-8") as file:
+            json.dump(payload, file)
+
+    def nothing() -> None:
+        dirty.create(root)
+        dirty.remove(root, data, dirty.read(root))
+
+    def looked_around() -> None:
+        nothing()
+        for number in range(LOOKS):
+            put("Read", "file_path", number)
+
+    def edited() -> None:
+        nothing()
+        put("Edit", "file_path", 0)
+
+    def pending() -> None:
+        nothing()
+        dirty.append(root, [f"{root}/src/module_{number}.py" for number in range(PENDING)])
+        dirty.announce(root, data, [])
+
+    stop = ["sh", hook, "stop"]
+    return [
+        Case("stop: no tool used", stop, env, "Stop", nothing),
+        Case("stop: nothing changed", stop, env, "Stop", looked_around),
+        Case("stop: a new edit", stop, env, "Stop", edited, speaks=True),
+        Case("stop: files pending", stop, env, "Stop", pending),
+    ]
 
 
 class _Times:
@@ -152,28 +216,34 @@ def _measure(
 
 def _run(case: Case, payload: bytes) -> tuple[float, float]:
     """(milliseconds until it exited, until everything it started was gone)."""
+    case.prepare()
     stdin, feed = os.pipe()
     witness, held = os.pipe()
     quiet = os.open(os.devnull, os.O_WRONLY)
+    heard, said = os.pipe()
     program = shutil.which(case.command[0]) or case.command[0]
     actions = [
-        (os.POSIX_SPAWN_DUP2, held, WITNESS),
         (os.POSIX_SPAWN_DUP2, stdin, 0),
-        (os.POSIX_SPAWN_DUP2, quiet, 1),
+        (os.POSIX_SPAWN_DUP2, said, 1),
         (os.POSIX_SPAWN_DUP2, quiet, 2),
+        (os.POSIX_SPAWN_DUP2, held, WITNESS),  # last: one of those above may have that number
     ]
     started = time.perf_counter()
     child = os.posix_spawn(program, case.command, case.env, file_actions=actions)
-    for handle in (stdin, held, quiet):
+    for handle in (stdin, held, quiet, said):
         os.close(handle)
     _feed(feed, payload)
     _, status = os.waitpid(child, 0)
     exited = time.perf_counter()
     os.read(witness, 1)  # end of file
     settled = time.perf_counter()
-    os.close(witness)
+    output = os.read(heard, len(SAID))
+    for handle in (witness, heard):
+        os.close(handle)
     if status:
         raise SystemExit(f"{' '.join(case.command)} ended with status {status}")
+    if output != (SAID if case.speaks else b""):
+        raise SystemExit(f"{case.name}: said {output!r}, so its time means nothing")
     return (exited - started) * 1000, (settled - started) * 1000
 
 
@@ -213,6 +283,10 @@ def _budgets(rows: list[Row]) -> list[Budget]:
         ("inert hook / empty shell", "inert", BASELINE),
         ("UserPromptSubmit with work / python -I -S", "prompt", BARE_PYTHON),
         ("Stop with work / python -I -S", "stop", BARE_PYTHON),
+        ("Stop after a turn without tools / empty shell", "stop: no tool used", BASELINE),
+        ("Stop after a turn that changed nothing / empty shell", "stop: nothing changed", BASELINE),
+        ("Stop with a new edit / python -I -S", "stop: a new edit", BARE_PYTHON),
+        ("Stop with files pending / python -I -S", "stop: files pending", BARE_PYTHON),
     ]
     budgets = []
     for size in SIZES:

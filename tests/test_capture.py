@@ -499,15 +499,15 @@ def test_without_any_python_events_wait_in_the_spool(
         (tools / tool).symlink_to(str(shutil.which(tool)))
     monkeypatch.setenv("PATH", str(tools))
 
-    for args in ((), ("drain",), ("prompt",), ("start",), ("end",)):
+    for args in ((), ("drain",), ("prompt",), ("stop",), ("start",), ("end",)):
         ran = run_hook(prompt("hello"), *args)
         assert ran.code == 0
         assert ran.silent
-    assert len(spooled(data)) == 5
+    assert len(spooled(data)) == 6
 
 
 @pytest.mark.usefixtures("real_python")
-@pytest.mark.parametrize("args", [("drain",), ("prompt",), ("start",), ("end",)])
+@pytest.mark.parametrize("args", [("drain",), ("prompt",), ("stop",), ("start",), ("end",)])
 def test_every_hook_that_drains_stores_what_was_captured(
     args: tuple[str, ...], data: Path, shell: tuple[str, ...]
 ) -> None:
@@ -603,8 +603,8 @@ def test_every_command_names_a_script_that_is_there_and_what_it_understands() ->
                 assert shell == "sh"
                 assert Path(script).is_file(), script
                 arguments[name] = args
-    draining = dict.fromkeys(("PreCompact", "PostCompact", "Stop"), "drain")
-    draining |= {"SessionStart": "start", "UserPromptSubmit": "prompt", "SessionEnd": "end"}
+    draining = dict.fromkeys(("PreCompact", "PostCompact"), "drain")
+    draining |= {"SessionStart": "start", "UserPromptSubmit": "prompt", "Stop": "stop", "SessionEnd": "end"}
     assert arguments == {name: [draining[name]] if name in draining else [] for name in arguments}
 
 

@@ -11,9 +11,9 @@ import os
 import sqlite3
 import time
 
-from recollect import log, paths
+from recollect import dirty, log, paths
 from recollect.blob import blob_id
-from recollect.capture import spool
+from recollect.capture import changes, spool
 from recollect.capture.event import Event, read_event
 from recollect.errors import BadPayload, Damaged, StoreError
 from recollect.intake.item import is_notification, item_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recollect.store.recovery import Recovery
 
     Progress = Callable[[int, int], None]  # so many of so many are stored
+    _Place = tuple[paths.Place, str | None]  # and the root, where a list of dirty files is kept
 
 BATCH_EVENTS = 250
 BATCH_BYTES = 16_000_000
@@ -178,10 +179,10 @@ def _take(waiting: list[spool.Spooled], hurried: bool) -> list[spool.Spooled]:
 class _Prepared:
     """An event with all that can be known of it without the write lock, which others wait for."""
 
-    __slots__ = ("event", "files", "hashes", "item", "name", "place", "trace")
+    __slots__ = ("changed", "event", "files", "hashes", "item", "name", "place", "root", "trace")
 
     def __init__(
-        self, name: str, event: Event, places: dict[str, paths.Place], blobs: dict[str, str | None]
+        self, name: str, raw: bytes, event: Event, places: dict[str, _Place], blobs: dict[str, str | None]
     ) -> None:
         self.name = name  # of its payload
         self.event = event
@@ -195,22 +196,33 @@ class _Prepared:
                 blobs[file] = blob_id(file)
         self.hashes = [blobs[file] for file in self.files]
         if event.cwd not in places:
-            places[event.cwd] = paths.place(event.cwd)
-        self.place = places[event.cwd]
+            places[event.cwd] = paths.place(event.cwd), dirty.root_of(event.cwd)
+        self.place, self.root = places[event.cwd]
+        self.changed = _changed(raw, event, self.root) if self.root else []  # for the list of dirty files
+
+
+def _changed(raw: bytes, event: Event, root: str) -> list[str]:
+    """From the payload as it came: a path that was redacted leads nowhere, and the list stays in the project,
+    where the file of that name lies."""
+    if event.name != "PostToolUse" or event.tool not in changes.TOOLS:
+        return []
+    _, found = changes.of_payload(raw)
+    return [listed for path in found if (listed := dirty.inside(path, root))]
 
 
 def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done: Drained) -> None:
     found: list[_Prepared] = []
     settled: list[str] = []
     bad: list[tuple[str, str]] = []
-    places: dict[str, paths.Place] = {}
+    places: dict[str, _Place] = {}
     blobs: dict[str, str | None] = {}
+    lists: dict[str, list[str]] = {}  # root -> what changed there
     for payload in batch:
         try:
             raw = spool.read(folder, payload.name)
             if raw is not None:
                 event = read_event(raw, spool_name=payload.name, at=payload.at)
-                found.append(_Prepared(payload.name, event, places, blobs))
+                found.append(_Prepared(payload.name, raw, event, places, blobs))
         except BadPayload as error:
             bad.append((payload.name, str(error)))
         except PermissionError as error:  # a session under sudo left it; those behind it are readable
@@ -223,15 +235,29 @@ def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done
         for prepared in found:
             try:
                 with savepoint(db):
-                    done.stored += _remember(db, prepared)
+                    is_new = _remember(db, prepared)
+                done.stored += is_new
                 settled.append(prepared.name)
+                if is_new and prepared.root and prepared.changed:
+                    lists.setdefault(prepared.root, []).extend(prepared.changed)
             except Exception as error:  # one odd event must not hold up those behind it
                 if _is_fault_of_the_store(error):
                     raise
                 bad.append((prepared.name, f"could not be stored: {type(error).__name__}: {error}"))
+        _list(lists)  # before the ledger knows them: a change may be listed twice, but is never missing
     for name in settled:
         spool.remove(folder, name)
     done.failed += sum(_put_aside(folder, name, reason) for name, reason in bad)
+
+
+def _list(lists: dict[str, list[str]]) -> None:
+    for root, changed in lists.items():
+        try:
+            dirty.append(root, changed)
+        except FileNotFoundError:
+            pass  # the project is not initialised any more
+        except OSError as error:
+            log.write("warning", f"changes not noted in {root}/{dirty.NAME}: {error}")
 
 
 def _put_aside(folder: str, name: str, reason: str) -> bool:

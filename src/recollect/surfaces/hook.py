@@ -1,9 +1,10 @@
-"""The part of a hook that is Python: the brief at a session's start, and what goes on after Claude Code has
-its answer: drain the spool, and start the worker where there is work for it.
+"""The part of a hook that is Python: the brief at a session's start, what changed at the end of a turn, and
+what goes on after Claude Code has its answer: drain the spool, and start the worker where there is work for
+it.
 
 hook.sh starts it with `python -I -S`: the standard library and this package, nothing else. stdout carries the
-brief and nothing but the brief; what goes wrong is a line in the log, and the payloads stay in the spool for
-the next drain.
+brief or the block decision and nothing else; what goes wrong is a line in the log, and the payloads stay in
+the spool for the next drain.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 MINIMUM = (3, 11)
 SECONDS = 2.0  # a backlog beyond that is left to the worker
 SECONDS_AWAITED = 0.05  # the same where the user waits
+SECONDS_LOOKING = 0.1  # for changes in the spool; those that were not seen are told of next time
+MOST_FILES = 20  # named at the end of a turn
+LONGEST_NAME = 200  # characters shown of a path
 START_WORKER = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -32,9 +36,19 @@ try:
 except Exception:
     log.crash("worker")  # nobody is there to see it
 """
+START_SYNC = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from recollect import log
+try:
+    from recollect.surfaces.cli import claude_md
+    claude_md.background(sys.argv[2])
+except Exception:
+    log.crash("sync")
+"""
 
 
-def main(mode: str) -> None:
+def main(mode: str, payload: str = "") -> None:
     if sys.version_info < MINIMUM or os.environ.get("RECOLLECT_WORKER") == "1":
         return
     folder = paths.data_folder(os.environ)
@@ -43,8 +57,12 @@ def main(mode: str) -> None:
     try:
         if mode == "start":
             begin(folder, sys.stdin.buffer.read())
+        elif mode == "announce":
+            announce(folder, payload)
         else:
             go_on(folder)
+            if mode == "stop":
+                bring_up_to_date(folder)
     except Exception:  # noqa: BLE001  the edge of a hook: nothing may surface
         log.crash("hook")
 
@@ -82,6 +100,44 @@ def begin(folder: str, payload: bytes) -> None:
         start_worker(folder, env)
 
 
+def announce(folder: str, payload: str) -> None:
+    """Tell the model which files changed, and how to get CLAUDE.md updated; of each change once. The user
+    waits for this, so neither SQLite nor json is loaded. `payload` is the name of this event's in the spool.
+    """
+    root = _root()
+    if root is None or _on_stop(folder) != "agent":
+        return
+    from recollect import dirty
+    from recollect.capture import changes, spool
+
+    stop = changes.parse(spool.read(paths.spool(folder), payload) or b"")
+    if isinstance(stop, dict) and stop.get("stop_hook_active"):
+        return  # the model has just been told
+    # The spool before the list: what a drain takes out of the one is in the other by then.
+    new = dirty.announce(root, folder, _undrained(folder, root))
+    if new:
+        # JSON without a module for it: no sign is left in it that would need one.
+        sys.stdout.buffer.write(b'{"decision": "block", "reason": "%b"}\n' % told(new, root).encode())
+        sys.stdout.buffer.flush()
+
+
+def told(changed: list[str], root: str) -> str:
+    """What the model is told. A repository decides what its files are called, so no sign in a name may end
+    the prompt, or the string of JSON it stands in."""
+    names = []
+    for path in changed[:MOST_FILES]:
+        name = path[len(root.rstrip("/")) + 1 :] or "."
+        shown = "".join(sign if sign.isprintable() and sign not in "'\"`<>\\" else "?" for sign in name)
+        names.append(shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 3]}...")
+    more = len(changed) - MOST_FILES
+    listed = ", ".join(names) + (f" (and {more} more)" if more > 0 else "")
+    return (
+        "Files were modified this turn. Use the Agent tool (called Task in older clients) to spawn the"
+        " 'recollect:memory-updater' agent with prompt:"
+        f" 'Update CLAUDE.md for changed files: {listed}'"
+    )
+
+
 def go_on(folder: str) -> None:
     """Nobody waits for this; Claude Code ends the hook's process group when the session ends, not ours."""
     try:
@@ -98,6 +154,63 @@ def go_on(folder: str) -> None:
         needed = _is_work(db, folder, now, env)
     if needed:
         start_worker(folder, env)
+
+
+def bring_up_to_date(folder: str) -> None:
+    """After a turn, where CLAUDE.md is to follow without a model: a process of its own."""
+    from recollect import dirty
+    from recollect.capture import spool
+
+    root = _root()
+    if root is None:
+        return
+    if not spool.waiting(paths.spool(folder)):
+        dirty.prune(root, folder)
+    if config.on_stop(os.environ) == "auto" and dirty.read(root):
+        _spawn(START_SYNC, os.environ, root)
+
+
+def _root() -> str | None:
+    """The initialised project that the session is in."""
+    from recollect import dirty
+
+    return dirty.root_of(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
+
+
+def _on_stop(folder: str) -> str:
+    """As config.on_stop; but to load a parser takes as long as all the rest, and few files speak of it."""
+    if config.variable_of("claude_md.on_stop") not in os.environ:
+        try:
+            with open(os.path.join(folder, "config.toml"), "rb") as file:
+                is_set = b"on_stop" in file.read()
+        except FileNotFoundError:
+            is_set = False
+        if not is_set:
+            return config.DEFAULTS["claude_md.on_stop"]
+    return config.on_stop(os.environ)
+
+
+def _undrained(folder: str, root: str) -> list[str]:
+    """What changed according to payloads that wait in the spool."""
+    from recollect import dirty
+    from recollect.capture import changes, spool
+
+    deadline = time.monotonic() + SECONDS_LOOKING
+    roots: dict[str, str | None] = {}
+    found: dict[str, None] = {}
+    for payload in spool.waiting(paths.spool(folder)):
+        if time.monotonic() > deadline:
+            break
+        try:
+            raw = spool.read(paths.spool(folder), payload.name)
+        except OSError:
+            continue  # the drain puts it aside
+        cwd, changed = changes.of_payload(raw or b"")
+        if changed and cwd not in roots:
+            roots[cwd] = dirty.root_of(cwd)
+        if changed and roots[cwd] == root:
+            found |= {listed: None for path in changed if (listed := dirty.inside(path, root))}
+    return list(found)
 
 
 def _choose(db: Connection, session_id: str) -> None:
@@ -137,7 +250,11 @@ def start_worker(folder: str, env: Mapping[str, str]) -> None:
         return
     finally:
         os.close(lock)
+    _spawn(START_WORKER, env)
+
+
+def _spawn(code: str, env: Mapping[str, str], *args: str) -> None:
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     nothing = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
-    command = [sys.executable, "-I", "-X", "utf8", "-c", START_WORKER, package]
+    command = [sys.executable, "-I", "-X", "utf8", "-c", code, package, *args]
     os.posix_spawn(sys.executable, command, env, file_actions=nothing, setsid=True)

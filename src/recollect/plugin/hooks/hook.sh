@@ -2,15 +2,17 @@
 # Every hook of recollect: stdin goes into the spool as a file, and that is all Claude Code waits for.
 #
 #   hook.sh         PostToolUse and the like: into the spool, nothing more
-#   hook.sh drain   ends of turns, compactions: afterwards a process of its own drains the spool and starts the
-#                   worker where there is work
+#   hook.sh drain   compactions: afterwards a process of its own drains the spool and starts the worker where
+#                   there is work
+#   hook.sh stop    the end of a turn: as drain; but first, where files of an initialised project changed, the
+#                   model is told so by Python, once
 #   hook.sh prompt  a prompt: as drain, and what waits in the outbox for this session is printed for the model
 #   hook.sh start   a session begins: the same at once, and the brief is printed for the model; recollect is
 #                   set up where it is not installed yet
 #   hook.sh end     a session ends: as drain, and wait for it (Claude Code allows 1.5 s; the drain outlives that)
 #
-# Nothing but the brief and the outbox is printed and the exit code is always 0: whatever goes wrong here, the
-# agent is not disturbed.
+# Nothing but the brief, the outbox and what changed is printed and the exit code is always 0: whatever goes
+# wrong here, the agent is not disturbed.
 # A full disk leaves a part of the payload in tmp/, which the next drain reports.
 
 umask 077
@@ -31,6 +33,26 @@ spool=$data/spool
 # A name nobody else has. Linux hands one out without a process; elsewhere pid and time do.
 { read -r name </proc/sys/kernel/random/uuid || name=$$-$PPID-$(date +%s); } 2>/dev/null
 
+changed=no looking=
+if [ "${1:-}" = stop ]; then
+  # The same rule as root_of() in dirty.py; up the folders as they are on disk, whatever links led here.
+  at=${CLAUDE_PROJECT_DIR:-.}
+  until [ -f "$at/.claude/.dirty-files" ] || [ -e "$at/.git" ] || [ "$at" -ef "$at/.." ] || [ ${#at} -gt 4000 ]
+  do at=$at/..
+  done 2>/dev/null
+  if [ -s "$at/.claude/.dirty-files" ]; then changed=yes
+  elif [ -f "$at/.claude/.dirty-files" ]; then
+    for payload in "$spool/new"/*; do break; done
+    if [ -f "$payload" ]; then # of a turn with tools; they are looked through while our own comes in
+      apart='[^A-Za-z0-9_.-]'
+      edit='"tool_name": ?"(Edit|Write|MultiEdit|NotebookEdit)"'
+      removal='"command": ?"(([^"\\]|\\.)*('"$apart"'|\\.))?(rm|mv)'"$apart"
+      LC_ALL=C grep -rqsE "$edit|$removal" "$spool/new" 2>/dev/null &
+      looking=$!
+    fi
+  fi
+fi
+
 set -C # never overwrite
 if [ "${1:-}" = start ]; then # a small payload, and the brief needs it too
   payload=$(cat)
@@ -39,6 +61,7 @@ else
   { cat >"$spool/tmp/$name" && mv "$spool/tmp/$name" "$spool/new/$name" || cat >/dev/null; } 2>/dev/null
 fi
 set +C
+[ -z "$looking" ] || ! wait "$looking" || changed=yes
 
 [ $# -gt 0 ] || exit 0
 
@@ -67,10 +90,13 @@ python=
 [ -x "$python" ] || python=${CLAUDE_PLUGIN_DATA:+$CLAUDE_PLUGIN_DATA/venv/bin/python}
 [ -x "$python" ] || python=python3
 
-run='import sys; sys.path.insert(0, sys.argv[1]); from recollect.surfaces import hook; hook.main(sys.argv[2])'
+run='import sys; sys.path.insert(0, sys.argv[1]); from recollect.surfaces import hook; hook.main(*sys.argv[2:])'
 if [ "$mode" = start ]; then
   printf '%s' "$payload" | "$python" -I -S -X utf8 -c "$run" "$here/../../.." start 2>/dev/null
   exit 0
+fi
+if [ "$changed" = yes ]; then
+  "$python" -I -S -X utf8 -c "$run" "$here/../../.." announce "$name" </dev/null 2>/dev/null
 fi
 "$python" -I -S -X utf8 -c "$run" "$here/../../.." "$mode" </dev/null >/dev/null 2>&1 &
 [ "$mode" != end ] || wait # nobody minds at the end, and the memories are there when the session is gone
