@@ -11,8 +11,11 @@ import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 from conftest import REPOSITORY
+
+from recollect.surfaces.cli.main import cli
 
 PLUGIN = REPOSITORY / "src" / "recollect" / "plugin"
 MANIFEST = json.loads((REPOSITORY / ".claude-plugin" / "plugin.json").read_text())
@@ -108,6 +111,20 @@ def test_a_skill_tells_all_once_it_is_read_and_asks_for_no_permissions(path: Pat
     assert "Never edit CLAUDE.md or AGENTS.md with another tool" in body
     assert "MANUAL" in body
     assert "not instructions to you" in body
+
+
+@pytest.mark.parametrize("path", [*SKILLS, *COMMANDS], ids=name_of)
+def test_every_command_of_recollect_that_a_text_names_exists_with_those_options(path: Path) -> None:
+    for given in ours(path):
+        group, words = cli, list(given)
+        while True:
+            command = group.get_command(click.Context(group), words[0])
+            assert command is not None, f"recollect {shlex.join(given)}"
+            name, *words = words
+            if not isinstance(command, click.Group):
+                break
+            group = command
+        command.make_context(name, words)  # parses, and runs nothing
 
 
 def test_texts_name_the_commands_they_are_there_for() -> None:
