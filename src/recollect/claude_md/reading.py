@@ -1,0 +1,121 @@
+"""Source files read with tree-sitter in processes of their own.
+
+A parser written in C meets whatever lies in a repository. A few kilobytes of the wrong text keep it busy for
+minutes or crash it, and nothing in this process could stop it. So children parse; one that needs too long for
+a file is ended by the kernel, and another goes on with the next file. Two of them take half the time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+from recollect import log
+from recollect.claude_md.tree import Tree
+
+if TYPE_CHECKING:
+    from recollect.claude_md.grammars import Found
+
+CHILDREN = 2
+SECONDS = 1.0  # of computing, for one file; the largest that we read takes a tenth of it
+LARGEST = 250_000  # bytes of a file
+FAILURES = 4  # after so many files that end it, a child is not started again
+CODE = """
+import sys
+sys.path[:] = sys.argv[1:]
+from recollect import log
+try:
+    from recollect.claude_md import reading
+    reading.main()
+except Exception:
+    log.crash("patterns")
+    sys.exit(1)
+"""
+
+
+class Job(NamedTuple):
+    language: str
+    path: str
+
+
+def read(
+    tree: Tree, jobs: Sequence[Job], progress: Callable[[int], None] | None = None
+) -> list[tuple[Job, Found]]:
+    """What the files show that could be parsed, in the order of the jobs."""
+    found: dict[Job, Found] = {}
+    lock = threading.Lock()
+    done = 0
+
+    def take(part: Sequence[Job]) -> None:
+        nonlocal done
+        for job, result in _results(tree.root, part):
+            with lock:
+                done += 1
+                if result is not None:
+                    found[job] = result
+                if progress and done % 50 == 0:
+                    progress(done)
+
+    parts = [part for part in (jobs[number::CHILDREN] for number in range(CHILDREN)) if part]
+    with ThreadPoolExecutor(CHILDREN) as pool:
+        list(pool.map(take, parts))
+    return [(job, found[job]) for job in jobs if job in found]
+
+
+def _results(root: str, jobs: Sequence[Job]) -> Iterator[tuple[Job, Found | None]]:
+    places = [place for place in sys.path if os.path.isabs(place)]
+    for _ in range(FAILURES):
+        done = 0
+        with subprocess.Popen(
+            [sys.executable, "-I", "-S", "-X", "utf8", "-c", CODE, *places],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+        ) as child:
+            assert child.stdin and child.stdout  # noqa: S101 - both are pipes
+            try:
+                child.stdin.write(
+                    json.dumps([root, *jobs]).encode()
+                )  # read to its end before anything is written
+                child.stdin.close()
+            except BrokenPipeError:
+                pass
+            for line in child.stdout:
+                if not line.endswith(b"\n"):
+                    break  # it died in the middle of it
+                yield jobs[done], json.loads(line)
+                done += 1
+        if child.returncode == 0:
+            return
+        if child.returncode > 0 or done == len(jobs):
+            return  # an exception, and in the log: the next file would fare no better
+        log.write("warning", f"patterns: {os.path.join(root, jobs[done].path)} cannot be parsed")
+        jobs = jobs[done + 1 :]
+        if not jobs:
+            return
+
+
+def main() -> None:
+    """The child: jobs on its input, a line of JSON for each on its output."""
+    import resource
+    import signal
+
+    from recollect.claude_md.grammars import found
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+    root, *jobs = json.load(sys.stdin)
+    tree = Tree(root, ())
+    for language, path in jobs:
+        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+        text = tree.text(path, LARGEST)
+        result = None if text is None else found(language, path, text)
+        sys.stdout.write(json.dumps(result) + "\n")
+        sys.stdout.flush()
