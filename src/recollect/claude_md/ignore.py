@@ -82,7 +82,7 @@ def _patterns(content: bytes) -> Iterator[tuple[bool, bool, bytes]]:
     """Of each pattern: whether it ignores (or includes again), whether it speaks of paths, the expression."""
     for raw in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         line = _trimmed(raw.removesuffix(b"\r").partition(b"\0")[0])
-        if line.startswith(b"#"):
+        if line.startswith(b"#") or len(line) > 4_096:  # no path is as long
             continue
         pattern = line.removeprefix(b"!")
         folder = pattern.endswith(b"/")

@@ -97,7 +97,10 @@ def members(found: Iterable[Found], folders: Index) -> tuple[str, ...]:
 def plain(text: str) -> str:
     """One line of printable text."""
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[:10_000]).split())
-    return line if len(line) <= LONGEST else line[:LONGEST].rpartition(" ")[0] + " …"
+    if len(line) <= LONGEST:
+        return line
+    start = line[: LONGEST - 2]
+    return (start.rpartition(" ")[0] or start) + " …"
 
 
 def _rule(glob: str) -> str:
@@ -126,7 +129,9 @@ def _frameworks(found: Sequence[Found], names: Iterable[Iterable[str]]) -> tuple
     own: set[str] = set()
     for part in found:
         theirs |= part.configured | frameworks.of_packages(part.ecosystem, part.dependencies)
-        own |= frameworks.of_packages(part.ecosystem, part.own) | frameworks.called(part.name)
+        own |= frameworks.of_packages(part.ecosystem, part.own)
+        if part.ecosystem == "maven":  # a build of Gradle need not say its group
+            own |= frameworks.called(part.name)
     return tuple(name for name in frameworks.NAMES if name in theirs - own)
 
 

@@ -171,5 +171,4 @@ def of_files(names: Iterable[str]) -> set[str]:
 
 def called(name: str) -> set[str]:
     """The framework that a project is, going by its name: none is a framework of its own."""
-    plain = name.lower().removesuffix(".js").removesuffix("js")
-    return {known for known in NAMES if known.lower().removesuffix(".js").removesuffix("js") == plain}
+    return {known for known in NAMES if known.lower() == name.lower()}

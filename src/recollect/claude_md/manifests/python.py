@@ -29,25 +29,25 @@ TOOLS = (
 LINT_ENVS = ("lint", "style", "pre-commit", "typing", "mypy", "flake8")
 
 
-def read(folder: Folder) -> Found | None:
+def read(folder: Folder) -> Found:
     project = folder.toml("pyproject.toml")
     setup_cfg = folder.ini("setup.cfg")
     setup_py = python_code.setup(folder.python("setup.py"))
     tox = python_tox.read(folder, project, setup_cfg)
     sessions, installed = python_code.sessions(folder.python("noxfile.py"))
     requirements = python_requires.files(folder)
-    lists = {  # in the order in which one would name the source of a dependency
-        "pyproject.toml": list(python_requires.from_pyproject(project)),
-        "setup.cfg": python_requires.from_setup_cfg(setup_cfg),
-        "setup.py": [line for key in python_requires.IN_SETUP for line in setup_py.get(key, ())],
-        "Pipfile": _pipfile(folder),
-        **{path: python_requires.from_file(folder.text(path)) for path in requirements},
-        "tox.ini": list(tox.requires) if tox else [],
-        "noxfile.py": installed,
-    }
-    needed = {source: python_requires.names(lines) for source, lines in lists.items()}
+    lists = [  # in the order in which one would name the source of a dependency
+        ("pyproject.toml", list(python_requires.from_pyproject(project))),
+        ("setup.cfg", python_requires.from_setup_cfg(setup_cfg)),
+        ("setup.py", [line for key in python_requires.IN_SETUP for line in setup_py.get(key, ())]),
+        ("Pipfile", _pipfile(folder)),
+        *((path, python_requires.from_file(folder.text(path))) for path in requirements),
+        (tox.source, list(tox.requires)) if tox else ("", []),
+        ("noxfile.py", installed),
+    ]
+    needed = [(source, python_requires.names(lines)) for source, lines in lists]
     found = _tools(folder, project, {"setup.cfg": setup_cfg, "tox.ini": folder.ini("tox.ini")})
-    named = next((source for source, names in needed.items() if "pytest" in names), None)
+    named = next((source for source, names in needed if "pytest" in names), None)
     if named and not any(command.line == "pytest" for command in found):
         found.insert(0, Command("test", "pytest", named))
     if tox:
@@ -67,7 +67,7 @@ def read(folder: Folder) -> Found | None:
         name=about[0],
         description=about[1],
         own=frozenset([python_requires.normal(about[0])]),
-        dependencies=frozenset().union(*needed.values()),
+        dependencies=frozenset().union(*(names for _, names in needed)),
         configured=frozenset("pytest" for command in found if command.line == "pytest"),
         managers=managers,
         commands=tuple(found),
