@@ -12,7 +12,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scripted_model import ScriptedModel, say
 
-from recollect.claude_md.dynamic import END, HEADER, has_section, section, theirs, with_views, without
+from recollect.claude_md.dynamic import (
+    END,
+    HEADER,
+    closing,
+    has_section,
+    last_place,
+    layout,
+    section,
+    theirs,
+    with_views,
+    without,
+)
 
 OLD_END = b"<!-- end of DOCMEM Dynamic -->"  # as it was written once
 
@@ -181,6 +192,7 @@ FILES = {
     "mixed": b"a\r\nb\nc\rd\n\r",
     "a bom": b"\xef\xbb\xbf# Rules\n",
     "a bom alone": b"\xef\xbb\xbf",
+    "a bom and an example": b"\xef\xbb\xbf" + EXAMPLE,
     "utf-16": "# Rules\n".encode("utf-16"),
     "not utf-8": b"\xff\xfe\x80 caf\xe9\n",
     "nul": b"a\0b\n\0",
@@ -387,6 +399,19 @@ def test_a_section_without_an_end_before_a_whole_one_goes_with_it() -> None:
     assert with_views(made, TWO) == b"# Rules\nMine.\n\n" + section(TWO)
 
 
+def test_a_section_without_an_end_stops_at_a_marker_even_where_a_fence_seems_to_hold_it() -> None:
+    for marker in (b"<!-- AUTO-MANAGED: a -->", b"  <!--MANUAL-->", b"<!-- END AUTO-MANAGED -->"):
+        below = marker + b"\n```\nmake\n```\n"
+        for text in (b"stale\n", b"```\nopen\n", b"```\n# a comment\n"):
+            assert without(b"# Rules\n\n# DOCMEM Dynamic\n\n" + text + below) == b"# Rules\n" + below
+    assert without(with_views(b"# Rules\n", [("ab12cd34", below.decode())])) == b"# Rules\n"
+
+
+def test_a_section_without_an_end_stops_at_a_whole_one_even_where_a_fence_seems_to_hold_it() -> None:
+    made = b"# Rules\n\n# DOCMEM Dynamic\n\n```\n" + section(ONE) + b"Mine.\n```\nmake\n```\n"
+    assert without(made) == b"# Rules\nMine.\n```\nmake\n```\n"
+
+
 def test_a_section_without_an_end_may_hold_what_a_person_wrote() -> None:
     made = with_views(b"# Rules\n", ONE)
     assert theirs(made) == theirs(made.replace(b"JSON", b"TOML")) == without(made) == b"# Rules\n"
@@ -401,6 +426,40 @@ def test_a_malformed_section_that_is_not_surely_ours_stays_and_a_new_one_is_appe
     assert with_views(text, ONE) == text + b"\n" + section(ONE)
     text = b"# Rules\n```\nopen\n# DOCMEM Dynamic\nnot as we write it\n" + END + b"\n"
     assert with_views(text, ONE) == text + b"\n" + section(ONE)
+
+
+# For whoever else has a part in the file.
+
+
+def test_a_layout_has_sections_closed_fences_and_the_one_that_is_open() -> None:
+    text = b"```\na\n```\n" + section(FENCED) + b"~~~\nb\n~~~~\n- ```\nc\n"
+    found = layout(text)
+    assert [text[cut.start : cut.stop] for cut in found.sections] == [section(FENCED)]
+    assert [text[start:stop] for start, stop in found.fences] == [b"```\na\n", b"~~~\nb\n"]
+    assert found.open_fence == text.index(b"- ```")
+    assert layout(b"text\n") == ([], [], None)
+
+
+def test_what_closes_a_fence_is_as_long_and_as_far_indented() -> None:
+    for text, line in [
+        (b"", b""),
+        (b"```\nx\n```\n", b""),
+        (b"```sh\nx\n", b"```"),
+        (b"  ~~~~\n~~~\n", b"  ~~~~"),
+        (b"- ````\n  ```", b"  ````"),
+        (b"1) ```\n", b"   ```"),
+        (b"\xef\xbb\xbf```\n", b"```"),
+    ]:
+        assert closing(text) == line
+        assert closing(text + b"\n" + line) == b""
+
+
+@pytest.mark.parametrize("text", FILES.values(), ids=FILES.keys())
+def test_the_last_place_is_above_the_section_and_its_separator(text: bytes) -> None:
+    assert last_place(text) == last_place(with_views(text, HOSTILE)) == len(text)
+    assert last_place(with_views(text, ONE) + b" \r\n") == len(text)
+    below = with_views(text, ONE) + b"Mine.\n"
+    assert last_place(below) == len(below)
 
 
 # Any bytes at all.

@@ -136,7 +136,7 @@ def shape(text: bytes) -> tuple[list[str], list[bytes], list[str]]:
     parsed = parse(text)
     return (
         [section.name for section in parsed.sections],
-        [text[start:stop] for start, stop in parsed.manual],
+        [text[start:stop].rstrip(b"\r\n") for start, stop in parsed.manual],
         [problem.name for problem in parsed.problems],
     )
 

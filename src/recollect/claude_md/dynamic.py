@@ -101,7 +101,8 @@ _LINE = (
     rb"(?P<header># DOCMEM Dynamic[ \t]*\r?$)"
     # To the end of the comment. What follows a comment that does not end in its line is not ours for sure.
     rb"|(?P<end><!-- end of DOCMEM Dynamic\b(?:[^\n]*?-->)?)"
-    rb"|(?P<heading> {0,3}(?:#(?:[ \t\r]|$)|<!--[ \t]*(?:END[ \t]+)?(?:AUTO-MANAGED|MANUAL)\b))"
+    rb"|(?P<heading> {0,3}#(?:[ \t\r]|$))"
+    rb"|(?P<marker> {0,3}<!--[ \t]*(?:END[ \t]+)?(?:AUTO-MANAGED|MANUAL)\b)"
     # Also as the first thing in an item of a list, if what ends it is indented by no more than three blanks.
     rb"|(?P<fence>(?:\A\xef\xbb\xbf)?(?P<item>[-+*] {1,2}|\d[.)] | {0,3})"
     rb"(?P<signs>`{3,}+(?=[^`\n]*$)|~{3,}+)(?P<info>.*))"
@@ -127,7 +128,7 @@ class _Line:
     __slots__ = ("closes", "kind", "looks_ours", "signs", "start", "stop")
 
     def __init__(self, found: re.Match[bytes]) -> None:
-        self.kind = found.lastgroup  # header, end (one that ends no section), heading or fence
+        self.kind = found.lastgroup  # header, end (one that ends no section), heading, marker or fence
         self.start = found.start()
         self.stop = 0  # of a header: where its section ends, if there is an end
         self.looks_ours = False
@@ -230,12 +231,14 @@ def _closers(lines: list[_Line]) -> dict[int, int]:
 
 
 def _next_heading(text: bytes, lines: list[_Line], closed_by: dict[int, int], i: int) -> int:
-    """Where the section at line i stops, which has no end. A fence that is never closed hides no heading."""
-    i += 1
-    while i < len(lines):
-        if lines[i].kind in ("heading", "header"):
-            return lines[i].start
-        i = closed_by.get(i, i) + 1
+    """Where the section at line i stops, which has no end. A fence that is never closed hides no heading, and
+    none hides a whole section or a marker: what closes it may be in there."""
+    seen = i + 1  # what is before that is in a fence
+    for at in range(i + 1, len(lines)):
+        line = lines[at]
+        if line.kind == "marker" or line.stop or (at >= seen and line.kind in ("heading", "header")):
+            return line.start
+        seen = max(seen, closed_by.get(at, at) + 1) if at >= seen else seen
     return len(text)
 
 
