@@ -27,9 +27,7 @@ NAMED = {
         ("", r".+(Tests|TestCase|IT)\.java"),
     ),
 }
-HELPERS = frozenset(
-    "__init__ __main__ conftest index setup helper helpers util utils common support".split()
-) | {""}
+HELPERS = frozenset("__init__ __main__ conftest index setup helper helpers util utils common support".split())
 LAYERS = {
     name: layer
     for layer, names in enumerate(
@@ -72,11 +70,13 @@ def tests(language: str, paths: Iterable[str]) -> Layout | None:
     others: list[tuple[str, str, str]] = []
     for path in paths:
         *folders, name = path.split("/")
-        where = _where(folders, language)
+        where = _where(folders)
         kind = next((kind for kind, pattern in kinds if pattern.fullmatch(name)), None)
         if kind is not None:
             named.append((where or "beside the source", kind, path))
-        elif where and name.partition(".")[0] not in HELPERS and not name.endswith(".d.ts"):
+        elif (
+            where and not TEST_FOLDERS.isdisjoint(folders) and not HELPERS.intersection(name.split(".")[:-1])
+        ):
             others.append((where, "", path))
     # Where most files of the test folders have a test's name, the rest helps them.
     cases = named if len(named) >= len(others) else named + others
@@ -96,11 +96,17 @@ def tests(language: str, paths: Iterable[str]) -> Layout | None:
     return Layout(f"{where}, {kind}", len(agreeing) / len(cases), len(cases), tuple(agreeing))
 
 
-def _where(folders: Sequence[str], language: str) -> str:
-    for number in reversed(range(len(folders))):
-        if folders[number] in TEST_FOLDERS:
-            below_src = language == "java" and number > 0 and folders[number - 1] == "src"
-            return f"src/{folders[number]}/ folder" if below_src else f"{folders[number]}/ folder"
+def _helps(name: str) -> bool:
+    return name.startswith(".") or name.partition(".")[0] in HELPERS or name.endswith(".d.ts")
+
+
+def _where(folders: Sequence[str]) -> str:
+    """The uppermost folder for tests; empty where there is none."""
+    for number, folder in enumerate(folders):
+        if folder.strip("_") in ("test", "tests", "spec", "specs", "e2e"):
+            return f"{'src/' if folders[number + 1 : number + 2] == ['java'] else ''}{folder}/ folder"
+        if folder == "main" and folders[number + 1 : number + 2] == ["java"]:
+            return ""  # packages below may be called anything
     return ""
 
 

@@ -110,11 +110,11 @@ def main() -> None:
     from recollect.claude_md.grammars import found
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # the kernel ends it, wherever it is
     root, *jobs = json.load(sys.stdin)
     tree = Tree(root, ())
     for language, path in jobs:
-        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         text = tree.text(path, LARGEST)
         result = None if text is None else found(language, path, text)
         sys.stdout.write(json.dumps(result) + "\n")
