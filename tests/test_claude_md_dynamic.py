@@ -615,9 +615,9 @@ def test_time_grows_with_the_file_and_not_faster(unit: bytes) -> None:
         text = unit * (size // len(unit))
         best = 60.0
         for _ in range(3):
-            began = time.perf_counter()
+            began = time.process_time()
             without(text)
-            best = min(best, time.perf_counter() - began)
+            best = min(best, time.process_time() - began)
         return best
 
     assert seconds(160_000) < 16 * seconds(20_000) + 0.05  # eight times as much; the square would be 64 times
@@ -627,15 +627,15 @@ def test_time_grows_with_the_file_and_not_faster(unit: bytes) -> None:
 def test_time_grows_with_node_text_and_not_faster(unit: str) -> None:
     def seconds(size: int) -> float:
         views = [("ab12cd34", unit * (size // len(unit)))]
-        began = time.perf_counter()
+        began = time.process_time()
         section(views)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     assert seconds(160_000) < 16 * seconds(20_000) + 0.05
 
 
 def test_fences_that_are_never_closed_take_no_longer() -> None:
     text = b"".join(HEADER + b"\n" + b"`" * size + b"\n" for size in range(800, 3, -1)) + b"~~~x\n" * 50_000
-    began = time.perf_counter()
+    began = time.process_time()
     without(text)
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3

@@ -585,6 +585,17 @@ def test_no_file_is_made_in_a_folder_that_is_not_there_or_may_not_be_written(
     assert os.listdir(project) == []
 
 
+def test_a_version_that_a_kill_left_where_the_file_was_is_backed_up_before_a_new_one_is_made(
+    make: Make, project: str, data: Path
+) -> None:
+    path = Path(project, "CLAUDE.md")
+    Path(writer._beside(str(path), str(data))).write_bytes(b"a person's\n")
+    assert make()
+    assert path.read_bytes() == b"the first\nours\n"
+    assert backups(data) == [b"a person's\n"]
+    assert others(path) == set()
+
+
 def test_no_file_is_made_that_is_too_large_or_fails_halfway(
     make: Make, project: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

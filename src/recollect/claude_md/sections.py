@@ -329,7 +329,7 @@ class _Parser:
             self.unclosed = self.unclosed or problem
         if outer.inner:
             self._nested(outer.inner[0][0], outer.at)
-            self.sections += outer.inner[1:]
+            self.sections += outer.inner  # the others are sound
 
     def _nested(self, inner: _Opened, outer: _Event) -> None:
         where = f"within section {outer.name} (line {outer.line})"
