@@ -73,14 +73,15 @@ def parse(raw: bytes) -> object:
         try:
             from _json import make_scanner
 
-            found: object = make_scanner(_AsJsonDoes)(text, 0)[0]  # type: ignore[arg-type]
-        except (ImportError, AttributeError, TypeError):  # it is an inner affair of Python's
+            found, end = make_scanner(_AsJsonDoes)(text, 0)  # type: ignore[arg-type]
+            return None if text[end:].strip() else found
+        # It is an inner affair of Python's; and some cannot say without the json module what is wrong.
+        except (ImportError, AttributeError, TypeError, SystemError):
             import json
 
-            found = json.loads(text)
+            return json.loads(text)
     except (ValueError, StopIteration, RecursionError):
         return None
-    return found
 
 
 class _AsJsonDoes:

@@ -43,7 +43,7 @@ if [ "${1:-}" = stop ]; then
   if [ -s "$at/.claude/.dirty-files" ]; then changed=yes
   elif [ -f "$at/.claude/.dirty-files" ]; then
     for payload in "$spool/new"/*; do break; done
-    if [ -f "$payload" ]; then # of a turn with tools; they are looked through while our own comes in
+    if [ -e "$payload" ]; then # of a turn with tools; they are looked through while our own comes in
       apart='[^A-Za-z0-9_.-]'
       edit='"tool_name": ?"(Edit|Write|MultiEdit|NotebookEdit)"'
       removal='"command": ?"(([^"\\]|\\.)*('"$apart"'|\\.))?(rm|mv)'"$apart"
