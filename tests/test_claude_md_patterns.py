@@ -48,10 +48,14 @@ def values(tree: Tree, *languages: str) -> dict[str, str]:
     return {subject: pattern.value for subject, pattern in told(tree, *languages).items()}
 
 
-def logged() -> str:
+def log_file() -> str:
     folder = paths.data_folder(os.environ)
     assert folder
-    return Path(paths.log_file(folder)).read_text()
+    return paths.log_file(folder)
+
+
+def logged() -> str:
+    return Path(log_file()).read_text()
 
 
 def words(number: int) -> str:
@@ -613,6 +617,17 @@ def test_a_file_that_keeps_the_parser_busy_costs_a_second_and_nothing_else(lay: 
     assert [job.path for job, _ in found] == sorted(files)
     assert time.perf_counter() - began < 30
     assert "Busy.java cannot be parsed" in logged()
+
+
+def test_a_child_that_needs_too_long_in_all_is_not_started_again(
+    lay: Lay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hurried = reading.CODE.replace("reading.main()", "reading.SECONDS_IN_ALL = 0.3; reading.main()")
+    monkeypatch.setattr(reading, "CODE", hurried)
+    tree = lay({f"m{number}.py": python_module(number) * 300 for number in range(60)})
+    found = reading.read(tree, [Job("python", file.path) for file in tree.files])
+    assert 0 < len(found) < len(tree.files)
+    assert not os.path.exists(log_file())  # none of them is to blame
 
 
 def test_a_parser_that_dies_again_and_again_is_given_up(lay: Lay, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 CHILDREN = 2
 SECONDS = 1.0  # of computing, for one file; the largest that we read takes a tenth of it
+SECONDS_IN_ALL = 10.0  # for what takes one
 LARGEST = 250_000  # bytes of a file
 FAILURES = 4  # after so many files that end it, a child is not started again
 CODE = """
@@ -72,30 +75,24 @@ def _results(root: str, jobs: Sequence[Job]) -> Iterator[tuple[Job, Found | None
     places = [place for place in sys.path if os.path.isabs(place)]
     for _ in range(FAILURES):
         done = 0
-        with subprocess.Popen(
-            [sys.executable, "-I", "-S", "-X", "utf8", "-c", CODE, *places],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-        ) as child:
-            assert child.stdin and child.stdout  # noqa: S101 - both are pipes
-            try:
-                child.stdin.write(
-                    json.dumps([root, *jobs]).encode()
-                )  # read to its end before anything is written
-                child.stdin.close()
-            except BrokenPipeError:
-                pass
-            for line in child.stdout:
+        with tempfile.TemporaryFile() as given:
+            given.write(json.dumps([root, *jobs]).encode())
+            given.seek(0)
+            child = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-X", "utf8", "-c", CODE, *places],
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+            )
+        with child:
+            for line in child.stdout or ():
                 if not line.endswith(b"\n"):
                     break  # it died in the middle of it
                 yield jobs[done], json.loads(line)
                 done += 1
-        if child.returncode == 0:
-            return
-        if child.returncode > 0 or done == len(jobs):
-            return  # an exception, and in the log: the next file would fare no better
+        if child.returncode >= 0 or child.returncode == -signal.SIGVTALRM or done == len(jobs):
+            return  # done; or an exception, which is in the log; or too long in all
         log.write("warning", f"patterns: {os.path.join(root, jobs[done].path)} cannot be parsed")
         jobs = jobs[done + 1 :]
         if not jobs:
@@ -105,12 +102,13 @@ def _results(root: str, jobs: Sequence[Job]) -> Iterator[tuple[Job, Found | None
 def main() -> None:
     """The child: jobs on its input, a line of JSON for each on its output."""
     import resource
-    import signal
 
     from recollect.claude_md.grammars import found
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # the kernel ends it, wherever it is
+    for ending in (signal.SIGPROF, signal.SIGVTALRM):
+        signal.signal(ending, signal.SIG_DFL)  # the kernel ends it, wherever it is
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS_IN_ALL)
     root, *jobs = json.load(sys.stdin)
     tree = Tree(root, ())
     for language, path in jobs:
