@@ -672,6 +672,32 @@ def test_a_file_with_an_error_in_it_shows_nothing(name: str) -> None:
     assert grammars.found(language, path, "}} ]] ((\n") is None
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "kind", "expected"),
+    [
+        ("go", "package a\nconst (\n\tB, C = 1, x\n)\n", "constants", {"B", "C"}),
+        ("java", "interface I { int Q = 1; static final int R = 2, S = 3; }", "constants", {"R", "S"}),
+        ("java", "class A { @TestFactory void a() {} @VisibleForTesting void b() {} }", "functions", {"b"}),
+        ("rust", "#[test_case(1)]\nfn a() {}\n/// doc\n#[inline]\nfn b() {}\n", "functions", {"b"}),
+        ("javascript", "const A = 1, b = f();\nif (x) { const C = 2; }\nlet D = 3;\n", "constants", {"A"}),
+        (
+            "javascript",
+            "x.aB = () => 1;\nconst cD = function () {};\nf({ eF() {} });\n",
+            "functions",
+            {"aB", "cD", "eF"},
+        ),
+        ("typescript", "export type A = 1; declare class B {}", "classes", {"A", "B"}),
+        ("python", "async def a(): pass\nclass B:\n  @x\n  def c(self): pass\n", "functions", {"a", "c"}),
+    ],
+)
+def test_what_is_counted_of_a_kind(language: str, text: str, kind: str, expected: set[str]) -> None:
+    found = grammars.found(language, "a", text)
+    assert found is not None
+    assert {
+        name for key, names in found.items() if key == kind and isinstance(names, list) for name in names
+    } == expected
+
+
 # What is read of a large project.
 
 

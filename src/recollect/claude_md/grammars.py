@@ -99,7 +99,7 @@ GO = """
 (method_elem name: (field_identifier) @functions)
 (type_spec name: (type_identifier) @classes)
 (type_alias name: (type_identifier) @classes)
-(const_spec name: (identifier) @constants)
+(const_spec (identifier) @constants)
 (import_spec path: (_) @import)
 (block) @block
 """
@@ -176,7 +176,7 @@ def _text(node: Node) -> str:
 
 def _marked(mark: Node) -> Node | None:
     """The name of the test that an attribute of Rust or an annotation of Java stands at."""
-    if not _text(mark).lower().endswith("test"):
+    if not _text(mark).lower().startswith("test") and not _text(mark).lower().endswith("test"):
         return None
     place: Node | None = mark
     while place and place.type not in ("attribute_item", "method_declaration"):
