@@ -1132,6 +1132,8 @@ def test_entities_are_never_expanded(tmp_path: Path) -> None:
         "1" * 190_000,
         "cargo +" * 27_000,
         "project('" * 20_000,
+        "tornado" * 27_000,
+        "a.b-c_d" * 27_000,
     ],
     ids=lambda content: content[:12],
 )

@@ -1,4 +1,4 @@
-"""What git would ignore: one .gitignore as two regular expressions.
+"""What git would ignore: the patterns of a .gitignore as regular expressions.
 
 Git decides entry by entry on the way down (below an ignored folder nothing is looked at), so a pattern has to
 match one entry, never what lies below it. It works on bytes, as git does. Whatever a .gitignore says, the
@@ -11,9 +11,11 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterator
+from itertools import islice
 
 STAR, STARS, SLASH = b"*", b"**", b"/"  # tokens; the others are expressions that match one byte
 FOLDER = b"\0"  # ends the name of a folder, and is in no name
+MOST = 2_000  # patterns of one file
 PLAIN = re.compile(rb"[^*?\[\\]*")
 CLASSES = {
     "alnum": string.ascii_letters + string.digits,
@@ -38,44 +40,36 @@ class Never(Exception):
 class Rules:
     """The patterns of one file; the last one that matches decides."""
 
-    __slots__ = ("_names", "_paths")
+    __slots__ = ("_runs",)
 
     def __init__(self, content: bytes) -> None:
-        names: list[tuple[int, bool, bytes]] = []
-        paths: list[tuple[int, bool, bytes]] = []
-        for number, (ignored, anchored, expression) in enumerate(_patterns(content)):
-            (paths if anchored else names).append((number, ignored, expression))
-        self._names = _joined(names)
-        self._paths = _joined(paths)
+        # Neighbours that say the same are one expression: of each run, for names and for paths.
+        runs: list[tuple[bool, list[bytes], list[bytes]]] = []
+        for ignored, anchored, expression in islice(_patterns(content), MOST):
+            if not runs or runs[-1][0] != ignored:
+                runs.append((ignored, [], []))
+            _, names, paths = runs[-1]
+            (paths if anchored else names).append(expression)
+        self._runs = [(ignored, _joined(names), _joined(paths)) for ignored, names, paths in reversed(runs)]
 
     def __bool__(self) -> bool:
-        return self._names is not None or self._paths is not None
+        return bool(self._runs)
 
     def ignored(self, path: bytes, name: bytes, folder: bool) -> bool | None:
         """Whether an entry is ignored; None where no pattern speaks of it.
 
         `path` is seen from the folder of the file; `name` is its last part.
         """
-        end = FOLDER if folder else b""
-        found = max(_verdict(self._names, name + end), _verdict(self._paths, path + end))
-        return found[1] if found[0] >= 0 else None
-
-
-_Joined = tuple[re.Pattern[bytes], list[tuple[int, bool]]]
-
-
-def _joined(patterns: list[tuple[int, bool, bytes]]) -> _Joined | None:
-    if not patterns:
+        if folder:
+            path, name = path + FOLDER, name + FOLDER
+        for ignored, names, paths in self._runs:
+            if (names and names.fullmatch(name)) or (paths and paths.fullmatch(path)):
+                return ignored
         return None
-    patterns = patterns[::-1]  # alternatives are tried in turn, and the last pattern counts
-    expression = b"|".join(b"(" + expression + b")" for *_, expression in patterns)
-    return re.compile(expression, re.DOTALL), [(number, ignored) for number, ignored, _ in patterns]
 
 
-def _verdict(joined: _Joined | None, subject: bytes) -> tuple[int, bool]:
-    if joined is None or not (found := joined[0].fullmatch(subject)):
-        return -1, False
-    return joined[1][(found.lastindex or 1) - 1]
+def _joined(expressions: list[bytes]) -> re.Pattern[bytes] | None:
+    return re.compile(b"|".join(expressions), re.DOTALL) if expressions else None
 
 
 def _patterns(content: bytes) -> Iterator[tuple[bool, bool, bytes]]:

@@ -12,7 +12,7 @@ from recollect.model import Command
 
 MORE = {"check": "test", "all": "build", "run": "run"}
 COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
-RECIPE = re.compile(r"@?([A-Za-z_][\w-]*)[^:\n]*:(?!=)", re.ASCII)
+RECIPE = re.compile(r"@?([A-Za-z_][\w-]*+)[^:\n]*+:(?!=)", re.ASCII)
 
 VARIABLE = re.compile(
     r":*=|[\s:]*(\w+\s+)?[\w.]+\s*[:?+!]*="
