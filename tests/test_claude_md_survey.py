@@ -291,12 +291,19 @@ max = 1
             ),
             "requirements/tests.in": "tornado\n",
             ".pre-commit-config.yaml": "repos: []\n",
+            "tox.ini": "[testenv]\ndeps =\n  -r{toxinidir}/tools/all.txt\n  -c tools/limits.txt\n",
+            "tools/all.txt": "-r ../other/more.in\n-r all.txt\n-r ../../outside.txt\nSQLAlchemy\n",
+            "other/more.in": "fastapi\n",
+            "tools/limits.txt": "aiohttp\n",
         },
         """manager: pip
         framework: Django
         framework: Hypothesis
         framework: Pydantic
         framework: Tornado
+        framework: SQLAlchemy
+        framework: FastAPI
+        test: tox
         lint: pre-commit run --all-files""",
     ),
     "tox": (
@@ -365,14 +372,17 @@ def tests(session):
     session.install("-e", ".", "pytest")
 @nox.session(name="lint")
 def check(session: nox.Session) -> None:
-    session.install("ruff")
+    session.install("-r", "tools/lint.txt")
 @nox.session
 def docs(session): ...
 def test(session): ...
-"""
+""",
+            "tools/lint.txt": "click\n",
         },
         """language: Python
+        manager: pip
         framework: pytest
+        framework: Click
         test: nox -s tests
         test: pytest
         lint: nox -s lint""",
@@ -612,7 +622,7 @@ project(':moved').projectDir = file('elsewhere')
 project('moved').projectDir = new File(settingsDir, 'sub/moved')
 includeBuild 'tools'
 """,
-            "core/build.gradle": "dependencies { api 'org.mockito:mockito-core:5' }\n",
+            "core/core.gradle": "dependencies { api 'org.mockito:mockito-core:5' }\n",
             "libs/a/src/main/java/A.java": "x\n",
             "sub/moved/build.gradle": "",
             "tools/build.gradle": "",

@@ -10,6 +10,7 @@ from recollect.model import Command
 
 BUILD = ("build.gradle", "build.gradle.kts")
 SETTINGS = ("settings.gradle", "settings.gradle.kts")
+SCRIPTS = (".gradle", ".gradle.kts")
 CATALOG = "gradle/libs.versions.toml"
 
 # Blanks are never given back: two runs of them with nothing between could be shared out in many ways.
@@ -30,14 +31,14 @@ SPOTLESS = ("com.diffplug.spotless", "com.diffplug.gradle.spotless")
 
 
 def read(folder: Folder) -> Found | None:
-    build = folder.first(*BUILD)
-    source = build or folder.first(*SETTINGS)
-    if source is None:
+    scripts = [path for path in sorted(folder.names) if path.endswith(SCRIPTS)]  # or core/core.gradle
+    if not scripts:
         return None
-    text = _code(folder, *BUILD)
+    source = folder.first(*BUILD, *SETTINGS) or scripts[0]
+    text = _code(folder, *(script for script in scripts if script not in SETTINGS))
     settings = _code(folder, *SETTINGS)
     catalog = folder.toml(CATALOG)
-    scripts = [path for path in folder.inside("gradle") if path.endswith((".gradle", ".gradle.kts"))]
+    shared = [path for path in folder.inside("gradle") if path.endswith(SCRIPTS)]
     plugins = _plugins(text, catalog)
     gradle = "./gradlew" if "gradlew" in folder.names else "gradle"
     tasks = [("build", "build"), ("test", "test")]
@@ -47,7 +48,7 @@ def read(folder: Folder) -> Found | None:
         tasks.append(("lint", "spotlessCheck"))
     name = _assigned(settings, r"rootProject\.name")
     group = _assigned(text, r"(?<![.\w])(?:project\.)?group")
-    needed = _coordinates(text + _code(folder, *scripts)) | _catalog(catalog)
+    needed = _coordinates(text + _code(folder, *shared)) | _catalog(catalog)
     return Found(
         ecosystem="maven",
         language="Java",

@@ -35,7 +35,8 @@ def read(folder: Folder) -> Found:
     setup_py = python_code.setup(folder.python("setup.py"))
     tox = python_tox.read(folder, project, setup_cfg)
     sessions, installed = python_code.sessions(folder.python("noxfile.py"))
-    requirements = python_requires.files(folder)
+    referring = [*(tox.requires if tox else ()), *(f"-r {word}" for word in installed)]
+    requirements = python_requires.files(folder, referring)
     lists = [  # in the order in which one would name the source of a dependency
         ("pyproject.toml", list(python_requires.from_pyproject(project))),
         ("setup.cfg", python_requires.from_setup_cfg(setup_cfg)),

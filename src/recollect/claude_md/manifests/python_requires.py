@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from recollect.claude_md.manifests.folder import Folder, table, words
 
 FILES = re.compile(r"requirements[\w.-]*\.(txt|in)|[\w.-]+[-_]requirements\.(txt|in)")
+REFERENCE = re.compile(r"(?:-r|--requirement)[ =]?([\w./-]{1,200}\.(?:txt|in))\b", re.ASCII)
 IN_SETUP = ("install_requires", "extras_require", "tests_require")
 NAMED = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 VIA = re.compile(r"#\s*via\b")
@@ -25,9 +27,21 @@ def names(lines: list[str]) -> set[str]:
     return {normal(name[0]) for name in found if name}
 
 
-def files(folder: Folder) -> list[str]:
-    inside = [path for path in folder.inside("requirements") if path.endswith((".txt", ".in"))]
-    return [name for name in sorted(folder.names) if FILES.fullmatch(name)] + inside
+def files(folder: Folder, named: Iterable[str]) -> list[str]:
+    """The requirements files: by their own names, and those that lines of others refer to."""
+    found = [name for name in sorted(folder.names) if FILES.fullmatch(name)]
+    found += [path for path in folder.inside("requirements") if path.endswith((".txt", ".in"))]
+    found += _referred("", named)
+    for path in found:  # which grows meanwhile
+        if len(found) < 100:
+            more = _referred(posixpath.dirname(path), folder.text(path).splitlines())
+            found += [path for path in more if path not in found]
+    return [path for path in dict.fromkeys(found) if folder.has(path)][:100]
+
+
+def _referred(folder: str, lines: Iterable[str]) -> list[str]:
+    found = (REFERENCE.match(line.replace("{toxinidir}/", "")) for line in lines)
+    return [posixpath.normpath(posixpath.join(folder, path[1])) for path in found if path]
 
 
 def from_file(text: str) -> list[str]:
