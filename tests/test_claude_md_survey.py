@@ -1126,6 +1126,8 @@ def test_entities_are_never_expanded(tmp_path: Path) -> None:
         "x = " + "-" * 50_000 + "1",
         "setup(install_requires=" + "[" * 80 + "]" * 80 + ")",
         "a = a + a\n" * 1_000 + "setup(install_requires=a)",
+        "setup(install_requires=" + "a+" * 900 + "a)",
+        "setup(install_requires=[*a, *['click']])\na = a",
         "id" + " " * 190_000 + "x",
         "include" + " " * 190_000 + "x",
         "/*" * 95_000,
@@ -1148,9 +1150,9 @@ def test_entities_are_never_expanded(tmp_path: Path) -> None:
     ids=lambda content: content[:12],
 )
 def test_no_content_takes_long(tmp_path: Path, content: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     all_of(tmp_path / "project", content.encode())
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 15  # one or two here; minutes, where time grows with the square
 
 
 def test_a_huge_manifest_is_passed_over(tmp_path: Path) -> None:

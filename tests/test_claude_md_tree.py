@@ -370,11 +370,11 @@ def test_any_bytes_are_an_ignore_file(content: bytes) -> None:
     ],
 )
 def test_no_pattern_takes_long(pattern: bytes) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     rules = Rules(pattern)
     for path in (b"a" * 255, b"/".join([b"a" * 20] * 190), b"a/" * 2_000 + b"c"):
         rules.ignored(path, path.rpartition(b"/")[2], folder=False)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 5
 
 
 def test_a_very_long_ignore_file_is_cut_after_a_line(tmp_path: Path) -> None:
