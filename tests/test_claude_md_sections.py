@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import random
 import re
 import time
 from collections.abc import Callable
@@ -621,7 +622,7 @@ def test_docmems_header_and_end_in_a_text_become_plain_text() -> None:
 
 def test_an_import_in_a_text_becomes_plain_text() -> None:
     assert enters("@/etc/passwd") == r"\@/etc/passwd"
-    assert enters("see @~/.ssh/id and `@x`, me@here") == r"see \@~/.ssh/id and `\@x`, me@here"
+    assert enters("see @~/.ssh/id and (@x), me@here") == r"see \@~/.ssh/id and (\@x), me@here"
     assert enters("a\n@b\n\\\\@c") == "a\n\\@b\n\\\\\\@c"
 
 
@@ -662,6 +663,41 @@ def test_a_command_in_plain_code_keeps_its_at_sign() -> None:
     ):
         assert enters(body) == body
     assert enters("## @a\n```\n@b\n```\n@c") == "## \\@a\n```\n@b\n```\n\\@c"
+
+
+def test_code_in_a_plain_line_keeps_an_at_sign_that_follows_another_sign() -> None:
+    """In a list the client imports what follows a blank, be it code or not; to a shell `\\@` is `@`."""
+    for body, shown in [
+        ('- Test: `pnpm --filter "@acme/api" test`, `x`', '- Test: `pnpm --filter "@acme/api" test`, `x`'),
+        ("uses `@acme/api` and\n`@app.route`.", "uses `@acme/api` and\n`@app.route`."),
+        ("- Lint: `npx @biomejs/biome`", "- Lint: `npx \\@biomejs/biome`"),
+        ("**@a** `@b` @c `d @e`", "**\\@a** `@b` \\@c `d \\@e`"),
+        ("`a\u00a0@b`", "`a\u00a0\\@b`"),
+        ("`@a` ` b`\n\nsee [c](d) `@e`\n\n`@f`", "`@a` ` b`\n\nsee [c](d) `\\@e`\n\n`@f`"),
+    ]:
+        assert enters(body) == shown
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "http://a.b/` `@x`",  # the URL takes the backtick along
+        "(`@x`)",
+        "x`@x`",
+        "``@x``",
+        "` `` `@x`",
+        "a `b\n`@x` c`",
+        "\\`a `@x`",
+        "`a\\` `@x`",
+        "~a `b~ `@x`",
+        '<a b="` `@x`">',
+        '[a](b "` `@x`")',
+        "| a | b |\n|---|---|\n| `a | `@x` |",
+        "a | b\n:-- | --\n `a | `@x`",
+    ],
+)
+def test_what_may_not_be_code_in_a_line_keeps_none(body: str) -> None:
+    assert not re.search(r"(?<!\\)@", enters(body))
 
 
 @pytest.mark.parametrize(
@@ -711,6 +747,47 @@ def test_a_text_cannot_make_claude_code_read_a_file(
     imported = {name for name in raw if f"the walrus of {name}" in model.said()}
     assert "code" not in imported  # nor in code that we left as it was
     assert bool(imported) is is_raw
+
+
+SIGNS = "` `` ``` ~ ~~~ * ** _ \\ <a <pre> </pre> <!-- --> [ ]( ]: \" ' ( ) http://a.b/ | |-|".split()
+SIGNS += "\n|\n|\n\n|  \n|\n- |\n> |# |    |\n1. |\n\n```\n|```\n@F\n```\n|@F|@F|@F|`@F`|x| | ".split("|")
+SIGNS += [
+    " `x @F`",
+    "` @F `",
+    '`"@F"`',
+    " `@F",
+    "\n| a | b |\n|---|---|\n",
+    "\u00a0",
+    "*x `",
+    "\\`",
+    "- [ ] ",
+]
+
+
+@pytest.mark.client
+def test_no_text_made_of_signs_makes_claude_code_read_a_file(home: Path, project: str) -> None:
+    """Each in a file of its own, which CLAUDE.md imports; some as they are, to see that they would."""
+    dice = random.Random(1)  # noqa: S311 - no secret
+    written: dict[str, str] = {}
+    while len(written) < 500:
+        text = "".join(dice.choice(SIGNS) for _ in range(dice.randint(2, 14)))
+        made = harmless(text)
+        if len(written) < 100 and "@F" in text:
+            written[f"raw{len(written)}"] = text
+        elif re.search(r"(?<![A-Za-z0-9\\])@F", made):  # one that is left as it was
+            written[f"ours{len(written)}"] = made
+    for name, text in written.items():
+        found = section("a", text.replace("@F", f"@{name}.env").encode() + b"\n")
+        Path(project, f"{name}.md").write_bytes(found + f"\nthe zebra of {name}.\n".encode())
+        Path(project, f"{name}.env").write_text(f"the walrus of {name}.\n")
+    Path(project, "CLAUDE.md").write_text("".join(f"@{name}.md\n\n" for name in written))
+    with ScriptedModel(say("done")) as model:
+        claude.run("hello", cwd=Path(project), env=claude.environment(home, model.url))
+    said = model.said()
+    assert all(f"the zebra of {name}." in said for name in written)
+    imported = [name for name in written if f"the walrus of {name}." in said]
+    assert [written[name] for name in imported if name.startswith("ours")] == []
+    assert len(imported) > 5
 
 
 # What is the same.

@@ -78,7 +78,7 @@ def plain(text: str) -> bytes:
 
 
 def without_imports(text: bytes) -> bytes:
-    # Claude Code puts the file that `@path` names into the model's context, wherever it stands but in code.
+    # Claude Code puts the file that `@path` names into the model's context, in a list even where it is code.
     # So node text could fetch any file that the client may read. It takes no `\@` for one, nor `me@here`.
     return _EVEN_BACKSLASHES.sub(rb"\g<0>\\", _IMPORT.sub(rb"\\@", text))
 

@@ -139,16 +139,34 @@ def harmless(body: str) -> str:
 
 def _without_imports(text: bytes) -> bytes:
     """Claude Code imports nothing in code, and a backslash would spoil a command there. But text may be made
-    to look like code to us and not to the client; so code is left alone only where all of it is plain."""
-    pieces, at = [], 0  # every second one is code
-    for found in _CODE.finditer(text):
+    to look like code to us and not to the client; so code is left alone only where all around it is plain."""
+    pieces = _around(_CODE, text)
+    if any(_NOT_PLAIN.search(piece) for piece in pieces[::2]):
+        return dynamic.without_imports(text)
+    for i in range(0, len(pieces), 2):
+        blocks = _BLANK_LINES.split(pieces[i])  # nothing that is in a line goes on below a blank one
+        pieces[i] = b"".join(map(_without_imports_in_block, blocks))
+    return b"".join(pieces)
+
+
+def _without_imports_in_block(block: bytes) -> bytes:
+    pieces = _around(_SPAN, block)
+    if any(_NOT_PLAIN_IN_LINE.search(piece) for piece in pieces[::2]):
+        return dynamic.without_imports(block)
+    pieces[::2] = map(dynamic.without_imports, pieces[::2])
+    # In a list the client does not mind backticks. It never takes an `@` that follows a sign.
+    pieces[1::2] = (_AFTER_NO_SIGN.sub(rb"\\@", piece) for piece in pieces[1::2])
+    return b"".join(pieces)
+
+
+def _around(code: re.Pattern[bytes], text: bytes) -> list[bytes]:
+    """Text in pieces, of which every second one is code."""
+    pieces, at = [], 0
+    for found in code.finditer(text):
         start, stop = found.span("code")
         pieces += [text[at:start], text[start:stop]]
         at = stop
-    pieces.append(text[at:])
-    if any(_NOT_PLAIN.search(piece) for piece in pieces[::2]):
-        return dynamic.without_imports(text)
-    return b"".join(piece if i % 2 else dynamic.without_imports(piece) for i, piece in enumerate(pieces))
+    return [*pieces, text[at:]]
 
 
 def canonical(body: str) -> str:
@@ -196,8 +214,14 @@ _CODE = re.compile(
     rb"(?:\A|(?<=\n)\n|^#[^\n]*\n)(?P<code>```[\w+.#-]*\n(?:[^`~]|`(?!``)|~(?!~~))*+(?<=\n)```$)",
     re.MULTILINE,
 )
-# Other fences; HTML, or a link's title, that may have a fence in it.
-_NOT_PLAIN = re.compile(rb"```|~~~|^[^a-zA-Z\n]*[<\[]", re.MULTILINE)
+# Other fences; HTML, or a link's title, that may have a fence in it; a table, that may part a line in two.
+_NOT_PLAIN = re.compile(rb"```|~~~|^[^a-zA-Z\n]*[<\[]|^(?=[^a-zA-Z`\n]*+$)[^|:\n]*[|:]", re.MULTILINE)
+_BLANK_LINES = re.compile(rb"(\n[ \t]*\n)")
+# Code in a line, after a blank: a URL would take the backtick along.
+_SPAN = re.compile(rb"(?:^|(?<=[ \t]))(?P<code>`(?:[^`\\\n]|\\@)+`)(?!`)", re.MULTILINE)
+# What may begin something that ends in the code.
+_AFTER_NO_SIGN = re.compile(rb"@(?<![!-~]@)")
+_NOT_PLAIN_IN_LINE = re.compile(rb"[`<\[~]|\\(?!@)")
 _MARKER = re.compile(
     rb"^(?:\A\xef\xbb\xbf)?(?P<line> {0,3}<!--(?P<said>" + _LIKE % ((rb" \t",) * 3) + rb"[^\n]*+)(?:\n|\Z))",
     re.MULTILINE | re.IGNORECASE,
