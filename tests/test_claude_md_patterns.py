@@ -435,7 +435,7 @@ def test_the_patterns_of_a_java_project_are_found(lay: Lay) -> None:
         "naming java constants": "UPPER_SNAKE_CASE",
         "naming java files": "PascalCase",
         "indentation java": "2 spaces",
-        "tests java": "src/test/ folder, *Test.java",
+        "tests java": "src/test/, *Test.java",
     }
 
 
@@ -487,9 +487,9 @@ def test_a_name_has_the_styles_that_it_shows(name: str, expected: tuple[str, ...
             "test/ folder, any name",
         ),
         ("go", [f"pkg/a{n}_test.go" for n in range(5)], "beside the source, *_test.go"),
-        ("java", [f"src/test/java/Test{n}X.java" for n in range(5)], "src/test/ folder, any name"),
-        ("java", [f"core/src/test/java/TestX{n}.java" for n in range(5)], "src/test/ folder, Test*.java"),
-        ("java", [f"src/test/java/X{n}Tests.java" for n in range(5)], "src/test/ folder, any name"),
+        ("java", [f"src/test/java/Test{n}X.java" for n in range(5)], "src/test/, any name"),
+        ("java", [f"core/src/test/java/TestX{n}.java" for n in range(5)], "src/test/, Test*.java"),
+        ("java", [f"src/test/java/X{n}Tests.java" for n in range(5)], "src/test/, any name"),
         ("java", [f"src/main/java/test/X{n}.java" for n in range(5)], None),
     ],
 )

@@ -98,6 +98,9 @@ NOT_QUEUED: dict[str, Json] = {
     "the echo of our CLI": bash("recollect search login", stdout="[1] an old memory"),
     "the echo of our CLI in a pipe": bash("cd x && recollect show mem_1 | head", stdout="an old memory"),
     "the echo of our CLI, failed": failed("Bash", {"command": "recollect search x && false"}, "old memory"),
+    "our agent is started": tool_use("Agent", {"subagent_type": "recollect:memory-updater"}, {}),
+    "our skill is loaded": tool_use("Skill", {"skill": "recollect:memory-processor"}, {}),
+    "what our agent does": bash("git log -1", stdout="a commit", agent_type="recollect:memory-updater"),
     "a report of a background agent": prompt("<task-notification>\n<task-id>7</task-id> done"),
     "the same after blanks": prompt("\n <task-notification>done</task-notification>"),
     "an empty prompt": prompt(""),
@@ -112,6 +115,12 @@ NOT_QUEUED: dict[str, Json] = {
 def test_what_there_is_nothing_to_learn_from_is_not_queued(payload: Json, data: Path) -> None:
     assert queued(data, payload) == []
     assert rows(data, "SELECT id FROM sessions") == [{"id": "session-1"}]
+
+
+@pytest.mark.parametrize("name", ["our agent is started", "our skill is loaded", "what our agent does"])
+def test_that_claude_md_is_kept_true_is_no_memory(name: str, data: Path) -> None:
+    queued(data, NOT_QUEUED[name])
+    assert contents(data) == []
 
 
 def test_a_report_of_a_background_agent_is_not_what_the_user_said(data: Path) -> None:

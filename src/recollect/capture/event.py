@@ -55,6 +55,7 @@ class Event:
     """One thing that happened in a session. A plain class: dataclasses are too slow to load for a hook."""
 
     __slots__ = (
+        "agent",
         "at",
         "changes",
         "cwd",
@@ -85,6 +86,7 @@ class Event:
         self.at = at
         self.session_id = session_id
         self.cwd = cwd
+        self.agent = ""  # the type of the subagent in which it happened
         self.prompt: str | None = None
         self.tool: str | None = None
         self.tool_input: dict[str, object] = {}
@@ -115,6 +117,8 @@ def _read(payload: dict[str, object], spool_name: str, at: int) -> Event:
         session_id=_id(payload, "session_id"),
         cwd=_path(payload),
     )
+    agent = payload.get("agent_type")
+    event.agent = clean(agent, 80) if isinstance(agent, str) else ""
     if name == "UserPromptSubmit":
         event.prompt = clean(_text(payload, "prompt", empty=True), PROMPT_LIMIT)
         event.key = _key(event, payload, "prompt_id")

@@ -104,7 +104,8 @@ def _where(folders: Sequence[str]) -> str:
     """The uppermost folder for tests; empty where there is none."""
     for number, folder in enumerate(folders):
         if folder.strip("_") in ("test", "tests", "spec", "specs", "e2e"):
-            return f"{'src/' if folders[number + 1 : number + 2] == ['java'] else ''}{folder}/ folder"
+            is_standard = folders[number + 1 : number + 2] == ["java"]  # the layout of Maven and Gradle
+            return f"src/{folder}/" if is_standard else f"{folder}/ folder"
         if folder == "main" and folders[number + 1 : number + 2] == ["java"]:
             return ""  # packages below may be called anything
     return ""

@@ -15,6 +15,12 @@ COMMAND_LIMIT = 200
 OUTPUT_LIMIT = 500
 INPUT_LIMIT = 300
 FILES_LIMIT = 10
+OURS = "recollect:"  # before the names of our agent and skills
+NAMING = {
+    "Agent": "subagent_type",
+    "Task": "subagent_type",
+    "Skill": "skill",
+}  # says which one
 PROGRAMS = frozenset({"recollect", "recollect.sh"})
 PRINTING_COMMANDS = frozenset(  # a test holds it to the CLI
     "search list show timeline add reinforce deemphasize forget restore supersede prune sessions docs reindex"
@@ -46,8 +52,13 @@ def trace(event: Event) -> Trace | None:
 
 
 def is_ours(event: Event) -> bool:
-    """Our own tools show what is remembered already; remembering that would be an echo."""
+    """Our own tools show what is remembered already; remembering that would be an echo. And that our agent
+    keeps CLAUDE.md true is no news about the project."""
     tool = event.tool or ""
+    if event.agent.startswith(OURS):
+        return True
+    if tool in NAMING:
+        return str(event.tool_input.get(NAMING[tool])).startswith(OURS)
     if tool == "ToolSearch":  # how a model gets hold of them
         return "recollect" in str(event.tool_input.get("query"))
     return tool.startswith("mcp__") and "recollect" in tool
