@@ -122,7 +122,7 @@ def _stops(hook: str, env: dict[str, str], folder: str) -> list[Case]:
     root = os.path.join(os.path.realpath(folder), "project")
     os.makedirs(os.path.join(root, ".git"))
     data = env["RECOLLECT_HOME"]
-    env = {**env, "CLAUDE_PROJECT_DIR": root}
+    env = {**env, "CLAUDE_PROJECT_DIR": root, "RECOLLECT_SYNTHESIZER": "off"}  # no worker to wait for
 
     def put(tool: str, field: str, number: int) -> None:
         name = uuid.uuid4().hex

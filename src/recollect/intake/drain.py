@@ -3,6 +3,8 @@
 A payload is removed only after its transaction is on disk. A drain killed before that leaves everything as it
 was; killed after, the next drain finds the events in the ledger and only tidies up. Several drains may run at
 once: the write lock orders them and the ledger keeps them from storing anything twice.
+
+What changed in an initialised project is listed there as well (dirty.py), before its payload goes.
 """
 
 from __future__ import annotations

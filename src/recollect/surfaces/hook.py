@@ -13,7 +13,8 @@ import os
 import sys
 import time
 
-from recollect import config, log, paths
+from recollect import config, dirty, log, paths
+from recollect.capture import changes, spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,9 +108,6 @@ def announce(folder: str, payload: str) -> None:
     root = _root()
     if root is None or _on_stop(folder) != "agent":
         return
-    from recollect import dirty
-    from recollect.capture import changes, spool
-
     stop = changes.parse(spool.read(paths.spool(folder), payload) or b"")
     if isinstance(stop, dict) and stop.get("stop_hook_active"):
         return  # the model has just been told
@@ -157,10 +155,7 @@ def go_on(folder: str) -> None:
 
 
 def bring_up_to_date(folder: str) -> None:
-    """After a turn, where CLAUDE.md is to follow without a model: a process of its own."""
-    from recollect import dirty
-    from recollect.capture import spool
-
+    """Where CLAUDE.md is to follow without a model, start a process that sees to it."""
     root = _root()
     if root is None:
         return
@@ -172,8 +167,6 @@ def bring_up_to_date(folder: str) -> None:
 
 def _root() -> str | None:
     """The initialised project that the session is in."""
-    from recollect import dirty
-
     return dirty.root_of(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
 
 
@@ -192,9 +185,6 @@ def _on_stop(folder: str) -> str:
 
 def _undrained(folder: str, root: str) -> list[str]:
     """What changed according to payloads that wait in the spool."""
-    from recollect import dirty
-    from recollect.capture import changes, spool
-
     deadline = time.monotonic() + SECONDS_LOOKING
     roots: dict[str, str | None] = {}
     found: dict[str, None] = {}
@@ -231,7 +221,6 @@ def _shared(session_id: str) -> Mapping[str, str]:
 
 def _is_work(db: Connection, folder: str, now: int, env: Mapping[str, str]) -> bool:
     """Something to observe, to back up, or more in the spool than this hook could take."""
-    from recollect.capture import spool
     from recollect.store import backup, queue
 
     if queue.due(db, now, config.synthesizer(env)):
