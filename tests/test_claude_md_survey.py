@@ -641,6 +641,22 @@ includeBuild 'tools'
         workspace: libs/a
         workspace: sub/moved""",
     ),
+    "gradle, all moved by a loop": (
+        {
+            "settings.gradle": """
+include 'core', 'gone'
+rootProject.children.each { project ->
+    project.projectDir = new File(settingsDir, "subprojects/$project.name")
+}
+""",
+            "build.gradle": "",
+            "subprojects/core/core.gradle": "",
+        },
+        """manager: gradle
+        build: gradle build
+        test: gradle test
+        workspace: subprojects/core""",
+    ),
     "gradle in kotlin, with a catalog": (
         {
             "build.gradle.kts": "plugins {\n  alias(libs.plugins.spot.less)\n}\n",

@@ -27,6 +27,8 @@ MOVED = re.compile(
     ["']([^"'\n]+)["']""",
     re.VERBOSE,
 )
+# A loop over all that are included: `projectDir = file("subprojects/${project.name}")`
+MOVED_ALL = re.compile(r"""["']([\w./-]{1,200})/\$\{?(?:\w{1,50}\.)?name\}?["']""")
 SPOTLESS = ("com.diffplug.spotless", "com.diffplug.gradle.spotless")
 
 
@@ -93,6 +95,12 @@ def _assigned(text: str, name: str) -> str:
 
 
 def _members(settings: str) -> list[str]:
+    """Where they may lie; what is no folder is left out later."""
     moved = dict(MOVED.findall(settings))
     names = [name for group in INCLUDE.findall(settings) for name in QUOTED.findall(group)]
-    return [moved.get(name) or name.strip(":").replace(":", "/") for name in names]
+    above = MOVED_ALL.findall(settings) if "projectDir" in settings else []
+    found = []
+    for name in names:
+        path = name.strip(":").replace(":", "/")
+        found += [moved[name]] if name in moved else [*(f"{folder}/{path}" for folder in above), path]
+    return found
