@@ -11,7 +11,8 @@ from pathlib import Path
 
 RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
 IN_TERMINAL = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests in the background ignores it
 os.close(os.open(os.ttyname(0), os.O_RDWR))  # who leads a session gets the terminal it opens
 os.execv(sys.argv[1], sys.argv[1:])
 """

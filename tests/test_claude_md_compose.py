@@ -64,11 +64,11 @@ def pattern(kind: str, subject: str, value: str, *examples: str, confidence: flo
 PATTERNS = (
     pattern("naming", "python functions", "snake_case", "feed_walrus", "load_fish"),
     pattern("naming", "python classes", "PascalCase", "Walrus"),
-    pattern("import", "imports python", "relative"),
-    pattern("import", "import order python", "stdlib, external, internal"),
-    pattern("style", "quotes python", "double"),
-    pattern("style", "indentation python", "4 spaces"),
-    pattern("test", "python", "tests/ folder, test_*.py"),
+    pattern("import", "python imports", "relative"),
+    pattern("import", "python import order", "stdlib, external, internal"),
+    pattern("style", "python quotes", "double"),
+    pattern("style", "python indentation", "4 spaces"),
+    pattern("test", "python tests", "tests/ folder, test_*.py"),
 )
 
 
@@ -266,7 +266,7 @@ def test_conventions_are_sentences_to_go_by(tmp_path: Path) -> None:
 
 def test_with_two_languages_each_rule_says_whose_it_is(tmp_path: Path) -> None:
     files(tmp_path, a="")
-    both = (*PATTERNS[:1], pattern("style", "semicolons typescript", "always"))
+    both = (*PATTERNS[:1], pattern("style", "typescript semicolons", "always"))
     said = compose.texts(known(tmp_path, patterns=both))["conventions"]
     assert said.splitlines()[1:] == [
         "- Python: names: functions and methods `snake_case`",
@@ -280,10 +280,31 @@ def test_patterns_have_confidence_and_examples(tmp_path: Path) -> None:
     assert "- python functions: snake_case (95 %), as `feed_walrus` and `load_fish`" in said.splitlines()
 
 
+def test_where_only_a_file_could_be_shown_nothing_is(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    style = (pattern("style", "python quotes", "double", "a.py"),)
+    assert compose.texts(known(tmp_path, patterns=style))["patterns"].endswith(
+        "- python quotes: double (95 %)"
+    )
+
+
+def test_examples_stay_as_long_as_they_are_there() -> None:
+    def there(path: str) -> bool:
+        return path != "gone.py"
+
+    old = "## P\n- functions: snake_case (99 %), as `old_one`\n- files: x (99 %), as `gone.py`\n- went: y"
+    new = "## P\n- functions: snake_case (99 %), as `new_one`\n- files: x (99 %), as `b.py`\n- came: z (99 %)"
+    assert compose.settled(old, new, there) == (
+        "## P\n- functions: snake_case (99 %), as `old_one`\n- files: x (99 %), as `b.py`\n- came: z (99 %)"
+    )
+    assert compose.settled("", new, there) == new
+    assert compose.settled(old.replace("99", "95"), new, there) == new
+
+
 def test_a_hundredth_more_confidence_is_no_news(tmp_path: Path) -> None:
     files(tmp_path, a="")
     said = {
-        compose.texts(known(tmp_path, patterns=(pattern("style", "quotes go", "x", confidence=c),)))[
+        compose.texts(known(tmp_path, patterns=(pattern("style", "go quotes", "x", confidence=c),)))[
             "patterns"
         ]
         for c in (0.95, 0.96, 0.985)
@@ -411,7 +432,7 @@ def test_a_module_says_what_it_is_and_what_differs_there(tmp_path: Path) -> None
     )
     whole = known(tmp_path, patterns=PATTERNS)
     part = walk(str(tmp_path / "api"))
-    own = (*PATTERNS[:1], pattern("style", "quotes python", "single"))
+    own = (*PATTERNS[:1], pattern("style", "python quotes", "single"))
     texts = compose.module_texts(whole, "api", part, own)
     assert texts["module-description"] == "Answers requests."
     assert texts["architecture"].splitlines() == [

@@ -529,11 +529,21 @@ def test_a_person_chooses_among_the_folders(monorepo: Path) -> None:
     assert not (monorepo / "packages" / "api" / "CLAUDE.md").exists()
 
 
-@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("\x03", 130), ("\x04", 1)])
-def test_who_does_not_say_yes_gets_nothing_written(project: Path, data: Path, answer: str, code: int) -> None:
+@pytest.mark.parametrize("answer", ["n\n", "\x03", "\x04"])
+def test_who_does_not_say_yes_gets_nothing_written(project: Path, data: Path, answer: str) -> None:
     before = snapshot(project)
     ended, seen = at_terminal(project, "init", "--offline", turns=(("Write this?", answer),))
-    assert ended == code, seen
+    assert ended == 1, seen
+    assert "Nothing was written." in seen
+    assert snapshot(project) == before
+    assert not (data / "recollect.db").exists()
+
+
+def test_who_leaves_at_a_question_gets_nothing_written(project: Path, data: Path) -> None:
+    (project / "CLAUDE.md").write_text(MINE)
+    before = snapshot(project)
+    ended, seen = at_terminal(project, "init", "--offline", turns=(("Which?", "\x03"),))
+    assert ended == 130, seen
     assert "Traceback" not in seen
     assert snapshot(project) == before
     assert not (data / "recollect.db").exists()

@@ -387,12 +387,12 @@ def test_a_person_sees_the_difference_in_colours_and_says_yes(ready: Path) -> No
     assert "`ruff check`" in section(ready, "build-commands")
 
 
-@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("\x03", 130)])
-def test_who_does_not_say_yes_gets_nothing_written(ready: Path, answer: str, code: int) -> None:
+@pytest.mark.parametrize("answer", ["n\n", "\x03"])
+def test_who_does_not_say_yes_gets_nothing_written(ready: Path, answer: str) -> None:
     change(ready, "pyproject.toml", NEW_COMMAND)
     before = snapshot(ready)
     ended, seen = at_terminal(ready, "sync", turns=(("Write this?", answer),))
-    assert ended == code, seen
+    assert ended == 1, seen
     assert snapshot(ready) == before
 
 

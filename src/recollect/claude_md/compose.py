@@ -7,7 +7,7 @@ that changes with every commit would make every sync a change.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from recollect.claude_md import outline, sections
@@ -96,6 +96,7 @@ FOR_TESTS = frozenset(
     "pytest Hypothesis Jest Vitest Mocha AVA tap Jasmine Karma Playwright Cypress JUnit TestNG Mockito RSpec"
     " Minitest PHPUnit Testify Criterion Proptest Quickcheck".split()
 )
+AS = ", as "
 ROLES = {"build": "Build", "test": "Test", "lint": "Lint", "run": "Run"}
 LANGUAGES = {name.lower(): name for name in ENDINGS.values()}
 
@@ -272,13 +273,11 @@ def _conventions(patterns: Iterable[Pattern]) -> str:
 def _rule(pattern: Pattern) -> tuple[str, str, str]:
     """Of which language, what about, and the rule itself; no language: it is about something else."""
     words = pattern.subject.split()
+    language = next((word for word in words if word in LANGUAGES), "")
+    what = " ".join(word for word in words if word != language)
     value = _plain(pattern.value, 100)
-    if not words:
-        return "", "", ""
     if pattern.type == "naming":
-        kind = " ".join(words[1:])
-        return words[0], "Names", f"{KINDS.get(kind, kind)} {_code(value)}"
-    language, what = words[-1], " ".join(words[:-1])
+        return language, "Names", f"{KINDS.get(what, what)} {_code(value)}"
     if pattern.type == "import":
         return language, "Imports", f"in the order {value}" if "order" in what else value
     if pattern.type == "test":
@@ -299,12 +298,23 @@ def _tests(value: str) -> str:
 def _patterns(patterns: Sequence[Pattern]) -> str:
     lines = []
     for pattern in patterns[:MOST_PATTERNS]:
-        subject = pattern.subject or pattern.type
-        label = f"tests {subject}" if pattern.type == "test" else subject
-        line = f"- {_plain(label, 60)}: {_plain(pattern.value, 100)} ({_confidence(pattern.confidence)})"
+        label = _plain(pattern.subject or pattern.type, 60)
+        line = f"- {label}: {_plain(pattern.value, 100)} ({_confidence(pattern.confidence)})"
         examples = [_code(example) for example in pattern.examples[:MOST_EXAMPLES]]
-        lines.append(line + (f", as {_and(examples)}" if examples else ""))
+        tells = pattern.type != "style" and "order" not in pattern.subject.split()  # else it is a whole file
+        lines.append(line + (f"{AS}{_and(examples)}" if examples and tells else ""))
     return "\n".join(lines)
+
+
+def settled(old: str, new: str, is_there: Callable[[str], bool]) -> str:
+    """Detected patterns with the examples they had, as far as those are files that are there or no files: one
+    example is as good as another."""
+    known = {line.partition(AS)[0]: line for line in old.split("\n")}
+    return "\n".join(
+        kept if all(map(is_there, re.findall(r"`([^`]*[/.][^`]*)`", kept.partition(AS)[2]))) else line
+        for line in new.split("\n")
+        for kept in [known.get(line.partition(AS)[0], line)]
+    )
 
 
 def _confidence(value: float) -> str:

@@ -73,7 +73,7 @@ def learn(
             raise NotFound(NOTHING.format(root=paths.text(root)))
         found = survey(tree)
         languages = [name for name, _ in found.languages]
-        seen = patterns(tree, languages) if OF_PATTERNS.intersection(wanted) else ()
+        seen = patterns(tree, languages, found.workspaces) if OF_PATTERNS.intersection(wanted) else ()
         said = practices(found) if practices and "best-practices" in wanted else None
         return Known(tree, found, seen, history.result() if history else None, said)
 

@@ -166,7 +166,7 @@ def prepare(
         for file, states in wanted.items():
             if states:
                 texts = texts_of(found, "" if file.template == "root" else os.path.dirname(file.place))
-                changes += _changes(file, states, texts, clean)
+                changes += _changes(root, file, states, texts, clean)
     return Prepared(
         root,
         tuple(there),
@@ -181,7 +181,11 @@ def prepare(
 
 
 def _changes(
-    file: ManagedFile, states: Mapping[str, managed.SectionState], texts: Mapping[str, str], clean: Clean
+    root: str,
+    file: ManagedFile,
+    states: Mapping[str, managed.SectionState],
+    texts: Mapping[str, str],
+    clean: Clean,
 ) -> Iterator[Change]:
     for name, state in states.items():
         text = texts.get(name)
@@ -189,6 +193,8 @@ def _changes(
             text = compose.nothing(file.template, name)
         if text is None:
             continue  # without git, or offline, nobody can tell: what was said then stays
+        if name == "patterns":
+            text = compose.settled(state.body, text, lambda path: os.path.lexists(os.path.join(root, path)))
         new = sections.harmless(clean(text))
         if sections.same(state.body, new):
             outcome = managed.UNCHANGED
