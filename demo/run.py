@@ -79,6 +79,9 @@ def demo(folder: str, sample: str, query: str) -> None:
     heading("A tree that the model keeps for itself, live in CLAUDE.md")
     asyncio.run(keep_a_tree(project, {**env, "CLAUDE_CODE_SESSION_ID": "another"}))
     say(["recollect", "docmem", "tree"], project, env)
+
+    heading("A CLAUDE.md that stays true")
+    keep_it_true(project, env)
     print(f"\nThe store of this demo is gone again. To have it for real: {shown(sys.executable)} install")
 
 
@@ -106,8 +109,7 @@ def begin_another(first: str, project: str, env: dict[str, str]) -> str:
 async def keep_a_tree(project: str, env: dict[str, str]) -> None:
     """What a model does with the docmem server, done by a client of the same protocol."""
     notes = os.path.join(project, "CLAUDE.md")
-    with open(notes, "w", encoding="utf-8") as file:
-        file.write("# Shop\n\nRun the tests with pytest.\n")
+    save(notes, "# Shop\n\nRun the tests with pytest.\n")
     how = StdioServerParameters(command="recollect", args=["mcp", "docmem"], env=env, cwd=project)
     async with stdio_client(how) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
@@ -137,6 +139,32 @@ async def keep_a_tree(project: str, env: dict[str, str]) -> None:
         print(json.loads(told)["hookSpecificOutput"]["additionalContext"])
     print("\nThe session is over, and the file is what it was:")
     say(["cat", "CLAUDE.md"], project, env)
+
+
+def keep_it_true(project: str, env: dict[str, str]) -> None:
+    """init writes what a program can know; an edit is noticed at the end of the turn; sync follows it."""
+    manifest = os.path.join(project, "pyproject.toml")
+    settings = '[project]\nname = "shop"\ndescription = "Sells things."\n\n[tool.pytest.ini_options]\n'
+    save(manifest, settings)
+    say(["recollect", "init", "--yes", "--offline"], project, env)
+    print("\nClaude edits a file, and the turn ends:")
+    save(manifest, settings + "\n[tool.ruff]\n")
+    happened = {"session_id": "another", "cwd": project}
+    edit = {"tool_name": "Write", "tool_use_id": "t1", "tool_input": {"file_path": manifest}}
+    replay(
+        json.dumps({**happened, **edit, "hook_event_name": "PostToolUse", "tool_response": {}}), project, env
+    )
+    stop = {"hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": "Done."}
+    told = replay(json.dumps({**happened, **stop}), project, {**env, "CLAUDE_PROJECT_DIR": project})[1]
+    print(textwrap.fill(json.loads(told)["reason"], shutil.get_terminal_size().columns))
+    print("\nThe agent runs:")
+    say(["recollect", "sync", "--yes"], project, env)
+    say(["cat", "CLAUDE.md"], project, env)
+
+
+def save(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def replay(payload: str, project: str, env: dict[str, str]) -> tuple[float, str]:
