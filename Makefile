@@ -1,5 +1,5 @@
 # make demo    set everything up and see it work          make test    set everything up and run the tests
-# make check   tests, linters and types                   make bench   measure hooks, the drain, synthesis, the brief, recall and trees
+# make check   tests, linters and types                   make bench   measure hooks, the drain, synthesis, the brief, recall, trees and CLAUDE.md
 # make chaos   kill and quarrel for longer                make bench-million   recall at a million memories, and the install
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -35,6 +35,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python bench/recall_quality.py $(if $(LOCOMO),--locomo $(LOCOMO))
 	$(BIN)/python bench/recall_speed.py --sizes 10000,100000
 	$(BIN)/python bench/docmem.py
+	$(BIN)/python bench/claude_md.py
 
 bench-million: $(VENV)/installed-dev
 	$(BIN)/python bench/recall_speed.py
