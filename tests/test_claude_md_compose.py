@@ -205,6 +205,29 @@ def test_the_architecture_lists_folders_with_what_they_say_about_themselves(tmp_
     ]
 
 
+def test_a_long_way_down_to_the_source_is_one_step(tmp_path: Path) -> None:
+    files(
+        tmp_path,
+        **{
+            "src/main/java/org/walrus/A.java": "",
+            "src/main/java/org/walrus/fish/B.java": "",
+            "src/main/java/org/walrus/tusk/C.java": "",
+            "src/main/resources/a.properties": "",
+            "src/test/java/org/walrus/ATest.java": "",
+            "config/checkstyle/a.xml": "",
+            "kelp/a.txt": "",
+        },
+    )
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [
+        "- config/: configuration",
+        "- src/",
+        "  - src/main/java/org/walrus/",
+        "    - with fish, tusk",
+        "  - with test",
+        "- kelp/",
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
@@ -269,22 +292,22 @@ def test_with_two_languages_each_rule_says_whose_it_is(tmp_path: Path) -> None:
     both = (*PATTERNS[:1], pattern("style", "typescript semicolons", "always"))
     said = compose.texts(known(tmp_path, patterns=both))["conventions"]
     assert said.splitlines()[1:] == [
-        "- Python: names: functions and methods `snake_case`",
-        "- TypeScript: style: semicolons always",
+        "- Python names: functions and methods `snake_case`",
+        "- TypeScript style: semicolons always",
     ]
 
 
 def test_patterns_have_confidence_and_examples(tmp_path: Path) -> None:
     files(tmp_path, a="")
     said = compose.texts(known(tmp_path, patterns=PATTERNS))["patterns"]
-    assert "- python functions: snake_case (95 %), as `feed_walrus` and `load_fish`" in said.splitlines()
+    assert "- Python functions: snake_case (95 %), as `feed_walrus` and `load_fish`" in said.splitlines()
 
 
 def test_where_only_a_file_could_be_shown_nothing_is(tmp_path: Path) -> None:
     files(tmp_path, a="")
     style = (pattern("style", "python quotes", "double", "a.py"),)
     assert compose.texts(known(tmp_path, patterns=style))["patterns"].endswith(
-        "- python quotes: double (95 %)"
+        "- Python quotes: double (95 %)"
     )
 
 
@@ -437,9 +460,8 @@ def test_a_module_says_what_it_is_and_what_differs_there(tmp_path: Path) -> None
     assert texts["module-description"] == "Answers requests."
     assert texts["architecture"].splitlines() == [
         "## Module Architecture",
-        "- `routes/`",
         "- `app.py`: Where it begins",
-        "- `other.py`, `plain.py`",
+        "- `routes/`, `other.py`, `plain.py`",
     ]
     assert texts["conventions"].splitlines() == [
         "## Module Conventions",

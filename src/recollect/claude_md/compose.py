@@ -88,7 +88,7 @@ _BLANK = re.compile(r"\{\{[A-Z_]+\}\}")
 DESCRIPTION = 500  # characters
 MOST_COMMANDS = 5  # of a role
 MOST_PATTERNS = 16
-MOST_EXAMPLES = 2
+MOST_EXAMPLES, LONGEST_EXAMPLE = 2, 60
 MOST_HOT, MOST_TOGETHER, MOST_DECISIONS = 8, 5, 5
 NOTHING = "Nothing that the files show."  # where something stood before
 ALWAYS_COMPUTABLE = frozenset("project-description build-commands architecture conventions patterns".split())
@@ -262,19 +262,23 @@ def _conventions(patterns: Iterable[Pattern]) -> str:
             by_language.setdefault(language, {}).setdefault(label, []).append(said)
     lines = []
     for language, labels in by_language.items():
-        prefix = f"{LANGUAGES.get(language, language)}: " if len(by_language) > 1 else ""
         for label in ("Names", "Style", "Imports", "Tests"):
             if label in labels:
-                shown = f"{prefix}{label.lower() if prefix else label}"
+                shown = f"{LANGUAGES[language]} {label.lower()}" if len(by_language) > 1 else label
                 lines.append(f"- {shown}: {', '.join(labels[label])}")
     return "\n".join(lines)
 
 
-def _rule(pattern: Pattern) -> tuple[str, str, str]:
-    """Of which language, what about, and the rule itself; no language: it is about something else."""
+def _subject(pattern: Pattern) -> tuple[str, str]:
+    """Of which language a pattern is, and what it is about."""
     words = pattern.subject.split()
     language = next((word for word in words if word in LANGUAGES), "")
-    what = " ".join(word for word in words if word != language)
+    return language, " ".join(word for word in words if word != language)
+
+
+def _rule(pattern: Pattern) -> tuple[str, str, str]:
+    """Of which language, under which label, and the rule itself; no language: it is about something else."""
+    language, what = _subject(pattern)
     value = _plain(pattern.value, 100)
     if pattern.type == "naming":
         return language, "Names", f"{KINDS.get(what, what)} {_code(value)}"
@@ -290,18 +294,20 @@ def _rule(pattern: Pattern) -> tuple[str, str, str]:
 
 def _tests(value: str) -> str:
     where, _, name = value.partition(", ")
-    folder, _, rest = where.partition(" ")
-    place = f"in a {_code(folder.rstrip('/'))} folder" if rest == "folder" else where
+    folder = where.removesuffix(" folder")
+    place = f"in a {_code(folder.rstrip('/'))} folder" if folder.endswith("/") else where
     return place if name in ("", "any name") else f"{place}, named {_code(name)}"
 
 
 def _patterns(patterns: Sequence[Pattern]) -> str:
     lines = []
     for pattern in patterns[:MOST_PATTERNS]:
-        label = _plain(pattern.subject or pattern.type, 60)
-        line = f"- {label}: {_plain(pattern.value, 100)} ({_confidence(pattern.confidence)})"
-        examples = [_code(example) for example in pattern.examples[:MOST_EXAMPLES]]
-        tells = pattern.type != "style" and "order" not in pattern.subject.split()  # else it is a whole file
+        language, what = _subject(pattern)
+        label = f"{LANGUAGES[language]} {what or 'tests'}" if language else pattern.subject or pattern.type
+        line = f"- {_plain(label, 60)}: {_plain(pattern.value, 100)} ({_confidence(pattern.confidence)})"
+        short = [example for example in pattern.examples if len(example) <= LONGEST_EXAMPLE]
+        examples = [_code(example) for example in short[:MOST_EXAMPLES]]
+        tells = pattern.type != "style" and "order" not in what.split()  # else it is a whole file
         lines.append(line + (f"{AS}{_and(examples)}" if examples and tells else ""))
     return "\n".join(lines)
 

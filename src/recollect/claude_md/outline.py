@@ -23,6 +23,7 @@ MOST_LINES = 28
 MOST_INNER = 8  # folders shown in a folder
 MOST_SILENT = 16  # folders that say nothing about themselves, in one line
 MOST_FILES = 16
+DEEPEST = 2  # levels of folders below the top
 MOST_READ = 60  # files or folders that are asked what they are, in one folder
 MOST_ENTRIES = 6
 SENTENCE = 100  # characters
@@ -88,39 +89,46 @@ def folders(tree: Tree) -> Folder:
 def lines(
     tree: Tree, workspaces: Sequence[str], code: Callable[[str], str], plain: Callable[[str], str]
 ) -> Iterator[str]:
-    """The folders at the top of a tree and in its larger ones, and the source beside them, a line each.
+    """The folders at the top of a tree and what is in them, and the source beside them.
 
-    `code` and `plain` make Markdown of a path, and of what somebody wrote.
+    Who says what it is has a line of its own; the others share one. `code` and `plain` make Markdown of a
+    path, and of what somebody wrote.
     """
     top = folders(tree)
     main = top.languages.most_common(1)[0][0] if top.source else ""
 
-    def said(path: str, folder: Folder) -> str:
-        return about(tree, path, folder.files) or _role(path, folder, main)
-
-    made: list[str] = []
-    for path, folder in _shown(top, workspaces):
-        told, silent = [], []
-        for name, inner in _inner(path, folder):
-            what = said(f"{path}/{name}", inner)
-            if what:
-                told.append(f"  - {code(f'{path}/{name}/')}: {plain(what)}")
+    def shown(path: str, folder: Folder, depth: int) -> tuple[list[str], bool]:
+        """The lines of a folder, and whether they say more than its name."""
+        indent = "  " * depth
+        said = about(tree, path, folder.files) or ("" if depth else _role(path, folder, main))
+        below: list[str] = []
+        silent: list[str] = []
+        for name, inner in _inner(path, folder) if depth < DEEPEST else []:
+            deep, last = _deepest(f"{path}/{name}", inner, workspaces)
+            made, speaks = shown(deep, last, depth + 1)
+            if speaks or deep.count("/") > path.count("/") + 1:
+                below += made
             else:
                 silent.append(code(name))
-        what = said(path, folder)
-        made.append(f"- {code(path + '/')}" + (f": {plain(what)}" if what else ""))
-        made += _cut(told, MOST_INNER, "  - and more")
+        made = [f"{indent}- {code(path + '/')}" + (f": {plain(said)}" if said else "")]
+        made += _cut(below, MOST_INNER, f"{indent}  - and more")
         if silent:
-            made.append(f"  - with {', '.join(_cut(silent, MOST_SILENT, 'more'))}")
-    told, silent = [], []
+            made.append(f"{indent}  - with {', '.join(_cut(silent, MOST_SILENT, 'more'))}")
+        return made, bool(said or below or silent)
+
+    made: list[str] = []
+    silent: list[str] = []
+    for path, folder in _top(top, workspaces):
+        lines, speaks = shown(path, folder, 0)
+        made += lines if speaks else []
+        silent += [] if speaks else [code(path + "/")]
+    told: list[str] = []
     files = [name for name in sorted(top.files) if language_of(name) and name not in UNTOLD]
     for name in files[:MOST_READ]:
-        what = _sentence(_head(name, tree.text(name, READ) or ""))
-        told += [f"- {code(name)}: {plain(what)}"] if what else []
-        silent += [] if what else [code(name)]
-    made += _cut(told, MOST_FILES, "- and more files")
-    made = _cut(made, MOST_LINES - 1, "- and more")
-    yield from made
+        said = _sentence(_head(name, tree.text(name, READ) or ""))
+        told += [f"- {code(name)}: {plain(said)}"] if said else []
+        silent += [] if said else [code(name)]
+    yield from _cut(made + _cut(told, MOST_FILES, "- and more files"), MOST_LINES - 1, "- and more")
     if silent:
         yield f"- {', '.join(_cut(silent, MOST_SILENT, 'more'))}"
 
@@ -142,18 +150,23 @@ def about(tree: Tree, folder: str, names: Iterable[str]) -> str:
     return _sentence(first_paragraph(inside))
 
 
-def _shown(top: Folder, workspaces: Sequence[str]) -> Iterator[tuple[str, Folder]]:
-    """Folders at the top; in place of one that holds nothing but another, that one."""
+def _top(top: Folder, workspaces: Sequence[str]) -> Iterator[tuple[str, Folder]]:
     for name in sorted(top.folders):
-        path, folder = name, top.folders[name]
+        folder = top.folders[name]
         if name == ".github" and "workflows" in folder.folders:
             yield ".github/workflows", folder.folders["workflows"]
-        if name.startswith("."):
-            continue
-        while not folder.files and len(folder.folders) == 1 and path not in workspaces:
-            inner, folder = next(iter(folder.folders.items()))
-            path += "/" + inner
-        yield path, folder
+        if not name.startswith("."):
+            yield _deepest(name, folder, workspaces)
+
+
+def _deepest(path: str, folder: Folder, workspaces: Sequence[str]) -> tuple[str, Folder]:
+    """In place of a folder whose source is all in another one, that one: src/main/java/org/walrus."""
+    while path not in workspaces and path.rpartition("/")[2].lower() not in BESIDE_THE_SOURCE:
+        inner = [name for name in folder.folders if folder.folders[name].source]
+        if len(inner) != 1 or folder.folders[inner[0]].source < folder.source:
+            break
+        path, folder = f"{path}/{inner[0]}", folder.folders[inner[0]]
+    return path, folder
 
 
 def _inner(path: str, folder: Folder) -> list[tuple[str, Folder]]:
