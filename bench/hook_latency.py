@@ -35,7 +35,7 @@ BASELINE, BARE_PYTHON = "empty shell", "python -I -S"
 WITNESS = 9  # a descriptor that everything started by a hook inherits: it closes when the last one is gone
 TURN = 20  # events in one session
 LIMIT = 3.0  # every budget of a hook is three times something
-LOOKS = 10  # tool uses of a turn that changed nothing
+LOOKS = 10  # tool uses of a turn that changed nothing: they wait in the spool, so there is work
 PENDING = 20  # files that the model was told of
 SAID = b'{"decision": "block"'
 
@@ -283,8 +283,8 @@ def _budgets(rows: list[Row]) -> list[Budget]:
         ("inert hook / empty shell", "inert", BASELINE),
         ("UserPromptSubmit with work / python -I -S", "prompt", BARE_PYTHON),
         ("Stop with work / python -I -S", "stop", BARE_PYTHON),
-        ("Stop after a turn without tools / empty shell", "stop: no tool used", BASELINE),
-        ("Stop after a turn that changed nothing / empty shell", "stop: nothing changed", BASELINE),
+        ("Stop with nothing to do / empty shell", "stop: no tool used", BASELINE),
+        ("Stop with nothing changed / python -I -S", "stop: nothing changed", BARE_PYTHON),
         ("Stop with a new edit / python -I -S", "stop: a new edit", BARE_PYTHON),
         ("Stop with files pending / python -I -S", "stop: files pending", BARE_PYTHON),
     ]
