@@ -55,6 +55,7 @@ MARKERS += ["<!-- AUTO_MANAGED: a -->", "<!-- AUTO-MANAGED -->", "<!-- END AUTO-
 MARKERS += ["<!-- manual -->", "<!-- AUTO-MANAGED: a", "<!--", "-->", "<!-- end of DOCMEM Dynamic -->"]
 OTHERS = ["", "", "text", "# Rules", "## More", "- item", " ", "\t", "\r", "\x00", "\x1b[2J", "\u00e9", "\\"]
 OTHERS += ["```", "```sh", "~~~", "````", "   ```", "- ```", "```~", "`", "@", "@x", "# DOCMEM Dynamic"]
+OTHERS += ["\ufeff", "\ufeff```"]
 OTHERS += ['[a]: b "', "<pre>", "`@x`", " `a @x`", "- `\\@x`", "see @x `@y`", "| - |", "~", "\\\\@x"]
 LINE = st.one_of(st.sampled_from(MARKERS), st.sampled_from(OTHERS), st.text(max_size=6))
 BREAKS = st.sampled_from(["\n", "\n", "\n", "\r\n", "\n\n", "", "\r"])

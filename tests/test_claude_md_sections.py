@@ -632,6 +632,11 @@ def test_control_characters_in_a_text_do_not_reach_a_terminal() -> None:
     assert enters("half a \ud83d pair") == "half a ? pair"
 
 
+def test_a_byte_order_mark_that_a_text_begins_with_hides_no_fence() -> None:
+    assert enters("\n\ufeff```sh\nmake\n```") == "\ufffd```sh\nmake\n```\n```"
+    assert enters("a\ufeffb") == "a\ufffdb"
+
+
 @pytest.mark.parametrize(
     ("body", "closed"),
     [

@@ -112,7 +112,7 @@ _NEXT = re.compile(rb"^(?:" + _LINE + rb")", re.MULTILINE)
 _AFTER_END = re.compile(rb"[ \t]*\r?(?:\n|\Z)")
 _AS_WE_WRITE = re.compile(rb"[ \t]*\r?\n[ \t]*\r?\n## ")
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
 # An end that is indented would be one as soon as somebody shifts it.
 _LIKE_OURS = re.compile(
     rb"^(?=# DOCMEM Dynamic[ \t]*$)|^[ \t]*(?=<!-- end of DOCMEM Dynamic\b)", re.MULTILINE
