@@ -258,7 +258,8 @@ def test_what_does_not_close_a_fence_does_not_make_an_example_ours() -> None:
 
 
 def test_a_fence_that_opens_an_item_of_a_list_does_not_turn_those_below_inside_out() -> None:
-    for item in (b"- ```sh\n  make\n  ```\n", b"*  ~~~\n   make\n   ~~~\n", b"1. ```\n   make\n   ```\n"):
+    items = [b"- ```sh\n  make\n  ```\n", b"*  ~~~\n   make\n   ~~~\n", b"1. ```\n   make\n   ```\n"]
+    for item in (*items, b" - ```\n   make\n   ```\n"):
         text = item + b"\n```\n# DOCMEM Dynamic\n```\n~~~\n# DOCMEM Dynamic\n~~~\n"
         assert not has_section(text)
 
@@ -448,6 +449,7 @@ def test_what_closes_a_fence_is_as_long_and_as_far_indented() -> None:
         (b"  ~~~~\n~~~\n", b"  ~~~~"),
         (b"- ````\n  ```", b"  ````"),
         (b"1) ```\n", b"   ```"),
+        (b" + ~~~\n", b"   ~~~"),
         (b"\xef\xbb\xbf```\n", b"```"),
     ]:
         assert closing(text) == line

@@ -347,6 +347,7 @@ def test_a_manual_part_that_ends_as_a_section_does_goes_on() -> None:
         (b"   ````md", b"  `````  "),
         (b"```md\r", b"```\r"),
         (b"- ```", b"  ```"),
+        (b" - ```md", b"   ```"),
         (b"~~~ `x`", b"~~~"),
     ],
 )
@@ -644,6 +645,7 @@ def test_a_byte_order_mark_that_a_text_begins_with_hides_no_fence() -> None:
         ("text\n~~~~sh\nmake\n~~~", "text\n~~~~sh\nmake\n~~~\n~~~~"),
         ("  ```\nmake", "  ```\nmake\n  ```"),
         ("- ```sh\n  make", "- ```sh\n  make\n  ```"),
+        (" * ```sh\n   make", " * ```sh\n   make\n   ```"),
         ("1. ```sh\n   make", "1. ```sh\n   make\n   ```"),
         ("```\na\n```\n```", "```\na\n```\n```\n```"),
         ("```\nmake\n```", "```\nmake\n```"),

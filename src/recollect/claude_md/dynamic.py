@@ -104,7 +104,7 @@ _LINE = (
     rb"|(?P<heading> {0,3}#(?:[ \t\r]|$))"
     rb"|(?P<marker> {0,3}<!--[ \t]*(?:END[ \t]+)?(?:AUTO-MANAGED|MANUAL)\b)"
     # Also as the first thing in an item of a list, if what ends it is indented by no more than three blanks.
-    rb"|(?P<fence>(?:\A\xef\xbb\xbf)?(?P<item>[-+*] {1,2}|\d[.)] | {0,3})"
+    rb"|(?P<fence>(?:\A\xef\xbb\xbf)?(?P<item> [-+*] |[-+*] {1,2}|\d[.)] | {0,3})"
     rb"(?P<signs>`{3,}+(?=[^`\n]*$)|~{3,}+)(?P<info>.*))"
 )
 _AT = re.compile(_LINE, re.MULTILINE)
