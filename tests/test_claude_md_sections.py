@@ -510,6 +510,14 @@ def test_a_new_section_comes_above_docmems_and_its_separator(text: bytes) -> Non
     assert dynamic.without(made) == with_new(text, new)
 
 
+def test_a_new_section_spoils_no_marker_that_ends_in_a_lone_carriage_return() -> None:
+    text = b"<!-- MANUAL -->\r\nMine.\r\n<!-- END MANUAL -->\r"
+    made = with_new(text, [("a", "text")])
+    assert made.startswith(text)
+    assert parse(made).problems == ()
+    assert (get(made, "a"), len(parse(made).manual)) == ("text", 1)
+
+
 def test_a_new_section_comes_above_docmems_also_where_blank_lines_are_below_it() -> None:
     made = with_new(dynamic.with_views(b"# Rules\n", VIEWS) + b"\n \n", [("a", "text")])
     assert made == b"# Rules\n\n" + section("a") + b"\n" + dynamic.section(VIEWS) + b"\n \n"

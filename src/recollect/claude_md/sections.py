@@ -228,7 +228,7 @@ _MARKER = re.compile(
 )
 _EXACT = re.compile(
     rb"[ \t]*(?:AUTO-MANAGED[ \t]*:[ \t]*(?P<open>[a-z0-9][a-z0-9-]{0,63})|(?P<end>END[ \t]+AUTO-MANAGED)"
-    rb"|(?P<manual>MANUAL)|(?P<end_manual>END[ \t]+MANUAL))[ \t]*-->[ \t]*\r?"
+    rb"|(?P<manual>MANUAL)|(?P<end_manual>END[ \t]+MANUAL))[ \t]*-->[ \t\r]*"
 )
 # A person may well have a comment that begins with that word.
 _PROSE = re.compile(rb"(?i:[ \t]*(?:end[ \t]+)?manual\b(?![ \t]*-->))(?<!MANUAL)")
