@@ -323,6 +323,25 @@ def test_a_second_init_adds_what_is_missing_and_nothing_else(run: Run, project: 
     assert (project / dirty.NAME).exists()
 
 
+def test_sections_that_a_colleague_committed_are_ours_too(
+    run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("init", "--yes", "--offline", "--no-subtrees")
+    commit(project, "docs: describe the project")
+    run_git(tmp_path, "clone", "-q", str(project), "clone")
+    clone = tmp_path / "clone"
+    monkeypatch.chdir(clone)
+    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "another"))
+    told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
+    assert [file["action"] for file in told["files"]] == ["keep"]
+    assert run_git(clone, "status", "--porcelain") == ""
+    with (clone / "pyproject.toml").open("a") as file:
+        file.write("[tool.ruff]\nline-length = 100\n")
+    told = run("sync", "--yes", "--json").json
+    assert told["files"][0]["sections"]["build-commands"] == "written"
+    assert "`ruff check`" in text(clone)
+
+
 def test_lines_in_the_list_survive_a_second_init(run: Run, project: Path) -> None:
     run("init", "--yes", "--offline")
     dirty.append(str(project), [str(project / "walrus" / "a.py")])

@@ -179,7 +179,8 @@ def module_texts(known: Known, folder: str, part: Tree, own: Sequence[Pattern]) 
     """The same for the file of a folder, with the tree below that and the patterns found in it."""
     top = outline.folders(part)
     said = outline.about(part, "", top.files)
-    languages = [name for name, _ in top.languages.most_common(3)]
+    some = top.source / 10
+    languages = [name for name, number in top.languages.most_common(3) if number >= some]
     what = f"{_and(languages)} in {_code(folder)}" if languages else _code(folder)
     description = _plain(said, DESCRIPTION) if said else f"{what}, a part of {_plain(known.survey.name, 100)}"
     lines = list(outline.lines(part, (), _code, _text))

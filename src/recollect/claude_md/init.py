@@ -20,7 +20,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sqlite3 import Connection
 
 from recollect import dirty, paths
@@ -56,6 +56,8 @@ class Planned:
     action: str  # create, add, keep, import, or one of CHOICES
     title: str
     texts: dict[str, str]  # section -> body: those that will be written
+    # Those that are there word for word. A colleague's store knew that they are ours; this one is to know, too.
+    found: dict[str, str] = field(default_factory=dict)
 
 
 def learn(
@@ -121,13 +123,15 @@ def plan(
         if not texts:
             raise NotFound(NOTHING.format(root=paths.text(root)))
         title = clean(folder or known.survey.name)
-        planned.append(_planned(path, template, title, texts, existing))
+        planned.append(_planned(path, template, title, texts, existing, clean))
         if importer:
             planned.append(Planned(importer, template, "import", title, {}))
     return planned
 
 
-def _planned(path: str, template: str, title: str, texts: dict[str, str], existing: str | None) -> Planned:
+def _planned(
+    path: str, template: str, title: str, texts: dict[str, str], existing: str | None, clean: Clean
+) -> Planned:
     text = _text(path)
     if text is None or not text.strip():
         return Planned(path, template, "create", title, texts)
@@ -145,7 +149,12 @@ def _planned(path: str, template: str, title: str, texts: dict[str, str], existi
     if not _has_sections(text):
         return Planned(path, template, "merge", title, texts)
     missing = {name: body for name, body in texts.items() if not bodies.get(name)}
-    return Planned(path, template, "add" if missing else "keep", title, missing)
+    found = {
+        name: body
+        for name, body in texts.items()
+        if name not in missing and sections.same(bodies[name], sections.harmless(clean(body)))
+    }
+    return Planned(path, template, "add" if missing else "keep", title, missing, found)
 
 
 def _target(folder: str) -> tuple[str, str | None]:
@@ -202,13 +211,13 @@ def carry_out(
         if one.action == "import":
             writer.rewrite(one.path, root, data, with_import, now=now, create=b"")
             continue
-        if one.action != "keep":
+        if one.texts or one.found:
             blank = compose.skeleton(one.template, one.title, one.texts)
             managed.put_many(
                 db,
                 data,
                 one.path,
-                one.texts,
+                {**one.found, **one.texts},
                 author="program",
                 clean=clean,
                 now=now,
