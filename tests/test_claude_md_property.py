@@ -69,7 +69,7 @@ WRITTEN = st.sampled_from(
             b"text\n",
             b"# Rules\n\nBe kind.\n",
             b"- item\r\n",
-            b"\xff\0 caf\xe9\n",
+            b"\xff caf\xe9\n",
             b"<!-- a comment -->\n",
         ],
         b"```md\n" + OPEN.format("a").encode() + b"\nan example\n" + END.encode() + b"\n```\n",
@@ -185,7 +185,7 @@ def test_to_any_file_sections_are_added_in_one_piece_or_not_at_all(
     try:
         made = with_new(text, new)
     except BadInput:
-        assert parse(text).unclosed or text.startswith((b"\xff\xfe", b"\xfe\xff"))
+        assert parse(text).unclosed or text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in text
         return
     missing = [name for name, _ in new if name not in names and name not in problems]
     size = len(made) - len(text)

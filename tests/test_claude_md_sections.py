@@ -544,6 +544,8 @@ def test_a_new_section_comes_above_a_docmem_section_that_lost_its_end() -> None:
         (b"<!-- MANUAL -->\nmine\n", "line 1: this MANUAL part has no end"),
         (section("x") + opening("y"), "line 4: section y has no end"),
         ("# Rules\n".encode("utf-16"), "save it in UTF-8"),
+        ("# Rules\n".encode("utf-16-le"), "save it in UTF-8"),
+        ("# Rules\n".encode("utf-16-be"), "save it in UTF-8"),
     ],
 )
 def test_nothing_is_added_where_it_would_be_text_or_nested(text: bytes, why: str) -> None:

@@ -102,8 +102,11 @@ def with_new(text: bytes, new: Sequence[tuple[str, str]]) -> bytes:
     missing = [(name, body) for name, body in new if name not in known]
     if not missing:
         return text
-    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise BadInput("the file is in UTF-16, where sections cannot be; save it in UTF-8, and try again")
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in text:
+        raise BadInput(
+            "the file is in UTF-16, or has zero bytes in it; sections cannot be there: save it in UTF-8"
+            " without them, and try again"
+        )
     if before.unclosed:
         raise BadInput(f"no section can be added: line {before.unclosed.line}: {before.unclosed.said}")
     at = dynamic.last_place(text)
