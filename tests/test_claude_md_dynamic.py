@@ -422,6 +422,30 @@ def test_a_section_without_an_end_may_hold_what_a_person_wrote() -> None:
     assert theirs(section(ONE) + swallowed) == swallowed
 
 
+def test_a_heading_like_ours_in_a_manual_part_is_a_persons() -> None:
+    for manual in (
+        b"<!-- MANUAL -->\n",
+        b"  <!--MANUAL-->  \r\n",
+        b"```\n<!-- END MANUAL -->\n```\n<!-- MANUAL -->\n",
+    ):
+        for notes in (b"\nMy notes.\n", b"\n## My notes\n", b"Not ours.\n" + END + b"\n"):
+            part = manual + b"# DOCMEM Dynamic\n" + notes + b"<!-- END MANUAL -->\n"
+            for text in (part, b"\xef\xbb\xbf" + part, b"# Rules\n\n" + part + b"Text.\n", part + part):
+                assert not has_section(text)
+                assert with_views(with_views(text, ONE), TWO) == text + b"\n" + section(TWO)
+                assert without(with_views(text, ONE)) == text
+    below = part + b"\n# DOCMEM Dynamic\n\nstale\n"
+    assert without(below) == part
+
+
+def test_a_section_as_we_write_it_goes_also_from_a_manual_part() -> None:
+    for end in (b"<!-- END MANUAL -->\n", b""):
+        text = b"<!-- MANUAL -->\nMine.\n"
+        assert without(text + b"\n" + section(TWO) + end) == text + end
+    quoted = b"`<!-- MANUAL -->`\n```\n<!-- MANUAL -->\n```\n<!-- MANUAL: mine -->\n"
+    assert without(quoted + b"\n# DOCMEM Dynamic\n\nstale\n") == quoted
+
+
 def test_a_malformed_section_that_is_not_surely_ours_stays_and_a_new_one_is_appended() -> None:
     text = b"# Rules\n```\nopen\n# DOCMEM Dynamic\nno end\n"
     assert with_views(text, ONE) == text + b"\n" + section(ONE)
@@ -498,6 +522,7 @@ PIECES = st.sampled_from(
         *[END, END + b"\n", END + b"\r\n", END + b"foo\n", END + HEADER + b"\n"],
         *[OLD_END + b"\n", b"<!-- end of DOCMEM Dynamic", b" -->", b"@", b"\x1b[2J"],
         *[section(ONE), b"\n" + section(FENCED), section(HOSTILE)[:-1], EXAMPLE],
+        *[b"<!-- MANUAL -->\n", b"<!-- END MANUAL -->\n", b"<!-- AUTO-MANAGED: a -->\n"],
     ]
 )
 ANY = st.one_of(
@@ -527,7 +552,7 @@ def test_any_file_gets_one_section_that_is_last_however_often_it_is_rewritten(
     rest = without(text)
     assert (rest == text) is not has_section(text)
     is_settled = not has_section(rest)
-    assert is_settled or (ends(rest) and re.search(rb"```|~~~", rest))
+    assert is_settled or (ends(rest) and re.search(rb"```|~~~|MANUAL", rest))
     made = text
     for views in rewrites:
         made = with_views(made, views)

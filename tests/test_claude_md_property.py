@@ -77,6 +77,7 @@ WRITTEN = st.sampled_from(
         b"    " + OPEN.format("a").encode() + b"\n    in a block of code\n",
         b"`" + OPEN.format("a").encode() + b"` begins a section\n",
         b"<!-- MANUAL -->\n## Mine\nNotes.\n<!-- END MANUAL -->\n",
+        b"<!-- MANUAL -->\n# DOCMEM Dynamic\n\n## Mine\nNotes.\n<!-- END MANUAL -->\n",
         b"@AGENTS.md\n",
     ]
 )

@@ -10,14 +10,16 @@ Which sections are ours:
     outside of code fences           all that begin with our header, up to their end; without an end (another
                                      program's, or somebody took it away) up to the next `# ` heading or
                                      marker of `sections`
+    in a MANUAL part                 those that look as we write them: header, blank line, `## `, ..., end
     in a fence that is closed        none: that is an example
-    in a fence that is never closed  those that look as we write them: header, blank line, `## `, ..., end
+    in a fence that is never closed  those that look as we write them, too
 
 A fence in such a section is node text: it neither opens nor closes one outside. So a fence that lacks its
 end, be it only while somebody types it, does not part us from our section.
 
-One thing is left: where a person has both an example of a section without its end, in a fence that is closed,
-and an end of ours below it that ends no section, these two look like one under a fence that is never closed.
+One thing is left: where a person has both an example of a section without its end, in a fence that is closed
+or in a MANUAL part, and an end of ours below it that ends no section, these two look like one of ours under a
+fence that is never closed, or in that part.
 """
 
 from __future__ import annotations
@@ -102,7 +104,8 @@ _LINE = (
     # To the end of the comment. What follows a comment that does not end in its line is not ours for sure.
     rb"|(?P<end><!-- end of DOCMEM Dynamic\b(?:[^\n]*?-->)?)"
     rb"|(?P<heading> {0,3}#(?:[ \t\r]|$))"
-    rb"|(?P<marker> {0,3}<!--[ \t]*(?:END[ \t]+)?(?:AUTO-MANAGED|MANUAL)\b)"
+    rb"|(?P<marker>(?:\A\xef\xbb\xbf)? {0,3}<!--[ \t]*(?P<ends>END[ \t]+)?(?:AUTO-MANAGED|MANUAL)\b"
+    rb"(?P<manual>(?<=MANUAL)[ \t]*-->[ \t\r]*$)?)"
     # Also as the first thing in an item of a list, if what ends it is indented by no more than three blanks.
     rb"|(?P<fence>(?:\A\xef\xbb\xbf)?(?P<item> [-+*] |[-+*] {1,2}|\d[.)] | {0,3})"
     rb"(?P<signs>`{3,}+(?=[^`\n]*$)|~{3,}+)(?P<info>.*))"
@@ -125,13 +128,15 @@ _EVEN_BACKSLASHES = re.compile(rb"\\(?<!\\\\)\\(?:\\\\)*(?=@)")  # which mean th
 class _Line:
     """A line that matters."""
 
-    __slots__ = ("closes", "kind", "looks_ours", "signs", "start", "stop")
+    __slots__ = ("closes", "in_manual", "kind", "looks_ours", "signs", "start", "stop")
 
     def __init__(self, found: re.Match[bytes]) -> None:
         self.kind = found.lastgroup  # header, end (one that ends no section), heading, marker or fence
         self.start = found.start()
         self.stop = 0  # of a header: where its section ends, if there is an end
         self.looks_ours = False
+        # Of the marker of a MANUAL part: is what follows in it?
+        self.in_manual = found["ends"] is None if found["manual"] is not None else None
         self.signs = found["signs"] or b""
         self.closes = not found["info"].strip() and not found["item"].strip() if self.signs else False
 
@@ -180,10 +185,13 @@ def layout(text: bytes) -> Layout:
     fences: list[tuple[int, int]] = []
     lines = _lines(text)
     closed_by = _closers(lines)
+    in_manual = False
     i = 0
     while i < len(lines):
         line = lines[i]
-        if line.kind == "header":
+        if line.in_manual is not None:
+            in_manual = line.in_manual
+        if line.kind == "header" and (not in_manual or (line.stop and line.looks_ours)):
             stop = line.stop or _next_heading(text, lines, closed_by, i)
             cuts.append(Cut(line.start, stop, is_whole=bool(line.stop)))
             while i < len(lines) and lines[i].start < stop:
