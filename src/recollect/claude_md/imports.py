@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from recollect.claude_md.manifests.folder import table, toml
 from recollect.claude_md.tree import Tree
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 STDLIB, EXTERNAL, INTERNAL = range(3)
 ORDER = "stdlib, external, internal"
-MANIFESTS = 200  # read at most
+MANIFESTS, MANIFEST_BYTES = 200, 1_000_000  # read at most
 
 # What newer versions dropped is still no package; and `test` is nearly always the project's own.
 PYTHON = (
@@ -54,10 +54,10 @@ def own(tree: Tree) -> Own:
     packages = {package(path, files) for path in python}
     packages |= {path.rpartition("/")[2].partition(".")[0] for path in python if _folder(path) in ("", "src")}
     go = _manifests(tree, "go.mod")
-    cargo = [_table(text) for text in _manifests(tree, "Cargo.toml")]
+    cargo = [toml(text) for text in _manifests(tree, "Cargo.toml")]
     crates = {
-        str(_part(table, part).get("name", "")).replace("-", "_")
-        for table in cargo
+        str(table(manifest.get(part)).get("name", "")).replace("-", "_")
+        for manifest in cargo
         for part in ("package", "lib")
     }
     return Own(
@@ -147,16 +147,12 @@ def _folder(path: str) -> str:
 
 def _manifests(tree: Tree, name: str) -> list[str]:
     paths = [file.path for file in tree.files if file.path.rpartition("/")[2] == name][:MANIFESTS]
-    return [text for path in paths if (text := tree.text(path, 200_000)) is not None]
-
-
-def _table(text: str) -> dict[str, object]:
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return {}
-
-
-def _part(table: dict[str, object], name: str) -> dict[str, object]:
-    part = table.get(name)
-    return part if isinstance(part, dict) else {}
+    texts = []
+    left = MANIFEST_BYTES
+    for path in paths:
+        text = tree.text(path, 200_000) or ""
+        left -= len(text)
+        if left < 0:
+            break
+        texts.append(text)
+    return texts

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from recollect.claude_md.affected import BESIDE_THE_SOURCE
+from recollect.claude_md.manifests.folder import toml
 from recollect.claude_md.readme import first_paragraph
 from recollect.claude_md.source import language_of
 from recollect.claude_md.tree import File, Tree
@@ -250,10 +250,7 @@ def _in_json(text: str) -> str:
 
 
 def _in_toml(text: str) -> str:
-    try:
-        found = tomllib.loads(text)
-    except (ValueError, RecursionError):
-        return ""
+    found = toml(text)
     for table in (found.get("project"), found.get("package")):
         if isinstance(table, dict) and isinstance(table.get("description"), str):
             return str(table["description"])

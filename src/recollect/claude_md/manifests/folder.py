@@ -69,13 +69,7 @@ class Folder:
             return {}
 
     def toml(self, path: str) -> dict[str, Any]:
-        text = self.text(path)
-        if any(line.count(".") > 200 for line in text.splitlines() if not line.startswith("#")):
-            return {}  # the time that tomllib takes grows with the square of a dotted key
-        try:
-            return tomllib.loads(text.replace("\r\n", "\n"))
-        except (ValueError, RecursionError):
-            return {}
+        return toml(self.text(path))
 
     def ini(self, path: str) -> dict[str, dict[str, str]]:
         return ini(self.text(path))
@@ -121,6 +115,18 @@ def dig(value: object, *keys: str) -> Any:
     for key in keys:
         value = table(value).get(key)
     return value
+
+
+def toml(text: str) -> dict[str, Any]:
+    """A table; empty where it is broken."""
+    # The time that tomllib takes grows with the square of a dotted key. Only a line feed ends one: a quoted
+    # part of it may hold whatever else Python takes for the end of a line.
+    if any(line.count(".") > 200 for line in text.split("\n") if not line.startswith("#")):
+        return {}
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return {}
 
 
 def ini(text: str) -> dict[str, dict[str, str]]:
