@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -115,7 +117,9 @@ def at_terminal(cwd: Path, *command: str, turns: tuple[tuple[str, str], ...] = (
         while True:
             if waiting and waiting[0][0] in seen.rpartition("\0")[2]:
                 seen += "\0"  # what was seen before answers no later question
+                time.sleep(0.3)  # Ctrl-C between a prompt and the reading of it is lost, until it comes again
                 os.write(ours, waiting.pop(0)[1].encode())
+            assert select.select([ours], [], [], 60)[0], seen
             try:
                 part = os.read(ours, 65_536)
             except OSError:  # nobody has the terminal any more

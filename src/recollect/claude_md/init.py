@@ -56,7 +56,7 @@ class Planned:
     action: str  # create, add, keep, import, or one of CHOICES
     title: str
     texts: dict[str, str]  # section -> body: those that will be written
-    # Those that are there word for word. A colleague's store knew that they are ours; this one is to know, too.
+    # Those that are there word for word: a colleague's store knew that they are ours, and this one will.
     found: dict[str, str] = field(default_factory=dict)
 
 
