@@ -9,6 +9,7 @@ those by themselves.
     nothing, or a text that we once wrote   written
     anything else: a person edited it       offered; kept, where that very text was turned down before
     no such section, or an unsound one      skipped
+    a model's prose, and a program writes   skipped: it was set while the program waited for an answer
 
 What we wrote is known by its digest, for the project and the place of the file in its work tree: a worktree,
 or a branch with an older text of ours, is no edit. The digest is noted before the file is written, because
@@ -88,7 +89,8 @@ def put(
     outcome = put_many(db, data, path, {name: body}, author=author, clean=clean, now=now, root=root)[name]
     if outcome == SKIPPED:
         sections.with_section(read(path), name, "")  # says what is wrong
-        raise BadInput(f"{name} was changed in {paths.text(path)} at the same moment; try again")
+        if author == "model":  # nobody's prose is in its way
+            raise BadInput(f"{name} was changed in {paths.text(path)} at the same moment; try again")
     return outcome
 
 
@@ -121,7 +123,7 @@ def put_many(
         text = prepare(text)
         there = {found.name: sections.body(text, found) for found in sections.parse(text).sections}
         for name, body in new.items():
-            outcomes[name] = SKIPPED if name not in there else _outcome(db, file, name, there[name], body)
+            outcomes[name] = _outcome(db, file, name, there.get(name), body, author)
         written = {name for name, outcome in outcomes.items() if outcome == WRITTEN}
         if not written <= noted:
             noted.update(written)
@@ -252,10 +254,15 @@ def _project(db: Connection, root: str, now: int) -> int:
     return projects.by_id(db, projects.ensure(db, paths.place(root), now)).number
 
 
-def _outcome(db: Connection, file: ManagedFile, name: str, there: str, new: str) -> str:
+def _outcome(db: Connection, file: ManagedFile, name: str, there: str | None, new: str, author: str) -> str:
+    if there is None:
+        return SKIPPED
     if sections.same(there, new):
         return UNCHANGED
-    return WRITTEN if not there or _author(db, file, name, there) else OFFERED
+    made_by = _author(db, file, name, there)
+    if made_by == "model" and author == "program":
+        return SKIPPED
+    return WRITTEN if made_by or not there else OFFERED
 
 
 def _author(db: Connection, file: ManagedFile, name: str, body: str) -> str | None:
