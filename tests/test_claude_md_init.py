@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from claude_md_project import FILES, at_terminal, commit, make, run_git, snapsho
 from conftest import Run
 
 from recollect import dirty
-from recollect.claude_md import compose, dynamic, init, sections
+from recollect.claude_md import compose, dynamic, init, practices, sections
 from recollect.claude_md.tree import walk
 
 MINE = "# My notes\n\nDo not feed it *squid*.\n\n```sh\nmake\n```\n"
@@ -623,6 +624,36 @@ def test_the_page_of_practices_comes_from_the_setting_and_offline_is_left_out(
     monkeypatch.setenv("RECOLLECT_CLAUDE_MD_PRACTICES_URL", "")
     assert run("init", "--yes").code == 0
     assert "best-practices" not in names(project)
+
+
+def test_what_the_documentation_advises_is_shown_and_written(
+    run: Run, project: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "https://docs.claude.com/en/docs/walrus"
+    monkeypatch.setenv("RECOLLECT_CLAUDE_MD_PRACTICES_URL", url)
+    page = "# Best practices\n\n- Run the tests before you commit, and fix what fails first.\n"
+    survey = init.learn(str(project), wanted=["build-commands"]).survey
+    now = int(time.time() * 1000)
+    assert practices.practices(url, lambda _: page, str(data), survey, now)  # asked once a week, so not now
+    ran = run("init", "--yes", "--no-subtrees")
+    assert "Run the tests before you commit" in ran.out
+    assert sections.get((project / "CLAUDE.md").read_bytes(), "best-practices").startswith(
+        "## Best Practices\n- Run the tests before you commit"
+    )
+    before = snapshot(project)
+    assert run("sync", "--all", "--offline", "--yes").code == 0  # nobody can tell now: what it says stays
+    assert snapshot(project) == before
+
+
+def test_a_project_that_cannot_be_written_stays_as_it_is(run: Run, project: Path) -> None:
+    before = snapshot(project)
+    project.chmod(0o555)
+    try:
+        ran = run("init", "--yes", "--offline")
+    finally:
+        project.chmod(0o755)
+    assert (ran.code, "chmod u+wx" in ran.err) == (2, True)
+    assert snapshot(project) == before
 
 
 def test_init_runs_as_a_program(project: Path, home: Path) -> None:
