@@ -219,6 +219,24 @@ def test_the_author_is_whose_text_is_there_now(desk: Desk) -> None:
     assert desk.facts() == ("model", True, None)
 
 
+def test_an_edit_that_is_no_utf8_is_seen_and_can_be_shown(desk: Desk) -> None:
+    """Of a sign that cannot be shown we write a question mark, and an editor may save a byte like that."""
+    desk.put("caf\x07.")
+    text = desk.file.read_bytes()
+    assert "caf\ufffd.".encode() in text
+    desk.file.write_bytes(text.replace("\ufffd".encode(), b"\xe9"))
+    assert desk.state().is_edited
+    assert desk.state().body == desk.body() == "caf\ufffd."
+    assert desk.put("caf\x07.") == "offered"
+    assert desk.state().offered == "caf\ufffd."
+    assert b"caf\xe9." in desk.file.read_bytes()
+    desk.accept()
+    assert desk.file.read_bytes() == text
+    desk.put("what?")
+    desk.file.write_bytes(desk.file.read_bytes().replace(b"what?", b"what\xff"))
+    assert desk.put("New.") == "offered"
+
+
 def test_what_is_computed_never_goes_over_a_models_prose(desk: Desk) -> None:
     """A sync that waits for an answer may have looked at the section before the prose was set."""
     desk.put("Computed.", author="program")

@@ -159,7 +159,7 @@ def accept(db: Connection, data: str, path: str, name: str, now: int, *, root: s
         claude_files.note(db, file.project, file.place, {name: _digest(text)}, author, now)
 
     def change(found: bytes) -> bytes:
-        body = sections.get(found, name)
+        body = sections.body(found, sections.sound(found, name))
         if sections.same(body, text):
             return found
         if _author(db, file, name, body):
@@ -197,7 +197,7 @@ def state(db: Connection, path: str, *, root: str | None = None) -> FileState:
             offered = None  # somebody put it there by hand
         if is_edited and record and record.written:
             author = record.author
-        found.append(SectionState(section.name, body, author, is_edited, offered))
+        found.append(SectionState(section.name, sections.readable(body), author, is_edited, offered))
     whole = text.decode(errors="replace")
     lines = whole.count("\n") + (not whole.endswith("\n") and whole != "")
     return FileState(file.path, lines, tokens(whole), tuple(found), parsed.problems)
@@ -320,7 +320,7 @@ def _theirs(db: Connection, file: ManagedFile, text: bytes) -> bytes:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(sections.canonical(text).encode("utf-8", "replace")).hexdigest()
+    return hashlib.sha256(sections.canonical(text).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _no_offer(file: ManagedFile, name: str) -> NotFound:

@@ -78,18 +78,38 @@ def parse(text: bytes) -> Parsed:
 
 
 def body(text: bytes, section: Section) -> str:
-    """What is between the markers: with LF, without the outer blank lines."""
-    found = text[section.body_start : section.body_stop].decode("utf-8", "replace")
+    """What is between the markers: with LF, without the outer blank lines. No two texts have the same: bytes
+    that are no UTF-8 are surrogates, see `readable`."""
+    found = text[section.body_start : section.body_stop].decode("utf-8", "surrogateescape")
     return _trimmed(found.replace("\r\n", "\n"))
 
 
+def readable(body: str) -> str:
+    """A body as it can be shown and kept."""
+    return body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def get(text: bytes, name: str) -> str:
-    return body(text, _sound(text, name))
+    return readable(body(text, sound(text, name)))
+
+
+def sound(text: bytes, name: str) -> Section:
+    """The section of that name. NotFound or BadInput, with the reason, where no sound one has it."""
+    parsed = parse(text)
+    for section in parsed.sections:
+        if section.name == name:
+            return section
+    for problem in parsed.problems:
+        if problem.name == name:
+            raise BadInput(f"section {name} cannot be used: line {problem.line}: {problem.said}")
+    names = ", ".join(section.name for section in parsed.sections) or "none; recollect init adds them"
+    hidden = f" (line {parsed.unclosed.line}: {parsed.unclosed.said})" if parsed.unclosed else ""
+    raise NotFound(f"there is no section {name}; those there are: {names}{hidden}")
 
 
 def with_section(text: bytes, name: str, body: str) -> bytes:
     """The file with this body in a section that is there; its line breaks are those of the opening marker."""
-    section = _sound(text, name)
+    section = sound(text, name)
     crlf = text.endswith(b"\r\n", section.start, section.body_start)
     return text[: section.body_start] + _lines(body, crlf) + text[section.body_stop :]
 
@@ -180,19 +200,6 @@ def canonical(body: str) -> str:
 def same(one: str, other: str) -> bool:
     """Are they equal but for CRLF, blanks at the end of lines, and outer blank lines?"""
     return canonical(one) == canonical(other)
-
-
-def _sound(text: bytes, name: str) -> Section:
-    parsed = parse(text)
-    for section in parsed.sections:
-        if section.name == name:
-            return section
-    for problem in parsed.problems:
-        if problem.name == name:
-            raise BadInput(f"section {name} cannot be used: line {problem.line}: {problem.said}")
-    names = ", ".join(section.name for section in parsed.sections) or "none; recollect init adds them"
-    hidden = f" (line {parsed.unclosed.line}: {parsed.unclosed.said})" if parsed.unclosed else ""
-    raise NotFound(f"there is no section {name}; those there are: {names}{hidden}")
 
 
 def _lines(body: str, crlf: bool = False) -> bytes:
