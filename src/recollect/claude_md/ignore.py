@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
 
 STAR, STARS, SLASH = b"*", b"**", b"/"  # tokens; the others are expressions that match one byte
 FOLDER = b"\0"  # ends the name of a folder, and is in no name
-MOST = 2_000  # patterns of one file
+MOST = 500  # patterns with wildcards of one file
+LONGEST_NAME = 1_000  # bytes; no file system has longer ones
 PLAIN = re.compile(rb"[^*?\[\\]*")
 CLASSES = {
     "alnum": string.ascii_letters + string.digits,
@@ -43,14 +43,19 @@ class Rules:
     __slots__ = ("_runs",)
 
     def __init__(self, content: bytes) -> None:
-        # Neighbours that say the same are one expression: of each run, for names and for paths.
-        runs: list[tuple[bool, list[bytes], list[bytes]]] = []
-        for ignored, anchored, expression in islice(_patterns(content), MOST):
+        # Neighbours that say the same are one run: its names and its paths, each plain ones and expressions.
+        runs: list[tuple[bool, _Patterns, _Patterns]] = []
+        left = MOST
+        for ignored, anchored, body, folder in _lines(content):
             if not runs or runs[-1][0] != ignored:
-                runs.append((ignored, [], []))
-            _, names, paths = runs[-1]
-            (paths if anchored else names).append(expression)
-        self._runs = [(ignored, _joined(names), _joined(paths)) for ignored, names, paths in reversed(runs)]
+                runs.append((ignored, _Patterns(), _Patterns()))
+            patterns = runs[-1][2 if anchored else 1]
+            if PLAIN.fullmatch(body):
+                patterns.plain.update((body + FOLDER,) if folder else (body, body + FOLDER))
+            elif left and (expression := _compiled(body, anchored, folder)):
+                left -= 1
+                patterns.expressions.append(expression)
+        self._runs = [(ignored, names.matcher(), paths.matcher()) for ignored, names, paths in reversed(runs)]
 
     def __bool__(self) -> bool:
         return bool(self._runs)
@@ -63,17 +68,33 @@ class Rules:
         if folder:
             path, name = path + FOLDER, name + FOLDER
         for ignored, names, paths in self._runs:
-            if (names and names.fullmatch(name)) or (paths and paths.fullmatch(path)):
+            if (names and names(name)) or (paths and paths(path)):
                 return ignored
         return None
 
 
-def _joined(expressions: list[bytes]) -> re.Pattern[bytes] | None:
-    return re.compile(b"|".join(expressions), re.DOTALL) if expressions else None
+class _Patterns:
+    """Patterns of which any may match."""
+
+    __slots__ = ("expressions", "plain")
+
+    def __init__(self) -> None:
+        self.plain: set[bytes] = set()
+        self.expressions: list[bytes] = []
+
+    def matcher(self) -> Callable[[bytes], object] | None:
+        if not self.expressions:
+            return self.plain.__contains__ if self.plain else None
+        match = re.compile(b"|".join(self.expressions), re.DOTALL).fullmatch
+        if not self.plain:
+            return match
+        plain = self.plain
+        return lambda text: text in plain or match(text)
 
 
-def _patterns(content: bytes) -> Iterator[tuple[bool, bool, bytes]]:
-    """Of each pattern: whether it ignores (or includes again), whether it speaks of paths, the expression."""
+def _lines(content: bytes) -> Iterator[tuple[bool, bool, bytes, bool]]:
+    """Of each pattern: whether it ignores (or includes again), whether it speaks of paths, what it says, and
+    whether it means folders only."""
     for raw in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
         line = _trimmed(raw.removesuffix(b"\r").partition(b"\0")[0])
         if line.startswith(b"#") or len(line) > 4_096:  # no path is as long
@@ -81,13 +102,22 @@ def _patterns(content: bytes) -> Iterator[tuple[bool, bool, bytes]]:
         pattern = line.removeprefix(b"!")
         folder = pattern.endswith(b"/")
         body = pattern[:-1] if folder else pattern
-        anchored = b"/" in body
-        try:
-            tokens = list(_tokens(body.removeprefix(b"/"), anchored))
-        except Never:
-            continue
-        if tokens:
-            yield line == pattern, anchored, _expression(tokens) + FOLDER + (b"" if folder else b"?")
+        if bare := body.removeprefix(b"/"):
+            yield line == pattern, b"/" in body, bare, folder
+
+
+def _compiled(body: bytes, anchored: bool, folder: bool) -> bytes | None:
+    """The expression of a pattern; None where nothing can match it."""
+    try:
+        tokens = list(_tokens(body, anchored))
+    except Never:
+        return None
+    length = 0  # of the name that it asks for at least
+    for token in tokens:
+        length = 0 if token == SLASH else length + (token not in (STAR, STARS))
+        if length > LONGEST_NAME:
+            return None
+    return _expression(tokens) + FOLDER + (b"" if folder else b"?")
 
 
 def _trimmed(line: bytes) -> bytes:
@@ -144,12 +174,20 @@ def _bracket(pattern: bytes, at: int) -> tuple[bytes, int]:
         members.update(range(before, pattern[at] + 1) if ranged else (pattern[at],))
         before = -1 if ranged else pattern[at]
         at += 1
-    if negated:
-        members = set(range(256)) - members
-    members -= {0, ord("/")}
-    if not members:
+    members = members | {0, ord("/")} if negated else members - {0, ord("/")}
+    if len(members) == (256 if negated else 0):
         raise Never
-    return b"[" + b"".join(b"\\x%02x" % member for member in sorted(members)) + b"]", at + 1
+    return (b"[^" if negated else b"[") + _ranges(members) + b"]", at + 1
+
+
+def _ranges(members: set[int]) -> bytes:
+    result = b""
+    for first in sorted(member for member in members if member - 1 not in members):
+        last = first
+        while last + 1 in members:
+            last += 1
+        result += b"\\x%02x" % first + (b"-\\x%02x" % last if last > first else b"")
+    return result
 
 
 def _never() -> str:
