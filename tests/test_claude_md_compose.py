@@ -477,6 +477,33 @@ def test_a_module_that_says_nothing_is_described_by_what_is_in_it(tmp_path: Path
     assert "conventions" not in texts
 
 
+def test_a_module_that_is_as_all_the_rest_says_nothing_about_conventions(tmp_path: Path) -> None:
+    files(tmp_path, **{"api/app.py": ""})
+    texts = compose.module_texts(
+        known(tmp_path, patterns=PATTERNS), "api", walk(str(tmp_path / "api")), PATTERNS
+    )
+    assert list(texts) == ["module-description", "architecture"]
+    assert compose.nothing("subtree", "conventions").endswith("\nAs in the whole project.")
+
+
+def test_a_module_says_how_it_is_built_where_its_own_manifest_does(tmp_path: Path) -> None:
+    files(
+        tmp_path, **{"big api/app.py": '"""Where it begins."""', "big api/README.md": "Answers requests.\n"}
+    )
+    commands = (Command("test", "npm test", "package.json"), Command("build", "npm run x", "package.json"))
+    part = walk(str(tmp_path / "big api"))
+    texts = compose.module_texts(known(tmp_path), "big api", part, (), commands)
+    assert texts["module-description"] == (
+        "Answers requests.\n\nAfter `cd 'big api'`:\n- Build: `npm run x`\n- Test: `npm test`"
+    )
+
+
+def test_package_managers_are_named_also_without_commands(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    said = compose.texts(known(tmp_path, survey=survey(commands=())))["build-commands"]
+    assert said == "## Build Commands\n- Packages: uv"
+
+
 def test_one_more_file_in_a_folder_changes_nothing(tmp_path: Path) -> None:
     files(tmp_path, **{"src/walrus/a.py": "", "src/walrus/b.py": "", "tests/test_a.py": ""})
     before = compose.texts(known(tmp_path))

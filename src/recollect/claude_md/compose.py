@@ -7,7 +7,8 @@ that changes with every commit would make every sync a change.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from recollect.claude_md import outline, sections
@@ -91,6 +92,7 @@ MOST_PATTERNS = 16
 MOST_EXAMPLES, LONGEST_EXAMPLE = 2, 60
 MOST_HOT, MOST_TOGETHER, MOST_DECISIONS = 8, 5, 5
 NOTHING = "Nothing that the files show."  # where something stood before
+USUAL = "As in the whole project."
 ALWAYS_COMPUTABLE = frozenset("project-description build-commands architecture conventions patterns".split())
 FOR_TESTS = frozenset(
     "pytest Hypothesis Jest Vitest Mocha AVA tap Jasmine Karma Playwright Cypress JUnit TestNG Mockito RSpec"
@@ -152,7 +154,8 @@ def _filled(template: str, contents: Mapping[str, str]) -> dict[str, str]:
 
 def nothing(template: str, name: str) -> str:
     """What a section says that had something to say before."""
-    return _filled(template, {name: NOTHING})[name]
+    said = USUAL if (template, name) == ("subtree", "conventions") else NOTHING
+    return _filled(template, {name: said})[name]
 
 
 # The sections.
@@ -175,8 +178,11 @@ def texts(known: Known) -> dict[str, str]:
     )
 
 
-def module_texts(known: Known, folder: str, part: Tree, own: Sequence[Pattern]) -> dict[str, str]:
-    """The same for the file of a folder, with the tree below that and the patterns found in it."""
+def module_texts(
+    known: Known, folder: str, part: Tree, own: Sequence[Pattern], commands: Sequence[Command] = ()
+) -> dict[str, str]:
+    """The same for the file of a folder, with the tree below that, the patterns found in it, and the commands
+    that its own manifests know."""
     top = outline.folders(part)
     said = outline.about(part, "", top.files)
     some = top.source / 10
@@ -186,15 +192,18 @@ def module_texts(known: Known, folder: str, part: Tree, own: Sequence[Pattern]) 
     lines = list(outline.lines(part, (), _code, _text))
     usual = {(one.type, one.subject): one.value for one in known.patterns}
     differs = [one for one in own if usual.get((one.type, one.subject)) != one.value]
-    conventions = "As in the whole project."
-    if differs:
-        conventions += " What differs here:\n" + _conventions(differs)
+    conventions = _conventions(differs)
+    there = "\n".join(_roles(commands))
+    if there:
+        description = f"{description}.\n\nAfter {_code('cd ' + shlex.quote(folder))}:\n{there}"
+    else:
+        description += "."
     return _filled(
         "subtree",
         {
-            "module-description": f"{description}.",
+            "module-description": description,
             "architecture": "\n".join(lines),
-            "conventions": conventions if known.patterns or differs else "",
+            "conventions": f"{USUAL} What differs here:\n{conventions}" if conventions else "",
         },
     )
 
@@ -213,14 +222,15 @@ def _description(survey: Survey) -> str:
 
 
 def _commands(survey: Survey) -> str:
-    lines = []
+    packages = [f"- Packages: {_and(survey.managers)}"] if survey.managers else []
+    return "\n".join([*packages, *_roles(survey.commands)])
+
+
+def _roles(commands: Sequence[Command]) -> Iterator[str]:
     for role, label in ROLES.items():
-        those = [command for command in survey.commands if command.role == role]
+        those = [command for command in commands if command.role == role]
         if those:
-            lines.append(f"- {label}: {_listed(those)}")
-    if lines and survey.managers:
-        lines.insert(0, f"- Packages: {_and(survey.managers)}")
-    return "\n".join(lines)
+            yield f"- {label}: {_listed(those)}"
 
 
 def _listed(commands: Sequence[Command]) -> str:
