@@ -69,7 +69,7 @@ def test_files_are_listed_by_path_with_their_size(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "folder",
-    ["node_modules", "a/vendor", "third_party", "a/b/_vendor", ".venv", ".git", ".tox", ".pc", "debian"],
+    ["node_modules", "vendor", "third_party", "a/b/_vendor", ".venv", ".git", ".tox", ".pc", "debian"],
 )
 def test_what_others_wrote_is_left_out(tmp_path: Path, folder: str) -> None:
     lay(tmp_path, "a/mine.py", f"{folder}/theirs.py")
@@ -85,6 +85,13 @@ def test_an_environment_or_a_cache_is_known_by_what_is_in_it(tmp_path: Path, mar
 def test_output_stands_beside_a_manifest_and_a_package_of_that_name_does_not(tmp_path: Path) -> None:
     lay(tmp_path, "build/out.js", "web/package.json", "web/dist/out.js", "src/org/build/Real.java")
     assert names(tmp_path) == ["src/org/build/Real.java", "web/package.json"]
+
+
+def test_vendor_is_left_out_where_tools_put_it_and_a_package_of_that_name_is_not(tmp_path: Path) -> None:
+    own = ["vendor/__init__.py", "a/vendor/x.py", "src/main/java/com/acme/vendor/Vendor.java"]
+    own += ["src/virtualenv/run.py"]
+    lay(tmp_path, *own, "web/package.json", "web/vendor/theirs.js", "go/go.mod", "go/vendor/theirs.go")
+    assert names(tmp_path) == sorted([*own, "web/package.json", "go/go.mod"])
 
 
 def test_a_debian_folder_further_down_is_the_project_s_own(tmp_path: Path) -> None:
@@ -155,6 +162,43 @@ def test_a_tree_beyond_the_limit_says_so_and_keeps_its_top(
     assert not found.whole
     assert found.files[-1].path == "package.json"
     assert len(found.files) < 10
+
+
+def test_one_folder_beyond_the_limit_is_cut_as_well_and_its_ignore_file_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "project"
+    lay(root, *(f"a/{number}.py" for number in range(30)), *(f"a/{number}.log" for number in range(30)))
+    write(root / "a" / ".gitignore", "*.log\n")
+    monkeypatch.setattr(trees, "MOST", 20)
+    found = walk(str(root))
+    assert not found.whole
+    assert len(found.files) < 20
+    assert not [file.path for file in found.files if file.path.endswith(".log")]
+    monkeypatch.setattr(trees, "MOST", 62)
+    assert walk(str(root)).whole
+
+
+def test_folders_in_folders_without_end_are_not_followed_to_it(tmp_path: Path) -> None:
+    deep = "a/" * (trees.DEEPEST - 1)
+    lay(tmp_path, f"{deep}a/shown.py")
+    assert walk(str(tmp_path)).whole
+    lay(tmp_path, f"{deep}a/a/hidden.py")
+    found = walk(str(tmp_path))
+    assert [file.path for file in found.files] == [f"{deep}a/shown.py"]
+    assert not found.whole
+
+
+def test_a_walk_that_takes_too_long_ends_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{number}{'a' * 200}.py" for number in range(2_000)]
+    lay(tmp_path, *names, "b/c.py")
+    write(tmp_path / ".gitignore", "\n".join(f"*{'?' * 100}b{number}" for number in range(500)))
+    monkeypatch.setattr(trees, "SECONDS", 0.5)
+    start = time.process_time()
+    found = walk(str(tmp_path))
+    assert time.process_time() - start < 10  # a minute otherwise
+    assert not found.whole
+    assert len(found.files) < 2_000
 
 
 def test_progress_is_told_how_many_files_there_are_by_now(tmp_path: Path) -> None:
@@ -367,6 +411,8 @@ def test_any_bytes_are_an_ignore_file(content: bytes) -> None:
         b"**/" * 1_000 + b"x",
         b"[a-z]*" * 300,
         b"\n".join([b"*a*a*a*a*b"] * 300),
+        b"\n".join([b"[!a]" * 1_000] * 15),
+        b"\n".join([b"[!a]" * 300 + b"*"] * 53),
     ],
 )
 def test_no_pattern_takes_long(pattern: bytes) -> None:
@@ -375,6 +421,21 @@ def test_no_pattern_takes_long(pattern: bytes) -> None:
     for path in (b"a" * 255, b"/".join([b"a" * 20] * 190), b"a/" * 2_000 + b"c"):
         rules.ignored(path, path.rpartition(b"/")[2], folder=False)
     assert time.process_time() - start < 5
+
+
+def test_a_thousand_plain_names_are_ignored_and_of_patterns_only_so_many_are_tried() -> None:
+    plain = Rules(b"".join(b"name%d\n/some/path%d/\n" % (number, number) for number in range(2_000)))
+    assert plain.ignored(b"a/name1999", b"name1999", folder=False)
+    assert plain.ignored(b"some/path1999", b"path1999", folder=True)
+    assert plain.ignored(b"some/path1999", b"path1999", folder=False) is None
+    assert plain.ignored(b"a/name", b"name", folder=False) is None
+    name = b"a" * 190
+    many = Rules(b"".join(b"*a*a*a*a*a%d\n" % number for number in range(5_000)) + b"last\n")
+    assert many.ignored(b"last", b"last", folder=False)
+    start = time.process_time()
+    for _ in range(300):
+        assert many.ignored(name, name, folder=False) is None
+    assert time.process_time() - start < 3  # 0.4 here, and ten times that if all were tried
 
 
 def test_a_very_long_ignore_file_is_cut_after_a_line(tmp_path: Path) -> None:

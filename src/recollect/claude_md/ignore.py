@@ -49,7 +49,8 @@ class Rules:
         for ignored, anchored, body, folder in _lines(content):
             if not runs or runs[-1][0] != ignored:
                 runs.append((ignored, _Patterns(), _Patterns()))
-            patterns = runs[-1][2 if anchored else 1]
+            _, names, paths = runs[-1]
+            patterns = paths if anchored else names
             if PLAIN.fullmatch(body):
                 patterns.plain.update((body + FOLDER,) if folder else (body, body + FOLDER))
             elif left and (expression := _compiled(body, anchored, folder)):

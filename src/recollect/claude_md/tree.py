@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from itertools import islice
 
 from recollect import paths
 from recollect.claude_md.ignore import Rules
 
 MOST = 200_000  # files and folders; a tree beyond that is not read to the end
+DEEPEST = 64  # folders in each other
+SECONDS = 20.0  # a hundred thousand files take two; what is hostile could take hours
 
 VENDORED = frozenset(
-    b"""node_modules bower_components jspm_packages vendor third_party third-party _vendor Pods Carthage
-    .venv venv .virtualenv virtualenv site-packages .tox .nox .eggs __pycache__ .mypy_cache .pytest_cache
+    b"""node_modules bower_components jspm_packages third_party third-party _vendor Pods Carthage
+    .venv venv .virtualenv site-packages .tox .nox .eggs __pycache__ .mypy_cache .pytest_cache
     .ruff_cache .gradle .bundle .terraform .next .nuxt .svelte-kit .yarn .pnpm-store _build htmlcov
     .git .hg .svn .bzr""".split()
 )
 AT_THE_TOP = frozenset((b"debian", b".pc"))  # what a distribution added
 OUTPUT = frozenset((b"dist", b"build", b"target"))  # where a manifest stands beside them
+VENDORING = frozenset((b"go.mod", b"composer.json", b"Gemfile", b"package.json"))  # beside a vendor/
 MADE = frozenset((b"pyvenv.cfg", b"CACHEDIR.TAG"))  # a folder with one of these can be made again
 MANIFESTS = frozenset(
     b"""package.json pyproject.toml setup.py setup.cfg Cargo.toml go.mod pom.xml build.gradle
@@ -84,28 +89,37 @@ def walk(root: str, progress: Callable[[int], None] | None = None) -> Tree:
     top = os.path.join(os.fsencode(os.path.realpath(root)), b"")
     in_git, base, chain = _above(top)
     files: list[File] = []
-    seen = 0
+    left = MOST
+    whole = True
+    until = time.monotonic() + SECONDS
     waiting = deque([(b"", chain)])  # from the top down: a tree that is cut keeps its manifests
-    while waiting and seen < MOST:
+    while waiting and left and time.monotonic() < until:
         folder, chain = waiting.popleft()
         try:
             with os.scandir(top + folder) as found:
-                entries = {entry.name: entry for entry in found}
+                entries = {entry.name: entry for entry in islice(found, left)}
+                cut = next(found, None) is not None
         except OSError:
             continue
         if folder and (not MADE.isdisjoint(entries) or (in_git and b".git" in entries)):
             continue  # a cache, a virtual environment, a repository of its own
-        if b".gitignore" in entries:
+        left -= len(entries)
+        whole = whole and not cut
+        if b".gitignore" in entries or cut:
             chain = _with(chain, base + folder, top + folder + b".gitignore")
-        unwanted = _unwanted(folder, entries)
+        unwanted = _unwanted(top, folder, entries)
         for name, entry in entries.items():
-            seen += 1
             path = folder + name
+            if time.monotonic() > until:
+                whole = False
+                break
             try:
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if (is_folder and name in unwanted) or _ignored(chain, base + path, name, folder=is_folder):
                     continue
-                if is_folder:
+                if is_folder and path.count(b"/") >= DEEPEST:
+                    whole = False
+                elif is_folder:
                     waiting.append((path + b"/", chain))
                 elif entry.is_file(follow_symlinks=False):
                     files.append(File(os.fsdecode(path), entry.stat(follow_symlinks=False).st_size))
@@ -114,13 +128,20 @@ def walk(root: str, progress: Callable[[int], None] | None = None) -> Tree:
         if progress:
             progress(len(files))
     files.sort(key=lambda file: file.path)
-    return Tree(os.fsdecode(top[:-1]) or "/", tuple(files), whole=not waiting)
+    return Tree(os.fsdecode(top[:-1]) or "/", tuple(files), whole and not waiting)
 
 
-def _unwanted(folder: bytes, names: Iterable[bytes]) -> frozenset[bytes]:
+def _unwanted(top: bytes, folder: bytes, names: Collection[bytes]) -> frozenset[bytes]:
+    unwanted = VENDORED
+    if not folder or not MANIFESTS.isdisjoint(names):
+        unwanted |= OUTPUT
     if not folder:
-        return VENDORED | OUTPUT | AT_THE_TOP
-    return VENDORED if MANIFESTS.isdisjoint(names) else VENDORED | OUTPUT
+        unwanted |= AT_THE_TOP
+    if b"vendor" in names and (not folder or not VENDORING.isdisjoint(names)):
+        # A package of that name is the project's own: there are those that deal with vendors.
+        is_package = os.path.lexists(top + folder + b"vendor/__init__.py")
+        unwanted |= set() if is_package else {b"vendor"}
+    return unwanted
 
 
 # How long the path of the file's folder is, and what the file says; the nearest folder's comes last.
