@@ -96,10 +96,6 @@ def tests(language: str, paths: Iterable[str]) -> Layout | None:
     return Layout(f"{where}, {kind}", len(agreeing) / len(cases), len(cases), tuple(agreeing))
 
 
-def _helps(name: str) -> bool:
-    return name.startswith(".") or name.partition(".")[0] in HELPERS or name.endswith(".d.ts")
-
-
 def _where(folders: Sequence[str]) -> str:
     """The uppermost folder for tests; empty where there is none."""
     for number, folder in enumerate(folders):
@@ -174,11 +170,10 @@ def _children(paths: Iterable[str]) -> dict[str, set[str]]:
         if folder not in seen:
             parts = folder.split("/")
             seen[folder] = TEST_FOLDERS.isdisjoint(parts) and TEST_DATA.isdisjoint(parts)
-            if seen[folder]:
-                for number, part in enumerate(parts):
-                    children["/".join(parts[:number])].add(part)
-        if seen[folder]:
+        wanted = seen[folder]
+        while wanted and name and name not in children[folder]:
             children[folder].add(name)
+            folder, _, name = folder.rpartition("/")
     return children
 
 

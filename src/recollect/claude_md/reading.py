@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CHILDREN = 2
 SECONDS = 1.0  # of computing, for one file; the largest that we read takes a tenth of it
-SECONDS_IN_ALL = 10.0  # for what takes one
+SECONDS_IN_ALL = 10  # for what takes one
 LARGEST = 250_000  # bytes of a file
 FAILURES = 4  # after so many files that end it, a child is not started again
 CODE = """
@@ -91,7 +91,7 @@ def _results(root: str, jobs: Sequence[Job]) -> Iterator[tuple[Job, Found | None
                     break  # it died in the middle of it
                 yield jobs[done], json.loads(line)
                 done += 1
-        if child.returncode >= 0 or child.returncode == -signal.SIGVTALRM or done == len(jobs):
+        if child.returncode >= 0 or child.returncode == -signal.SIGXCPU or done == len(jobs):
             return  # done; or an exception, which is in the log; or too long in all
         log.write("warning", f"patterns: {os.path.join(root, jobs[done].path)} cannot be parsed")
         jobs = jobs[done + 1 :]
@@ -106,9 +106,11 @@ def main() -> None:
     from recollect.claude_md.grammars import found
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for ending in (signal.SIGPROF, signal.SIGVTALRM):
+    for ending in (signal.SIGPROF, signal.SIGXCPU):
         signal.signal(ending, signal.SIG_DFL)  # the kernel ends it, wherever it is
-    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS_IN_ALL)
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)  # what the kernel does for it is counted as well
+    seconds = SECONDS_IN_ALL if most == resource.RLIM_INFINITY else min(SECONDS_IN_ALL, most)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, most))
     root, *jobs = json.load(sys.stdin)
     tree = Tree(root, ())
     for language, path in jobs:
