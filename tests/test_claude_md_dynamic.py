@@ -149,6 +149,11 @@ def test_what_claude_code_would_take_for_an_import_gets_a_backslash() -> None:
         )
 
 
+def test_html_in_node_text_that_goes_on_over_blank_lines_becomes_plain_text() -> None:
+    made = section([("ab12cd34", "a\n<pre>\n  <?x\n```\n<pre>\n```\n<div>\n<PRE>")])
+    assert b"\na\n&lt;pre>\n  &lt;?x\n```\n<pre>\n```\n<div>\n&lt;PRE>\n" in made
+
+
 def test_an_address_is_no_import_and_stays_as_it_is() -> None:
     assert b"\nmail me@example.org, user1@host:dir\n" in section(
         [("ab12cd34", "mail me@example.org, user1@host:dir")]

@@ -55,7 +55,7 @@ MARKERS += ["<!-- AUTO_MANAGED: a -->", "<!-- AUTO-MANAGED -->", "<!-- END AUTO-
 MARKERS += ["<!-- manual -->", "<!-- AUTO-MANAGED: a", "<!--", "-->", "<!-- end of DOCMEM Dynamic -->"]
 OTHERS = ["", "", "text", "# Rules", "## More", "- item", " ", "\t", "\r", "\x00", "\x1b[2J", "\u00e9", "\\"]
 OTHERS += ["```", "```sh", "~~~", "````", "   ```", "- ```", "```~", "`", "@", "@x", "# DOCMEM Dynamic"]
-OTHERS += ["\ufeff", "\ufeff```"]
+OTHERS += ["\ufeff", "\ufeff```", "<div>", "- </p>", " <?", "<!["]
 OTHERS += ['[a]: b "', "<pre>", "`@x`", " `a @x`", "- `\\@x`", "see @x `@y`", "| - |", "~", "\\\\@x"]
 LINE = st.one_of(st.sampled_from(MARKERS), st.sampled_from(OTHERS), st.text(max_size=6))
 BREAKS = st.sampled_from(["\n", "\n", "\n", "\r\n", "\n\n", "", "\r"])
@@ -256,7 +256,9 @@ class Model:
         if isinstance(part, bytes):
             return part
         text = harmless(self.bodies.get(part, ""))
-        return "\n".join([OPEN.format(part), *([text] if text else []), END, ""]).encode()
+        is_html = re.search(r"(?m)^[^a-zA-Z\n]*<[a-zA-Z/]", text.rpartition("\n\n")[2])
+        lines = [text, *([""] if is_html else [])] if text else []
+        return "\n".join([OPEN.format(part), *lines, END, ""]).encode()
 
 
 def model(written: list[bytes]) -> Model:

@@ -666,6 +666,30 @@ def test_a_fence_that_a_text_leaves_open_is_closed(body: str, closed: str) -> No
     assert enters(body) == closed
 
 
+@pytest.mark.parametrize("tag", ["<pre>", "<SCRIPT src='x'>", "<style", "<textarea>", "<?php", "<![CDATA["])
+def test_html_that_goes_on_over_blank_lines_becomes_plain_text(tag: str) -> None:
+    for indent in ("", "   "):
+        assert enters(f"one\n\n{indent}{tag}\ntwo") == f"one\n\n{indent}&lt;{tag[1:]}\ntwo"
+    for kept in (f"```html\n{tag}\n```", f"see `{tag}`", f"    {tag}", "<preview>\n\n<div>\n\nx"):
+        assert enters(kept) == kept
+    assert enters(f"```html\n{tag}") == f"```html\n{tag}\n```"
+
+
+@pytest.mark.parametrize("html", ["<div>\nx", "x\n\n  <B>", "text\n</p>", "- <div>\n  x", "<details>\n \nx"])
+def test_html_in_the_last_lines_of_a_text_ends_with_the_section(html: str) -> None:
+    assert enters(html) == html
+    made = with_section(section("a") + b"Mine.\n", "a", html)
+    assert made == section("a", html.encode() + b"\n\n") + b"Mine.\n"
+    assert with_section(made, "a", html) == with_section(made, "a", get(made, "a")) == made
+    crlf = with_section(section("a").replace(b"\n", b"\r\n"), "a", html)
+    assert crlf.endswith(b"\r\n\r\n" + END.replace(b"\n", b"\r\n"))
+
+
+def test_html_above_the_last_lines_needs_no_blank_line() -> None:
+    for body in ("<div>\n\nx", "a < b", "see `<div>`", "<!-- a comment -->"):
+        assert with_new(b"", [("a", body)]) == section("a", body.encode() + b"\n")
+
+
 def test_outer_blank_lines_do_not_enter() -> None:
     assert enters("\n\n\r\n \t\n  one\n\ntwo \n\n \n") == "  one\n\ntwo"
     assert enters("\r x") == " x"
@@ -724,7 +748,7 @@ def test_what_may_not_be_code_in_a_line_keeps_none(body: str) -> None:
         "- a\n\n  ```\n  b\n\n```\n\n```\n@x\n```",  # the item ends its fence, and the next one opens
         "```\n```~\n@x\n```",
         "```\n~~~\n@x\n```",
-        "<pre>\n\n```\n</pre>\n@x\n```",
+        "- <pre>\n\n```\n</pre>\n@x\n```",
         "1. <pre>\n\n```\n</pre>\n@x\n```",
         "text\n```\n@x\n```",
         " ```\n@x\n ```",
@@ -805,6 +829,37 @@ def test_no_text_made_of_signs_makes_claude_code_read_a_file(home: Path, project
     imported = [name for name in written if f"the walrus of {name}." in said]
     assert [written[name] for name in imported if name.startswith("ours")] == []
     assert len(imported) > 5
+
+
+OPEN_HTML = {
+    "pre": "text\n<pre>\nx",
+    "script": "  <SCRIPT>",
+    "php": "<?php",
+    "cdata": "# x\n<![CDATA[ x",
+    "div": "<div>\nx",
+    "tag": "text\n\n<my-tag>",
+}
+
+
+@pytest.mark.client
+@pytest.mark.parametrize("way", ["as it is", "in a section", "in docmem's section"])
+def test_no_html_in_a_text_keeps_claude_code_from_what_a_person_imports_below(
+    home: Path, project: str, way: str
+) -> None:
+    """Each in a file of its own, which CLAUDE.md imports."""
+    for name, body in OPEN_HTML.items():
+        made = {
+            "as it is": section(name, body.encode() + b"\n"),
+            "in a section": with_new(b"", [(name, body)]),
+            "in docmem's section": dynamic.section([("ab12cd34", body)]),
+        }
+        Path(project, f"{name}.md").write_bytes(made[way] + f"see @{name}.env please\n".encode())
+        Path(project, f"{name}.env").write_text(f"the walrus of {name}.\n")
+    Path(project, "CLAUDE.md").write_text("".join(f"@{name}.md\n\n" for name in OPEN_HTML))
+    with ScriptedModel(say("done")) as model:
+        claude.run("hello", cwd=Path(project), env=claude.environment(home, model.url))
+    imported = {name for name in OPEN_HTML if f"the walrus of {name}." in model.said()}
+    assert imported == (set() if way == "as it is" else set(OPEN_HTML))
 
 
 # What is the same.

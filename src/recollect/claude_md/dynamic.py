@@ -40,7 +40,8 @@ def section(views: Views) -> bytes:
     """The section that shows these views, (node id, expansion) each; with LF, whatever the file uses."""
     parts = [HEADER + b"\n"]
     for node_id, expansion in views:
-        parts.append(b"## %s\n\n%s\n" % (node_id.encode(), without_imports(plain(expansion))))
+        shown = without_imports(without_open_html(plain(expansion)))
+        parts.append(b"## %s\n\n%s\n" % (node_id.encode(), shown))
     return b"\n".join([*parts, END + b"\n"])
 
 
@@ -85,6 +86,16 @@ def without_imports(text: bytes) -> bytes:
     return _EVEN_BACKSLASHES.sub(rb"\g<0>\\", _IMPORT.sub(rb"\\@", text))
 
 
+def without_open_html(text: bytes) -> bytes:
+    """Text in which nothing but a blank line is needed to end what HTML begins. Else a `<pre>` would be the
+    last thing for Claude Code that is Markdown, and it would import nothing of what a person names below."""
+    pieces, at = [], 0
+    for start, stop in layout(text).fences:
+        pieces += [_OPEN_HTML.sub(rb"\1&lt;", text[at:start]), text[start:stop]]
+        at = stop
+    return b"".join([*pieces, _OPEN_HTML.sub(rb"\1&lt;", text[at:])])
+
+
 def _cut(text: bytes, cuts: Iterable[Cut]) -> bytes:
     kept, at, separator = bytearray(), 0, b""
     for start, stop, is_whole in [*cuts, Cut(len(text), len(text), is_whole=False)]:
@@ -119,6 +130,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
 # An end that is indented would be one as soon as somebody shifts it.
 _LIKE_OURS = re.compile(
     rb"^(?=# DOCMEM Dynamic[ \t]*$)|^[ \t]*(?=<!-- end of DOCMEM Dynamic\b)", re.MULTILINE
+)
+# What goes on over blank lines up to its own end.
+_OPEN_HTML = re.compile(
+    rb"^( {0,3})<(?=(?:script|pre|style|textarea)\b|\?|!\[)", re.MULTILINE | re.IGNORECASE
 )
 # Both look back from their first sign, because that is found quickly.
 _IMPORT = re.compile(rb"@(?<![A-Za-z0-9\\]@)")

@@ -157,7 +157,8 @@ def harmless(body: str) -> str:
     what looks like a marker, like docmem's section or like an import is plain text, fences are closed."""
     found = _LIKE_MARKER.sub(b"&lt;", _trimmed(dynamic.plain(body).decode()).encode())
     closing = dynamic.closing(found)
-    return _without_imports(found + b"\n" + closing if closing else found).decode()
+    found = dynamic.without_open_html(found + b"\n" + closing if closing else found)
+    return _without_imports(found).decode()
 
 
 def _without_imports(text: bytes) -> bytes:
@@ -204,7 +205,8 @@ def same(one: str, other: str) -> bool:
 
 def _lines(body: str, crlf: bool = False) -> bytes:
     found = harmless(body).encode()
-    found += b"\n" if found else b""
+    # HTML in the last lines would go on below our end, up to a blank line.
+    found += b"" if not found else b"\n\n" if _HTML.search(found, found.rfind(b"\n\n") + 1) else b"\n"
     return found.replace(b"\n", b"\r\n") if crlf else found
 
 
@@ -226,6 +228,7 @@ _CODE = re.compile(
 )
 # Other fences; HTML, or a link's title, that may have a fence in it; a table, that may part a line in two.
 _NOT_PLAIN = re.compile(rb"```|~~~|^[^a-zA-Z\n]*[<\[]|^(?=[^a-zA-Z`\n]*+$)[^|:\n]*[|:]", re.MULTILINE)
+_HTML = re.compile(rb"^[^a-zA-Z\n]*<[a-zA-Z/]", re.MULTILINE)
 _BLANK_LINES = re.compile(rb"(\n[ \t]*\n)")
 # Code in a line, after a blank: a URL would take the backtick along.
 _SPAN = re.compile(rb"(?:^|(?<=[ \t]))(?P<code>`(?:[^`\\\n]|\\@)+`)(?!`)", re.MULTILINE)
