@@ -1,13 +1,13 @@
 """Which sections of which CLAUDE.md a changed path bears on, by its name alone. Pure.
 
-    BUILD         manifests, Makefile, *.config.*, Dockerfile, CI       build-commands
+    BUILD         manifests, Makefile, *.config.*, Dockerfile, CI       build-commands (module-description)
     ABOUT         README, and manifests with a description              project- or module-description
     ARCHITECTURE  source in a folder, all of lib/, and what says        architecture
                   what a folder or a workspace is
     CONVENTIONS   any source file                                       conventions, patterns
-    everything                                                          git-insights
 
-A path bears on the CLAUDE.md at the root, and on the nearest one above it.
+A path bears on the CLAUDE.md at the root, and on the nearest one above it. None bears on git-insights: what
+git knows changes with every commit, and is brought up to date when somebody asks for everything.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _sections(path: str, is_module: bool) -> Iterator[str]:
     maybe_a_folder = "." not in name and not is_build and not is_readme and not name.isupper()
     is_code = language_of(path) is not None or maybe_a_folder
     says = name in SAYS_WHAT_A_FOLDER_IS
-    if not folder and (is_readme or name in MANIFESTS or (is_module and says)):
+    if not folder and (is_readme or name in MANIFESTS or (is_module and (says or is_build))):
         yield "module-description" if is_module else "project-description"
     if is_build and not is_module:
         yield "build-commands"
@@ -98,8 +98,6 @@ def _sections(path: str, is_module: bool) -> Iterator[str]:
         yield "conventions"
         if not is_module:
             yield "patterns"
-    if not is_module:
-        yield "git-insights"
 
 
 def _is_build(path: str, name: str) -> bool:
