@@ -42,12 +42,8 @@ TEST_NAME = re.compile(
     r"^(test_.*|conftest)\.pyi?$|_(test|spec)\.\w+$|[.-](test|spec)\.\w+$|^Test[A-Z]\w*\.(java|kt)$|(Test|Tests|IT)\.(java|kt)$"
 )
 MADE_NAME = re.compile(r"[.-]min\.[cm]?js$|_pb2(_grpc)?\.pyi?$|\.pb(\.\w+)?\.go$")
-# In a comment at the head, on one line or two.
-MADE_HEAD = re.compile(
-    rb"""^[ \t]*(?://|\#|/?\*|--|<!--|\"\"\")[^\n]*generated[^\n]*(?:\n[^\n]*)?do\ not\ (?:edit|modify)
-    |^[ \t]*(?://|\#|/?\*|--|<!--)[^\n]*do\ not\ edit[^\n]*generated""",
-    re.MULTILINE | re.VERBOSE,
-)
+COMMENT = (b"//", b"#", b"/*", b"*", b"--", b"<!--")
+HEAD_LINES, HEAD_WIDTH = 40, 300  # looked at, of a file that may be generated
 QT_TRANSLATION = re.compile(rb"\s*<(\?xml|!DOCTYPE TS)")  # these end in .ts as well
 
 
@@ -69,7 +65,21 @@ def is_test(path: str) -> bool:
 def generated(head: bytes) -> bool:
     """Whether the first lines of a file say that a program wrote it."""
     head = head[:2000].lower()
-    return b"do not" in head and MADE_HEAD.search(head) is not None  # most say nothing, and it is asked often
+    if b"do not" not in head:  # most say nothing, and it is asked often
+        return False
+    lines = [line.lstrip(b" \t")[:HEAD_WIDTH] for line in head.split(b"\n")[:HEAD_LINES]]
+    return any(_says_generated(line, below) for line, below in zip(lines, [*lines[1:], b""], strict=True))
+
+
+def _says_generated(line: bytes, below: bytes) -> bool:
+    """In a comment, on one line or two."""
+    if not line.startswith((*COMMENT, b'"""')):
+        return False
+    _, made, rest = line.partition(b"generated")
+    if made and any(b"do not " + change in part for part in (rest, below) for change in (b"edit", b"modify")):
+        return True
+    _, told, rest = line.partition(b"do not edit")
+    return bool(told) and b"generated" in rest and line.startswith(COMMENT)
 
 
 @lru_cache(1)  # the survey and the patterns ask for the same tree
