@@ -70,13 +70,11 @@ def own(tree: Tree) -> Own:
 
 def package(path: str, files: frozenset[str]) -> str:
     """The top-level package that a Python file belongs to; empty if to none."""
-    *folders, _ = path.split("/")
-    top = ""
-    while folders and not {"/".join((*folders, name)) for name in ("__init__.py", "__init__.pyi")}.isdisjoint(
-        files
-    ):
-        top = folders.pop()
-    if not top and len(folders) > 1 and "src" in folders[:-1]:
+    folder, top = _folder(path), ""
+    while folder and (f"{folder}/__init__.py" in files or f"{folder}/__init__.pyi" in files):
+        folder, _, top = folder.rpartition("/")
+    folders = folder.split("/")
+    if not top and "src" in folders[:-1]:
         top = folders[folders.index("src") + 1]  # a namespace has no __init__.py
     return top
 
