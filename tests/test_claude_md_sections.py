@@ -489,6 +489,7 @@ def test_sections_that_are_missing_are_added_at_the_end_and_the_others_stay() ->
         (b"# Rules\n", b"\n"),
         (b"# Rules\n\n", b""),
         (b"# Rules\n\n\n", b""),
+        (codecs.BOM_UTF8 * 2, b"\n\n"),
     ],
 )
 def test_a_blank_line_comes_before_a_new_section(text: bytes, between: bytes) -> None:

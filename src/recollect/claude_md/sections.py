@@ -136,7 +136,7 @@ def with_new(text: bytes, new: Sequence[tuple[str, str]]) -> bytes:
         f"<!-- AUTO-MANAGED: {name} -->\n".encode() + _lines(body) + f"{END}\n".encode()
         for name, body in missing
     ]
-    is_apart = not above.strip(codecs.BOM_UTF8) or above.endswith((b"\n\n", b"\n\r\n"))
+    is_apart = above in (b"", codecs.BOM_UTF8) or above.endswith((b"\n\n", b"\n\r\n"))
     added = (b"" if is_apart else b"\n" if above.endswith(b"\n") else b"\n\n") + b"\n".join(parts)
     return above + (added.replace(b"\n", b"\r\n") if crlf else added) + text[at:]
 
