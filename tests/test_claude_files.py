@@ -211,3 +211,25 @@ def test_sections_of_two_worktrees_are_two(db: Connection, number: int, file: st
 def test_nothing_is_written_about_a_file_that_is_not_registered(db: Connection) -> None:
     with pytest.raises(IntegrityError), transaction(db):
         claude_files.wrote(db, PATH, "patterns", "Text.", "program", NOW)
+
+
+def test_a_section_is_behind_until_it_is_written_or_looked_at(db: Connection, file: str) -> None:
+    claude_files.wrote(db, file, "architecture", "Fish in.", "model", NOW)
+    assert claude_files.behind(db, file) == {}
+    claude_files.fell_behind(db, file, "architecture", ["a.py", "b\udcff.py"], NOW + 1)
+    assert claude_files.behind(db, file) == {"architecture": ("a.py", "b\udcff.py")}
+    assert claude_files.sections(db, file)["architecture"].written_at == NOW
+    claude_files.wrote(db, file, "architecture", "Fish in, walrus out.", "model", NOW)
+    assert claude_files.behind(db, file) == {}
+    claude_files.fell_behind(db, file, "architecture", ["a.py"], NOW)
+    assert claude_files.caught_up(db, file, "architecture")
+    assert not claude_files.caught_up(db, file, "architecture")
+    assert claude_files.behind(db, file) == {}
+
+
+def test_the_very_text_that_was_turned_down_is_known(db: Connection, file: str) -> None:
+    claude_files.offer(db, file, "patterns", "Tests last.", "1f", "program", NOW)
+    assert not claude_files.is_refused(db, file, "patterns", "1f")
+    claude_files.refuse(db, file, "patterns", "1f")
+    assert claude_files.is_refused(db, file, "patterns", "1f")
+    assert not claude_files.is_refused(db, file, "patterns", "2e")

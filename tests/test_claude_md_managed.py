@@ -24,7 +24,7 @@ from recollect.capture.event import clean
 from recollect.claude_md import managed, sections, writer
 from recollect.errors import BadInput, Conflict, NotFound
 from recollect.store import backup, claude_files, projects, recovery
-from recollect.store.connection import connect
+from recollect.store.connection import connect, transaction
 
 NOW = 1_800_000_000_000
 SOURCE = str(REPOSITORY / "src")
@@ -1146,3 +1146,37 @@ def test_no_text_of_a_persons_goes_but_by_their_own_decision(desk: Desk, seed: i
     desk.write("")
     plain = "\n".join(line.rstrip() for line in desk.file.read_bytes().decode().splitlines()) + "\n"
     assert plain.replace("patterns -->\n\n", "patterns -->\n") == rest
+
+
+# --- prose that is behind -----------------------------------------------------------------------------------
+
+
+def fall_behind(desk: Desk) -> None:
+    with transaction(desk.db):
+        claude_files.fell_behind(desk.db, str(desk.file), "patterns", ["a.py"], NOW)
+    assert desk.state().behind == ("a.py",)
+
+
+@pytest.mark.parametrize("text", ["Tests first.", "Tests last."])
+def test_prose_is_behind_until_a_model_sets_it_be_it_to_the_same(desk: Desk, text: str) -> None:
+    desk.put("Tests first.")
+    fall_behind(desk)
+    desk.put(text)
+    assert desk.state().behind == ()
+
+
+def test_prose_that_a_person_edited_is_behind_until_a_model_has_offered_another(desk: Desk) -> None:
+    desk.put("Tests first.")
+    desk.edit("Tests first.", "Tests first, mostly.")
+    fall_behind(desk)
+    assert desk.put("Tests last.") == "offered"
+    assert desk.state().behind == ()
+
+
+def test_prose_that_is_still_true_is_kept(desk: Desk) -> None:
+    desk.put("Tests first.")
+    fall_behind(desk)
+    desk.keep()
+    assert (desk.state().behind, desk.body()) == ((), "Tests first.")
+    with pytest.raises(NotFound, match="Nothing is offered"):
+        desk.keep()

@@ -50,6 +50,7 @@ class SectionState:
     author: str | None  # of our text in it, or under a person's edit: program, model; None: nothing of ours
     is_edited: bool  # by a person: it is no text that we ever wrote
     offered: str | None  # a text that waits for somebody to take it or turn it down
+    behind: tuple[str, ...] = ()  # files that changed, and a model has yet to look whether it is still true
 
     @property
     def lines(self) -> int:
@@ -174,11 +175,21 @@ def accept(db: Connection, data: str, path: str, name: str, now: int, *, root: s
 
 
 def keep(db: Connection, path: str, name: str, *, root: str | None = None) -> None:
-    """Turn down what is offered. The section stays a person's, and that text is not offered again."""
+    """Turn down what is offered. The section stays a person's, and that text is not offered again. Where
+    nothing is, a section that is behind stays as it is, since it is still true."""
     file, _ = _managed(db, path, root)
-    text, _ = _offer(db, file, name)
     with transaction(db):
-        claude_files.refuse(db, file.path, name, _digest(text))
+        is_settled = claude_files.caught_up(db, file.path, name)
+        record = claude_files.sections(db, file.path).get(name)
+        if record and record.offered is not None:
+            claude_files.refuse(db, file.path, name, _digest(record.offered))
+        elif not is_settled:
+            raise _no_offer(file, name)
+
+
+def is_refused(db: Connection, path: str, name: str, text: str) -> bool:
+    """Has somebody turned down this text for a section?"""
+    return claude_files.is_refused(db, os.path.realpath(path), name, _digest(text))
 
 
 def state(db: Connection, path: str, *, root: str | None = None) -> FileState:
@@ -187,6 +198,7 @@ def state(db: Connection, path: str, *, root: str | None = None) -> FileState:
     text = read(path)
     parsed = sections.parse(text)
     records = claude_files.sections(db, file.path)
+    behind = claude_files.behind(db, file.path)
     found = []
     for section in parsed.sections:
         body, record = sections.body(text, section), records.get(section.name)
@@ -197,7 +209,8 @@ def state(db: Connection, path: str, *, root: str | None = None) -> FileState:
             offered = None  # somebody put it there by hand
         if is_edited and record and record.written:
             author = record.author
-        found.append(SectionState(section.name, sections.readable(body), author, is_edited, offered))
+        late = behind.get(section.name, ())
+        found.append(SectionState(section.name, sections.readable(body), author, is_edited, offered, late))
     whole = text.decode(errors="replace")
     lines = whole.count("\n") + (not whole.endswith("\n") and whole != "")
     return FileState(file.path, lines, tokens(whole), tuple(found), parsed.problems)
@@ -290,6 +303,8 @@ def _record(
     records = claude_files.sections(db, file.path)
     for name, outcome in outcomes.items():
         text, digest = new[name], _digest(new[name])
+        if author == "model":
+            claude_files.caught_up(db, file.path, name)
         if outcome == WRITTEN:
             claude_files.wrote(db, file.path, name, text, author, now)
         elif outcome == OFFERED:

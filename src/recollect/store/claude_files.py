@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from sqlite3 import Connection, Row
 
     from recollect.model import SectionRecord
@@ -118,7 +118,7 @@ def wrote(db: Connection, path: str, name: str, text: str, author: str, now: int
         "INSERT INTO claude_sections (path, name, written, author, written_at) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET written = excluded.written, author = excluded.author,"
         " written_at = excluded.written_at, offered = NULL, offered_by = NULL, offered_at = NULL,"
-        " refused = NULL",
+        " refused = NULL, behind = NULL",
         (path, name, text, author, now),
     )
 
@@ -146,6 +146,40 @@ def refuse(db: Connection, path: str, name: str, digest: str) -> None:
         " WHERE path = ? AND name = ?",
         (digest, path, name),
     )
+
+
+def is_refused(db: Connection, path: str, name: str, digest: str) -> bool:
+    """Was this very text turned down?"""
+    found = "SELECT 1 FROM claude_sections WHERE path = ? AND name = ? AND refused = ?"
+    return db.execute(found, (path, name, digest)).fetchone() is not None
+
+
+def fell_behind(db: Connection, path: str, name: str, because: Iterable[str], now: int) -> None:
+    """A model's section has yet to be looked at, since these files changed; it keeps that in mind."""
+    import json
+
+    db.execute(
+        "INSERT INTO claude_sections (path, name, author, written_at, behind) VALUES (?, ?, 'model', ?, ?)"
+        " ON CONFLICT DO UPDATE SET behind = excluded.behind",
+        (path, name, now, json.dumps(list(because))),
+    )
+
+
+def behind(db: Connection, path: str) -> dict[str, tuple[str, ...]]:
+    """The sections of a file that a model has yet to look at, and the files because of which."""
+    import json
+
+    rows = db.execute("SELECT name, behind FROM claude_sections WHERE path = ? AND behind NOTNULL", (path,))
+    return {row["name"]: tuple(json.loads(row["behind"])) for row in rows}
+
+
+def caught_up(db: Connection, path: str, name: str) -> bool:
+    """Somebody has looked at a section. False: it was not behind."""
+    made = db.execute(
+        "UPDATE claude_sections SET behind = NULL WHERE path = ? AND name = ? AND behind NOTNULL",
+        (path, name),
+    )
+    return made.rowcount > 0
 
 
 _SELECT = "SELECT path, project, place, template, synced_at, head FROM claude_files"

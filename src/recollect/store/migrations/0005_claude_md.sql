@@ -23,6 +23,7 @@ CREATE TABLE claude_sections (
     offered_by TEXT CHECK (offered_by IN ('program', 'model')),
     offered_at INTEGER,
     refused    TEXT,                     -- the digest of an offer that somebody turned down: it is not made again
+    behind     TEXT,                     -- JSON: files that changed since a model wrote it, until it has looked at them
     PRIMARY KEY (path, name)
 ) STRICT, WITHOUT ROWID;
 
