@@ -11,21 +11,13 @@ changed as long as somebody has, and what came out must not be open either. What
 of who is at the file where that cannot be told: on a system other than Linux, on a file system without leases
 or exchanges, in another user's file.
 
-What somebody else wrote is backed up before it is replaced, the last ten different texts of each file. Where
-only our own part of it differs from the newest backup, that one is replaced, else a program that formats the
-file after each of our writes would flush the rest:
-
-    backups/claude-md/api-CLAUDE.md-1f0c2a9b7d3e/
-        000017-20261116T012345Z.md     the file as it was
-        written                        the digest of what we wrote last, and where: that needs no backup
+What somebody else wrote is backed up (`backups`) before it is replaced.
 """
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
-import re
 import shutil
 import signal
 import stat
@@ -36,14 +28,13 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from recollect import paths
-from recollect.claude_md import dynamic
-from recollect.errors import BadInput, Conflict, RecollectError, StoreError
+from recollect.claude_md import backups, dynamic
+from recollect.errors import BadInput, Conflict, RecollectError
 from recollect.ids import new_id
 from recollect.store import swap
 
 NAME = "CLAUDE.md"
 LARGEST = 10_000_000  # bytes
-KEPT = 10  # backups of a file
 AT_FDCWD, NO_REPLACE, EXCHANGE = -100, 1, 2  # Linux's numbers
 PATIENCE = 1.0  # seconds in which the file must come to rest
 SETTLED = 0.02  # seconds; what changed later than that may be half written, and its time tells no more
@@ -148,8 +139,8 @@ def _attempt(
     if _is_open(real):
         raise _Unsettled(IS_OPEN)
     text, status = _read(path, real)
-    shelf = _shelf(data, real)
-    is_ours = _noted(shelf) == _digest(text)
+    shelf = backups.shelf(data, real)
+    is_ours = backups.noted(shelf) == backups.digest(text)
     if not is_ours and abs(time.time() - status.st_mtime) < SETTLED:
         raise _Unsettled(CHANGES)
     put_away = partial(_put_away, real, data, theirs, now)
@@ -159,7 +150,7 @@ def _attempt(
         return True
     _small(path, changed)
     if not is_ours:
-        _back_up(shelf, text, theirs, now)
+        backups.back_up(shelf, text, theirs, now)
     _replace(path, real, data, status, changed, shelf, put_away)
     return True
 
@@ -170,7 +161,7 @@ def _turn(data: str, seconds: float | None) -> Iterator[None]:
         os.makedirs(data, mode=0o700, exist_ok=True)
         handle = os.open(os.path.join(data, "claude-md.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise _no_backup(data, error) from error
+        raise backups.no_backup(data, error) from error
     busy = "another process is changing a CLAUDE.md; try again in a moment"
     swap.wait(handle, fcntl.LOCK_EX, swap.SECONDS if seconds is None else seconds, busy)
     try:
@@ -320,7 +311,7 @@ def _replace(
                 shutil.copystat(real, made)
                 os.utime(made)
                 os.fsync(file.fileno())
-            _note(shelf, real, text)
+            backups.note(shelf, real, text)
             if _is_open(real):
                 raise _Unsettled(IS_OPEN)
             if os.path.realpath(path) != real or _version(os.stat(real)) != _version(seen):
@@ -350,7 +341,7 @@ def _make(path: str, real: str, data: str, text: bytes) -> None:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            _note(_shelf(data, real), real, text)
+            backups.note(backups.shelf(data, real), real, text)
             if not _rename(made, real, NO_REPLACE):
                 os.link(made, real)
         finally:
@@ -373,12 +364,12 @@ def _part(real: str, data: str) -> None:
 def _put_away(real: str, data: str, theirs: Callable[[bytes], bytes], now: int) -> None:
     """Remove what a write left beside the file. It may be a version of somebody's that came out when
     ours came in; only ours, which the note names, needs no backup."""
-    made, shelf = _beside(real, data), _shelf(data, real)
+    made, shelf = _beside(real, data), backups.shelf(data, real)
     try:
         with open(os.open(made, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             left = file.read(LARGEST)
-        if _noted(shelf) != _digest(left):
-            _back_up(shelf, left, theirs, now)
+        if backups.noted(shelf) != backups.digest(left):
+            backups.back_up(shelf, left, theirs, now)
         os.unlink(made)
     except FileNotFoundError:
         pass
@@ -401,7 +392,8 @@ def _rename(one: str, other: str, how: int) -> bool:
 def _beside(real: str, data: str) -> str:
     """Where a new version is made. Always the same, so that what a kill leaves is removed by the next."""
     folder, name = os.path.split(real)
-    return os.path.join(folder, f".{name}.recollect-{_digest(os.fsencode(os.path.realpath(data)))[:8]}")
+    mark = backups.digest(os.fsencode(os.path.realpath(data)))[:8]
+    return os.path.join(folder, f".{name}.recollect-{mark}")
 
 
 def _version(status: os.stat_result) -> tuple[int, ...]:
@@ -414,78 +406,3 @@ def _refused(path: str, why: str, remedy: str = "mend that and try again") -> Ba
 
 def _name(path: str) -> str:
     return paths.text(path)
-
-
-# Backups.
-
-
-def _shelf(data: str, real: str) -> str:
-    folder, name = os.path.split(real)
-    readable = re.sub(r"[^\w.-]+", "_", f"{os.path.basename(folder)}-{name}", flags=re.ASCII)[:60]
-    mark = _digest(os.fsencode(real))[:12]
-    return os.path.join(data, "backups", "claude-md", f"{readable}-{mark}")
-
-
-def _back_up(shelf: str, text: bytes, theirs: Callable[[bytes], bytes], now: int) -> None:
-    try:
-        os.makedirs(shelf, mode=0o700, exist_ok=True)
-        names = sorted(name for name in os.listdir(shelf) if re.fullmatch(r"\d{6}-\w+\.md", name))
-        # A number, because a clock may be wrong.
-        number = int(names[-1][:6]) + 1 if names else 1
-        former = None
-        if names:
-            with open(os.path.join(shelf, names[-1]), "rb") as file:
-                newest = file.read()
-            if newest == text:
-                return
-            if theirs(newest) == theirs(text):
-                former = os.path.join(shelf, names.pop())
-                number -= 1
-        made = os.path.join(shelf, "making")
-        with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if former:
-            os.rename(made, former)
-            made = former
-        os.rename(made, os.path.join(shelf, f"{number:06}-{swap.stamp(now)}.md"))
-        swap.sync(shelf)
-        for name in names[: 1 - KEPT]:
-            os.unlink(os.path.join(shelf, name))
-    except OSError as error:
-        raise _no_backup(shelf, error) from error
-
-
-def _note(shelf: str, real: str, text: bytes) -> None:
-    """What will have been written. It comes before: a note that is too new only costs a backup too many."""
-    try:
-        os.makedirs(shelf, mode=0o700, exist_ok=True)
-        # Always as long as before. A file that is cut first is sent to the disk at once by some systems.
-        with open(os.open(_note_in(shelf), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-            file.write(f"{_digest(text)}\n".encode() + os.fsencode(real) + b"\n")
-    except OSError as error:
-        raise _no_backup(shelf, error) from error
-
-
-def _noted(shelf: str) -> str:
-    try:
-        with open(_note_in(shelf), "rb") as file:
-            return file.readline().decode("ascii", "replace").strip()
-    except OSError:
-        return ""
-
-
-def _note_in(shelf: str) -> str:
-    return os.path.join(shelf, "written")
-
-
-def _digest(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()
-
-
-def _no_backup(place: str, error: OSError) -> StoreError:
-    return StoreError(
-        f"no CLAUDE.md is changed without a backup, and {place} cannot be written ({error.strerror});"
-        " mend that, or set RECOLLECT_HOME to a folder of yours"
-    )
