@@ -44,6 +44,19 @@ TEST_NAME = re.compile(
 MADE_NAME = re.compile(r"[.-]min\.[cm]?js$|_pb2(_grpc)?\.pyi?$|\.pb(\.\w+)?\.go$")
 COMMENT = (b"//", b"#", b"/*", b"*", b"--", b"<!--")
 HEAD_LINES, HEAD_WIDTH = 40, 300  # looked at, of a file that may be generated
+SHEBANG = re.compile(
+    rb"#![ \t]*+(?:[^\s/]*/)*+(?:env[ \t]++(?:-\S*+[ \t]++)*+)?(?:[^\s/]*/)*+([a-z]+)[\d.]*+(?=\s|$)"
+)
+INTERPRETERS = {
+    b"python": "Python",
+    b"node": "JavaScript",
+    b"ruby": "Ruby",
+    b"perl": "Perl",
+    **dict.fromkeys((b"sh", b"bash", b"dash", b"ksh", b"zsh"), "Shell"),
+}
+# Scripts without an ending that other people wrote and a tool put there.
+BROUGHT = frozenset("gradlew mvnw configure compile depcomp install-sh missing mkinstalldirs".split())
+SCRIPTS, LARGEST_SCRIPT = 2_000, 100_000  # how many are opened at most, and of how many bytes
 QT_TRANSLATION = re.compile(rb"\s*<(\?xml|!DOCTYPE TS)")  # these end in .ts as well
 
 
@@ -55,6 +68,23 @@ def language_of(path: str) -> str | None:
     if language is None or MADE_NAME.search(name) or not TEST_DATA.isdisjoint(folders):
         return None
     return language
+
+
+def language_of_script(head: bytes) -> str | None:
+    """By the interpreter that its first line asks for, by itself or through env."""
+    asked = SHEBANG.match(head[:60])
+    return INTERPRETERS.get(asked[1]) if asked else None
+
+
+def _may_be_script(file: File) -> bool:
+    *folders, name = file.path.split("/")
+    return (
+        0 < file.size < LARGEST_SCRIPT
+        and "." not in name
+        and not name.isupper()  # README, LICENSE
+        and name not in BROUGHT
+        and TEST_DATA.isdisjoint(folders)
+    )
 
 
 def is_test(path: str) -> bool:
@@ -86,12 +116,17 @@ def _says_generated(line: bytes, below: bytes) -> bool:
 def sources(tree: Tree) -> dict[str, tuple[File, ...]]:
     """The source files of each language. docs/ and examples/ are among them."""
     found: dict[str, list[File]] = {}
+    scripts = 0
     for file in tree.files:
         language = language_of(file.path)
-        if language is None:
+        if language is None and (scripts >= SCRIPTS or not _may_be_script(file)):
             continue
+        scripts += language is None
         head = read(os.path.join(tree.root, file.path), 2000)
-        if head is None or generated(head) or (language == "TypeScript" and QT_TRANSLATION.match(head)):
+        language = language or (language_of_script(head) if head else None)
+        if not language or head is None or generated(head):
+            continue
+        if language == "TypeScript" and QT_TRANSLATION.match(head):
             continue
         found.setdefault(language, []).append(file)
     if any(not file.path.endswith((".hpp", ".hh", ".hxx")) for file in found.get("C++", ())):
