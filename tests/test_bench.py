@@ -1,4 +1,4 @@
-"""Short runs of the benchmarks of recall and trees: that they measure, and that what they measure is sane."""
+"""Short runs of benchmarks: that they measure, and that what they measure is sane."""
 
 from __future__ import annotations
 
@@ -183,3 +183,44 @@ def test_small_trees_are_expanded_grown_and_shown(tmp_path: Path) -> None:
     ]
     assert "docmem_update_content, bushy, in a view" in rows
     assert "below 50 ms" in shown
+
+
+def test_init_and_sync_are_timed_beside_bare_python(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+
+    shown = bench("claude_md.py", "--speed-only", "--files", "120", "--rounds", "1", "--json", figures)
+
+    found = json.loads(figures.read_text())
+    assert found["files"] == 120
+    assert set(found["p50_seconds"]) == {
+        "bare Python",
+        "reading every file once",
+        "init",
+        "sync after 20 changes",
+        "sync --all after 20 changes",
+    }
+    assert found["p50_seconds"]["init"] > found["p50_seconds"]["bare Python"] > 0
+    assert [budget["bound"] for budget in found["budgets"]] == ["below"] * 3
+    assert "below 3 s" in shown
+
+
+def test_a_fact_too_many_and_a_fact_too_few_both_count() -> None:
+    import claude_md
+
+    one = claude_md._score("one", ["language: Go", "test: go test ./..."], ["language: Go", "run: go"], 0.1)
+    two = claude_md._score("two", ["language: C", "build: make"], ["language: C", "build: make"], 0.1)
+
+    assert (one.precision, one.recall) == (0.5, 0.5)
+    assert (one.missing, one.wrong) == (("test: go test ./...",), ("run: go",))
+    told = claude_md._told([one, two])
+    assert (told["precision"], told["recall"]) == (0.75, 0.75)
+
+
+def test_what_init_should_find_is_written_down_for_packages_of_five_languages() -> None:
+    expected = [json.loads(path.read_text()) for path in (REPOSITORY / "bench/init_expected").glob("*.json")]
+
+    assert len(expected) >= 8
+    facts = {fact for one in expected for fact in one["facts"]}
+    languages = {f"language: {name}" for name in ("Python", "JavaScript", "TypeScript", "Go", "Rust", "Java")}
+    assert languages <= facts
+    assert all(len(one["facts"]) == len(set(one["facts"])) for one in expected)
