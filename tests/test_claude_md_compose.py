@@ -197,11 +197,11 @@ def test_the_architecture_lists_folders_with_what_they_say_about_themselves(tmp_
     assert said == [
         "- `.github/workflows/`: CI",
         "- `src/walrus/`: Feeds walruses",
-        "  - `src/walrus/tusks/`: Tusks: long ones",
+        "  - `src/walrus/tusks/`: long ones",
         "  - with `sea`",
-        "- `tests/`: tests",
         "- `web/`: What people see",
-        "- Begins in `src/walrus/__main__.py`",
+        "- `tests/`",
+        "- Entry point: `src/walrus/__main__.py`",
     ]
 
 
@@ -219,13 +219,60 @@ def test_a_long_way_down_to_the_source_is_one_step(tmp_path: Path) -> None:
         },
     )
     assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [
-        "- config/: configuration",
         "- src/",
-        "  - src/main/java/org/walrus/",
-        "    - with fish, tusk",
+        "  - src/main/java/org/walrus/ with fish, tusk",
         "  - with test",
-        "- kelp/",
+        "- config/, kelp/",
     ]
+
+
+def test_a_role_is_told_where_the_name_of_a_folder_does_not_tell_it(tmp_path: Path) -> None:
+    readme = "# Title\n\nWith the usual tools it runs.\n"
+    files(
+        tmp_path,
+        **{
+            "spec/a.js": "",
+            "k8s/a.yml": "",
+            "docs/README.md": readme,
+            "bench/README.md": readme,
+            "xtests/README.md": "These are the extended tests.\n",
+            "xtests/a.sh": "",
+            "shells/a.sh": "",
+            "walrus/a.js": "",
+            "walrus/b.js": "",
+        },
+    )
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [
+        "- k8s/: deployment",
+        "- shells/: Shell",
+        "- spec/: tests",
+        "- xtests/: These are the extended tests",
+        "- bench/, docs/, walrus/",
+    ]
+
+
+def test_a_folder_for_which_there_is_no_room_is_named_beside_those_that_say_nothing(tmp_path: Path) -> None:
+    inner = {f"src/part_{number:02}/__init__.py": f'"""Part {number}."""' for number in range(10)}
+    deep = {f"src/part_07/{name}/__init__.py": f'"""Deep {name}."""' for name in "ab"}
+    files(tmp_path, **inner, **deep)
+    said = list(outline.lines(walk(str(tmp_path)), (), str, str))
+    assert said[0] == "- src/"
+    assert said[1:9] == [f"  - src/part_{number:02}/: Part {number}" for number in range(8)]
+    assert said[9:] == ["  - with part_08, part_09"]
+
+
+def test_a_long_list_of_folders_says_that_there_are_others(tmp_path: Path) -> None:
+    files(tmp_path, **{f"src/part_{number:02}/a.py": "" for number in range(outline.MOST_SILENT + 1)})
+    (said,) = outline.lines(walk(str(tmp_path)), (), str, str)
+    assert said.startswith("- src/ with part_00, part_01, ") and said.endswith("part_23 and others")
+
+
+def test_files_that_say_nothing_are_all_named_or_not_at_all(tmp_path: Path) -> None:
+    files(tmp_path, **{f"a{number:02}.py": "" for number in range(outline.MOST_FILES)}, b="")
+    (said,) = outline.lines(walk(str(tmp_path)), (), str, str)
+    assert said.count(".py") == outline.MOST_FILES
+    files(tmp_path, **{"b.py": ""})
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == []
 
 
 @pytest.mark.parametrize(
@@ -244,6 +291,16 @@ def test_a_long_way_down_to_the_source_is_one_step(tmp_path: Path) -> None:
         ("doc.go", "/*\nPackage sea does things.\n*/\npackage sea\n", "Package sea does things"),
         ("lib.rs", "//! It does things.\n//!\n//! More.\nuse x;\n", "It does things"),
         ("package-info.java", "/**\n * It does things.\n * @since 1\n */\npackage a;\n", "It does things"),
+        (
+            "package-info.java",
+            "/*\n * Licensed to all */\n\n/**\n * <p>It {@code does} things.</p>\n */\npackage a;\n",
+            "It `does` things",
+        ),
+        ("package-info.java", "/* Licence */ int a; /* b */ /** Another thing */", ""),
+        ("__init__.py", '"""Sea: it does things."""', "it does things"),
+        ("__init__.py", '"""Usage docs: https://walrus.example/sea"""', ""),
+        ("__init__.py", f'"""It does things: {"many " * 40}."""', "It does things"),
+        ("__init__.py", '"""It does ..."""', ""),
         ("Cargo.toml", '[package]\ndescription = "It does things"\n', "It does things"),
         ("pyproject.toml", '[project]\ndescription = "It does things"\n', "It does things"),
         ("composer.json", '{"description": "It does things"}', "It does things"),
@@ -260,11 +317,9 @@ def test_a_folder_says_what_it_is(tmp_path: Path, name: str, text: str, said: st
     assert outline.about(walk(str(tmp_path)), "sea", [name]) == said
 
 
-def test_a_long_sentence_is_cut_at_a_word(tmp_path: Path) -> None:
+def test_half_a_sentence_is_not_said(tmp_path: Path) -> None:
     files(tmp_path, **{"__init__.py": f'"""{"fish " * 400}"""'})
-    said = outline.about(walk(str(tmp_path)), "", ["__init__.py"])
-    assert said.endswith("fish …")
-    assert len(said) <= outline.SENTENCE + 2
+    assert outline.about(walk(str(tmp_path)), "", ["__init__.py"]) == ""
 
 
 @pytest.mark.parametrize("name", ["doc.go", "__init__.py", "lib.rs", "package-info.java", "README.md"])

@@ -252,7 +252,8 @@ def _architecture(known: Known) -> str:
     lines = [f"{line}." for line in lines]
     lines += outline.lines(known.tree, workspaces, _code, _text)
     if entries := outline.entries(known.tree):
-        lines.append(f"- Begins in {', '.join(_code(path) for path in entries)}")
+        label = "Entry points" if len(entries) > 1 else "Entry point"
+        lines.append(f"- {label}: {', '.join(_code(path) for path in entries)}")
     return "\n".join(lines)
 
 

@@ -20,13 +20,13 @@ from recollect.claude_md.source import language_of
 from recollect.claude_md.tree import File, Tree
 
 MOST_LINES = 28
-MOST_INNER = 8  # folders shown in a folder
-MOST_SILENT = 16  # folders that say nothing about themselves, in one line
-MOST_FILES = 16
+MOST_INNER = 8  # lines about what is in a folder
+MOST_SILENT = 24  # folders that say nothing about themselves, in one line
+MOST_FILES = 40  # files that say nothing; a part of so long a list would tell nothing
 DEEPEST = 2  # levels of folders below the top
 MOST_READ = 60  # files or folders that are asked what they are, in one folder
 MOST_ENTRIES = 6
-SENTENCE = 100  # characters
+SENTENCE = 120  # characters; a longer one is no line in an outline
 UNTOLD = frozenset(("__init__.py", "setup.py"))  # everybody knows what is in these
 READ = 100_000  # bytes of a file; one that is larger says nothing in a sentence
 
@@ -35,7 +35,7 @@ ROLES = {
     for role, names in {
         "tests": "test tests __tests__ spec specs e2e",
         "documentation": "doc docs documentation",
-        "examples": "example examples samples demo demos",
+        "examples": "example examples samples",
         "benchmarks": "bench benches benchmark benchmarks",
         "scripts": "script scripts",
         "tools": "tool tools hack",
@@ -91,8 +91,8 @@ def lines(
 ) -> Iterator[str]:
     """The folders at the top of a tree and what is in them, and the source beside them.
 
-    Who says what it is has a line of its own; the others share one. `code` and `plain` make Markdown of a
-    path, and of what somebody wrote.
+    Who says what it is has a line of its own; the others share one, and so do those for which there is no
+    room. `code` and `plain` make Markdown of a path, and of what somebody wrote.
     """
     top = folders(tree)
     main = top.languages.most_common(1)[0][0] if top.source else ""
@@ -100,37 +100,50 @@ def lines(
     def shown(path: str, folder: Folder, depth: int) -> tuple[list[str], bool]:
         """The lines of a folder, and whether they say more than its name."""
         indent = "  " * depth
-        said = about(tree, path, folder.files) or ("" if depth else _role(path, folder, main))
+        role = None if depth else _role(path)
+        said = about(tree, path, folder.files, role) or (
+            "" if depth or role is not None else _other(folder, main)
+        )
         below: list[str] = []
         silent: list[str] = []
         for name, inner in _inner(path, folder) if depth < DEEPEST else []:
             deep, last = _deepest(f"{path}/{name}", inner, workspaces)
             made, speaks = shown(deep, last, depth + 1)
-            if speaks or deep.count("/") > path.count("/") + 1:
+            is_far = deep.count("/") > path.count("/") + 1
+            if len(below) + len(made) > MOST_INNER:
+                made = made[:1]
+            if (speaks or is_far) and len(below) < MOST_INNER:
                 below += made
             else:
                 silent.append(code(name))
-        made = [f"{indent}- {code(path + '/')}" + (f": {plain(said)}" if said else "")]
-        made += _cut(below, MOST_INNER, f"{indent}  - and more")
-        if silent:
-            made.append(f"{indent}  - with {', '.join(_cut(silent, MOST_SILENT, 'more'))}")
-        return made, bool(said or below or silent)
+        head = f"{indent}- {code(path + '/')}" + (f": {plain(said)}" if said else "")
+        if silent and not said and not below:
+            return [f"{head} with {_named(silent)}"], True
+        rest = [f"{indent}  - with {_named(silent)}"] if silent else []
+        return [head, *below, *rest], bool(said or below)
 
     made: list[str] = []
     silent: list[str] = []
     for path, folder in _top(top, workspaces):
         lines, speaks = shown(path, folder, 0)
-        made += lines if speaks else []
-        silent += [] if speaks else [code(path + "/")]
-    told: list[str] = []
-    files = [name for name in sorted(top.files) if language_of(name) and name not in UNTOLD]
-    for name in files[:MOST_READ]:
+        if len(made) + len(lines) >= MOST_LINES:
+            lines = lines[:1]
+        if speaks and len(made) + 1 < MOST_LINES:
+            made += lines
+        else:
+            silent.append(code(path + "/"))
+    unsaid: list[str] = []
+    for name in [name for name in sorted(top.files) if language_of(name) and name not in UNTOLD][:MOST_READ]:
         said = _sentence(_head(name, tree.text(name, READ) or ""))
-        told += [f"- {code(name)}: {plain(said)}"] if said else []
-        silent += [] if said else [code(name)]
-    yield from _cut(made + _cut(told, MOST_FILES, "- and more files"), MOST_LINES - 1, "- and more")
-    if silent:
-        yield f"- {', '.join(_cut(silent, MOST_SILENT, 'more'))}"
+        if said and len(made) + 1 < MOST_LINES:
+            made.append(f"- {code(name)}: {plain(said)}")
+        else:
+            unsaid.append(code(name))
+    yield from made
+    if len(unsaid) > MOST_FILES:
+        unsaid = []
+    if silent or unsaid:
+        yield "- " + ", ".join([*([_named(silent)] if silent else []), *unsaid])
 
 
 def entries(tree: Tree) -> list[str]:
@@ -139,15 +152,24 @@ def entries(tree: Tree) -> list[str]:
     return [path for path in found if BESIDE_THE_SOURCE.isdisjoint(path.split("/"))][:MOST_ENTRIES]
 
 
-def about(tree: Tree, folder: str, names: Iterable[str]) -> str:
-    """What a folder says about itself, in a sentence; empty where it says nothing."""
+def about(tree: Tree, folder: str, names: Iterable[str], role: str | None = None) -> str:
+    """What a folder says about itself, in a sentence; empty where it says nothing. What everybody has (docs,
+    tests) is known better by its role than by a README, which may begin with anything."""
     there = set(names)
     above = f"{folder}/" if folder else ""
     for name, said in SAYERS.items():
         if name in there and (sentence := _sentence(said(tree.text(above + name, READ) or ""))):
-            return sentence
+            return _unnamed(sentence, folder or os.path.basename(tree.root))
+    if role is not None:
+        return role
     inside = Tree(os.path.join(tree.root, folder), tuple(File(name, 0) for name in there))
-    return _sentence(first_paragraph(inside))
+    return _unnamed(_sentence(first_paragraph(inside)), folder or os.path.basename(tree.root))
+
+
+def _unnamed(said: str, folder: str) -> str:
+    """`recollect: a memory` without the name, which stands before it already."""
+    name, mark, rest = said.partition(": ")
+    return rest if mark and name.strip("`*").lower() == os.path.basename(folder).lower() else said
 
 
 def _top(top: Folder, workspaces: Sequence[str]) -> Iterator[tuple[str, Folder]]:
@@ -177,19 +199,23 @@ def _inner(path: str, folder: Folder) -> list[tuple[str, Folder]]:
     return [(name, folder.folders[name]) for name in inner[:MOST_READ]]
 
 
-def _role(path: str, folder: Folder, main: str) -> str:
+def _role(path: str) -> str | None:
+    """What a folder of this name is for; empty where the name says so, None where it may be anything."""
     if path == ".github/workflows":
         return "CI"
-    if role := ROLES.get(path.rpartition("/")[2].lower()):
-        return role
-    if not folder.source:
-        return ""
-    language = folder.languages.most_common(1)[0][0]
+    name = path.rpartition("/")[2].lower()
+    role = ROLES.get(name)
+    return "" if role and role.startswith(name.removesuffix("s")) else role  # docs: documentation
+
+
+def _other(folder: Folder, main: str) -> str:
+    """The language of a folder that is not the project's."""
+    language = folder.languages.most_common(1)[0][0] if folder.source else main
     return "" if language == main else language
 
 
-def _cut(made: list[str], most: int, rest: str) -> list[str]:
-    return made if len(made) <= most else [*made[: most - 1], rest]
+def _named(names: list[str]) -> str:
+    return ", ".join(names[:MOST_SILENT]) + (" and others" if len(names) > MOST_SILENT else "")
 
 
 # What files say about what they are in.
@@ -235,9 +261,16 @@ def _inner_doc(text: str) -> str:
 
 
 def _block_comment(text: str) -> str:
-    found = re.search(r"\A\s*(?:(?:'use strict'|\"use strict\");?\s*)?/\*[*!](.*?)\*/", text, re.DOTALL)
+    """The first comment that is meant for readers of documentation; a licence may stand above it."""
+    found = re.match(
+        r"\s*(?:(?:'use strict'|\"use strict\");?\s*)?(?:/\*(?![*!])(?:(?!\*/).)*\*/\s*)?/\*[*!](.*?)\*/",
+        text,
+        re.DOTALL,
+    )
     text = re.sub(r"^[ \t]*\* ?", "", found[1], flags=re.MULTILINE) if found else ""
-    return re.split(r"^[ \t]*@\w", text, maxsplit=1, flags=re.MULTILINE)[0]
+    text = re.split(r"^[ \t]*@\w", text, maxsplit=1, flags=re.MULTILINE)[0]
+    text = re.sub(r"\{@(?:code|link|linkplain|literal)\s+([^{}]*)\}", r"`\1`", text)
+    return re.sub(r"</?(?:p|b|i|em|strong|code|tt)>", "", text, flags=re.IGNORECASE)
 
 
 def _in_json(text: str) -> str:
@@ -275,15 +308,16 @@ def _is_rule(line: str) -> bool:
 
 
 def _sentence(text: str) -> str:
-    """The first sentence of what may be a whole essay; a licence is none."""
+    """The first sentence of what may be a whole essay. Empty for a licence, for an address, and for one that
+    is long: half a sentence helps nobody."""
     paragraphs = re.split(r"\n[ \t]*\n", text.strip())
     lines = [line.strip() for line in paragraphs[0].splitlines() if not _is_rule(line)]
     if len(lines) < len(paragraphs[0].splitlines()) and len(paragraphs) > 1:  # a title that is underlined
         lines = paragraphs[1].splitlines()
     words = " ".join(" ".join(lines).split())
-    if re.search(r"licen[cs]e|copyright|\(c\)", words, re.IGNORECASE):
+    if re.search(r"licen[cs]e|copyright|\(c\)|://", words, re.IGNORECASE):
         return ""
     words = re.split(r"(?<=[\w)`'\"*])(?<!e\.g)(?<!i\.e)[.!?](?:\s|$)", words, maxsplit=1)[0].rstrip(" :")
-    if len(words) > SENTENCE:
-        words = words[:SENTENCE].rpartition(" ")[0] + " …"
-    return words
+    if len(words) > SENTENCE:  # what stands before a colon or a semicolon may be whole
+        words = re.split(r"[:;] ", words, maxsplit=1)[0]
+    return words if len(words) <= SENTENCE and not words.endswith(("…", "...")) else ""
