@@ -43,6 +43,12 @@ class Folder:
         """The files directly in a folder below this one, as paths from here."""
         return [f"{path}/{name}" for name in sorted(self._folders.get(self._from_root(path), ()))]
 
+    def folders(self, path: str) -> list[str]:
+        """The names of the folders directly in a folder below this one."""
+        start = self._from_root(path) + "/"
+        inside = (folder[len(start) :] for folder in self._folders if folder.startswith(start))
+        return sorted(name for name in inside if "/" not in name)
+
     def has(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")
         return name in self._folders.get(self._from_root(folder), ())

@@ -44,7 +44,12 @@ def role(name: str, separators: str = ":", more: Mapping[str, str] | None = None
         return None
     roles = {**ROLES, **(more or {})}
     starts = [name] + [name[:at] for at, sign in enumerate(name) if sign in separators]
-    return next((roles[start] for start in starts if start in roles), None)
+    start = next((start for start in starts if start in roles), None)
+    rest = name[len(start) + 1 :] if start else ""
+    # `build:clean` undoes it, and what `run-tests` runs is not the program.
+    if start is None or rest.endswith("clean") or (start == "run" and roles.get(rest) in ("test", "lint")):
+        return None
+    return roles[start]
 
 
 def commands(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from recollect.claude_md.manifests.folder import Folder
-from recollect.claude_md.manifests.found import Found
+from recollect.claude_md.manifests.found import NAME, Found
 from recollect.claude_md.manifests.tasks import ci_runs, recipes_run
 from recollect.model import Command
 
@@ -28,6 +28,8 @@ def read(folder: Folder) -> Found | None:
             found.append(Command("lint", "go vet ./...", source))
         if source := next(_programs(folder), None):
             found.append(Command("run", "go run .", source))
+        else:
+            found += _run_command(folder)
     if source := folder.first(*LINTER):
         found.append(Command("lint", "golangci-lint run", source))
     required = (line for line in _directive(module, "require") if not re.search(r"//\s*indirect", line))
@@ -50,6 +52,14 @@ def _programs(folder: Folder) -> Iterator[str]:
             text = folder.text(name, 1_000_000)
             if MAIN.search(text) and not LEFT_OUT.search(text):
                 yield name
+
+
+def _run_command(folder: Folder) -> list[Command]:
+    """How to run the program in cmd/, where there is only one."""
+    names = [name for name in folder.folders("cmd") if folder.has(f"cmd/{name}/main.go")]
+    if len(names) != 1 or not NAME.fullmatch(names[0]):
+        return []
+    return [Command("run", f"go run ./cmd/{names[0]}", f"cmd/{names[0]}/main.go")]
 
 
 def _directive(text: str, name: str) -> list[str]:

@@ -56,6 +56,10 @@ def read(folder: Folder) -> Found:
         found += [Command("lint", f"tox -e {env}", tox.source) for env in LINT_ENVS if env in tox.envs]
     for role, names in (("test", ("test", "tests")), ("lint", ("lint",))):
         found += [Command(role, f"nox -s {name}", "noxfile.py") for name in names if name in sessions]
+    if "django" in folder.text("manage.py"):
+        found.append(Command("run", "python manage.py runserver", "manage.py"))
+        if not any(command.line == "pytest" for command in found):
+            found.append(Command("test", "python manage.py test", "manage.py"))
     builds = "pyproject.toml" if "build-system" in project else folder.first("setup.py")
     if builds:
         found.insert(0, Command("build", "python -m build", builds))

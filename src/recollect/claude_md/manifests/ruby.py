@@ -25,6 +25,8 @@ def read(folder: Folder) -> Found | None:
             found.append(Command("test", "bundle exec rspec", "Gemfile"))
         elif rakefile:
             found.append(Command("test", "bundle exec rake", rakefile))
+        if folder.has("bin/rails"):
+            found.append(Command("run", "bin/rails server", "bin/rails"))
         if ".rubocop.yml" in folder.names:
             found.append(Command("lint", "bundle exec rubocop", ".rubocop.yml"))
     name = _said(spec, "name")
