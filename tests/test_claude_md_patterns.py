@@ -187,6 +187,13 @@ def test_ten_cases_are_needed_of_which_eight_agree(lay: Lay, agreeing: int, othe
     assert ("naming python functions" in values(lay({"shop.py": text}), "Python")) is found
 
 
+@pytest.mark.parametrize(("agreeing", "sure"), [(40, 1.0), (39, 0.95), (38, 0.95), (37, 0.9), (32, 0.8)])
+def test_nothing_is_said_to_be_surer_than_it_is(lay: Lay, agreeing: int, sure: float) -> None:
+    names = [f"do_it_{number}" if number < agreeing else f"doIt{number}" for number in range(40)]
+    tree = lay({"a.py": "".join(f"def {name}():\n    pass\n" for name in names)})
+    assert told(tree, "Python")["naming python functions"].confidence == sure
+
+
 def test_docs_examples_and_benchmarks_count_for_nothing(lay: Lay) -> None:
     text = "".join(f"def do_{words(number)}(): pass\n" for number in range(20))
     places = (
@@ -732,8 +739,9 @@ def test_one_file_more_changes_neither_what_is_read_nor_what_is_found(lay: Lay) 
 
 def test_one_file_more_changes_no_pattern(lay: Lay) -> None:
     files = {f"shop/item_{words(number)}.py": python_module(number) for number in range(60)}
-    before = told(lay(files | {"shop/__init__.py": ""}), "Python")
-    after = told(lay({"shop/new_one.py": "def doOther():\n\treturn 'a'\n"}), "Python")
+    other = "def doOther():\n\treturn 'a'\n"
+    before = told(lay(files | {"shop/__init__.py": "", "shop/old_one.py": other * 2}), "Python")
+    after = told(lay({"shop/new_one.py": other}), "Python")
     assert before.keys() == after.keys()
     for subject, pattern in before.items():
         assert (pattern.value, pattern.confidence) == (after[subject].value, after[subject].confidence)

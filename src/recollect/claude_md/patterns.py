@@ -253,11 +253,12 @@ def _import_styles(language: str, path: str, file: Found, own: Own) -> list[tupl
 
 
 def _pattern(type: str, subject: str, found: layout.Layout) -> Pattern:
-    """Confidence in steps of 5 %, examples by digest: neither changes with every commit."""
+    """Confidence in steps, never rounded up; examples by digest: neither changes with every commit."""
     shown = [example for example in found.examples if example.isprintable()]
     if type != "architecture":
         shown = nsmallest(EXAMPLES, set(shown), key=lambda example: (_digest(example), example))
-    return Pattern(type, subject, found.value, round(found.confidence * 20) / 20, found.cases, tuple(shown))
+    sure = 0.99 if 0.99 <= found.confidence < 1 else int(found.confidence * 20 + 1e-9) / 20
+    return Pattern(type, subject, found.value, sure, found.cases, tuple(shown))
 
 
 def _digest(text: str) -> int:
