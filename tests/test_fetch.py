@@ -394,6 +394,13 @@ def test_markdown_and_plain_text_come_as_they_are(site: Site) -> None:
         assert read(site, "/a") == "# Täglich"
 
 
+@pytest.mark.parametrize("charset", ["zlib", "bz2", "base64", "hex", "uu", "rot13", "quopri", "x"])
+def test_a_charset_that_is_none_is_passed_over(site: Site, charset: str) -> None:
+    kind = f"text/plain; charset={charset}"
+    site.answers["/a"] = lambda handler: handler.send("# Täglich".encode(), Content_Type=kind)
+    assert read(site, "/a") == "# Täglich"
+
+
 def read(site: Site, path: str, **options: Any) -> str:
     return page(
         site.url(path), **{"hosts": OWN, "resolve": site.resolve, "forbidden": but_loopback, **options}

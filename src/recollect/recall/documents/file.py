@@ -125,10 +125,10 @@ def _codec(charset: str) -> str | None:
     """Python's name for it, if texts are written in it. Latin-1 is read as Windows does, like in browsers."""
     try:
         found = codecs.lookup(charset.strip())
-        found.decode(b"")
+        b"a".decode(found.name, "replace")  # refuses zlib and its like: those are no encodings of text
     except (LookupError, ValueError, TypeError):
         return None
     name = found.name.replace("_", "-")
-    if name in _NO_CHARSETS or not isinstance(found.decode(b"")[0], str):
+    if name in _NO_CHARSETS:
         return None
     return "cp1252" if name in ("iso8859-1", "ascii") else found.name
