@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from recollect.claude_md import imports, outline
+from recollect.claude_md import imports, outline, subtrees
 from recollect.claude_md.manifests import frameworks
-from recollect.claude_md.manifests.folder import braces, ini, yaml_list
+from recollect.claude_md.manifests.folder import braces, index, ini, yaml_list
 from recollect.claude_md.manifests.found import role
-from recollect.claude_md.manifests.tasks import targets
+from recollect.claude_md.manifests.tasks import MORE, targets
 from recollect.claude_md.survey import plain, survey
-from recollect.claude_md.tree import walk
+from recollect.claude_md.tree import File, Tree, walk
 from recollect.model import Survey
 
 Files = dict[str, str]
@@ -826,6 +826,18 @@ def test_a_name_is_found_wherever_it_is_kept(tmp_path: Path, files: Files, name:
             "`walrus` counts.",
         ),
         ("README.md", "<p align=center>\n<img>\n</p>\n", ""),
+        (
+            "README.md",
+            "# README\n\nThis README would normally document whatever steps are necessary.\n\nThings:\n",
+            "",
+        ),
+        ("README.md", "# React + Vite\n\nThis template provides a minimal setup to get React working.\n", ""),
+        (
+            "README.md",
+            "This is a [Next.js](https://x) project bootstrapped with [`create-next-app`](https://y).\n",
+            "",
+        ),
+        ("README.md", "This template provides walruses.\n", "This template provides walruses."),
         ("README.md", "", ""),
     ],
 )
@@ -944,6 +956,10 @@ def test_a_package_that_only_sounds_like_a_framework_is_none(tmp_path: Path, pac
         ("test-unit", None),
         ("type-check:all", "lint"),
         ("pretest", None),
+        ("build:clean", None),
+        ("build:all:clean", None),
+        ("test:distclean", None),
+        ("build:cleaner", "build"),
         ("tester", None),
         ("check", None),
         (":test", None),
@@ -956,6 +972,41 @@ def test_a_package_that_only_sounds_like_a_framework_is_none(tmp_path: Path, pac
 )
 def test_the_role_of_a_script(name: str, expected: str | None) -> None:
     assert role(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("run", "run"), ("run-dev", "run"), ("run-tests", None), ("run-lint", None), ("dist-clean", None)],
+)
+def test_the_role_of_a_target(name: str, expected: str | None) -> None:
+    assert role(name, separators=":-", more=MORE) == expected
+
+
+MANAGE = "import os\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'x')\nfrom django.core import x\n"
+GO_MAIN = "package main\n\nfunc main() {}\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"manage.py": MANAGE}, "run: python manage.py runserver | test: python manage.py test"),
+        (
+            {"manage.py": MANAGE, "pytest.ini": "[pytest]\n"},
+            "run: python manage.py runserver | test: pytest",
+        ),
+        ({"manage.py": "print('of a zoo')\n"}, ""),
+        ({"Gemfile": "gem 'rails'\n", "bin/rails": "#!/usr/bin/env ruby\n"}, "run: bin/rails server"),
+        ({"cmd/zoo/main.go": GO_MAIN, "cmd/zoo/a/b.go": "package a\n"}, "run: go run ./cmd/zoo"),
+        ({"cmd/zoo/main.go": GO_MAIN, "main.go": GO_MAIN}, "run: go run ."),
+        ({"cmd/zoo/main.go": GO_MAIN, "cmd/ark/main.go": GO_MAIN}, ""),
+        ({"cmd/$(reboot)/main.go": GO_MAIN}, ""),
+    ],
+)
+def test_what_a_program_is_run_with(tmp_path: Path, files: Files, expected: str) -> None:
+    if any(path.endswith(".go") for path in files):
+        files = {**files, "go.mod": "module zoo\n"}
+    found = {f"{command.role}: {command.line}" for command in look(tmp_path, files).commands}
+    assert found - {"build: go build ./...", "test: go test ./..."} == set(expected.split(" | ")) - {""}
 
 
 def test_a_script_whose_name_would_do_more_than_it_seems_is_left_out(tmp_path: Path) -> None:
@@ -1020,6 +1071,17 @@ def test_members_that_are_large_stand_for_the_folder_around_them(tmp_path: Path)
 
 
 # Parsers
+
+
+def test_many_members_take_no_longer_than_they_must() -> None:
+    members = [f"packages/member{number}" for number in range(6_000)]
+    tree = Tree("/nowhere", tuple(File(f"{path}/a.py", 1) for path in members))
+    folders = index(tree)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subtrees, "sources", lambda tree: {"Python": tree.files})
+        start = time.process_time()
+        assert subtrees.subtrees(tree, folders, members[::-1]) == ()
+    assert time.process_time() - start < 1  # 0.03 here, four otherwise
 
 
 def test_a_list_in_yaml_is_read_in_both_notations() -> None:
@@ -1210,6 +1272,15 @@ def test_nothing_in_a_manifest_is_run(tmp_path: Path) -> None:
 def test_warnings_of_a_setup_file_are_not_ours(tmp_path: Path) -> None:
     found = look(tmp_path, {"setup.py": "import setuptools\nx = '\\d'\nsetuptools.setup(name='walrus')\n"})
     assert found.name == "walrus"
+
+
+def test_globs_of_members_take_long_nowhere(tmp_path: Path) -> None:
+    globs = [f"*{'?' * 100}b*{number}" for number in range(500)]
+    files = {f"{number}{'a' * 200}/package.json": "{}" for number in range(100)}
+    files["package.json"] = json.dumps({"workspaces": globs})
+    start = time.process_time()
+    assert look(tmp_path, files).workspaces == ()
+    assert time.process_time() - start < 3  # 0.1 here, ten otherwise
 
 
 def test_members_outside_the_project_and_with_odd_names_are_none(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from recollect.claude_md.manifests.folder import Index
 from recollect.claude_md.source import is_test, sources
@@ -18,12 +18,13 @@ NEVER = frozenset("test tests __tests__ spec specs doc docs example examples sam
 def subtrees(tree: Tree, folders: Index, workspaces: Sequence[str]) -> tuple[str, ...]:
     sizes = _sizes(tree)
     found = {path for path in workspaces if sizes[path] >= LEAST}
+    around = {above for path in workspaces for above in _and_above(path)}
     for path in sizes:
         parent, _, name = path.rpartition("/")
         is_package = not parent and "__init__.py" in folders.get(path, ())
         if not is_package and parent not in PARENTS and (parent or name not in NAMED):
             continue
-        if any(member == path or member.startswith(path + "/") for member in workspaces):
+        if path in around:
             continue  # its members are worth one, not the folder around them
         part = _only_package(folders, sizes) if path == "src" else path
         if sizes[part] >= LEAST:
@@ -41,11 +42,16 @@ def _sizes(tree: Tree) -> Counter[str]:
     )
     sizes: Counter[str] = Counter()
     for folder, number in direct.items():
-        path = folder
-        while path:
+        for path in _and_above(folder):
             sizes[path] += number
-            path = path.rpartition("/")[0]
     return sizes
+
+
+def _and_above(path: str) -> Iterator[str]:
+    """A folder and those that it lies in."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def _only_package(folders: Index, sizes: Counter[str]) -> str:

@@ -45,6 +45,8 @@ READERS = (
 LEAST = 0.05  # of the source's bytes, for a language to be one of the project's
 ROLES = ("build", "test", "lint", "run")
 LONGEST = 300
+WILD = re.compile(r"[*?\[]")
+MOST_WILD = 200
 
 
 def survey(tree: Tree) -> Survey:
@@ -79,7 +81,10 @@ def members(found: Iterable[Found], folders: Index) -> tuple[str, ...]:
     """The folders that the globs of a monorepo stand for."""
     result = set()
     for part in found:
-        globs = (one for glob in part.members[:1_000] for one in braces(glob))
+        globs = [one for glob in part.members[:1_000] for one in braces(glob)]
+        wild = [glob for glob in globs if WILD.search(glob)]
+        if len(wild) > MOST_WILD or any(len(glob) > LONGEST for glob in wild):
+            continue  # nobody's; each would be held against every folder
         rules = Rules("\n".join(map(_rule, globs)).encode("utf-8", "replace"))
         for path, names in folders.items() if rules else ():
             if part.marker and names.isdisjoint(part.marker):
