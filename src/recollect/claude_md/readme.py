@@ -13,6 +13,14 @@ PROSE = re.compile(
 OTHER = re.compile(r"\d+[.)]\s|\[[^\]]*\]:")  # items of a list, addresses of links
 LINK = re.compile(r"\[([^\[\]]{0,200})\](?:\([^()\s]{0,500}\)|\[[^\[\]]{0,200}\])")
 RST_LINK = re.compile(r"`([^`<\n]{1,200}?)(?: <[^>\n]{0,500}>)?`__?")
+# What the tool that made a project left for its author to replace.
+PLACEHOLDER = re.compile(
+    r"This README would normally document|Everything you need to build a Svelte project"
+    r"|This template (?:provides a minimal setup|should help get you started)"
+    r"|(?:This is a .{0,80} project|This project was) (?:bootstrapped|generated|created) with"
+    r"|To make it easy for you to get started with GitLab|A new Flutter project",
+    re.IGNORECASE,
+)
 
 
 def first_paragraph(tree: Tree) -> str:
@@ -30,7 +38,8 @@ def first_paragraph(tree: Tree) -> str:
         elif not fenced and not _underlines(below) and PROSE.match(line) and not OTHER.match(line):
             says_more_than_links = len(LINK.sub("", line)) > 20 or not LINK.search(line)
             paragraph += [line] if says_more_than_links else []
-    return RST_LINK.sub(r"\1", LINK.sub(r"\1", " ".join(paragraph))).replace("**", "")
+    said = RST_LINK.sub(r"\1", LINK.sub(r"\1", " ".join(paragraph))).replace("**", "")
+    return "" if PLACEHOLDER.match(said) else said
 
 
 def _underlines(line: str) -> bool:
