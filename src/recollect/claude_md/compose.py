@@ -6,13 +6,15 @@ that changes with every commit would make every sync a change.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from recollect.claude_md import outline, sections
-from recollect.claude_md.source import ENDINGS
+from recollect.claude_md.imports import NODE
+from recollect.claude_md.source import ENDINGS, is_test
 from recollect.claude_md.tree import Tree
 from recollect.model import Command, Insights, Pattern, Survey
 
@@ -88,9 +90,8 @@ _BLANK = re.compile(r"\{\{[A-Z_]+\}\}")
 
 DESCRIPTION = 500  # characters
 MOST_COMMANDS = 5  # of a role
-MOST_PATTERNS = 16
-MOST_EXAMPLES, LONGEST_EXAMPLE = 2, 60
-MOST_HOT, MOST_TOGETHER, MOST_DECISIONS = 8, 5, 5
+LONGEST_EXAMPLE = 60
+MOST_HOT, MOST_TOGETHER, MOST_DECISIONS = 5, 3, 5
 NOTHING = "Nothing that the files show."  # where something stood before
 USUAL = "As in the whole project."
 ALWAYS_COMPUTABLE = frozenset("project-description build-commands architecture conventions patterns".split())
@@ -170,7 +171,7 @@ def texts(known: Known) -> dict[str, str]:
             "project-description": _description(survey),
             "build-commands": _commands(survey),
             "architecture": _architecture(known),
-            "conventions": _conventions(known.patterns),
+            "conventions": _conventions(known.patterns, known.tree),
             "patterns": _patterns(known.patterns),
             "best-practices": (known.practices or "").strip(),
             "git-insights": _insights(known.insights),
@@ -188,16 +189,20 @@ def module_texts(
     some = top.source / 10
     languages = [name for name, number in top.languages.most_common(3) if number >= some]
     what = f"{_and(languages)} in {_code(folder)}" if languages else _code(folder)
-    description = _plain(said, DESCRIPTION) if said else f"{what}, a part of {_plain(known.survey.name, 100)}"
+    description = (
+        _plain(said[:1].upper() + said[1:], DESCRIPTION)
+        if said
+        else f"{what}, a part of {_plain(known.survey.name, 100)}"
+    )
     lines = list(outline.lines(part, (), _code, _text))
     usual = {(one.type, one.subject): one.value for one in known.patterns}
     differs = [one for one in own if usual.get((one.type, one.subject)) != one.value]
-    conventions = _conventions(differs)
+    conventions = _conventions(differs, part)
     there = "\n".join(_roles(commands))
     if there:
-        description = f"{description}.\n\nAfter {_code('cd ' + shlex.quote(folder))}:\n{there}"
+        description = f"{_whole(description)}\n\nAfter {_code('cd ' + shlex.quote(folder))}:\n{there}"
     else:
-        description += "."
+        description = _whole(description)
     return _filled(
         "subtree",
         {
@@ -209,7 +214,7 @@ def module_texts(
 
 
 def _description(survey: Survey) -> str:
-    said = _plain(survey.description, DESCRIPTION)
+    said = _whole(_plain(survey.description, DESCRIPTION))
     languages = [name for name, _ in survey.languages]
     built = [name for name in survey.frameworks if name not in FOR_TESTS]
     tested = [name for name in survey.frameworks if name in FOR_TESTS]
@@ -221,16 +226,30 @@ def _description(survey: Survey) -> str:
     return "\n\n".join(part for part in (said, f"{made}." if made else "") if part)
 
 
+def _whole(text: str) -> str:
+    """The sentences of a text that was cut off, without the one that is no more whole."""
+    if text.endswith("…"):
+        text = (re.match(r".*[.!?](?=\s)", text) or [""])[0]
+    return f"{text}." if text[-1:].isalnum() or text.endswith((")", "`")) else text
+
+
 def _commands(survey: Survey) -> str:
-    packages = [f"- Packages: {_and(survey.managers)}"] if survey.managers else []
+    label = "Package managers" if len(survey.managers) > 1 else "Package manager"
+    packages = [f"- {label}: {_and(survey.managers)}"] if survey.managers else []
     return "\n".join([*packages, *_roles(survey.commands)])
 
 
 def _roles(commands: Sequence[Command]) -> Iterator[str]:
     for role, label in ROLES.items():
-        those = [command for command in commands if command.role == role]
+        those = sorted((command for command in commands if command.role == role), key=_special)
         if those:
             yield f"- {label}: {_listed(those)}"
+
+
+def _special(command: Command) -> int:
+    """`make test` comes before `make test-docs`, and both keep their place among such as they."""
+    word = command.line.split()[-1:]
+    return 0 if word == [command.role] else 2 if re.search(r"\w[-:_]\w", "".join(word)) else 1
 
 
 def _listed(commands: Sequence[Command]) -> str:
@@ -241,15 +260,10 @@ def _listed(commands: Sequence[Command]) -> str:
 
 def _architecture(known: Known) -> str:
     lines = []
-    for pattern in known.patterns:
-        if pattern.type == "architecture" and pattern.value != "monorepo":
-            seen = ", ".join(_code(example) for example in pattern.examples[:4])
-            lines.append(f"{pattern.value[:1].upper()}{pattern.value[1:]}" + (f": {seen}" if seen else ""))
     workspaces = known.survey.workspaces
     if workspaces:
         shown = ", ".join(_code(path) for path in workspaces[:12])
-        lines.append(f"A monorepo of {shown}" + (" and more" if len(workspaces) > 12 else ""))
-    lines = [f"{line}." for line in lines]
+        lines.append(f"A monorepo of {shown}{' and others' if len(workspaces) > 12 else ''}.")
     lines += outline.lines(known.tree, workspaces, _code, _text)
     if entries := outline.entries(known.tree):
         label = "Entry points" if len(entries) > 1 else "Entry point"
@@ -257,28 +271,54 @@ def _architecture(known: Known) -> str:
     return "\n".join(lines)
 
 
-KINDS = {
-    "functions": "functions and methods",
-    "classes": "classes and types",
-    "constants": "constants",
-    "files": "files",
-}
+KINDS = {"functions": "functions, methods", "classes": "classes", "constants": "constants", "files": "files"}
+WITHOUT_CLASSES = {"functions": "functions, methods", "classes": "types"}  # Go and Rust
+SEMICOLONS = {"always": "semicolons", "never": "no semicolons"}
+FROM_NODE = re.compile(
+    rf"(?:from|require\(|^import) *['\"](?:node:\w+|{'|'.join(sorted(NODE))})['\"/]", re.MULTILINE
+)
 
 
-def _conventions(patterns: Iterable[Pattern]) -> str:
-    """Patterns as sentences to go by, a language after the other."""
-    by_language: dict[str, dict[str, list[str]]] = {}
+def _conventions(patterns: Iterable[Pattern], tree: Tree) -> str:
+    """Patterns as rules to go by. Languages with the same rules share a line."""
+    rules: dict[str, dict[str, list[str]]] = {}  # label -> language -> rules
+    names: dict[str, dict[str, list[str]]] = {}  # language -> style -> what is named so
     for pattern in patterns:
-        language, label, said = _rule(pattern)
-        if language:
-            by_language.setdefault(language, {}).setdefault(label, []).append(said)
+        language, what = _subject(pattern)
+        value = _plain(pattern.value, 100)
+        if pattern.type == "naming":
+            kinds = KINDS | WITHOUT_CLASSES if language in ("go", "rust") else KINDS
+            names.setdefault(language, {}).setdefault(value, []).append(kinds.get(what, what))
+        elif pattern.type == "import":
+            said = _order(language, pattern, tree) if "order" in what else value
+            rules.setdefault("Imports", {}).setdefault(language, []).append(said)
+        elif pattern.type == "style":
+            how = {"quotes": f"{value} quotes", "indentation": f"indented with {value}"}
+            said = how.get(what) or SEMICOLONS.get(value, value)
+            rules.setdefault("Style", {}).setdefault(language, []).append(said)
+    for language, styles in names.items():
+        rules.setdefault("Names", {})[language] = [
+            f"{_and(', '.join(kinds).split(', '))} {_code(style)}" for style, kinds in styles.items()
+        ]
+    several = len({language for languages in rules.values() for language in languages}) > 1
     lines = []
-    for language, labels in by_language.items():
-        for label in ("Names", "Style", "Imports", "Tests"):
-            if label in labels:
-                shown = f"{LANGUAGES[language]} {label.lower()}" if len(by_language) > 1 else label
-                lines.append(f"- {shown}: {', '.join(labels[label])}")
+    for label in ("Names", "Style", "Imports"):
+        same: dict[str, list[str]] = {}
+        for language, those in rules.get(label, {}).items():
+            same.setdefault(", ".join(those), []).append(LANGUAGES.get(language, language))
+        for those_said, languages in same.items():
+            shown = f"{_and(languages)} {label.lower()}" if several else label
+            lines.append(f"- {shown}: {those_said}")
     return "\n".join(lines)
+
+
+def _order(language: str, pattern: Pattern, tree: Tree) -> str:
+    """Names only what there is: a project for browsers imports nothing from Node."""
+    first = "the standard library first"
+    if language in ("javascript", "typescript"):
+        uses_node = any(FROM_NODE.search(tree.text(path, 100_000) or "") for path in pattern.examples)
+        first = "Node's own modules first" if uses_node else ""
+    return ", ".join(part for part in (first, "the project's own last") if part)
 
 
 def _subject(pattern: Pattern) -> tuple[str, str]:
@@ -288,40 +328,35 @@ def _subject(pattern: Pattern) -> tuple[str, str]:
     return language, " ".join(word for word in words if word != language)
 
 
-def _rule(pattern: Pattern) -> tuple[str, str, str]:
-    """Of which language, under which label, and the rule itself; no language: it is about something else."""
-    language, what = _subject(pattern)
-    value = _plain(pattern.value, 100)
-    if pattern.type == "naming":
-        return language, "Names", f"{KINDS.get(what, what)} {_code(value)}"
-    if pattern.type == "import":
-        return language, "Imports", f"in the order {value}" if "order" in what else value
-    if pattern.type == "test":
-        return language, "Tests", _tests(value)
-    if pattern.type == "style":
-        how = {"quotes": f"{value} quotes", "indentation": f"indented with {value}"}
-        return language, "Style", how.get(what, f"{what} {value}")
-    return "", "", ""
-
-
-def _tests(value: str) -> str:
-    where, _, name = value.partition(", ")
-    folder = where.removesuffix(" folder")
-    place = f"in a {_code(folder.rstrip('/'))} folder" if folder.endswith("/") else where
-    return place if name in ("", "any name") else f"{place}, named {_code(name)}"
-
-
 def _patterns(patterns: Sequence[Pattern]) -> str:
+    """What conventions do not say: architecture, and where tests are; with confidence and an example."""
+    tested = {pattern.subject for pattern in patterns if pattern.type == "test"}
     lines = []
-    for pattern in patterns[:MOST_PATTERNS]:
-        language, what = _subject(pattern)
-        label = f"{LANGUAGES[language]} {what or 'tests'}" if language else pattern.subject or pattern.type
-        line = f"- {_plain(label, 60)}: {_plain(pattern.value, 100)} ({_confidence(pattern.confidence)})"
-        short = [example for example in pattern.examples if len(example) <= LONGEST_EXAMPLE]
-        examples = [_code(example) for example in short[:MOST_EXAMPLES]]
-        tells = pattern.type != "style" and "order" not in what.split()  # else it is a whole file
-        lines.append(line + (f"{AS}{_and(examples)}" if examples and tells else ""))
+    for pattern in patterns:
+        sure = f"({pattern.confidence:.0%})"
+        if pattern.type == "architecture" and pattern.value != "monorepo":  # of which the outline tells
+            value = _plain(pattern.value, 100)
+            where = ", ".join(_code(example) for example in pattern.examples[:4])
+            lines.append(f"- Architecture: {value} {sure}" + (f"{AS}{where}" if where else ""))
+        elif pattern.type == "test":
+            language, _ = _subject(pattern)
+            label = f"{LANGUAGES.get(language, '')} tests" if len(tested) > 1 else "Tests"
+            said, is_named = _tests(pattern.value)
+            short = [example for example in pattern.examples if len(example) <= LONGEST_EXAMPLE]
+            lines.append(
+                f"- {label}: {said} {sure}" + (f"{AS}{_code(short[0])}" if short and is_named else "")
+            )
     return "\n".join(lines)
+
+
+def _tests(value: str) -> tuple[str, bool]:
+    """Where tests are and what they are called, and whether an example would show it."""
+    where, _, name = _plain(value, 100).partition(", ")
+    if where.startswith("inline "):
+        return f"in the source itself, under {_code(where.removeprefix('inline '))}", True
+    folder = where.removesuffix(" folder")
+    place = f"in {_code(folder)}" if folder.endswith("/") else where
+    return (place, False) if name in ("", "any name") else (f"{place}, named {_code(name)}", True)
 
 
 def settled(old: str, new: str, is_there: Callable[[str], bool]) -> str:
@@ -335,11 +370,6 @@ def settled(old: str, new: str, is_there: Callable[[str], bool]) -> str:
     )
 
 
-def _confidence(value: float) -> str:
-    """In steps: a hundredth more or less is no news."""
-    return f"{next((step for step in (99, 95, 90, 80, 70, 50) if value * 100 >= step), 0)} %"
-
-
 def _insights(insights: Insights | None) -> str:
     if insights is None:
         return ""
@@ -347,14 +377,26 @@ def _insights(insights: Insights | None) -> str:
     if insights.hot:  # by name: their order changes with every commit
         hot = sorted(path for path, _ in insights.hot[:MOST_HOT])
         lines.append(f"- Changed most often: {', '.join(_code(path) for path in hot)}")
-    pairs = sorted((one, other) for one, other, _ in insights.together[:MOST_TOGETHER])
-    lines += [f"- {_code(one)} and {_code(other)} change together" for one, other in pairs]
-    lines += [f"- {_plain(habit, 200)}" for habit in insights.habits]
+    lines += [f"- {_code(one)} and {_code(other)} change together" for one, other in _pairs(insights)]
+    if insights.habits:
+        lines.append(f"- Commits: {' '.join(_plain(habit, 200) for habit in insights.habits)}")
     if insights.decisions:
         lines.append("- Decided:")
         for date, commit, said in insights.decisions[:MOST_DECISIONS]:
-            lines.append(f"  - {_plain(said, 120)} ({_plain(date, 20)}, {_plain(commit, 16)})")
+            lines.append(f"  - {_text(said)} ({_plain(date, 20)}, {_plain(commit, 16)})")
     return "\n".join(lines)
+
+
+def _pairs(insights: Insights) -> list[tuple[str, str]]:
+    """Files that change together: one pair of a folder, and none of source and test, which is no news."""
+    seen: set[str] = set()
+    pairs = []
+    for one, other, _ in insights.together:
+        folders = {os.path.dirname(one), os.path.dirname(other)}
+        if seen.isdisjoint(folders) and is_test(one) == is_test(other):
+            pairs.append((one, other))
+            seen |= folders
+    return sorted(pairs[:MOST_TOGETHER])
 
 
 # Text from a repository, as Markdown that is nothing but that text.
