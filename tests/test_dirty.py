@@ -620,7 +620,16 @@ def test_a_drain_lists_what_changed_in_the_project_and_nothing_else(root: Path, 
     for number, payload in enumerate(payloads):
         put(data, payload, at=NOW + number)
     assert drain(data).stored == 12
-    assert listed(root) == ["a b.py", "ü “q”.md", "it's.py", "n.ipynb", "src/old one.py", "src/a.py", "b.py"]
+    assert listed(root) == [
+        "a b.py",
+        "ü “q”.md",
+        "it's.py",
+        "n.ipynb",
+        "src/old one.py",
+        "src/a.py",
+        "b.py",
+        "x.py",
+    ]
 
 
 def test_an_event_that_is_known_is_not_listed_again(root: Path, data: Path) -> None:

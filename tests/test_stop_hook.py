@@ -294,6 +294,13 @@ def test_another_project_s_changes_are_not_this_one_s_business(root: Path, tmp_p
     assert files_of(stop(other)) == ["theirs.py"]
 
 
+def test_what_is_edited_counts_not_where_the_shell_is(root: Path, tmp_path: Path) -> None:
+    (root / "vendor" / ".git").mkdir(parents=True)
+    edit(root, "src/a.py", cwd=str(root / "vendor"))
+    edit(root, "src/b.py", cwd=str(tmp_path))
+    assert files_of(stop(root)) == ["src/a.py", "src/b.py"]
+
+
 def test_in_the_worker_s_own_session_nothing_is_told(root: Path, data: Path) -> None:
     edit(root, "a.py")
     before = spooled(data)

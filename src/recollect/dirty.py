@@ -71,6 +71,20 @@ def inside(path: str, root: str) -> str | None:
     return None if name in NEVER or FOLDERS.intersection(parts) else os.path.join(root, *parts)
 
 
+def listed(changed: Iterable[str], roots: dict[str, str | None]) -> list[tuple[str, str]]:
+    """(root, path) of those that belong into a list. The project is the one that the file is in: the shell
+    may be in another. `roots` is what is known of folders already."""
+    found = []
+    for path in changed:
+        folder = path if os.path.isdir(path) else os.path.dirname(path)
+        if folder not in roots:
+            roots[folder] = root_of(folder)
+        root = roots[folder]
+        if root and (place := inside(path, root)):
+            found.append((root, place))
+    return found
+
+
 def create(root: str) -> None:
     """Initialise a project: an empty list, unless there is one. It is nothing for git."""
     try:

@@ -48,21 +48,21 @@ KEYWORDS = frozenset("! { do elif else if then until while".split())
 GIT_VALUES = frozenset("-C -c --config-env --git-dir --namespace --super-prefix --work-tree".split())
 
 
-def of_payload(raw: bytes) -> tuple[str, list[str]]:
-    """(working folder, changed paths) of a payload as it came; ("", []) where it tells of no change."""
+def of_payload(raw: bytes) -> list[str]:
+    """The changed paths of a payload as it came."""
     if b'"PostToolUse"' not in raw or not any(name in raw for name in NAMES):
-        return "", []  # most tell of none, and need not be parsed
+        return []  # most tell of none, and need not be parsed
     payload = parse(raw)
     if not isinstance(payload, dict) or payload.get("hook_event_name") != "PostToolUse":
-        return "", []
+        return []
     tool, given, cwd = (payload.get(field) for field in ("tool_name", "tool_input", "cwd"))
     if not isinstance(tool, str) or not isinstance(given, dict):
-        return "", []
+        return []
     if not isinstance(cwd, str) or not cwd.startswith("/"):
-        return "", []
+        return []
     response = payload.get("tool_response")
     stderr = response.get("stderr") if isinstance(response, dict) else None
-    return cwd, changed(tool, given, cwd, was_reset=isinstance(stderr, str) and RESET in stderr)
+    return changed(tool, given, cwd, was_reset=isinstance(stderr, str) and RESET in stderr)
 
 
 def parse(raw: bytes) -> object:

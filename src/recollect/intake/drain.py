@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from recollect.store.recovery import Recovery
 
     Progress = Callable[[int, int], None]  # so many of so many are stored
-    _Place = tuple[paths.Place, str | None]  # and the root, where a list of dirty files is kept
 
 BATCH_EVENTS = 250
 BATCH_BYTES = 16_000_000
@@ -181,10 +180,16 @@ def _take(waiting: list[spool.Spooled], hurried: bool) -> list[spool.Spooled]:
 class _Prepared:
     """An event with all that can be known of it without the write lock, which others wait for."""
 
-    __slots__ = ("changed", "event", "files", "hashes", "item", "name", "place", "root", "trace")
+    __slots__ = ("changed", "event", "files", "hashes", "item", "name", "place", "trace")
 
     def __init__(
-        self, name: str, raw: bytes, event: Event, places: dict[str, _Place], blobs: dict[str, str | None]
+        self,
+        name: str,
+        raw: bytes,
+        event: Event,
+        places: dict[str, paths.Place],
+        blobs: dict[str, str | None],
+        roots: dict[str, str | None],
     ) -> None:
         self.name = name  # of its payload
         self.event = event
@@ -198,33 +203,29 @@ class _Prepared:
                 blobs[file] = blob_id(file)
         self.hashes = [blobs[file] for file in self.files]
         if event.cwd not in places:
-            places[event.cwd] = paths.place(event.cwd), dirty.root_of(event.cwd)
-        self.place, self.root = places[event.cwd]
-        self.changed = _changed(raw, event, self.root) if self.root else []  # for the list of dirty files
-
-
-def _changed(raw: bytes, event: Event, root: str) -> list[str]:
-    """From the payload as it came: a path that was redacted leads nowhere, and the list stays in the project,
-    where the file of that name lies."""
-    if event.name != "PostToolUse" or event.tool not in changes.TOOLS:
-        return []
-    _, found = changes.of_payload(raw)
-    return [listed for path in found if (listed := dirty.inside(path, root))]
+            places[event.cwd] = paths.place(event.cwd)
+        self.place = places[event.cwd]
+        self.changed: list[tuple[str, str]] = []  # (root, path), for lists of dirty files
+        # From the payload as it came: a path that was redacted leads nowhere, and the list stays in the
+        # project, where the file of that name lies.
+        if event.name == "PostToolUse" and event.tool in changes.TOOLS:
+            self.changed = dirty.listed(changes.of_payload(raw), roots)
 
 
 def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done: Drained) -> None:
     found: list[_Prepared] = []
     settled: list[str] = []
     bad: list[tuple[str, str]] = []
-    places: dict[str, _Place] = {}
+    places: dict[str, paths.Place] = {}
     blobs: dict[str, str | None] = {}
+    roots: dict[str, str | None] = {}
     lists: dict[str, list[str]] = {}  # root -> what changed there
     for payload in batch:
         try:
             raw = spool.read(folder, payload.name)
             if raw is not None:
                 event = read_event(raw, spool_name=payload.name, at=payload.at)
-                found.append(_Prepared(payload.name, raw, event, places, blobs))
+                found.append(_Prepared(payload.name, raw, event, places, blobs, roots))
         except BadPayload as error:
             bad.append((payload.name, str(error)))
         except PermissionError as error:  # a session under sudo left it; those behind it are readable
@@ -240,8 +241,8 @@ def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done
                     is_new = _remember(db, prepared)
                 done.stored += is_new
                 settled.append(prepared.name)
-                if is_new and prepared.root and prepared.changed:
-                    lists.setdefault(prepared.root, []).extend(prepared.changed)
+                for root, path in prepared.changed if is_new else ():
+                    lists.setdefault(root, []).append(path)
             except Exception as error:  # one odd event must not hold up those behind it
                 if _is_fault_of_the_store(error):
                     raise

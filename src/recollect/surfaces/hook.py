@@ -195,11 +195,9 @@ def _undrained(folder: str, root: str) -> list[str]:
             raw = spool.read(paths.spool(folder), payload.name)
         except OSError:
             continue  # the drain puts it aside
-        cwd, changed = changes.of_payload(raw or b"")
-        if changed and cwd not in roots:
-            roots[cwd] = dirty.root_of(cwd)
-        if changed and roots[cwd] == root:
-            found |= {listed: None for path in changed if (listed := dirty.inside(path, root))}
+        for above, path in dirty.listed(changes.of_payload(raw or b""), roots):
+            if above == root:
+                found[path] = None
     return list(found)
 
 
