@@ -137,6 +137,12 @@ def test_what_a_bot_commits_does_not_count() -> None:
         "Decided to keep one binary",
         "feat(api)!: return 404 for unknown ids",
         "Enable WAL and use it by default",
+        "chore: switch from npm to yarn",
+        "Move CI from CircleCI to GitHub Actions",
+        "Convert the project to ES modules",
+        "Disallow `any`",
+        "feat!: drop node 14",
+        "deprecate `__version__`",
     ],
 )
 def test_a_subject_that_chooses_is_a_decision(subject: str) -> None:
@@ -161,6 +167,24 @@ def test_a_subject_that_chooses_is_a_decision(subject: str) -> None:
         "style: replace tabs with spaces",
         "Move helper to utils",
         "Improve error messages",
+        "Drop shadow on cards",
+        "drops invalid packets",
+        "Pin dependencies",
+        "Require confirmation before deleting",
+        "Stop the spinner when a command fails",
+        "Convert string to f-string",
+        "replace assertEquals with assertEqual",
+        "refactor: replace var with const",
+        "Fix bug: use len() instead of count()",
+        "fix(parser): replace a regex with another",
+        "Use self instead of cls",
+        "Remove deprecated options",
+        "Switch statement to handle null",
+        "Switch tooltips off",
+        "Migrate the database to version 42",
+        "Port changes from upstream",
+        "Make the cursor move over to the next line",
+        "Add an option to use HTTP/2 by default",
     ],
 )
 def test_a_subject_that_does_work_is_none(subject: str) -> None:
@@ -229,6 +253,11 @@ def test_conventional_commits_are_noticed_with_types_and_scopes() -> None:
     plain = habits(*["feat: add x", "fix: handle y"] * 8)
     assert "`type: subject`; types: `feat`, `fix`." in plain and "scopes" not in plain
     assert "small letter" in plain
+
+
+def test_a_type_is_told_if_a_tenth_of_the_commits_have_it() -> None:
+    said = habits(*["feat: add x"] * 14, *["fix: handle y"] * 3, *["perf: reduce z"] * 2, "ci: run w")
+    assert "`type: subject`; types: `feat`, `fix`, `perf`." in said
 
 
 def test_subjects_that_name_the_part_they_change_are_noticed() -> None:

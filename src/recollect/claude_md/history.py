@@ -25,6 +25,7 @@ CONFIDENCE = 0.5  # of the commits of either file
 LARGE = 30  # files; a commit of more is about something else
 RECENT = 300  # commits that say how messages are written nowadays
 FEW, STRONG = 10, 0.8  # a habit: so many cases at least, and so many of them agree
+USUAL = 0.1  # of the commits, for a type to be told
 LONGEST = 200  # characters of a decision
 MOST_READ = 4_000  # characters of a message
 
@@ -102,7 +103,9 @@ _NOISE = re.compile(
     | _?VERSION(?:\.\w+)? | .*\.snap | .*\.min\.css | .*\.map | CLAUDE(?:\.local)?\.md | AGENTS\.md)""",
     re.IGNORECASE | re.VERBOSE,
 )
-_NOISY_FOLDERS = frozenset((*(os.fsdecode(name) for name in VENDORED), "dist", ".claude", ".changeset"))
+_NOISY_FOLDERS = frozenset(
+    (*(os.fsdecode(name) for name in VENDORED), "vendor", "dist", ".claude", ".changeset")
+)
 
 
 def _is_noise(path: str) -> bool:
@@ -148,22 +151,35 @@ def _together(
 
 _PREFIX = re.compile(r"(?P<type>[A-Za-z]{2,20})(?:\((?P<scope>[\w./, -]{1,40})\))?(?P<breaking>!)?:\s+(?=\S)")
 _TYPES = frozenset("feat fix docs style refactor perf test tests build ci chore revert deps wip".split())
-_NEVER = frozenset("docs style test tests ci deps".split())
+_NEVER = frozenset("docs style test tests ci deps fix".split())
 _TRIVIAL = re.compile(
     r"\b(?:typos?|unused|dead|stray|leftover|redundant|duplicated?|unneeded|unnecessary|whitespace|spelling"
-    r"|lint\w*|flaky|bump\w*)\b|^\W*(?:release|version|merge|prepare)\b",
+    r"|lint\w*|flaky|bump\w*|docs?|docstrings?|readme|examples?|comments?|links?|urls?|warnings?|tests?|crash\w*"
+    r"|upstream)\b|^\W*(?:release|version|merge|prepare|fix|fixe[sd]|adds?|added|updates?|updated|improves?)\b",
     re.IGNORECASE,
 )
+# One way to write a line in place of another: names as code has them, and its smallest words.
+_CODE = re.compile(
+    r"[()\"{}=]|\b[a-z]+[A-Z]|\b(?:var|let|const|if|else|for|while|self|cls|none|null|undefined|correct|proper"
+    r"|wrong|bad|deprecated)\b"
+)
+_SWAPS = re.compile(
+    r"""(?:^|[:;,]\ |\band\ )
+      (?:use|take|keep|make|run|build|call|store|write|read|rely|ship)[sd]?\ (?:\S+\ ){1,10}?
+      (?:instead\ of|rather\ than|by\ default)\b
+    | \breplac(?:e|es|ed|ing)\ (?:\S+\ ){1,4}?(?:with|by)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _DECIDES = re.compile(
-    r"""(?:^|[:;,]\ |\band\ |\bto\ )
-      (?:use|prefer|choose|take|keep|make|run|build|call|store|write|read|rely|ship)[sd]?\ (?:\S+\ ){1,10}?
-      (?:instead\ of|rather\ than|over|by\ default)\b
-    | \b(?: in\ favou?r\ of | decided?\ (?:to|on|against) | standardi[sz]e\ on | deprecate[sd]?
-    | (?:switch|migrate|transition|port|convert)(?:e?[sd])?\ (?:\S+\ ){0,6}?(?:to|from|off|over)
-    | mov(?:e|es|ed|ing)\ (?:away\ from|off|from\ (?:\S+\ ){1,4}?to)
-    | replac(?:e|es|ed|ing)\ (?:\S+\ ){1,8}?(?:with|by) )\b
-    | ^(?: adopt(?:s|ed)? | drop(?:s|ped)? | stop(?:s|ped)? | requires?d? | forbids? | disallows? | bans?
-    | abandon(?:s|ed)? | pin(?:s|ned)? | decision )\b""",
+    r"""\b(?: in\ favou?r\ of | decided?\ (?:to|on|against) | standardi[sz]e\ on
+    | mov(?:e|es|ed|ing)\ (?:away\ from|off|(?:\S+\ ){0,2}?from\ (?:\S+\ ){1,4}?to) )\b
+    | ^(?: (?:prefer|choose)s?\ (?:\S+\ ){1,4}?(?:to|over|instead\ of|rather\ than)\b
+    | (?:switch|migrate)(?:e?[sd])?\ (?!statement\b|case\b)(?:\S+\ ){0,4}?(?:to|from|off|over)\ (?!version)
+    | (?:convert|port)(?:s|ed)?\ (?:(?:the\ )?(?:whole\ |entire\ )?
+      (?:project|codebase|library|everything|build)\ )?to\b
+    | adopt(?:s|ed)?\ (?!by\b)\S+ | deprecate[sd]?\ (?!warn)\S+ | stop(?:s|ped)?\ \w+ing
+    | drop(?:s|ped)?\ (?:the\ )?(?:support|compatibility|\S+\ (?:v|<=?\ ?)?\d)
+    | requires?d?\ \S+\ (?:v|>=?\ ?)?\d | (?:forbid|disallow)s? | abandon(?:s|ed)? )""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CHOOSES = re.compile(
@@ -196,7 +212,8 @@ def _decision(commit: Commit) -> str | None:
     stated = _STATED.search(commit.body)
     reason = stated[1] if stated else _because(commit.body)
     if not stated and not (match and match["breaking"]):
-        decides = _DECIDES.search(subject) or (reason and _CHOOSES.match(subject))
+        swaps = _SWAPS.search(subject) and not _CODE.search(subject)
+        decides = swaps or _DECIDES.search(subject) or (reason and _CHOOSES.match(subject))
         if not decides or kind in _NEVER or _TRIVIAL.search(subject):
             return None
     text = plain(commit.subject, LONGEST)
@@ -276,11 +293,12 @@ def _habits(commits: Sequence[Commit]) -> Iterator[str]:
 
 def _conventional(typed: Sequence[re.Match[str]]) -> Iterator[str]:
     types = Counter(match["type"].lower() for match in typed)
-    usual = sorted(name for name, count in types.most_common(6) if count >= LEAST)
+    usual = sorted(name for name, count in types.items() if count >= USUAL * len(typed))
     scopes = Counter(match["scope"] for match in typed if match["scope"])
     scoped = sum(scopes.values()) * 2 >= len(typed)
     form = "type(scope): subject" if scoped else "type: subject"
-    yield f"Messages follow Conventional Commits, `{form}`; types: {_quoted(usual)}."
+    types_said = f"; types: {_quoted(usual)}" if usual else ""
+    yield f"Messages follow Conventional Commits, `{form}`{types_said}."
     usual = sorted(name for name, count in scopes.most_common(8) if count >= LEAST)
     if scoped and usual:
         yield f"Usual scopes: {_quoted(usual)}."
