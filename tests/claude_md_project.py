@@ -68,6 +68,7 @@ def make(root: Path, *, modules: int = 12, git: bool = True) -> Path:
     """A Python project, committed."""
     write(root, FILES)
     write(root, {f"walrus/feeding_{number}.py": MODULE.format(number=number) for number in range(modules)})
+    write(root, {f"tests/test_feeding_{number}.py": FILES["tests/test_feeding.py"] for number in range(6)})
     if git:
         run_git(root, "init", "-q")
         commit(root, "feat: keep walruses")
@@ -98,7 +99,9 @@ def snapshot(root: Path) -> dict[str, bytes]:
     }
 
 
-def at_terminal(cwd: Path, *command: str, turns: tuple[tuple[str, str], ...] = ()) -> tuple[int, str]:
+def at_terminal(
+    cwd: Path, *command: str, turns: tuple[tuple[str, str], ...] = (), columns: int = 100
+) -> tuple[int, str]:
     """The exit code, and what a person sees who waits for a text and then types, turn by turn."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -107,7 +110,7 @@ def at_terminal(cwd: Path, *command: str, turns: tuple[tuple[str, str], ...] = (
         stdout=theirs,
         stderr=theirs,
         cwd=cwd,
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"},
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)},
         start_new_session=True,
     )
     os.close(theirs)

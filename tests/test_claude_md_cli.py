@@ -391,6 +391,7 @@ def test_the_list_has_problems_and_foreign_sections(section: Run, file: Path) ->
         "tokens": 0,
         "edited": False,
         "offered": False,
+        "behind": [],
     }
 
 

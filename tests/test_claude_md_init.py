@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from claude_md_project import FILES, at_terminal, commit, make, run_git, snapshot, write
+from claude_md_project import FILES, RECOLLECT, at_terminal, commit, make, run_git, snapshot, write
 from conftest import Run
 
 from recollect import dirty
-from recollect.claude_md import compose, dynamic, init, practices, sections
-from recollect.claude_md.tree import walk
+from recollect.claude_md import compose, dynamic, init, patterns, practices, sections
+from recollect.claude_md.tree import Tree, walk
 
 MINE = "# My notes\n\nDo not feed it *squid*.\n\n```sh\nmake\n```\n"
 NOTICE = "Changes are tracked from now on"
@@ -54,7 +55,7 @@ def test_a_project_gets_a_claude_md_and_is_tracked_from_then_on(run: Run, projec
     ]
     assert "- Test: `pytest`" in made
     assert "- `walrus/`: Feeds walruses, and counts the fish" in made
-    assert "functions and methods `snake_case`" in made
+    assert "functions, methods and files `snake_case`" in made
     assert made.endswith("<!-- END MANUAL -->\n")
     assert dirty.root_of(str(project)) == str(project)
     assert (project / dirty.NAME).read_bytes() == b""
@@ -181,6 +182,32 @@ def test_folders_worth_one_get_a_claude_md_of_their_own(
         assert "- `src/`" in made
 
 
+def test_a_folder_says_which_commands_its_own_manifest_has(
+    run: Run, monorepo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(monorepo, {"packages/api/package.json": json.dumps({"name": "api", "scripts": {"test": "vitest"}})})
+    monkeypatch.chdir(monorepo)
+    assert run("init", "--yes", "--offline").code == 0
+    said = sections.get((monorepo / "packages/api/CLAUDE.md").read_bytes(), "module-description")
+    assert "After `cd packages/api`:\n- Test: `npm " in said
+
+
+def test_the_code_is_read_once_for_all_files(
+    run: Run, monorepo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(monorepo)
+    begun: list[str] = []
+    read = patterns.read
+
+    def counted(tree: Tree, *given: object) -> patterns.Evidence:
+        begun.append(tree.root)
+        return read(tree, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(patterns, "read", counted)
+    assert len(run("init", "--yes", "--offline", "--json").json["files"]) == 3
+    assert begun == [str(monorepo)]
+
+
 def test_one_may_say_which_folders(run: Run, monorepo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(monorepo)
     told = run("init", "--dry-run", "--json", "--no-subtrees").json
@@ -255,9 +282,11 @@ def test_what_cannot_be_a_manual_part_is_not_migrated(run: Run, project: Path, o
 def test_a_backup_lies_beside_the_new_file(run: Run, project: Path) -> None:
     (project / "CLAUDE.md").write_text(MINE)
     (project / "CLAUDE.md.backup").write_text("an earlier one")
-    assert run("init", "--existing", "backup", "--offline").code == 0
+    ran = run("init", "--existing", "backup", "--offline", "--no-subtrees")
+    assert ran.code == 0
     assert (project / "CLAUDE.md.backup").read_text() == "an earlier one"
     assert (project / "CLAUDE.md.backup.2").read_text() == MINE
+    assert "CLAUDE.md (6 sections), the old one is CLAUDE.md.backup.2" in ran.out
     assert text(project).startswith("# Project: walrus\n")
     assert "squid" not in text(project)
 
@@ -311,17 +340,40 @@ def test_a_second_init_changes_nothing(run: Run, project: Path) -> None:
     assert snapshot(project) == before
 
 
-def test_a_second_init_adds_what_is_missing_and_nothing_else(run: Run, project: Path) -> None:
+def test_a_second_init_adds_what_is_missing_and_nothing_else(
+    run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run("init", "--yes", "--offline", "--no-subtrees")
     made = (project / "CLAUDE.md").read_bytes()
     (section,) = [one for one in sections.parse(made).sections if one.name == "architecture"]
     cut = made[: section.start] + b"My own words.\n" + made[section.stop :]
     (project / "CLAUDE.md").write_bytes(cut)
     (project / dirty.NAME).unlink()
+    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "another"))  # of which nobody removed it
     told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
-    assert told["files"] == [{"path": "CLAUDE.md", "action": "add", "sections": ["architecture"]}]
+    (file,) = told["files"]
+    assert (file["path"], file["action"], file["sections"]) == ("CLAUDE.md", "add", ["architecture"])
+    assert file["text"]["architecture"] in text(project)
     assert (project / "CLAUDE.md").read_bytes().startswith(cut)
     assert (project / dirty.NAME).exists()
+
+
+def test_a_section_that_somebody_removed_is_not_added_again(run: Run, project: Path) -> None:
+    run("init", "--yes", "--offline", "--no-subtrees")
+    made = (project / "CLAUDE.md").read_bytes()
+    (section,) = [one for one in sections.parse(made).sections if one.name == "patterns"]
+    (project / "CLAUDE.md").write_bytes(made[: section.start] + made[section.stop :])
+    before = snapshot(project)
+    for options in (["--dry-run"], ["--yes"]):
+        ran = run("init", "--offline", "--no-subtrees", *options)
+        assert "left out, since somebody removed it: patterns" in ran.out
+        assert snapshot(project) == before
+    told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
+    assert (told["files"][0]["action"], told["files"][0]["removed"]) == ("keep", ["patterns"])
+    with (project / "CLAUDE.md").open("a") as file:
+        file.write("\n<!-- AUTO-MANAGED: patterns -->\n<!-- END AUTO-MANAGED -->\n")
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    assert sections.get((project / "CLAUDE.md").read_bytes(), "patterns").startswith("## Detected Patterns")
 
 
 def test_sections_that_a_colleague_committed_are_ours_too(
@@ -549,11 +601,11 @@ def test_a_person_chooses_among_the_folders(monorepo: Path) -> None:
     assert not (monorepo / "packages" / "api" / "CLAUDE.md").exists()
 
 
-@pytest.mark.parametrize("answer", ["n\n", "\x03", "\x04"])
-def test_who_does_not_say_yes_gets_nothing_written(project: Path, data: Path, answer: str) -> None:
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("\x03", 130), ("\x04", 130)])
+def test_who_does_not_say_yes_gets_nothing_written(project: Path, data: Path, answer: str, code: int) -> None:
     before = snapshot(project)
     ended, seen = at_terminal(project, "init", "--offline", turns=(("Write this?", answer),))
-    assert ended == 1, seen
+    assert ended == code, seen
     assert "Nothing was written." in seen
     assert snapshot(project) == before
     assert not (data / "recollect.db").exists()
@@ -564,6 +616,7 @@ def test_who_leaves_at_a_question_gets_nothing_written(project: Path, data: Path
     before = snapshot(project)
     ended, seen = at_terminal(project, "init", "--offline", turns=(("Which?", "\x03"),))
     assert ended == 130, seen
+    assert "Nothing was written." in seen
     assert "Traceback" not in seen
     assert snapshot(project) == before
     assert not (data / "recollect.db").exists()
@@ -575,6 +628,91 @@ def test_cancelling_at_the_question_writes_nothing(project: Path) -> None:
     code, seen = at_terminal(project, "init", "--offline", turns=(("Which?", "cancel\n"),))
     assert (code, "nothing was written" in seen) == (1, True)
     assert snapshot(project) == before
+
+
+@pytest.mark.parametrize(("answer", "number"), [("y\n", 2), ("n\n", 0)])
+def test_yes_and_no_are_answers_to_which_folders(monorepo: Path, answer: str, number: int) -> None:
+    code, seen = at_terminal(
+        monorepo, "init", "--offline", turns=(("Which?", answer), ("Write this?", "y\n"))
+    )
+    assert code == 0, seen
+    assert len(list(monorepo.glob("packages/*/CLAUDE.md"))) == number
+
+
+def test_the_text_is_shown_before_anybody_is_asked(project: Path) -> None:
+    _, seen = at_terminal(project, "init", "--offline", turns=(("Write this?", "n\n"),))
+    assert "- `walrus/`: Feeds walruses, and counts the fish" in seen
+    (project / "CLAUDE.md").write_text(MINE)
+    turns = (("Which?", "merge\n"), ("Write this?", "n\n"))
+    _, seen = at_terminal(project, "init", "--offline", turns=turns)
+    assert "\x1b[32m+## Build Commands" in seen
+    assert "\x1b[31m-" not in seen
+
+
+def test_a_dry_run_shows_the_text(run: Run, project: Path) -> None:
+    out = run("init", "--dry-run", "--no-subtrees").out
+    told = run("init", "--dry-run", "--no-subtrees", "--json").json
+    run("init", "--yes", "--offline", "--no-subtrees")
+    assert text(project) in out
+    assert "".join(told["files"][0]["text"].values()) == "".join(
+        sections.get((project / "CLAUDE.md").read_bytes(), name) for name in names(project)
+    )
+
+
+def test_what_was_written_and_what_happens_next_is_said(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = run("init", "--yes", "--offline", "--no-subtrees")
+    assert "\nWritten: CLAUDE.md (6 sections)\n" in ran.out
+    assert "Claude is asked once to update it; `recollect config claude_md.on_stop off` stops that" in ran.out
+    monkeypatch.setenv("RECOLLECT_CLAUDE_MD_ON_STOP", "auto")
+    ran = run("init", "--yes", "--offline", "--no-subtrees")
+    assert "Nothing had to be written.\n" in ran.out
+    assert "in the background" in ran.out
+
+
+def test_a_reader_that_leaves_keeps_nothing_from_being_written(project: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as nobody:
+        subprocess.run([RECOLLECT, "init", "--yes", "--offline"], cwd=project, stdout=nobody, check=False)
+    assert dirty.root_of(str(project)) == str(project)
+    assert "patterns" in names(project)
+
+
+@pytest.mark.parametrize("answer", [(), ("--project", ".")])
+def test_json_asks_nothing(project: Path, answer: tuple[str, ...]) -> None:
+    code, seen = at_terminal(project, "init", "--json", "--offline", *answer)
+    assert (code, "--dry-run only shows" in seen) == (2, True)
+
+
+def test_below_an_initialised_project_without_git_that_is_meant(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = make(tmp_path / "bare", git=False)
+    monkeypatch.chdir(bare)
+    run("init", "--yes", "--offline")
+    monkeypatch.chdir(bare / "walrus")
+    told = run("init", "--yes", "--offline", "--json").json
+    assert told["root"] == str(bare)
+    assert not (bare / "walrus" / ".claude").exists()
+
+
+def test_a_secret_is_not_shown_either(run: Run, project: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    write(project, {"pyproject.toml": f'[project]\nname = "walrus"\ndescription = "Key {secret} here"\n'})
+    for options in (["--dry-run"], ["--dry-run", "--json"], ["--yes", "--offline"]):
+        ran = run("init", *options)
+        assert ran.code == 0
+        assert secret not in ran.out + ran.err
+        assert "[redacted:" in ran.out
+
+
+def test_in_a_narrow_terminal_all_sections_are_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, seen = at_terminal(project, "init", "--yes", "--offline", "--no-subtrees", columns=40)
+    assert code == 0
+    plain = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", seen).split())
+    assert ", ".join(names(project)) in plain
 
 
 # --- the parts ----------------------------------------------------------------------------------------------
@@ -619,8 +757,11 @@ def test_the_page_of_practices_comes_from_the_setting_and_offline_is_left_out(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_CLAUDE_MD_PRACTICES_URL", "http://127.0.0.1:9/none")
-    assert run("init", "--yes").code == 0  # nobody answers there, and a private address is never asked
+    ran = run("init", "--yes")  # nobody answers there, and a private address is never asked
+    assert ran.code == 0
+    assert "best-practices left out: " in ran.err
     assert "best-practices" not in names(project)
+    assert "best-practices left out" not in run("init", "--yes", "--offline").err
     monkeypatch.setenv("RECOLLECT_CLAUDE_MD_PRACTICES_URL", "")
     assert run("init", "--yes").code == 0
     assert "best-practices" not in names(project)
@@ -657,8 +798,6 @@ def test_a_project_that_cannot_be_written_stays_as_it_is(run: Run, project: Path
 
 
 def test_init_runs_as_a_program(project: Path, home: Path) -> None:
-    from claude_md_project import RECOLLECT
-
     done = subprocess.run(
         [RECOLLECT, "init", "--yes", "--offline"], cwd=project, capture_output=True, text=True, check=False
     )

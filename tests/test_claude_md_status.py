@@ -73,6 +73,50 @@ def test_pending_files_are_counted_and_the_first_twenty_named(run: Run, ready: P
     assert len(run("status", "--json").json["pending"]) == 25
 
 
+def test_what_changed_outside_of_claude_code_is_pending_too(run: Run, ready: Path) -> None:
+    with (ready / "pyproject.toml").open("a") as file:
+        file.write("# more\n")
+    ran = run("status")
+    assert "pending  1 file\n" in ran.out
+    assert "  pyproject.toml (outside of Claude Code)\n" in ran.out
+    assert "`recollect sync`" in ran.out
+    told = run("status", "--json").json
+    assert (told["pending"], told["outside"]) == ([], run("sync", "--yes", "--json").json["outside"])
+    assert told["outside"] == ["pyproject.toml"]
+
+
+def test_prose_that_is_behind_is_named(run: Run, ready: Path) -> None:
+    run("claude-md", "section", "set", "architecture", stdin="Fish in, walrus out.\n")
+    dirty.append(str(ready), [str(ready / "walrus" / "feeding_1.py")])
+    run("sync", "--yes")
+    for command in (["status"], ["claude-md", "section", "list"]):
+        (line,) = [one for one in run(*command).out.splitlines() if "architecture" in one]
+        assert line.endswith("behind")
+    (one,) = [one for one in run("status", "--json").json["files"][0]["sections"] if one["behind"]]
+    assert (one["name"], one["behind"]) == ("architecture", ["walrus/feeding_1.py"])
+
+
+def test_a_section_of_another_store_is_not_called_edited(
+    run: Run, ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(ready, "patterns", "Mine.")
+    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "another"))
+    run("init", "--yes", "--offline", "--no-subtrees")
+    for command in (["status"], ["claude-md", "section", "list"]):
+        out = run(*command).out
+        assert "not written by this recollect" in out
+        assert "edited by hand" not in out
+
+
+@pytest.mark.parametrize("command", ["status", "sync"])
+def test_a_home_is_no_project_for_anybody(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(home)
+    ran = run(command)
+    assert (ran.code, "is no project" in ran.err, "recollect init" in ran.err) == (2, True, False)
+
+
 def test_a_section_edited_by_hand_is_named(run: Run, ready: Path) -> None:
     edit(ready, "patterns", "Mine.")
     ran = run("status")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -46,12 +47,14 @@ def opened(data: Path) -> Iterator[Connection]:
 
 
 def change(project: Path, name: str, added: str, *, listed: bool = True) -> None:
+    """What somebody does, a moment before anything else: what was just done is looked at twice."""
     path = project / name
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         file.write(added)
     if listed:
         dirty.append(str(project), [str(path)])
+    time.sleep(0.05)
 
 
 def section(project: Path, name: str, file: str = "CLAUDE.md") -> str:
@@ -111,7 +114,6 @@ def test_a_new_folder_shows_in_the_architecture(run: Run, ready: Path) -> None:
 
 def test_what_was_changed_outside_of_claude_code_is_known_from_git(run: Run, ready: Path) -> None:
     change(ready, "pyproject.toml", NEW_COMMAND, listed=False)
-    time.sleep(0.05)  # a change of the last moment is looked at twice
     told = run("sync", "--yes", "--json").json
     assert (told["dirty"], told["outside"]) == ([], ["pyproject.toml"])
     assert "`ruff check`" in section(ready, "build-commands")
@@ -139,7 +141,7 @@ def test_claude_md_itself_is_no_change(run: Run, ready: Path) -> None:
 def test_without_changes_nothing_is_done(run: Run, ready: Path) -> None:
     before = snapshot(ready)
     ran = run("sync")
-    assert (ran.code, ran.out) == (0, "CLAUDE.md is up to date.\n")
+    assert (ran.code, ran.out) == (0, "Nothing changed since the last sync.\n")
     assert snapshot(ready) == before
 
 
@@ -261,7 +263,8 @@ def test_what_a_model_wrote_is_not_computed_but_told_of(run: Run, ready: Path) -
     assert section(ready, "architecture") == prose.strip()
     change(ready, "walrus/feeding_3.py", "\n# more\n")
     assert (
-        "Prose to look at: architecture in CLAUDE.md: walrus/feeding_3.py changed" in run("sync", "--yes").out
+        "Written by Claude, and files it is about changed: architecture in CLAUDE.md (walrus/feeding_3.py)\n"
+        "/recollect:memory-sync has it looked at.\n" in run("sync", "--yes").out
     )
 
 
@@ -282,7 +285,8 @@ def test_unsound_markers_are_told_and_what_is_sound_is_written(run: Run, ready: 
     )
     change(ready, "pyproject.toml", NEW_COMMAND)
     ran = run("sync", "--yes", "--json")
-    assert ran.code == 0
+    assert ran.code == 1
+    assert "CLAUDE.md:1 " in ran.err
     assert "twice" in ran.json["problems"][0]["said"]
     assert ran.json["problems"][0]["line"] == 1
     assert "`ruff check`" in section(ready, "build-commands")
@@ -300,18 +304,144 @@ def test_a_managed_file_that_is_gone_is_told_and_not_made_again(run: Run, ready:
     (ready / "CLAUDE.md").unlink()
     change(ready, "pyproject.toml", NEW_COMMAND)
     ran = run("sync", "--yes", "--json")
-    assert ran.code == 0
+    assert (ran.code, "CLAUDE.md is gone; `recollect init`" in ran.err) == (1, True)
+    assert ran.json["written"] is False
     assert ran.json["problems"][0]["said"].startswith("is gone; `recollect init`")
     assert not (ready / "CLAUDE.md").exists()
     assert dirty.read(str(ready)) == []
 
 
 def test_a_text_that_would_become_empty_says_so(run: Run, ready: Path) -> None:
-    write(ready, {"pyproject.toml": '[project]\nname = "walrus"\n'})
-    (ready / "tests" / "test_feeding.py").unlink()
+    (ready / "pyproject.toml").unlink()
+    shutil.rmtree(ready / "tests")
     dirty.append(str(ready), [str(ready / "pyproject.toml")])
     run("sync", "--yes")
     assert section(ready, "build-commands") == "## Build Commands\nNothing that the files show."
+
+
+def test_where_nothing_was_written_that_is_said(run: Run, ready: Path) -> None:
+    assert run("sync", "--all", "--offline", "--yes", "--json").json["written"] is False
+    assert run("sync", "--all", "--offline", "--yes").out == "Up to date: CLAUDE.md\n"
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    (ready / "CLAUDE.md").chmod(0o444)
+    ran = run("sync", "--yes")
+    assert (ran.code, "p to date" in ran.out) == (1, False)
+
+
+def test_an_offer_that_waits_is_named(run: Run, ready: Path) -> None:
+    edit(ready, "build-commands", "## Build Commands\nMy own way.")
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    run("sync", "--yes")
+    ran = run("sync", "--yes")
+    assert ran.out == "1 offer waits: `recollect claude-md section diff build-commands`\n"
+    assert run("sync", "--yes", "--json").json["waiting"] == [
+        {"file": "CLAUDE.md", "section": "build-commands"}
+    ]
+    run("claude-md", "section", "keep", "build-commands")
+    ran = run("sync", "--all", "--offline", "--yes")
+    assert "Left as a person wants it: build-commands" in ran.out
+    assert "ruff check" not in ran.out
+
+
+def test_an_edit_alone_is_no_reason_for_an_offer(run: Run, ready: Path) -> None:
+    edit(ready, "build-commands", "## Build Commands\nMy own way.")
+    told = run("sync", "--yes", "--json").json
+    assert "build-commands" not in told["files"][0]["sections"]
+    assert run("sync", "--all", "--offline", "--yes", "--json").json["waiting"] == []
+    assert section(ready, "build-commands") == "## Build Commands\nMy own way."
+
+
+def test_prose_is_named_again_until_a_model_has_seen_to_it(run: Run, ready: Path) -> None:
+    prose = "## Architecture Overview\nFish come in, walruses come out.\n"
+    run("claude-md", "section", "set", "architecture", stdin=prose)
+    change(ready, "walrus/feeding_3.py", "\n# more\n")
+    first = run("sync", "--yes", "--json").json["prose"]
+    assert run("sync", "--yes", "--json").json["prose"] == first  # the model died meanwhile
+    change(ready, "walrus/feeding_4.py", "\n# more\n")
+    (one,) = run("sync", "--yes", "--json").json["prose"]
+    assert one["because"] == ["walrus/feeding_3.py", "walrus/feeding_4.py"]
+    assert run("claude-md", "section", "keep", "architecture").code == 0
+    assert run("sync", "--yes", "--json").json["prose"] == []
+    change(ready, "walrus/feeding_3.py", "\n# more\n")
+    assert run("sync", "--yes", "--json").json["prose"] == first
+    run("claude-md", "section", "set", "architecture", stdin=prose + "Some are fed twice.\n")
+    assert run("sync", "--yes", "--json").json["prose"] == []
+
+
+# --- a CLAUDE.md that changed, and no git -------------------------------------------------------------------
+
+
+def test_an_older_claude_md_that_was_checked_out_is_noticed(run: Run, ready: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    run("sync", "--yes")
+    commit(ready, "build: check with ruff")
+    run("sync", "--yes")
+    run_git(ready, "checkout", "-q", "HEAD~1", "--", "CLAUDE.md")
+    assert "`ruff check`" not in section(ready, "build-commands")
+    assert run("sync", "--yes", "--json").json["files"][0]["sections"]["build-commands"] == "written"
+    assert "`ruff check`" in section(ready, "build-commands")
+
+
+def test_a_text_that_was_pulled_is_ours_where_it_is_what_we_would_say(
+    run: Run, ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_git(tmp_path, "clone", "-q", str(ready), "clone")
+    clone = tmp_path / "clone"
+    monkeypatch.chdir(clone)
+    with monkeypatch.context() as elsewhere:  # a colleague, whose store is not ours
+        elsewhere.setenv("RECOLLECT_HOME", str(tmp_path / "another"))
+        assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+        change(clone, "pyproject.toml", NEW_COMMAND)
+        assert run("sync", "--yes").code == 0
+        commit(clone, "build: check with ruff")
+    monkeypatch.chdir(ready)
+    run_git(ready, "pull", "-q", str(clone), "HEAD")
+    assert "edited by hand" in run("status").out
+    assert run("sync", "--yes", "--json").json["files"][0]["sections"]["build-commands"] == "unchanged"
+    assert "edited by hand" not in run("status").out
+
+
+@pytest.fixture
+def bare(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An initialised project without git."""
+    root = make(tmp_path / "bare", git=False)
+    old = time.time() - 1_000
+    for path in root.rglob("*"):
+        os.utime(path, (old, old))
+    time.sleep(0.05)
+    monkeypatch.chdir(root)
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    return root
+
+
+def test_without_git_the_times_of_files_tell_what_changed(run: Run, bare: Path) -> None:
+    assert run("sync", "--yes", "--json").json["outside"] == []
+    time.sleep(0.05)
+    change(bare, "pyproject.toml", NEW_COMMAND, listed=False)
+    told = run("sync", "--yes", "--json").json
+    assert told["outside"] == ["pyproject.toml"]
+    assert "`ruff check`" in section(bare, "build-commands")
+
+
+def test_without_git_a_file_that_is_gone_is_noticed_by_what_is_said_of_it(run: Run, bare: Path) -> None:
+    write(bare, {"kitchen/__init__.py": '"""Where fish is prepared."""\n'})
+    run("sync", "--yes")
+    assert "kitchen" in section(bare, "architecture")
+    (bare / "kitchen" / "__init__.py").unlink()
+    (bare / "kitchen").rmdir()
+    run("sync", "--yes")
+    assert "kitchen" not in section(bare, "architecture")
+
+
+def test_what_git_knows_is_looked_at_only_with_all(run: Run, ready: Path) -> None:
+    before = section(ready, "git-insights")
+    for number in range(9):
+        change(ready, "walrus/feeding_7.py", f"# {number}\n", listed=False)
+        commit(ready, f"fix: serve dinner {number}")
+    assert "git-insights" not in run("sync", "--yes", "--json").json["files"][0]["sections"]
+    assert section(ready, "git-insights") == before
+    run("sync", "--all", "--offline", "--yes")
+    assert "`walrus/feeding_7.py`" in section(ready, "git-insights")
 
 
 # --- subtrees -----------------------------------------------------------------------------------------------
@@ -326,7 +456,7 @@ def test_only_the_nearest_module_and_the_root_are_looked_at(run: Run, project: P
     told = run("sync", "--yes", "--json").json
     looked = {file["path"]: set(file["sections"]) for file in told["files"]}
     assert looked["shore/CLAUDE.md"] == set()
-    assert looked["sea/CLAUDE.md"] == {"module-description", "architecture", "conventions"}
+    assert looked["sea/CLAUDE.md"] == {"module-description", "architecture"}
     assert section(project, "module-description", "sea/CLAUDE.md") == "The deep sea."
     assert "- `sea/`: The deep sea" in section(project, "architecture")
 
@@ -374,7 +504,7 @@ def test_without_a_terminal_the_difference_is_shown_and_nothing_written(run: Run
     ran = run("sync", "--json")
     assert ran.code == 1
     assert ran.json["written"] is False
-    assert ran.json["files"][0]["sections"]["build-commands"] == "written"
+    assert ran.json["files"][0]["sections"]["build-commands"] == "would be written"
     assert snapshot(ready) == before
 
 
@@ -387,12 +517,12 @@ def test_a_person_sees_the_difference_in_colours_and_says_yes(ready: Path) -> No
     assert "`ruff check`" in section(ready, "build-commands")
 
 
-@pytest.mark.parametrize("answer", ["n\n", "\x03"])
-def test_who_does_not_say_yes_gets_nothing_written(ready: Path, answer: str) -> None:
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("\x03", 130), ("\x04", 130)])
+def test_who_does_not_say_yes_gets_nothing_written(ready: Path, answer: str, code: int) -> None:
     change(ready, "pyproject.toml", NEW_COMMAND)
     before = snapshot(ready)
     ended, seen = at_terminal(ready, "sync", turns=(("Write this?", answer),))
-    assert ended == 1, seen
+    assert (ended, "Nothing was written." in seen) == (code, True), seen
     assert snapshot(ready) == before
 
 

@@ -18,17 +18,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from sqlite3 import Connection
 
 from recollect import dirty, paths
-from recollect.claude_md import compose, dynamic, git, managed, sections, writer
+from recollect.claude_md import compose, dynamic, git, managed, patterns, sections, writer
 from recollect.claude_md.compose import Known
-from recollect.claude_md.patterns import patterns
+from recollect.claude_md.patterns import Evidence
 from recollect.claude_md.survey import survey
-from recollect.claude_md.tree import File, Tree, walk
+from recollect.claude_md.tree import Tree, walk
 from recollect.errors import BadInput, Conflict, NotFound
 from recollect.model import Pattern, Survey
 from recollect.store import claude_files, projects
@@ -48,6 +48,11 @@ Practices = Callable[[Survey], str | None]
 
 
 @dataclass(frozen=True, slots=True)
+class Learned(Known):
+    evidence: Evidence | None = None  # what was read of the code: its folders are judged by it too
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
     """What is to happen to one file."""
 
@@ -58,6 +63,7 @@ class Planned:
     texts: dict[str, str]  # section -> body: those that will be written
     # Those that are there word for word: a colleague's store knew that they are ours, and this one will.
     found: dict[str, str] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()  # sections that were there, and somebody wants no more
 
 
 def learn(
@@ -66,7 +72,7 @@ def learn(
     wanted: Collection[str] = sections.NAMES,
     practices: Practices | None = None,
     progress: Progress | None = None,
-) -> Known:
+) -> Learned:
     """Find out about a project what these sections need. Nothing of it is executed."""
     with ThreadPoolExecutor(1) as aside:
         history = aside.submit(git.insights, root) if "git-insights" in wanted else None
@@ -74,27 +80,28 @@ def learn(
         if not tree.files:
             raise NotFound(NOTHING.format(root=paths.text(root)))
         found = survey(tree)
-        languages = [name for name, _ in found.languages]
-        seen = patterns(tree, languages, found.workspaces) if OF_PATTERNS.intersection(wanted) else ()
+        evidence, seen = None, tuple[Pattern, ...]()
+        if OF_PATTERNS.intersection(wanted):
+            evidence = patterns.read(tree, [name for name, _ in found.languages])
+            seen = patterns.judge(evidence, found.workspaces)
         said = practices(found) if practices and "best-practices" in wanted else None
-        return Known(tree, found, seen, history.result() if history else None, said)
+        return Learned(tree, found, seen, history.result() if history else None, said, evidence)
 
 
-def texts_of(known: Known, folder: str) -> dict[str, str]:
+def texts_of(known: Learned, folder: str) -> dict[str, str]:
     """What the sections say of the file in a folder of the project; "" is its root."""
     if not folder:
         return compose.texts(known)
-    above = folder + "/"
-    below = (file for file in known.tree.files if file.path.startswith(above))
-    inside = tuple(File(file.path.removeprefix(above), file.size) for file in below)
-    part = Tree(os.path.join(known.tree.root, folder), inside, known.tree.whole)
-    return compose.module_texts(known, folder, part, _own_patterns(known, part))
+    part = known.tree.below(folder)
+    own = _own_patterns(known, folder, part)
+    return compose.module_texts(known, folder, part, own, commands=survey(part).commands)
 
 
-def _own_patterns(known: Known, part: Tree) -> Sequence[Pattern]:
-    if sum(file.size for file in part.files) > NEARLY_ALL * sum(file.size for file in known.tree.files):
+def _own_patterns(known: Learned, folder: str, part: Tree) -> Sequence[Pattern]:
+    whole = sum(file.size for file in known.tree.files)
+    if known.evidence is None or sum(file.size for file in part.files) > NEARLY_ALL * whole:
         return ()
-    return patterns(part, [name for name, _ in known.survey.languages])
+    return patterns.judge(known.evidence, folder=folder)
 
 
 # The plan.
@@ -111,10 +118,23 @@ def undecided(root: str, folders: Sequence[str]) -> list[str]:
     return found
 
 
+def recorded(db: Connection, root: str) -> dict[str, frozenset[str]]:
+    """The sections that each file of a project had at some time."""
+    here = projects.at(db, paths.place(root))
+    files = claude_files.listed(db, here.number) if here else ()
+    return {file.path: frozenset(claude_files.sections(db, file.path)) for file in files}
+
+
 def plan(
-    root: str, known: Known, folders: Sequence[str], existing: str | None, clean: Clean
+    root: str,
+    known: Learned,
+    folders: Sequence[str],
+    existing: str | None,
+    clean: Clean,
+    had: Mapping[str, Collection[str]],
 ) -> list[Planned]:
-    """What is to be done; `existing` says what becomes of a file that has nothing of ours yet."""
+    """What is to be done; `existing` says what becomes of a file that has nothing of ours yet. A section that
+    a file had (see `recorded`) and has no more was removed by somebody, and is not added again."""
     planned = []
     for folder in ("", *folders):
         template = "subtree" if folder else "root"
@@ -123,14 +143,21 @@ def plan(
         if not texts:
             raise NotFound(NOTHING.format(root=paths.text(root)))
         title = clean(folder or known.survey.name)
-        planned.append(_planned(path, template, title, texts, existing, clean))
+        before = had.get(os.path.realpath(path), ())
+        planned.append(_planned(path, template, title, texts, existing, clean, before))
         if importer:
             planned.append(Planned(importer, template, "import", title, {}))
     return planned
 
 
 def _planned(
-    path: str, template: str, title: str, texts: dict[str, str], existing: str | None, clean: Clean
+    path: str,
+    template: str,
+    title: str,
+    texts: dict[str, str],
+    existing: str | None,
+    clean: Clean,
+    had: Collection[str],
 ) -> Planned:
     text = _text(path)
     if text is None or not text.strip():
@@ -148,13 +175,25 @@ def _planned(
     bodies = {section.name: sections.body(text, section) for section in parsed.sections}
     if not _has_sections(text):
         return Planned(path, template, "merge", title, texts)
-    missing = {name: body for name, body in texts.items() if not bodies.get(name)}
+    removed = tuple(name for name in texts if name in had and name not in bodies)
+    missing = {name: body for name, body in texts.items() if not bodies.get(name) and name not in removed}
     found = {
         name: body
         for name, body in texts.items()
-        if name not in missing and sections.same(bodies[name], sections.harmless(clean(body)))
+        if bodies.get(name) and sections.same(bodies[name], sections.harmless(clean(body)))
     }
-    return Planned(path, template, "add" if missing else "keep", title, missing, found)
+    return Planned(path, template, "add" if missing else "keep", title, missing, found, removed)
+
+
+def draft(one: Planned, clean: Clean) -> tuple[bytes, bytes]:
+    """What a file says, and what it will say."""
+    old = _text(one.path) or b""
+    if one.action == "import":
+        return old, with_import(old)
+    new = _laid_out(one, old, compose.skeleton(one.template, one.title, one.texts))
+    for name, body in one.texts.items():
+        new = sections.with_section(new, name, sections.harmless(clean(body)))
+    return old, new
 
 
 def _target(folder: str) -> tuple[str, str | None]:
@@ -200,8 +239,9 @@ def imports(text: bytes) -> bool:
 
 def carry_out(
     db: Connection, data: str, root: str, planned: Sequence[Planned], *, clean: Clean, now: int
-) -> None:
-    """Write the files, and begin to track what changes."""
+) -> dict[str, str]:
+    """Write the files, and begin to track what changes: where the old texts are that were kept beside."""
+    kept: dict[str, str] = {}
     for one in planned:
         if one.action != "keep":
             _refuse_early(one.path, root, data, now)
@@ -223,31 +263,38 @@ def carry_out(
                 now=now,
                 root=root,
                 create=blank,
-                prepare=_preparing(one, blank),
+                prepare=_preparing(one, blank, kept),
             )
         managed.register(db, root, one.path, one.template, now)
         with transaction(db):
             claude_files.synced(db, os.path.realpath(one.path), head, now)
     _forget_those_gone(db, root)
     dirty.create(root)
+    return kept
 
 
-def _preparing(one: Planned, blank: bytes) -> Callable[[bytes], bytes]:
+def _preparing(one: Planned, blank: bytes, kept: dict[str, str]) -> Callable[[bytes], bytes]:
     def prepare(text: bytes) -> bytes:
-        if not text.strip():
-            return blank
-        if one.action == "migrate":
-            return _migrated(one.path, text, one.template, one.title, one.texts)
-        if one.action == "backup":
-            _keep_beside(one.path, text)
-            return blank + _shown(text)
-        if one.action == "create":
-            if text != blank:
-                raise Conflict(f"{paths.text(one.path)} was made by somebody else meanwhile; try again")
-            return text
-        return sections.with_new(text, [(name, "") for name in one.texts])
+        if text.strip() and one.action == "backup":
+            kept[one.path] = _keep_beside(one.path, text)
+        return _laid_out(one, text, blank)
 
     return prepare
+
+
+def _laid_out(one: Planned, text: bytes, blank: bytes) -> bytes:
+    """A file with all sections that it will have, the new ones empty."""
+    if not text.strip():
+        return blank
+    if one.action == "migrate":
+        return _migrated(one.path, text, one.template, one.title, one.texts)
+    if one.action == "backup":
+        return blank + _shown(text)
+    if one.action == "create":
+        if text != blank:
+            raise Conflict(f"{paths.text(one.path)} was made by somebody else meanwhile; try again")
+        return text
+    return sections.with_new(text, [(name, "") for name in one.texts])
 
 
 def _migrated(path: str, text: bytes, template: str, title: str, texts: Collection[str]) -> bytes:
@@ -267,8 +314,8 @@ def _shown(text: bytes) -> bytes:
     return b"\n" + b"".join(text[cut.start : cut.stop] for cut in cuts) if cuts else b""
 
 
-def _keep_beside(path: str, text: bytes) -> None:
-    """Keep what a file says as `CLAUDE.md.backup`, or the first number after it that is free."""
+def _keep_beside(path: str, text: bytes) -> str:
+    """Keep what a file says as `CLAUDE.md.backup`, or the first number after it that is free; the name."""
     number = 1
     while True:
         name = f"{path}.backup" + (f".{number}" if number > 1 else "")
@@ -276,7 +323,7 @@ def _keep_beside(path: str, text: bytes) -> None:
             handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             if os.path.isfile(name) and managed.read(name) == text:
-                return  # by an attempt before this one
+                return name  # by an attempt before this one
             number += 1
             continue
         except OSError as error:
@@ -286,7 +333,7 @@ def _keep_beside(path: str, text: bytes) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        return
+        return name
 
 
 def with_import(text: bytes) -> bytes:

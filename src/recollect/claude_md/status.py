@@ -48,13 +48,16 @@ class FileStatus:
 class Status:
     root: str
     pending: tuple[str, ...]  # changed since the last sync, each once, as seen from the root
+    outside: tuple[str, ...]  # the same, by somebody else than Claude Code
     synced_at: int | None
     files: tuple[FileStatus, ...]
 
 
 def status(db: Connection, root: str) -> Status:
     above = root.rstrip("/") + "/"
-    pending = dict.fromkeys(line.removeprefix(above) for line in dirty.read(root))
+    lines = dirty.read(root)
+    managed_files = sync.managed_files(db, root)
+    outside, _ = sync.changed_outside(root, managed_files, lines)
 
     @cache
     def names() -> frozenset[str]:
@@ -66,7 +69,7 @@ def status(db: Connection, root: str) -> Status:
         return "/" not in reference and reference in names()
 
     files = []
-    for file in sync.managed_files(db, root):
+    for file in managed_files:
         state = managed.state(db, file.path) if os.path.isfile(file.path) else None
         found = state.sections if state else ()
         folder = os.path.dirname(file.path)
@@ -87,7 +90,13 @@ def status(db: Connection, root: str) -> Status:
             )
         )
     last = [file.synced_at for file in files if file.synced_at is not None]
-    return Status(root, tuple(pending), max(last) if last else None, tuple(files))
+    return Status(
+        root,
+        tuple(dict.fromkeys(line.removeprefix(above) for line in lines)),
+        tuple(path.removeprefix(above) for path in outside),
+        max(last) if last else None,
+        tuple(files),
+    )
 
 
 def references(body: str, folders: Iterable[str]) -> list[str]:

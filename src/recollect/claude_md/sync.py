@@ -6,8 +6,10 @@
 Whoever does both holds the project's `turn` meanwhile. Else two could have read the same line of the list,
 and the slower one would take away a change of the same file that came later, which nobody has seen.
 
-A change is known from the list of changed files, or from git, if it was made outside of Claude Code. What a
-model wrote is not computed anew: it is told which of its sections a change bears on.
+A change is known from the list of changed files, or from git, if it was made outside of Claude Code. Without
+git the times of files tell, though not of those that are gone: then every section is looked at. So it is with
+a CLAUDE.md that changed itself, by a checkout or a pull. What a model wrote is not computed anew: it is told
+which of its sections a change bears on, again and again until it has seen to them.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ from recollect import dirty, paths
 from recollect.claude_md import compose, git, managed, sections
 from recollect.claude_md.affected import affected
 from recollect.claude_md.init import Clean, Practices, Progress, learn, texts_of
+from recollect.claude_md.tree import walk
 from recollect.errors import NotFound, RecollectError
 from recollect.store import claude_files, projects, swap
 from recollect.store.claude_files import ManagedFile
 from recollect.store.connection import transaction
 
+MOST_BEHIND = 100  # files that a section keeps in mind
 SECONDS = 30.0  # a sync that asks somebody may take longer; the next one then says so
 NOT_INITIALISED = (
     "{folder} is not initialised; `recollect init` writes its CLAUDE.md and tracks what changes."
@@ -43,7 +47,7 @@ class Change:
     name: str
     old: str
     new: str
-    outcome: str  # written, unchanged or offered, as far as can be told before
+    outcome: str  # written, unchanged, offered or kept, as far as can be told before
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Prose:
 
     path: str
     name: str
-    because: tuple[str, ...]
+    because: tuple[str, ...]  # from the root
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ class Prepared:
     outside: tuple[str, ...]  # what else changed
     changes: tuple[Change, ...]
     prose: tuple[Prose, ...]
+    waiting: tuple[tuple[str, str], ...]  # file and section of each offer that was made before
     troubles: tuple[Trouble, ...]
     head: str | None  # git's commit
     at: int
@@ -125,7 +130,8 @@ def prepare(
     practices: Practices | None = None,
     progress: Progress | None = None,
 ) -> Prepared:
-    """What a sync would do. With `everything`, every section is looked at, whatever changed."""
+    """What a sync would do. With `everything`, every section is looked at, whatever changed; else what git
+    knows is not, which moves with every commit."""
     files = managed_files(db, root)
     if not files:
         raise NotFound(
@@ -133,11 +139,12 @@ def prepare(
         )
     lines = dirty.read(root)
     head = paths.place(root).head
-    outside = _outside(root, files, set(lines))
+    outside, is_whole = changed_outside(root, files, lines)
     touched = affected((*lines, *outside), root, [_seen_as(file) for file in files])
     changes: list[Change] = []
     prose: list[Prose] = []
     there: list[str] = []
+    waiting: list[tuple[str, str]] = []
     troubles: list[Trouble] = []
     wanted: dict[ManagedFile, dict[str, managed.SectionState]] = {}
     for file in files:
@@ -148,14 +155,19 @@ def prepare(
         state = managed.state(db, file.path)
         troubles += [Trouble(file.path, problem.line, problem.said) for problem in state.problems]
         because = touched.get(_seen_as(file), {})
-        known = compose.names(file.template)
-        chosen = [one for one in state.sections if one.name in known and (everything or one.name in because)]
-        prose += [
-            Prose(file.path, one.name, tuple(because.get(one.name, ())))
-            for one in chosen
-            if one.author == "model"
-        ]
-        wanted[file] = {one.name: one for one in chosen if one.author != "model"}
+        every = everything or not is_whole or _was_changed(db, file, state)
+        wanted[file] = {}
+        for one in state.sections:
+            if one.name not in compose.names(file.template):
+                continue
+            if one.author == "model":
+                why = tuple(dict.fromkeys((*one.behind, *because.get(one.name, ()))))
+                if why or everything:
+                    prose.append(Prose(file.path, one.name, why))
+            elif everything or (one.name != "git-insights" and (every or one.name in because)):
+                wanted[file][one.name] = one
+            if one.offered is not None:
+                waiting.append((file.path, one.name))
     if any(wanted.values()):
         found = learn(
             root,
@@ -166,7 +178,8 @@ def prepare(
         for file, states in wanted.items():
             if states:
                 texts = texts_of(found, "" if file.template == "root" else os.path.dirname(file.place))
-                changes += _changes(root, file, states, texts, clean)
+                changes += _changes(db, root, file, states, texts, clean)
+    new = {(change.path, change.name) for change in changes if change.outcome == managed.OFFERED}
     return Prepared(
         root,
         tuple(there),
@@ -174,19 +187,34 @@ def prepare(
         tuple(outside),
         tuple(changes),
         tuple(prose),
+        tuple(one for one in waiting if one not in new),
         tuple(troubles),
         head,
         now,
     )
 
 
+def _was_changed(db: Connection, file: ManagedFile, state: managed.FileState) -> bool:
+    """Has somebody changed our sections in a file, since they were last looked at?"""
+    if not _is_touched(file.path, file.synced_at or 0):
+        return False
+    records = claude_files.sections(db, file.path)
+    return any(
+        one.name not in records or not sections.same(records[one.name].written, one.body)
+        for one in state.sections
+        if one.name in sections.NAMES
+    )
+
+
 def _changes(
+    db: Connection,
     root: str,
     file: ManagedFile,
     states: Mapping[str, managed.SectionState],
     texts: Mapping[str, str],
     clean: Clean,
 ) -> Iterator[Change]:
+    records = claude_files.sections(db, file.path)
     for name, state in states.items():
         text = texts.get(name)
         if text is None and name in compose.ALWAYS_COMPUTABLE:
@@ -198,19 +226,40 @@ def _changes(
         new = sections.harmless(clean(text))
         if sections.same(state.body, new):
             outcome = managed.UNCHANGED
+        elif not state.is_edited:
+            outcome = managed.WRITTEN
+        elif managed.is_refused(db, file.path, name, new):
+            outcome = managed.KEPT
+        elif state.offered is None and name in records and sections.same(records[name].written, new):
+            continue  # only the person has changed it since, and so there is nothing to say
         else:
-            outcome = managed.OFFERED if state.is_edited else managed.WRITTEN
+            outcome = managed.OFFERED
         yield Change(file.path, name, state.body, new, outcome)
 
 
-def _outside(root: str, files: Iterable[ManagedFile], listed: set[str]) -> list[str]:
-    """What changed since the last sync, and is not in the list."""
+def changed_outside(root: str, files: Iterable[ManagedFile], lines: Iterable[str]) -> tuple[list[str], bool]:
+    """What changed since the last sync and is not in the list; and whether that is all, which only git can
+    tell."""
     last = [file for file in files if file.synced_at is not None]
     if not last:
-        return []
+        return [], True
     first = min(last, key=lambda file: file.synced_at or 0)
-    found = git.changed_since(root, first.head, first.synced_at or 0) or []
-    return [path for path in found if path not in listed and dirty.belongs(path, root)]
+    since = first.synced_at or 0
+    found = git.changed_since(root, first.head, since)
+    is_whole = found is not None
+    if found is None:
+        found = [os.path.join(root, file.path) for file in walk(root).files]
+        found = [path for path in found if _is_touched(path, since)]
+    listed = set(lines)
+    return [path for path in found if path not in listed and dirty.belongs(path, root)], is_whole
+
+
+def _is_touched(path: str, since: int) -> bool:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return max(status.st_mtime_ns, status.st_ctime_ns) // 1_000_000 >= since - git.SLACK_MS
 
 
 def _seen_as(file: ManagedFile) -> str:
@@ -245,6 +294,10 @@ def carry_out(
             troubles.append(Trouble(path, None, str(error)))
     if troubles:
         return outcomes, troubles
+    with transaction(db):  # first: the list forgets what it is about
+        for one in prepared.prose:
+            if one.because:
+                claude_files.fell_behind(db, one.path, one.name, one.because[-MOST_BEHIND:], now)
     dirty.remove(prepared.root, data, list(prepared.lines))
     with transaction(db):
         for path in prepared.files:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from recollect import config, errors, log, paths
-from recollect.surfaces.cli.common import folder, json_option, project_option, store, sure, typed
+from recollect import config, dirty, errors, log, paths
+from recollect.surfaces.cli.common import folder, json_option, project_option, store, typed
 
 if TYPE_CHECKING:
     from recollect.claude_md.compose import Known
-    from recollect.claude_md.init import Clean, Planned, Practices, Progress
+    from recollect.claude_md.init import Clean, Planned, Progress
     from recollect.claude_md.sync import Prepared, Trouble
+    from recollect.model import Survey
+
+T = TypeVar("T")
 
 CHOICES = ("merge", "migrate", "backup", "cancel")
 LARGE = 1_000  # files; fewer are read before anyone could look at a bar
@@ -66,34 +69,45 @@ def init(
     from recollect.surfaces.cli import claude_md_output as shown
 
     root = _root(project)
-    may_ask = _is_terminal() and not (yes or dry_run)
+    may_ask = _is_terminal() and not (yes or dry_run or as_json)
     if not (yes or existing or dry_run or may_ask):
         raise errors.BadInput(NOBODY_TO_ASK)
     if subtrees and no_subtrees:
         raise errors.BadInput("--subtree names a folder and --no-subtrees says none; leave one of them out")
     folders = [_subtree(root, path) for path in subtrees]
     _decided(root, folders, existing, may_ask=False)  # who cancels need not wait
-    practices = None if offline or dry_run else _practices(root)
+    clean = _clean()
+    advice = None if offline or dry_run else _practices(root)
     with _progress() as progress:
-        known = claude_md.learn(root, practices=practices, progress=progress)
-    if not as_json:
-        shown.known(known)
+        known = claude_md.learn(root, practices=advice, progress=progress)
+    if may_ask:
+        shown.known(known, clean)
     if not (folders or no_subtrees):
         folders = list(known.survey.subtrees[: claude_md.MOST_SUBTREES])
-        folders = shown.choose(folders) if may_ask else folders
+        folders = _asked(lambda: shown.choose(folders)) if may_ask else folders
     existing = _decided(root, folders, existing, may_ask)
-    planned = claude_md.plan(root, known, folders, existing, _clean())
-    if not as_json:
+    planned = claude_md.plan(root, known, folders, existing, clean, _had(root))
+    if may_ask:
         shown.planned(planned, root)
-    if not dry_run:
-        if may_ask and any(one.action != "keep" for one in planned) and not sure("Write this?"):
+        shown.drafts(planned, root, clean)
+        if any(one.action != "keep" for one in planned) and not _asked(shown.confirm):
             raise errors.NotFound("Nothing was written.")
+    kept: dict[str, str] = {}
+    if not dry_run:
         with store() as (db, now):
-            claude_md.carry_out(db, folder(), root, planned, clean=_clean(), now=now)
+            kept = claude_md.carry_out(db, folder(), root, planned, clean=clean, now=now)
+    # Nobody who stops reading keeps it from being written, so all is said after that.
     if as_json:
-        _print(_as_json(root, known, planned, not dry_run))
-    else:
-        shown.done(dry_run)
+        return _print(_as_json(root, known, planned, clean, not dry_run))
+    if not may_ask:
+        shown.known(known, clean)
+        shown.planned(planned, root)
+    if dry_run:
+        shown.drafts(planned, root, clean)
+        return click.echo("\nNothing was written.")
+    shown.done(planned, root, kept, config.on_stop(os.environ))
+    if advice and known.practices is None:
+        click.echo(f"best-practices left out: {shown.shortly(advice.trouble)}", err=True)
 
 
 def _decided(root: str, folders: list[str], existing: str | None, may_ask: bool) -> str | None:
@@ -103,10 +117,25 @@ def _decided(root: str, folders: list[str], existing: str | None, may_ask: bool)
 
     found = undecided(root, folders)
     if found and may_ask and not existing:
-        existing = shown.decide([os.path.relpath(path, root) for path in found])
+        existing = _asked(lambda: shown.decide([os.path.relpath(path, root) for path in found]))
     if found and existing == "cancel":
         raise errors.NotFound("Cancelled; nothing was written.")
     return existing
+
+
+def _had(root: str) -> dict[str, frozenset[str]]:
+    """The sections that files of this project had before. A store that is not there is not made for that."""
+    from recollect.claude_md.init import recorded
+    from recollect.store.connection import connect
+
+    path = paths.database(folder())
+    if not os.path.exists(path):
+        return {}
+    try:
+        with closing(connect(path)) as db:
+            return recorded(db, root)
+    except errors.StoreError:  # whoever opens it to write can mend it
+        return {}
 
 
 @click.command()
@@ -126,9 +155,9 @@ def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool
     from recollect.claude_md import sync as claude_md
     from recollect.surfaces.cli import claude_md_output as shown
 
-    root = claude_md.root_of(project)
+    root = _initialised(project)
     practices = None if offline or not everything else _practices(root)
-    may_ask = _is_terminal()
+    may_ask = _is_terminal() and not as_json
     with claude_md.turn(folder(), root):
         with store() as (db, now), _progress() as progress:
             prepared = claude_md.prepare(
@@ -140,21 +169,23 @@ def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool
                 practices=practices,
                 progress=progress,
             )
-        news = [change for change in prepared.changes if change.outcome == "written"]
+        is_news = any(change.outcome == "written" for change in prepared.changes)
         if not as_json:
             shown.prepared(prepared)
-        if news and not yes and not (may_ask and sure("Write this?")):
+        if is_news and not yes and not (may_ask and _asked(shown.confirm)):
             if as_json:
-                _print(_synced(prepared, {}, [], is_written=False))
-            raise errors.NotFound(f"Nothing was written{'.' if may_ask else '; --yes writes it.'}")
+                _print(_synced(prepared, None, []))
+            nothing = f"Nothing was written{'.' if may_ask else '; --yes writes it.'}"
+            raise errors.NotFound(shown.complaint(prepared, prepared.troubles, nothing))
         with store() as (db, now):  # nobody keeps the store open while a person thinks
-            outcomes, troubles = claude_md.carry_out(db, folder(), prepared, clean=_clean(), now=now)
+            outcomes, refused = claude_md.carry_out(db, folder(), prepared, clean=_clean(), now=now)
+    troubles = [*prepared.troubles, *refused]
     if as_json:
-        _print(_synced(prepared, outcomes, troubles, is_written=True))
+        _print(_synced(prepared, outcomes, refused))
     else:
-        shown.synced(prepared, outcomes)
+        shown.synced(prepared, outcomes, bool(troubles))
     if troubles:
-        raise errors.NotFound("; ".join(trouble.said for trouble in troubles))
+        raise errors.NotFound(shown.complaint(prepared, troubles))
 
 
 @click.command()
@@ -163,10 +194,9 @@ def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool
 def status(project: str, as_json: bool) -> None:
     """Show how far CLAUDE.md is behind: changed files, sections edited by hand, stale references."""
     from recollect.claude_md import status as claude_md
-    from recollect.claude_md.sync import root_of
     from recollect.surfaces.cli import claude_md_output as shown
 
-    root = root_of(project)
+    root = _initialised(project)
     on_stop = config.on_stop(os.environ)
     with store() as (db, now):
         found = claude_md.status(db, root)
@@ -200,10 +230,31 @@ def _is_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
+def _asked(question: Callable[[], T]) -> T:
+    """The answer. Who leaves instead is told that nothing has happened."""
+    try:
+        return question()
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("\nNothing was written.", err=True)
+        raise
+
+
+def _initialised(project: str) -> str:
+    """The initialised project that a folder is in."""
+    from recollect.claude_md.sync import root_of
+
+    if dirty.root_of(project) is None:
+        _root(project)  # where there cannot be one, nobody is told to make one
+    return root_of(project)
+
+
 def _root(project: str) -> str:
-    """The top of the work tree that a folder is in; outside git, the folder."""
-    root = paths.checkout(project)
+    """The initialised project that a folder is in, or else the top of its work tree; outside git, the
+    folder."""
     homes = {"/", os.path.realpath(os.path.expanduser("~"))}
+    root = dirty.root_of(project)
+    if root is None or root in homes:
+        root = paths.checkout(project)
     if root in homes:
         raise errors.BadInput(
             f"{paths.text(root)} is no project; go to the folder of one, or name it with --project"
@@ -227,21 +278,35 @@ def _clean() -> Clean:
     return partial(clean, limit=sys.maxsize)
 
 
-def _practices(root: str) -> Practices | None:
-    """What the documentation advises for a project like this; None where nobody wants that."""
+class _Advice:
+    """What the documentation advises for a project, and why that cannot be had."""
+
+    def __init__(self, url: str, root: str) -> None:
+        self.url = url
+        self.root = root
+        self.trouble = "nothing on the page suits this project"
+
+    def __call__(self, survey: Survey) -> str | None:
+        from recollect.claude_md.practices import practices
+
+        has_git = paths.place(self.root).head is not None
+        return practices(self.url, self._page, folder(), survey, int(time.time() * 1000), has_git=has_git)
+
+    def _page(self, url: str) -> str:
+        from recollect.claude_md.practices import HOSTS
+        from recollect.recall.documents import fetch
+
+        try:
+            return fetch.page(url, hosts=HOSTS)
+        except errors.RecollectError as error:
+            self.trouble = str(error)
+            raise
+
+
+def _practices(root: str) -> _Advice | None:
+    """None where nobody wants them."""
     url = config.setting("claude_md.practices_url", os.environ).strip()
-    if not url:
-        return None
-    from recollect.claude_md.practices import HOSTS, practices
-    from recollect.model import Survey
-    from recollect.recall.documents import fetch
-
-    def advice(survey: Survey) -> str | None:
-        page = partial(fetch.page, hosts=HOSTS)
-        has_git = paths.place(root).head is not None
-        return practices(url, page, folder(), survey, int(time.time() * 1000), has_git=has_git)
-
-    return advice
+    return _Advice(url, root) if url else None
 
 
 @contextmanager
@@ -266,20 +331,28 @@ def _print(value: Any) -> None:
     output.as_json(value)
 
 
-def _as_json(root: str, known: Known, planned: list[Planned], is_written: bool) -> dict[str, Any]:
+def _as_json(
+    root: str, known: Known, planned: list[Planned], clean: Clean, is_written: bool
+) -> dict[str, Any]:
     from recollect.claude_md.patterns import shape
+    from recollect.claude_md.sections import harmless
 
-    return {
-        "root": paths.text(root),
+    found = {
         "survey": asdict(known.survey),
         "patterns": shape(known.patterns),
         "pattern_list": [asdict(pattern) for pattern in known.patterns],
         "insights": asdict(known.insights) if known.insights else None,
+    }
+    return {
+        "root": paths.text(root),
+        **_cleaned(found, clean),
         "files": [
             {
                 "path": paths.text(os.path.relpath(one.path, root)),
                 "action": one.action,
                 "sections": list(one.texts),
+                "text": {name: harmless(clean(text)) for name, text in one.texts.items()},
+                "removed": list(one.removed),
             }
             for one in planned
         ],
@@ -287,14 +360,25 @@ def _as_json(root: str, known: Known, planned: list[Planned], is_written: bool) 
     }
 
 
+def _cleaned(value: Any, clean: Clean) -> Any:
+    """The same, with every text in it redacted."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {name: _cleaned(part, clean) for name, part in value.items()}
+    return [_cleaned(part, clean) for part in value] if isinstance(value, list | tuple) else value
+
+
 def _synced(
-    prepared: Prepared, outcomes: dict[str, dict[str, str]], refused: list[Trouble], is_written: bool
+    prepared: Prepared, outcomes: dict[str, dict[str, str]] | None, refused: list[Trouble]
 ) -> dict[str, Any]:
+    """What became of the sections; without outcomes, what would become of them."""
     told = prepared.told
-    if not is_written:
+    if outcomes is None:
         outcomes = {path: {} for path in prepared.files}
         for change in prepared.changes:
-            outcomes[change.path][change.name] = change.outcome
+            would = "would be written" if change.outcome == "written" else change.outcome
+            outcomes[change.path][change.name] = would
     return {
         "root": paths.text(prepared.root),
         "files": [{"path": told(path), "sections": sections} for path, sections in outcomes.items()],
@@ -304,9 +388,10 @@ def _synced(
             {"file": told(one.path), "section": one.name, "because": list(one.because)}
             for one in prepared.prose
         ],
+        "waiting": [{"file": told(path), "section": name} for path, name in prepared.waiting],
         "problems": [
             {"file": told(one.path), "line": one.line, "said": one.said}
             for one in (*prepared.troubles, *refused)
         ],
-        "written": is_written,
+        "written": any("written" in sections.values() for sections in outcomes.values()),
     }

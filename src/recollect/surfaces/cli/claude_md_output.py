@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,9 +14,9 @@ from rich.text import Text
 
 from recollect import paths
 from recollect.claude_md.compose import Known
-from recollect.claude_md.init import CHOICES, Planned
+from recollect.claude_md.init import CHOICES, Clean, Planned, draft
 from recollect.claude_md.status import FileStatus, Status
-from recollect.claude_md.sync import Prepared
+from recollect.claude_md.sync import Prepared, Trouble
 from recollect.surfaces.cli import sections
 from recollect.surfaces.cli.output import console, lately, number_of, one_line, table, visible
 
@@ -31,11 +32,20 @@ ACTIONS = {
     "import": "gets a first line that imports AGENTS.md",
 }
 
+AFTER_A_TURN = {
+    "agent": "After a turn that edits files, Claude is asked once to update it;"
+    " `recollect config claude_md.on_stop off` stops that, `auto` does it without a model.",
+    "auto": "After a turn that edits files, what can be computed is renewed in the background;"
+    " `recollect config claude_md.on_stop off` stops that, `agent` has Claude do it.",
+    "off": "Nothing more happens by itself; `recollect config claude_md.on_stop agent` has Claude update it"
+    " after a turn that edits files.",
+}
+
 
 # --- init ---------------------------------------------------------------------------------------------------
 
 
-def known(found: Known) -> None:
+def known(found: Known, clean: Clean) -> None:
     """What was found out about a project, a row each."""
     survey = found.survey
     rows: list[tuple[str, str]] = [
@@ -56,7 +66,7 @@ def known(found: Known) -> None:
         rows += [("commits", habit) for habit in found.insights.habits]
         rows += [("decided", said) for _, _, said in found.insights.decisions[:3]]
     rows += [("practice", line.removeprefix("- ")) for line in (found.practices or "").splitlines()]
-    _rows(rows)
+    _rows((name, clean(value)) for name, value in rows)
     if not found.tree.whole:
         click.echo("There are more files than were looked at.", err=True)
 
@@ -70,8 +80,10 @@ def choose(proposed: Sequence[str]) -> list[str]:
         click.echo(f"{number:>3}  {one_line(path)}", err=True)
     while True:
         given = click.prompt("Which? all, none, or numbers like 1,3", default="all", err=True).strip().lower()
-        if given in ("all", "none"):
-            return list(proposed) if given == "all" else []
+        if given in ("all", "y", "yes"):
+            return list(proposed)
+        if given in ("none", "n", "no"):
+            return []
         numbers = [int(word) for word in re.findall(r"\d{1,4}", given)]
         if numbers and re.fullmatch(r"[\d\s,]+", given) and all(0 < one <= len(proposed) for one in numbers):
             return [proposed[one - 1] for one in dict.fromkeys(numbers)]
@@ -92,25 +104,64 @@ def decide(existing: Sequence[str]) -> str:
     return str(click.prompt("Which?", type=click.Choice(CHOICES), default="merge", err=True))
 
 
+def confirm() -> bool:
+    return click.confirm("Write this?", err=True)
+
+
 def planned(plan: Iterable[Planned], root: str) -> None:
-    rows = [
-        {
-            "file": one_line(paths.text(os.path.relpath(one.path, root))),
-            "what happens": ACTIONS[one.action],
-            "sections": ", ".join(one.texts) or "-",
-        }
-        for one in plan
-    ]
+    """What happens to each file. However narrow a terminal, all of it is shown."""
     out = console()
     out.print()
-    table(out, rows, (), ("sections",), last=20)
+    for one in plan:
+        line = Text(_name(one.path, root), style="cyan").append(f"  {ACTIONS[one.action]}", style="default")
+        if one.texts:
+            line.append(f": {', '.join(one.texts)}", style="default")
+        out.print(line)
+        if one.removed:
+            out.print(
+                Text(
+                    f"  left out, since somebody removed it: {', '.join(one.removed)}; where its two markers"
+                    " are put back, init fills it",
+                    style="dim",
+                )
+            )
 
 
-def done(is_dry: bool) -> None:
-    if is_dry:
-        click.echo("\nNothing was written.")
-    else:
-        click.echo("\nChanges are tracked from now on; `recollect status` shows what is pending.")
+def drafts(plan: Iterable[Planned], root: str, clean: Clean) -> None:
+    """The text of each new file, and what changes in one that is there."""
+    out = console()
+    for one in plan:
+        old, new = (text.decode(errors="replace").rstrip("\n") for text in draft(one, clean))
+        if old == new:
+            continue
+        name = _name(one.path, root)
+        out.print()
+        if old.strip() and one.action != "backup":
+            sections.show(sections.difference(old, new, name, name))
+        else:
+            out.print(Text(f"{name}:", style="bold"))
+            out.print(Text(visible(new)), soft_wrap=True)
+
+
+def done(plan: Iterable[Planned], root: str, kept: Mapping[str, str], on_stop: str) -> None:
+    """What was written, and what happens from now on."""
+    said = []
+    for one in plan:
+        if one.action != "keep":
+            number = f" ({number_of(len(one.texts), 'section', 'sections')})" if one.texts else ""
+            beside = f", the old one is {_name(kept[one.path], root)}" if one.path in kept else ""
+            said.append(f"{_name(one.path, root)}{number}{beside}")
+    click.echo(f"\nWritten: {'; '.join(said)}" if said else "\nNothing had to be written.")
+    click.echo("Changes are tracked from now on; `recollect status` shows what is pending.")
+    click.echo(AFTER_A_TURN[on_stop])
+
+
+def shortly(why: str) -> str:
+    return one_line(why, 160)
+
+
+def _name(path: str, root: str) -> str:
+    return one_line(paths.text(os.path.relpath(path, root)))
 
 
 # --- sync ---------------------------------------------------------------------------------------------------
@@ -122,16 +173,13 @@ def prepared(found: Prepared) -> None:
     if changed:
         click.echo(f"{number_of(len(changed), 'file', 'files')} changed: {_some(changed)}")
     for change in found.changes:
-        if change.outcome != "unchanged":
+        if change.outcome in ("written", "offered"):
             name = f"{found.told(change.path)}: {change.name}"
             suffix = " (offered, since a person edited it)" if change.outcome == "offered" else ""
             sections.show(sections.difference(change.old, change.new, name, name + suffix))
-    for trouble in found.troubles:
-        line = f":{trouble.line}" if trouble.line else ""
-        click.echo(visible(f"{paths.text(found.told(trouble.path))}{line}: {trouble.said}"), err=True)
 
 
-def synced(found: Prepared, outcomes: Mapping[str, Mapping[str, str]]) -> None:
+def synced(found: Prepared, outcomes: Mapping[str, Mapping[str, str]], is_troubled: bool) -> None:
     said: dict[str, list[str]] = {}
     for path, names in outcomes.items():
         for name, outcome in names.items():
@@ -144,28 +192,56 @@ def synced(found: Prepared, outcomes: Mapping[str, Mapping[str, str]]) -> None:
         if outcome in said:
             click.echo(visible(f"{how}: {', '.join(said[outcome])}"))
     for one in found.prose:
-        why = f": {_some(one.because)} changed" if one.because else ""
-        click.echo(visible(f"Prose to look at: {one.name} in {paths.text(found.told(one.path))}{why}"))
-    if not {"written", "offered"} & said.keys() and not found.prose:
-        click.echo("CLAUDE.md is up to date.")
+        how = ", and files it is about changed" if one.because else ""
+        why = f" ({_some(one.because)})" if one.because else ""
+        name = f"{one.name} in {paths.text(found.told(one.path))}"
+        click.echo(visible(f"Written by Claude{how}: {name}{why}"))
+    if found.prose:
+        click.echo("/recollect:memory-sync has it looked at.")
+    if found.waiting:
+        waits = number_of(len(found.waiting), "offer waits", "offers wait")
+        click.echo(visible(f"{waits}: {', '.join(_diff(found, *one) for one in found.waiting)}"))
+    if is_troubled or {"written", "offered"} & said.keys() or found.prose or found.waiting:
+        return
+    if not (found.lines or found.outside or found.changes):
+        click.echo("Nothing changed since the last sync.")
+    else:
+        click.echo(visible(f"Up to date: {_some([found.told(path) for path in found.files])}"))
+
+
+def _diff(found: Prepared, path: str, name: str) -> str:
+    told = paths.text(found.told(path))
+    within = "" if "/" not in told else f" --in {shlex.quote(told)}"
+    return f"`recollect claude-md section diff {name}{within}`"
+
+
+def complaint(found: Prepared, troubles: Iterable[Trouble], *more: str) -> str:
+    """What keeps files from being brought up to date, in one line."""
+    said = []
+    for one in troubles:
+        line = f":{one.line}" if one.line else ""
+        name = paths.text(found.told(one.path))
+        said.append(one.said if name in one.said else f"{name}{line} {one.said}")
+    return visible("; ".join((*said, *more)))
 
 
 # --- status -------------------------------------------------------------------------------------------------
 
 
 def status(found: Status, on_stop: str, now: int) -> None:
-    pending = number_of(len(found.pending), "file", "files") if found.pending else "nothing"
+    changed = [*found.pending, *(f"{path} (outside of Claude Code)" for path in found.outside)]
+    pending = number_of(len(changed), "file", "files") if changed else "nothing"
     last = lately(found.synced_at, now) if found.synced_at else "never"
     _rows([("pending", pending), ("last sync", last), ("on stop", on_stop)])
     out = console()
-    for path in found.pending[:MOST_LISTED]:
+    for path in changed[:MOST_LISTED]:
         out.print(Text(f"  {one_line(paths.text(path))}"))
-    if len(found.pending) > MOST_LISTED:
-        out.print(Text(f"  and {len(found.pending) - MOST_LISTED:,} more", style="dim"))
+    if len(changed) > MOST_LISTED:
+        out.print(Text(f"  and {len(changed) - MOST_LISTED:,} more", style="dim"))
     for file in found.files:
         out.print()
         _file(file, found.root)
-    if found.pending:
+    if changed:
         click.echo("\n`recollect sync` brings CLAUDE.md up to date.")
 
 
@@ -183,11 +259,7 @@ def _file(file: FileStatus, root: str) -> None:
     out.print(Text(name, style="bold").append(f"  {size}", style="dim"))
     rows = []
     for one in file.state.sections:
-        state = [
-            *(["edited by hand"] if one.is_edited else []),
-            *(["a new text is offered"] if one.offered is not None else []),
-            *(["unknown name"] if one.name in file.unknown else []),
-        ]
+        state = [*sections.said(one), *(["unknown name"] if one.name in file.unknown else [])]
         rows.append(
             {
                 "section": visible(one.name),
@@ -210,6 +282,7 @@ def plain_status(found: Status, on_stop: str) -> dict[str, Any]:
     return {
         "root": paths.text(found.root),
         "pending": [paths.text(path) for path in found.pending],
+        "outside": [paths.text(path) for path in found.outside],
         "synced_at": found.synced_at,
         "on_stop": on_stop,
         "files": [

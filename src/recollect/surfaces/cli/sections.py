@@ -131,7 +131,7 @@ def listing(within: str | None, project: str, as_json: bool) -> None:
                 "author": one.author or "-",
                 "lines": f"{one.lines:,}",
                 "tokens": f"{one.tokens:,}",
-                "state": ", ".join(_said(one)) or "-",
+                "state": ", ".join(said(one)) or "-",
             }
             for one in found.sections
         ]
@@ -197,7 +197,10 @@ def accept(name: str, within: str | None, project: str, as_json: bool) -> None:
 @name_argument
 @_options
 def keep(name: str, within: str | None, project: str, as_json: bool) -> None:
-    """Turn down what is offered for a section. It is offered again only when it has become another text."""
+    """Turn down what is offered for a section. It is offered again only when it has become another text.
+
+    Where nothing is offered, a section that is behind stays as it is: it is still true.
+    """
     from recollect.claude_md import managed
 
     at = _target(project, within)
@@ -221,6 +224,7 @@ def plain(found: FileState) -> dict[str, Any]:
                 "tokens": one.tokens,
                 "edited": one.is_edited,
                 "offered": one.offered is not None,
+                "behind": [paths.text(path) for path in one.behind],
             }
             for one in found.sections
         ],
@@ -308,8 +312,14 @@ def _print(text: str) -> None:
     click.echo(text.encode("utf-8", "replace") + b"\n", nl=False)
 
 
-def _said(one: SectionState) -> list[str]:
-    return [*(["edited by hand"] if one.is_edited else []), *(["offered"] if one.offered is not None else [])]
+def said(one: SectionState) -> list[str]:
+    """What is to be known of a section."""
+    edited = "edited by hand" if one.author else "not written by this recollect"
+    return [
+        *([edited] if one.is_edited else []),
+        *(["offered"] if one.offered is not None else []),
+        *(["behind"] if one.behind else []),
+    ]
 
 
 def _command(verb: str, name: str, at: _Target) -> str:
