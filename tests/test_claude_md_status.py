@@ -92,6 +92,7 @@ def test_prose_that_is_behind_is_named(run: Run, ready: Path) -> None:
     for command in (["status"], ["claude-md", "section", "list"]):
         (line,) = [one for one in run(*command).out.splitlines() if "architecture" in one]
         assert line.endswith("behind")
+    assert "/recollect:memory-sync has it looked at." in run("status").out
     (one,) = [one for one in run("status", "--json").json["files"][0]["sections"] if one["behind"]]
     assert (one["name"], one["behind"]) == ("architecture", ["walrus/feeding_1.py"])
 

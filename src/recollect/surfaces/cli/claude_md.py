@@ -132,7 +132,7 @@ def _had(root: str) -> dict[str, frozenset[str]]:
     if not os.path.exists(path):
         return {}
     try:
-        with closing(connect(path)) as db:
+        with closing(connect(path, hurry=5.0)) as db:  # a store of an older recollect stays as it is
             return recorded(db, root)
     except errors.StoreError:  # whoever opens it to write can mend it
         return {}

@@ -32,6 +32,7 @@ ACTIONS = {
     "import": "gets a first line that imports AGENTS.md",
 }
 
+LOOKED_AT = "/recollect:memory-sync has it looked at."
 AFTER_A_TURN = {
     "agent": "After a turn that edits files, Claude is asked once to update it;"
     " `recollect config claude_md.on_stop off` stops that, `auto` does it without a model.",
@@ -197,7 +198,7 @@ def synced(found: Prepared, outcomes: Mapping[str, Mapping[str, str]], is_troubl
         name = f"{one.name} in {paths.text(found.told(one.path))}"
         click.echo(visible(f"Written by Claude{how}: {name}{why}"))
     if found.prose:
-        click.echo("/recollect:memory-sync has it looked at.")
+        click.echo(LOOKED_AT)
     if found.waiting:
         waits = number_of(len(found.waiting), "offer waits", "offers wait")
         click.echo(visible(f"{waits}: {', '.join(_diff(found, *one) for one in found.waiting)}"))
@@ -243,6 +244,8 @@ def status(found: Status, on_stop: str, now: int) -> None:
         _file(file, found.root)
     if changed:
         click.echo("\n`recollect sync` brings CLAUDE.md up to date.")
+    if any(one.behind for file in found.files if file.state for one in file.state.sections):
+        click.echo(f"\nBehind: files changed that Claude wrote this about. {LOOKED_AT}")
 
 
 def _file(file: FileStatus, root: str) -> None:
