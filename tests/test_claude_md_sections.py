@@ -642,6 +642,7 @@ def test_control_characters_in_a_text_do_not_reach_a_terminal() -> None:
     assert enters("a\x1b[2Jb\x00c\x9bd\te") == "a\ufffd[2Jb\ufffdc\ufffdd\te"
     assert enters("one\r\ntwo\rthree") == "one\ntwo\nthree"
     assert enters("half a \ud83d pair") == "half a ? pair"
+    assert enters("src/\u202egpj.exe \u2067x\u2069") == "src/\ufffdgpj.exe \ufffdx\ufffd"
 
 
 def test_a_byte_order_mark_that_a_text_begins_with_hides_no_fence() -> None:

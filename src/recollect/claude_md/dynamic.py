@@ -126,7 +126,8 @@ _NEXT = re.compile(rb"^(?:" + _LINE + rb")", re.MULTILINE)
 _AFTER_END = re.compile(rb"[ \t]*\r?(?:\n|\Z)")
 _AS_WE_WRITE = re.compile(rb"[ \t]*\r?\n[ \t]*\r?\n## ")
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
+# What a terminal obeys, what turns the direction of writing around, and the mark that a file begins with.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
 # An end that is indented would be one as soon as somebody shifts it.
 _LIKE_OURS = re.compile(
     rb"^(?=# DOCMEM Dynamic[ \t]*$)|^[ \t]*(?=<!-- end of DOCMEM Dynamic\b)", re.MULTILINE
