@@ -15,7 +15,7 @@ import pytest
 
 from recollect import paths
 from recollect.claude_md import grammars, imports, layout, reading
-from recollect.claude_md.patterns import Evidence, chosen, judge, patterns, read, shape, styles
+from recollect.claude_md.patterns import Evidence, chosen, judge, read, shape, styles
 from recollect.claude_md.reading import Job
 from recollect.claude_md.tree import File, Tree, walk
 from recollect.model import Pattern
@@ -40,7 +40,7 @@ def lay(tmp_path: Path) -> Lay:
 
 def told(tree: Tree, *languages: str, workspaces: Sequence[str] = ()) -> dict[str, Pattern]:
     names = {"naming": "naming ", "test": "tests ", "architecture": "architecture "}
-    found = patterns(tree, languages, workspaces)
+    found = judge(read(tree, languages), workspaces)
     return {f"{names.get(one.type, '')}{one.subject}": one for one in found}
 
 
@@ -411,7 +411,7 @@ def test_the_patterns_of_a_rust_project_are_found(lay: Lay) -> None:
         "indentation rust": "4 spaces",
         "tests rust": "tests/ folder, any name",
     }
-    found = [one for one in patterns(walk(lay({}).root), ["Rust"]) if one.type == "test"]
+    found = [one for one in judge(read(walk(lay({}).root), ["Rust"])) if one.type == "test"]
     assert [(one.value, one.cases) for one in found] == [
         ("inline #[cfg(test)]", 12),
         ("tests/ folder, any name", 5),
@@ -548,7 +548,7 @@ def test_folders_in_folders_take_no_longer_for_being_many() -> None:
 
 def test_two_workspaces_are_a_monorepo_and_the_layers_are_named(lay: Lay) -> None:
     tree = lay({f"app/{name}/a.py": "x = 1\n" for name in ("api", "services", "models", "db")})
-    found = patterns(tree, ["Python"], workspaces=("packages/a", "packages/b"))
+    found = judge(read(tree, ["Python"]), workspaces=("packages/a", "packages/b"))
     assert [(one.type, one.subject, one.value, one.confidence) for one in found] == [
         ("architecture", "", "layered", 1.0),
         ("architecture", "", "monorepo", 1.0),
@@ -557,7 +557,7 @@ def test_two_workspaces_are_a_monorepo_and_the_layers_are_named(lay: Lay) -> Non
         "pattern": "layered, monorepo",
         "layers": ["api", "db", "models", "services"],
     }
-    assert patterns(lay({}), ["Python"], workspaces=("packages/a",)) == found[:1]
+    assert judge(read(lay({}), ["Python"]), workspaces=("packages/a",)) == found[:1]
 
 
 def test_the_shape_is_keyed_by_language_only_where_there_are_several() -> None:
@@ -675,7 +675,7 @@ def test_names_that_are_not_unicode_are_read_and_not_shown(lay: Lay) -> None:
         odd = os.path.join(os.fsencode(tree.root), b"src/shop/caf\xe9_%d.py" % number)
         with open(odd, "wb") as file:
             file.write(b"def do_it_%d():\n    return 'a'\n" % number)
-    found = patterns(walk(tree.root), ["Python"])
+    found = judge(read(walk(tree.root), ["Python"]))
     json.dumps([pattern.examples for pattern in found], ensure_ascii=False).encode()
     assert {pattern.cases for pattern in found if pattern.subject == "python functions"} == {56}
 
@@ -766,10 +766,3 @@ def test_ten_thousand_files_are_a_matter_of_a_second(lay: Lay) -> None:
     assert sum(len(files) for files in evidence.found.values()) == 600
     assert {one.subject for one in found} >= {"python functions", "javascript functions", "go functions"}
     assert best < 4  # 0.6 s on two quiet cores; a busy machine is no failure
-
-
-def test_progress_is_told_while_files_are_read(lay: Lay) -> None:
-    seen: list[int] = []
-    tree = lay({f"m{number}.py": "x = 1\n" for number in range(120)})
-    read(tree, ["Python"], seen.append)
-    assert seen == [50, 100]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 STDLIB, EXTERNAL, INTERNAL = range(3)
 ORDER = "stdlib, external, internal"
-MANIFESTS, MANIFEST_BYTES = 200, 1_000_000  # read at most
+MOST_MANIFESTS, MANIFEST_BYTES = 200, 1_000_000  # read at most
 
 # What newer versions dropped is still no package; and `test` is nearly always the project's own.
 PYTHON = (
@@ -144,7 +144,7 @@ def _folder(path: str) -> str:
 
 
 def _manifests(tree: Tree, name: str) -> list[str]:
-    paths = [file.path for file in tree.files if file.path.rpartition("/")[2] == name][:MANIFESTS]
+    paths = [file.path for file in tree.files if file.path.rpartition("/")[2] == name][:MOST_MANIFESTS]
     texts = []
     left = MANIFEST_BYTES
     for path in paths:

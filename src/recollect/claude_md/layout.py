@@ -43,7 +43,7 @@ LAYERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class Agreement:
     value: str
     confidence: float
     cases: int
@@ -63,7 +63,7 @@ def stem(path: str) -> str:
     return name.removeprefix("test_").removesuffix("_test")
 
 
-def tests(language: str, paths: Iterable[str]) -> Layout | None:
+def tests(language: str, paths: Iterable[str]) -> Agreement | None:
     """Where test files lie and what they are called, if nearly all agree."""
     kinds = [(kind, re.compile(pattern)) for kind, pattern in NAMED.get(language, ())]
     named: list[tuple[str, str, str]] = []  # where, what it is called, path
@@ -93,7 +93,7 @@ def tests(language: str, paths: Iterable[str]) -> Layout | None:
     elif kind in ("*.test", "*.spec"):
         ending, _ = Counter(path.rpartition(".")[2] for path in agreeing).most_common(1)[0]
         kind = f"{kind}.{ending}"
-    return Layout(f"{where}, {kind}", len(agreeing) / len(cases), len(cases), tuple(agreeing))
+    return Agreement(f"{where}, {kind}", len(agreeing) / len(cases), len(cases), tuple(agreeing))
 
 
 def _where(folders: Sequence[str]) -> str:
@@ -107,7 +107,7 @@ def _where(folders: Sequence[str]) -> str:
     return ""
 
 
-def rust_tests(functions: Mapping[str, int]) -> list[Layout]:
+def rust_tests(functions: Mapping[str, int]) -> list[Agreement]:
     """Of Rust, where tests may lie inside a source file: by how many test functions each file has."""
     places: dict[str, dict[str, int]] = defaultdict(dict)
     for path, number in functions.items():
@@ -115,22 +115,22 @@ def rust_tests(functions: Mapping[str, int]) -> list[Layout]:
         apart = "tests" in folders and "src" not in folders[: folders.index("tests")]
         places["tests/ folder, any name" if apart else "inline #[cfg(test)]"][path] = number
     return [
-        Layout(place, 1.0, sum(files.values()), tuple(path for path, number in files.items() if number))
+        Agreement(place, 1.0, sum(files.values()), tuple(path for path, number in files.items() if number))
         for place, files in sorted(places.items())
         if sum(files.values()) >= 5
     ]
 
 
-def architecture(paths: Sequence[str], workspaces: Sequence[str] = ()) -> list[Layout]:
+def architecture(paths: Sequence[str], workspaces: Sequence[str] = ()) -> list[Agreement]:
     """Each kind of architecture that the folders show."""
     coded = _children(path for path in paths if language_of(path))
     kinds = [_layered(coded), _features(coded), _mvc(_children(paths))]
     if len(workspaces) >= 2:
-        kinds.append(Layout("monorepo", 1.0, len(workspaces), tuple(workspaces)))
+        kinds.append(Agreement("monorepo", 1.0, len(workspaces), tuple(workspaces)))
     return [kind for kind in kinds if kind]
 
 
-def _layered(coded: Mapping[str, set[str]]) -> Layout | None:
+def _layered(coded: Mapping[str, set[str]]) -> Agreement | None:
     best: tuple[int, tuple[str, ...]] = (0, ())
     for folder in sorted(coded):
         layers = [name for name in sorted(coded[folder]) if name in LAYERS and _below(folder, name) in coded]
@@ -138,26 +138,26 @@ def _layered(coded: Mapping[str, set[str]]) -> Layout | None:
         if kinds >= 2 and len(layers) >= 3 and kinds > best[0]:
             best = (kinds, tuple(_below(folder, name) for name in layers))
     kinds, places = best
-    return Layout("layered", kinds / len(set(LAYERS.values())), len(places), places) if kinds else None
+    return Agreement("layered", kinds / len(set(LAYERS.values())), len(places), places) if kinds else None
 
 
-def _features(coded: Mapping[str, set[str]]) -> Layout | None:
+def _features(coded: Mapping[str, set[str]]) -> Agreement | None:
     for folder in sorted(coded):
         if folder.rpartition("/")[2] in ("features", "modules"):
             places = [_below(folder, name) for name in sorted(coded[folder]) if _below(folder, name) in coded]
             if len(places) >= 3:
-                return Layout("feature folders", 1.0, len(places), tuple(places))
+                return Agreement("feature folders", 1.0, len(places), tuple(places))
     return None
 
 
-def _mvc(children: Mapping[str, set[str]]) -> Layout | None:
+def _mvc(children: Mapping[str, set[str]]) -> Agreement | None:
     """Also a Django app, where models and views may be files and templates stand for controllers."""
     for folder in sorted(children):
         parts = {name.removesuffix(".py"): name for name in children[folder]}
         third = "controllers" if "controllers" in parts else "templates"
         if {"models", "views", third} <= parts.keys():
             places = tuple(_below(folder, parts[name]) for name in ("models", "views", third))
-            return Layout("MVC", 1.0, len(places), places)
+            return Agreement("MVC", 1.0, len(places), places)
     return None
 
 

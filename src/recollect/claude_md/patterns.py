@@ -11,7 +11,7 @@ import os
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
@@ -65,17 +65,8 @@ class Evidence:
     own: Own
 
 
-def patterns(
-    tree: Tree,
-    languages: Sequence[str],
-    workspaces: Sequence[str] = (),
-    progress: Callable[[int], None] | None = None,
-) -> tuple[Pattern, ...]:
-    """The patterns of a project whose source is of these languages, as a survey names them."""
-    return judge(read(tree, languages, progress), workspaces)
-
-
-def read(tree: Tree, languages: Sequence[str], progress: Callable[[int], None] | None = None) -> Evidence:
+def read(tree: Tree, languages: Sequence[str]) -> Evidence:
+    """Of a project whose source is of these languages, as a survey names them."""
     source = {
         language: [file for file in sources(tree).get(name, ()) if layout.counts(file.path)]
         for language, name in LANGUAGES.items()
@@ -83,7 +74,7 @@ def read(tree: Tree, languages: Sequence[str], progress: Callable[[int], None] |
     }
     jobs = [Job(language, path) for language in source for path in chosen(source[language], len(source))]
     found: dict[str, dict[str, Found]] = {language: {} for language in source}
-    for job, shown in reading.read(tree, jobs, progress):
+    for job, shown in reading.read(tree, jobs):
         found[job.language][job.path] = shown
     return Evidence(
         tuple(file.path for file in tree.files if layout.counts(file.path)),
@@ -217,7 +208,7 @@ class _Tally:
         value, number = max(self.counts.items(), key=lambda each: (each[1], each[0] == usual, each[0]))
         if not value or value == "mixed" or number < AGREE * self.cases:
             return None
-        found = layout.Layout(value, number / self.cases, self.cases, tuple(self.examples[value]))
+        found = layout.Agreement(value, number / self.cases, self.cases, tuple(self.examples[value]))
         return _pattern(type, subject, found)
 
 
@@ -252,7 +243,7 @@ def _import_styles(language: str, path: str, file: Found, own: Own) -> list[tupl
     return []
 
 
-def _pattern(type: str, subject: str, found: layout.Layout) -> Pattern:
+def _pattern(type: str, subject: str, found: layout.Agreement) -> Pattern:
     """Confidence in steps, never rounded up; examples by digest: neither changes with every commit."""
     shown = [example for example in found.examples if example.isprintable()]
     if type != "architecture":

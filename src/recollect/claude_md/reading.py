@@ -13,8 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,23 +46,14 @@ class Job(NamedTuple):
     path: str
 
 
-def read(
-    tree: Tree, jobs: Sequence[Job], progress: Callable[[int], None] | None = None
-) -> list[tuple[Job, Found]]:
+def read(tree: Tree, jobs: Sequence[Job]) -> list[tuple[Job, Found]]:
     """What the files show that could be parsed, in the order of the jobs."""
     found: dict[Job, Found] = {}
-    lock = threading.Lock()
-    done = 0
 
     def take(part: Sequence[Job]) -> None:
-        nonlocal done
         for job, result in _results(tree.root, part):
-            with lock:
-                done += 1
-                if result is not None:
-                    found[job] = result
-                if progress and done % 50 == 0:
-                    progress(done)
+            if result is not None:
+                found[job] = result
 
     parts = [part for part in (jobs[number::CHILDREN] for number in range(CHILDREN)) if part]
     with ThreadPoolExecutor(CHILDREN) as pool:

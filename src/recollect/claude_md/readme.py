@@ -7,9 +7,8 @@ import re
 from recollect.claude_md.tree import Tree
 
 NAMES = ("README.md", "README.rst", "README.markdown", "README.txt", "README", "Readme.md", "readme.md")
-PROSE = re.compile(
-    r"(?:\*\*|[*_`\"'(])?\[?[`*]?[^\W_]"
-)  # how it begins; badges, tables and directives do not
+# How it begins; badges, tables and directives do not.
+PROSE = re.compile(r"(?:\*\*|[*_`\"'(])?\[?[`*]?[^\W_]")
 OTHER = re.compile(r"\d+[.)]\s|\[[^\]]*\]:")  # items of a list, addresses of links
 LINK = re.compile(r"\[([^\[\]]{0,200})\](?:\([^()\s]{0,500}\)|\[[^\[\]]{0,200}\])")
 RST_LINK = re.compile(r"`([^`<\n]{1,200}?)(?: <[^>\n]{0,500}>)?`__?")

@@ -87,7 +87,7 @@ def members(found: Iterable[Found], folders: Index) -> tuple[str, ...]:
             continue  # nobody's; each would be held against every folder
         rules = Rules("\n".join(map(_rule, globs)).encode("utf-8", "replace"))
         for path, names in folders.items() if rules else ():
-            if part.marker and names.isdisjoint(part.marker):
+            if part.manifests and names.isdisjoint(part.manifests):
                 continue
             name = path.rpartition("/")[2].encode("utf-8", "replace")
             if (

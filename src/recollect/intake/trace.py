@@ -16,11 +16,8 @@ OUTPUT_LIMIT = 500
 INPUT_LIMIT = 300
 FILES_LIMIT = 10
 OURS = "recollect:"  # before the names of our agent and skills
-NAMING = {
-    "Agent": "subagent_type",
-    "Task": "subagent_type",
-    "Skill": "skill",
-}  # says which one
+# Which field says which one is meant.
+NAMING = {"Agent": "subagent_type", "Task": "subagent_type", "Skill": "skill"}
 PROGRAMS = frozenset({"recollect", "recollect.sh"})
 PRINTING_COMMANDS = frozenset(  # a test holds it to the CLI
     "search list show timeline add reinforce deemphasize forget restore supersede prune sessions docs reindex"

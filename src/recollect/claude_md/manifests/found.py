@@ -35,7 +35,7 @@ class Found:
     managers: tuple[str, ...] = ()
     commands: tuple[Command, ...] = ()
     members: tuple[str, ...] = ()  # globs of a monorepo's folders; `!` takes out again
-    marker: tuple[str, ...] = ()  # one of these files makes such a folder a member; none: any file does
+    manifests: tuple[str, ...] = ()  # one of these files makes such a folder a member; none: any file does
 
 
 def role(name: str, separators: str = ":", more: Mapping[str, str] | None = None) -> str | None:

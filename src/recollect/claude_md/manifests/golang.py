@@ -42,7 +42,7 @@ def read(folder: Folder) -> Found | None:
         managers=("go",),
         commands=tuple(found),
         members=tuple(_unquoted(line) for line in _directive(folder.text("go.work"), "use")),
-        marker=("go.mod",),
+        manifests=("go.mod",),
     )
 
 

@@ -47,7 +47,7 @@ def read(folder: Folder) -> Found | None:
         managers=(manager,),
         commands=tuple(found),
         members=tuple(_members(folder, package.get("workspaces"))),
-        marker=("package.json",),
+        manifests=("package.json",),
     )
 
 

@@ -47,7 +47,7 @@ def read(folder: Folder) -> Found | None:
         managers=("maven",),
         commands=tuple(Command(role, f"{mvn} {goal}", "pom.xml") for role, goal in goals),
         members=tuple((it.text or "").strip().removesuffix("/pom.xml") for it in _all(modules, "module")),
-        marker=("pom.xml",),
+        manifests=("pom.xml",),
     )
 
 

@@ -77,7 +77,7 @@ def read(folder: Folder) -> Found:
         managers=managers,
         commands=tuple(found),
         members=_members(project),
-        marker=("pyproject.toml",),
+        manifests=("pyproject.toml",),
     )
 
 

@@ -44,7 +44,7 @@ def read(folder: Folder) -> Found | None:
         managers=("cargo",),
         commands=tuple(found),
         members=(*members, *("!" + path for path in words(dig(cargo, "workspace", "exclude")))),
-        marker=("Cargo.toml",),
+        manifests=("Cargo.toml",),
     )
 
 

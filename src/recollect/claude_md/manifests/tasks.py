@@ -14,9 +14,8 @@ MORE = {"check": "test", "all": "build", "run": "run"}
 COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
 RECIPE = re.compile(r"@?([A-Za-z_][\w-]*+)[^:\n]*+:(?!=)", re.ASCII)
 
-VARIABLE = re.compile(
-    r":*=|[\s:]*(\w+\s+)?[\w.]+\s*[:?+!]*="
-)  # behind the colon: it sets one, for a target or at all
+# Behind the colon: it sets one, for a target or at all.
+VARIABLE = re.compile(r":*=|[\s:]*(\w+\s+)?[\w.]+\s*[:?+!]*=")
 
 
 def read(folder: Folder) -> Found:

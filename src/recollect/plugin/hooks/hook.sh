@@ -45,6 +45,7 @@ if [ "${1:-}" = stop ]; then
     for payload in "$spool/new"/*; do break; done
     if [ -e "$payload" ]; then # of a turn with tools; they are looked through while our own comes in
       apart='[^A-Za-z0-9_.-]'
+      # The same tools as FIELDS in capture/changes.py.
       edit='"tool_name": ?"(Edit|Write|MultiEdit|NotebookEdit)"'
       removal='"command": ?"(([^"\\]|\\.)*('"$apart"'|\\.))?(rm|mv)'"$apart"
       LC_ALL=C grep -rqsE "$edit|$removal" "$spool/new" 2>/dev/null &
