@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from recollect.claude_md import imports, outline, subtrees
+from recollect.claude_md.history import plain
 from recollect.claude_md.manifests import frameworks
 from recollect.claude_md.manifests.folder import braces, index, ini, yaml_list
 from recollect.claude_md.manifests.found import role
 from recollect.claude_md.manifests.tasks import MORE, targets
-from recollect.claude_md.survey import plain, survey
+from recollect.claude_md.survey import survey
 from recollect.claude_md.tree import File, Tree, walk
 from recollect.model import Survey
 
@@ -852,7 +853,7 @@ def test_names_and_descriptions_are_one_line_without_control_characters(tmp_path
     found = look(tmp_path, {"package.json": json.dumps(package)})
     assert found.name == "wal [31mrus # x"
     assert found.description.startswith("a b c long words")
-    assert found.description.endswith(" long …")
+    assert found.description.endswith(" long…")
     assert len(found.description) <= 300
 
 
@@ -860,8 +861,8 @@ def test_names_and_descriptions_are_one_line_without_control_characters(tmp_path
 @example("x" * 400)
 @example("x " * 400)
 def test_plain_text_is_printable_and_short(text: str) -> None:
-    assert plain(text).isprintable()
-    assert plain(plain(text)) == plain(text)
+    assert plain(text, 300).isprintable()
+    assert plain(plain(text, 300), 300) == plain(text, 300)
 
 
 # Languages

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 from recollect.claude_md import outline, sections
 from recollect.claude_md.imports import NODE
+from recollect.claude_md.manifests.frameworks import FOR_TESTS
 from recollect.claude_md.source import ENDINGS, is_test
+from recollect.claude_md.survey import ROLES
 from recollect.claude_md.tree import Tree
 from recollect.model import Command, Insights, Pattern, Survey
 
@@ -95,12 +97,7 @@ MOST_HOT, MOST_TOGETHER, MOST_DECISIONS = 5, 3, 5
 NOTHING = "Nothing that the files show."  # where something stood before
 USUAL = "As in the whole project."
 ALWAYS_COMPUTABLE = frozenset("project-description build-commands architecture conventions patterns".split())
-FOR_TESTS = frozenset(
-    "pytest Hypothesis Jest Vitest Mocha AVA tap Jasmine Karma Playwright Cypress JUnit TestNG Mockito RSpec"
-    " Minitest PHPUnit Testify Criterion Proptest Quickcheck".split()
-)
 AS = ", as "
-ROLES = {"build": "Build", "test": "Test", "lint": "Lint", "run": "Run"}
 LANGUAGES = {name.lower(): name for name in ENDINGS.values()}
 
 
@@ -240,10 +237,10 @@ def _commands(survey: Survey) -> str:
 
 
 def _roles(commands: Sequence[Command]) -> Iterator[str]:
-    for role, label in ROLES.items():
+    for role in ROLES:
         those = sorted((command for command in commands if command.role == role), key=_special)
         if those:
-            yield f"- {label}: {_listed(those)}"
+            yield f"- {role.capitalize()}: {_listed(those)}"
 
 
 def _special(command: Command) -> int:

@@ -232,8 +232,11 @@ def _because(body: str) -> str:
 
 def plain(text: str, most: int) -> str:
     """Text as one printable line, cut at a word."""
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-    return line if len(line) <= most else line[: most - 1].rpartition(" ")[0].rstrip(" ,;:-") + "…"
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[:10_000]).split())
+    if len(line) <= most:
+        return line
+    start = line[: most - 1]
+    return (start.rpartition(" ")[0] or start).rstrip(" ,;:-") + "…"
 
 
 # Habits.

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from recollect.claude_md import subtrees
+from recollect.claude_md.history import plain
 from recollect.claude_md.ignore import Rules
 from recollect.claude_md.manifests import (
     frameworks,
@@ -59,8 +60,8 @@ def survey(tree: Tree) -> Survey:
     name = next((part.name for part in main if part.name), "") or os.path.basename(tree.root)
     description = next((part.description for part in main if part.description), "") or first_paragraph(tree)
     return Survey(
-        name=plain(name),
-        description=plain(description),
+        name=plain(name, LONGEST),
+        description=plain(description, LONGEST),
         languages=languages,
         frameworks=_frameworks([*found, *inner], [folders[""], *(folders[path] for path in workspaces)]),
         managers=tuple(dict.fromkeys(manager for part in main for manager in part.managers)),
@@ -97,15 +98,6 @@ def members(found: Iterable[Found], folders: Index) -> tuple[str, ...]:
             ):
                 result.add(path)
     return tuple(sorted(result))
-
-
-def plain(text: str) -> str:
-    """One line of printable text."""
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text[:10_000]).split())
-    if len(line) <= LONGEST:
-        return line
-    start = line[: LONGEST - 2]
-    return (start.rpartition(" ")[0] or start) + " …"
 
 
 def _rule(glob: str) -> str:

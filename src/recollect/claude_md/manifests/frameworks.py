@@ -6,6 +6,10 @@ import re
 from collections.abc import Iterable
 
 # In the order in which they are shown.
+FOR_TESTS = tuple(
+    "pytest Hypothesis Jest Vitest Mocha AVA tap Jasmine Karma Playwright Cypress JUnit TestNG Mockito RSpec"
+    " Minitest PHPUnit Testify Criterion Proptest Quickcheck".split()
+)
 NAMES = (
     *("Django", "Flask", "FastAPI", "Starlette", "aiohttp", "Tornado", "SQLAlchemy", "Pydantic", "Click"),
     *(
@@ -23,9 +27,7 @@ NAMES = (
     ),
     *("Gin", "Echo", "Fiber", "Chi", "Cobra", "gRPC", "Actix", "Axum", "Rocket", "Tokio", "Serde", "Clap"),
     *("Spring", "Spring Boot", "Quarkus", "Micronaut", "Rails", "Sinatra", "Laravel", "Symfony"),
-    *("pytest", "Hypothesis", "Jest", "Vitest", "Mocha", "AVA", "tap", "Jasmine", "Karma", "Playwright"),
-    *("Cypress", "JUnit", "TestNG", "Mockito", "RSpec", "Minitest", "PHPUnit", "Testify", "Criterion"),
-    *("Proptest", "Quickcheck"),
+    *FOR_TESTS,
 )
 
 # What their packages are called; in go and maven a path or a group stands for all below it.
