@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.claude_md.affected import affected, sections_for
+from recollect.claude_md.affected import affected, bears_on, sections_for
 
 ROOT = "/work/walrus"
 SOURCE = {"architecture", "conventions", "patterns"}
@@ -58,7 +58,23 @@ def test_what_says_what_a_folder_is_bears_on_the_architecture(path: str) -> None
 
 def test_a_folder_that_went_counts_as_the_source_that_was_in_it() -> None:
     assert sections("src/feeding") == SOURCE
-    assert sections("feeding") == SOURCE - {"architecture"}
+    assert sections("feeding") == SOURCE
+
+
+def test_a_folder_bears_on_all_files_in_it_and_the_root_on_everything() -> None:
+    places = ["CLAUDE.md", "packages/api/CLAUDE.md", "packages/web/CLAUDE.md", "tools/CLAUDE.md"]
+    module = {"module-description", "architecture", "conventions"}
+    found = affected([f"{ROOT}/packages"], ROOT, places)
+    assert {place: set(names) for place, names in found.items()} == {
+        "CLAUDE.md": SOURCE,
+        "packages/api/CLAUDE.md": module,
+        "packages/web/CLAUDE.md": module,
+    }
+    found = affected([ROOT, f"{ROOT}/"], ROOT, places)
+    assert set(found) == set(places)
+    assert found["CLAUDE.md"] == {name: ["."] for name in {"project-description", "build-commands"} | SOURCE}
+    assert bears_on(f"{ROOT}/tools/a.txt", ROOT, places) == ["CLAUDE.md", "tools/CLAUDE.md"]
+    assert bears_on("/elsewhere", ROOT, places) == []
 
 
 def test_a_section_knows_each_path_that_bears_on_it_once_and_in_order() -> None:
@@ -69,7 +85,7 @@ def test_a_section_knows_each_path_that_bears_on_it_once_and_in_order() -> None:
 
 
 def test_what_lies_outside_of_the_project_bears_on_nothing() -> None:
-    assert sections_for(["/work/walrus-2/src/a.py", "/work/walrus", "/work/walrus/", "src/a.py"], ROOT) == {}
+    assert sections_for(["/work/walrus-2/src/a.py", "/work", "src/a.py"], ROOT) == {}
     assert sections_for(["/src/a.py"], "/") == {name: ["src/a.py"] for name in SOURCE}
 
 

@@ -10,7 +10,7 @@ from conftest import Run
 
 from recollect import dirty
 from recollect.claude_md import sections
-from recollect.claude_md.status import references
+from recollect.claude_md.references import references
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_a_changed_manifest_changes_the_build_commands(run: Run, ready: Path) ->
     (file,) = told["files"]
     assert file["path"] == "CLAUDE.md"
     assert file["sections"]["build-commands"] == "written"
-    assert "architecture" not in file["sections"]
+    assert file["sections"]["architecture"] == "unchanged"
     assert (told["prose"], told["problems"], told["written"]) == ([], [], True)
 
 
@@ -141,7 +141,7 @@ def test_claude_md_itself_is_no_change(run: Run, ready: Path) -> None:
 def test_without_changes_nothing_is_done(run: Run, ready: Path) -> None:
     before = snapshot(ready)
     ran = run("sync")
-    assert (ran.code, ran.out) == (0, "Nothing changed since the last sync.\n")
+    assert (ran.code, ran.out) == (0, "Up to date: CLAUDE.md\n")
     assert snapshot(ready) == before
 
 
@@ -185,6 +185,53 @@ def test_a_folder_that_was_removed_as_a_whole_counts(run: Run, ready: Path) -> N
     assert "kitchen" not in section(ready, "architecture")
 
 
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_change_that_is_taken_back_is_noticed(run: Run, ready: Path, listed: bool) -> None:
+    before = section(ready, "build-commands")
+    change(ready, "pyproject.toml", NEW_COMMAND, listed=listed)
+    run("sync", "--yes")
+    assert section(ready, "build-commands") != before
+    run_git(ready, "checkout", "-q", "--", "pyproject.toml")
+    assert run("sync", "--yes").code == 0
+    assert section(ready, "build-commands") == before
+
+
+def test_a_new_file_that_is_gone_again_is_noticed(run: Run, ready: Path) -> None:
+    before = section(ready, "architecture")
+    write(ready, {"kitchen/__init__.py": '"""Where fish is prepared."""\n'})
+    run("sync", "--yes")
+    assert section(ready, "architecture") != before
+    shutil.rmtree(ready / "kitchen")
+    run("sync", "--yes")
+    assert section(ready, "architecture") == before
+
+
+def test_what_no_name_gives_away_is_noticed(run: Run, ready: Path) -> None:
+    change(ready, "docs/guide.md", "# Guide\n")
+    change(ready, "docs/more.md", "# More\n")
+    run("sync", "--yes")
+    assert "`docs/`" in section(ready, "architecture")
+
+
+def test_what_git_knows_is_looked_at_when_it_names_what_is_gone(run: Run, ready: Path) -> None:
+    assert "`walrus/feeding_1.py`" in section(ready, "git-insights")
+    (ready / "walrus" / "feeding_1.py").unlink()
+    dirty.append(str(ready), [str(ready / "walrus" / "feeding_1.py")])
+    run("sync", "--yes")
+    assert "feeding_1" not in section(ready, "git-insights")
+
+
+def test_what_was_synced_and_then_committed_is_no_change(run: Run, ready: Path) -> None:
+    prose = "## Architecture Overview\nFish come in, walruses come out.\n"
+    run("claude-md", "section", "set", "architecture", stdin=prose)
+    change(ready, "walrus/feeding_3.py", "\n# more\n")
+    assert run("sync", "--yes", "--json").json["prose"] != []
+    run("claude-md", "section", "keep", "architecture")
+    commit(ready, "fix: feed it more")
+    told = run("sync", "--yes", "--json").json
+    assert (told["outside"], told["prose"]) == ([], [])
+
+
 # --- the list -----------------------------------------------------------------------------------------------
 
 
@@ -225,6 +272,43 @@ def test_lines_that_are_no_paths_of_the_project_do_no_harm(run: Run, ready: Path
     assert told.code == 0
     assert "a b'c.py" in told.json["dirty"]
     assert dirty.read(str(ready)) == []
+
+
+def test_a_name_that_is_no_utf_8_is_told_in_plain_text(run: Run, ready: Path) -> None:
+    run("claude-md", "section", "set", "architecture", stdin="Fish in, walrus out.\n")
+    change(ready, "walrus/\udcff.py", "")
+    ran = run("sync", "--yes", "--json")
+    ran.out.encode()
+    assert ran.json["dirty"] == ["walrus/\\xff.py"]
+    assert ran.json["prose"][0]["because"] == ["walrus/\\xff.py"]
+
+
+def test_where_a_file_refused_nothing_is_said_to_be_written(run: Run, ready: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    (ready / "CLAUDE.md").chmod(0o444)
+    told = run("sync", "--yes", "--json").json
+    assert (told["written"], told["files"][0]["sections"]) == (False, {})
+
+
+def test_what_a_model_writes_meanwhile_is_left_to_it(
+    run: Run, ready: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(ready, "kitchen/__init__.py", '"""Where fish is prepared."""\n')
+    put_many = managed.put_many
+
+    def meanwhile(*given: object, **named: object) -> dict[str, str]:
+        with monkeypatch.context() as real:
+            real.setattr(managed, "put_many", put_many)
+            run("claude-md", "section", "set", "architecture", stdin="Fish in, walrus out.\n")
+        return put_many(*given, **named)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(managed, "put_many", meanwhile)
+        ran = run("sync", "--yes")
+    assert "Left to the model, which wrote it meanwhile: architecture in CLAUDE.md" in ran.out
+    assert section(ready, "architecture") == "Fish in, walrus out."
+    (one,) = run("sync", "--yes", "--json").json["prose"]
+    assert (one["section"], one["because"]) == ("architecture", ["kitchen/__init__.py"])
 
 
 # --- people and models --------------------------------------------------------------------------------------
@@ -290,6 +374,10 @@ def test_unsound_markers_are_told_and_what_is_sound_is_written(run: Run, ready: 
     assert "twice" in ran.json["problems"][0]["said"]
     assert ran.json["problems"][0]["line"] == 1
     assert "`ruff check`" in section(ready, "build-commands")
+    assert dirty.read(str(ready)) == [str(ready / "pyproject.toml")]
+    (ready / "CLAUDE.md").write_text((ready / "CLAUDE.md").read_text().partition("END AUTO-MANAGED -->\n")[2])
+    assert run("sync", "--yes").code == 0
+    assert dirty.read(str(ready)) == []
 
 
 def test_a_section_of_a_name_that_is_not_ours_is_left_alone(run: Run, ready: Path) -> None:
@@ -308,6 +396,9 @@ def test_a_managed_file_that_is_gone_is_told_and_not_made_again(run: Run, ready:
     assert ran.json["written"] is False
     assert ran.json["problems"][0]["said"].startswith("is gone; `recollect init`")
     assert not (ready / "CLAUDE.md").exists()
+    assert dirty.read(str(ready)) == [str(ready / "pyproject.toml")]
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    assert run("sync", "--yes").code == 0
     assert dirty.read(str(ready)) == []
 
 
@@ -447,18 +538,43 @@ def test_what_git_knows_is_looked_at_only_with_all(run: Run, ready: Path) -> Non
 # --- subtrees -----------------------------------------------------------------------------------------------
 
 
-def test_only_the_nearest_module_and_the_root_are_looked_at(run: Run, project: Path) -> None:
+def test_a_change_is_told_of_in_the_nearest_module_and_the_root(run: Run, project: Path) -> None:
     write(project, {"sea/__init__.py": '"""The sea."""\n', "sea/fish.py": "", "shore/__init__.py": ""})
     commit(project, "feat: sea and shore")
     run("init", "--yes", "--offline", "--subtree", "sea", "--subtree", "shore")
     change(project, "sea/__init__.py", "# more\n")
     write(project, {"sea/__init__.py": '"""The deep sea."""\n'})
     told = run("sync", "--yes", "--json").json
-    looked = {file["path"]: set(file["sections"]) for file in told["files"]}
-    assert looked["shore/CLAUDE.md"] == set()
-    assert looked["sea/CLAUDE.md"] == {"module-description", "architecture"}
+    looked = {file["path"]: file["sections"] for file in told["files"]}
+    assert looked["shore/CLAUDE.md"] == {"module-description": "unchanged"}
+    assert looked["sea/CLAUDE.md"] == {"module-description": "written", "architecture": "unchanged"}
     assert section(project, "module-description", "sea/CLAUDE.md") == "The deep sea."
     assert "- `sea/`: The deep sea" in section(project, "architecture")
+
+
+def test_a_modules_file_that_is_gone_does_not_repeat_what_changed(run: Run, project: Path) -> None:
+    write(project, {"sea/__init__.py": '"""The sea."""\n'})
+    commit(project, "feat: the sea")
+    run("init", "--yes", "--offline", "--subtree", "sea")
+    (project / "sea" / "CLAUDE.md").unlink()
+    time.sleep(0.05)
+    change(project, "sea/__init__.py", "# more\n")
+    change(project, "pyproject.toml", NEW_COMMAND, listed=False)
+    ran = run("sync", "--yes", "--json")
+    assert (ran.code, ran.json["dirty"], ran.json["outside"]) == (1, ["sea/__init__.py"], ["pyproject.toml"])
+    ran = run("sync", "--yes", "--json")
+    assert (ran.code, ran.json["dirty"], ran.json["outside"]) == (1, [], [])
+
+
+def test_only_what_bears_on_a_file_with_troubles_stays_in_the_list(run: Run, project: Path) -> None:
+    write(project, {"sea/__init__.py": '"""The sea."""\n'})
+    run("init", "--yes", "--offline", "--subtree", "sea")
+    with (project / "sea" / "CLAUDE.md").open("a") as file:
+        file.write("<!-- END AUTO-MANAGED -->\n")
+    change(project, "sea/__init__.py", "# more\n")
+    change(project, "pyproject.toml", NEW_COMMAND)
+    assert run("sync", "--yes").code == 1
+    assert dirty.read(str(project)) == [str(project / "sea" / "__init__.py")]
 
 
 def test_a_module_that_is_gone_is_forgotten(run: Run, project: Path) -> None:
@@ -488,6 +604,27 @@ def test_each_worktree_has_its_own(
     assert told["root"] == str(other)
     assert told["files"][0]["sections"]["build-commands"] == "written"
     assert (ready / "CLAUDE.md").read_bytes() == before
+
+
+def test_sections_that_had_nothing_to_say_at_first_come_with_all(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "young"
+    write(root, {"README.md": "# Young\n\nStill small.\n"})
+    monkeypatch.chdir(root)
+    assert run("init", "--yes", "--offline").code == 0
+    assert b"conventions" not in (root / "CLAUDE.md").read_bytes()
+    make(root, git=False)
+    before = (root / "CLAUDE.md").read_bytes()
+    ran = run("sync", "--yes")
+    assert "`recollect sync --all` would add" in ran.out
+    assert "conventions to CLAUDE.md" in ran.out
+    assert b"AUTO-MANAGED: conventions" not in (root / "CLAUDE.md").read_bytes()
+    told = run("sync", "--all", "--offline", "--yes", "--json").json
+    assert told["files"][0]["sections"]["conventions"] == "written"
+    assert "snake_case" in section(root, "conventions")
+    assert sections.theirs((root / "CLAUDE.md").read_bytes()).startswith(sections.theirs(before).rstrip())
+    assert run("sync", "--yes", "--json").json["lacking"] == []
 
 
 # --- questions, and what goes wrong -------------------------------------------------------------------------

@@ -2,12 +2,13 @@
 
     BUILD         manifests, Makefile, *.config.*, Dockerfile, CI       build-commands (module-description)
     ABOUT         README, and manifests with a description              project- or module-description
-    ARCHITECTURE  source in a folder, all of lib/, and what says        architecture
-                  what a folder or a workspace is
+    ARCHITECTURE  source in a folder, all of lib/, what says what       architecture
+                  a folder or a workspace is, and folders themselves
     CONVENTIONS   any source file                                       conventions, patterns
 
-A path bears on the CLAUDE.md at the root, and on the nearest one above it. None bears on git-insights: what
-git knows changes with every commit, and is brought up to date when somebody asks for everything.
+A path bears on the CLAUDE.md at the root, and on the nearest one above it; a folder on all of those in it,
+and there on everything. None bears on git-insights: what git knows changes with every commit, and is brought
+up to date when somebody asks for everything.
 """
 
 from __future__ import annotations
@@ -47,6 +48,11 @@ BESIDE_THE_SOURCE = frozenset(
     "test tests __tests__ spec specs testdata fixtures doc docs example examples benchmark benchmarks".split()
 )
 
+OF_A_FOLDER = {
+    "root": ("project-description", "build-commands", "architecture", "conventions", "patterns"),
+    "module": ("module-description", "architecture", "conventions"),
+}
+
 
 def sections_for(paths: Iterable[str], root: str) -> dict[str, list[str]]:
     """Section of the root's file -> the paths, as seen from the root, that bear on it."""
@@ -56,32 +62,43 @@ def sections_for(paths: Iterable[str], root: str) -> dict[str, list[str]]:
 def affected(paths: Iterable[str], root: str, places: Sequence[str]) -> dict[str, dict[str, list[str]]]:
     """The same for each managed file, which is named by its place: `CLAUDE.md`, `api/CLAUDE.md`."""
     found: dict[str, dict[str, list[str]]] = {}
-    for path in dict.fromkeys(_below(paths, root)):
-        for place in _places(path, places):
-            folder = os.path.dirname(place)
-            for name in _sections(path.removeprefix(folder + "/") if folder else path, bool(folder)):
-                found.setdefault(place, {}).setdefault(name, []).append(path)
+    for path in dict.fromkeys(_below(path, root) for path in paths):
+        for place, inner in _bearing(path, places):
+            for name in _sections(inner, "/" in place):
+                found.setdefault(place, {}).setdefault(name, []).append(path or ".")
     return found
 
 
-def _below(paths: Iterable[str], root: str) -> Iterator[str]:
+def bears_on(path: str, root: str, places: Sequence[str]) -> list[str]:
+    """The managed files that a path bears on: at the root, the nearest one above, and all below it."""
+    return [place for place, _ in _bearing(_below(path, root), places)]
+
+
+def _below(path: str, root: str) -> str | None:
+    """A path from the root, which is empty itself; None where it lies outside."""
     above = root.rstrip("/") + "/"
-    for path in paths:
-        if path.startswith(above) and path != above:
-            yield path.removeprefix(above)
+    return (path + "/").removeprefix(above).rstrip("/") if (path + "/").startswith(above) else None
 
 
-def _places(path: str, places: Sequence[str]) -> Iterator[str]:
-    """The managed files at the root, and those in the nearest folder above that has one."""
-    nearest = ""
+def _bearing(path: str | None, places: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Managed files, and the path as seen from the folder of each; empty: all of that folder."""
+    if path is None:
+        return
+    nearest = max((one for one in map(os.path.dirname, places) if _is_in(path, one)), key=len, default="")
     for place in places:
         folder = os.path.dirname(place)
-        if path.startswith(folder + "/") and len(folder) > len(nearest):
-            nearest = folder
-    yield from (place for place in places if os.path.dirname(place) in ("", nearest))
+        if folder in ("", nearest) or _is_in(folder, path):
+            yield place, path[len(folder) :].lstrip("/") if _is_in(path, folder) else ""
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return not folder or f"{path}/".startswith(f"{folder}/")
 
 
 def _sections(path: str, is_module: bool) -> Iterator[str]:
+    if not path:
+        yield from OF_A_FOLDER["module" if is_module else "root"]
+        return
     folder, name = os.path.split(path)
     is_readme, is_build = name.lower().startswith("readme"), _is_build(path, name)
     # Of a folder that was removed or moved as a whole, its own path is all there is.
@@ -92,7 +109,8 @@ def _sections(path: str, is_module: bool) -> Iterator[str]:
         yield "module-description" if is_module else "project-description"
     if is_build and not is_module:
         yield "build-commands"
-    if _is_architecture(folder, is_code, is_module) or name in WORKSPACES or (folder and (is_readme or says)):
+    tells = name in WORKSPACES or (folder and (is_readme or says))
+    if _is_architecture(folder, is_code, is_module) or maybe_a_folder or tells:
         yield "architecture"
     if is_code:
         yield "conventions"

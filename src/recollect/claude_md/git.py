@@ -47,14 +47,15 @@ def changed_since(root: str, head: str | None, since: int) -> list[str] | None:
     """The files that differ from those of an earlier commit, or were touched since a time (in ms), whoever
     did it: committed, uncommitted, new, deleted. None: this is no work tree, or there is no git.
 
-    The time decides where the commit is not known (any more), and about what is not committed: a change that
-    was there already is none.
+    The time decides where the commit is not known (any more), and about what was there already: a file that
+    nobody touched since is the same as it was, though it may be committed only now.
     """
     with _opened(root) as git:
         if git is None:
             return None
-        found = {*git.committed(head, since), *git.uncommitted(since)}
-    return sorted(os.path.join(root, name) for name in found)
+        found = {*git.committed(head, since), *git.uncommitted()}
+    whole = (os.path.join(root, name) for name in found)
+    return sorted(path for path in whole if _touched(path) >= since - SLACK_MS)
 
 
 def _is_written(path: str) -> bool:
@@ -99,8 +100,8 @@ class _Git:
         out, _ = self._say(*asked, f"--max-age={since // 1000}", self.head, "--", *self._below())
         return self._names(out)
 
-    def uncommitted(self, since: int) -> list[str]:
-        """What differs from the last commit in the work tree, as far as it was touched since then.
+    def uncommitted(self) -> list[str]:
+        """What differs from the last commit in the work tree.
 
         A submodule is a repository of its own, with a configuration of its own: nobody looks inside.
         """
@@ -109,9 +110,7 @@ class _Git:
         out, code = self._say(*asked, GIT_WORK_TREE=self.top)
         if code:
             log.write("warning", f"git could not tell all that changed in {paths.text(self.top)}")
-        names = self._names(b"\0".join(entry[3:] for entry in out.split(b"\0")))
-        below = os.path.join(self.top, self.prefix)
-        return [name for name in names if _touched(os.path.join(below, name)) >= since - SLACK_MS]
+        return self._names(b"\0".join(entry[3:] for entry in out.split(b"\0")))
 
     def _names(self, out: bytes) -> list[str]:
         """The paths in an answer, from the root."""

@@ -1,15 +1,17 @@
 """Bringing the CLAUDE.md files of a project up to date with what changed in it.
 
-    prepare     which sections the changes bear on, and what those would say now; nothing is written yet
-    carry_out   writes them, takes the changes that were seen off the list, and notes up to where that was
+    prepare     what each section that can be computed would say now; nothing is written yet
+    carry_out   writes those that differ, takes the changes that were seen off the list, and notes up to
+                where that was
 
 Whoever does both holds the project's `turn` meanwhile. Else two could have read the same line of the list,
 and the slower one would take away a change of the same file that came later, which nobody has seen.
 
-A change is known from the list of changed files, or from git, if it was made outside of Claude Code. Without
-git the times of files tell, though not of those that are gone: then every section is looked at. So it is with
-a CLAUDE.md that changed itself, by a checkout or a pull. What a model wrote is not computed anew: it is told
-which of its sections a change bears on, again and again until it has seen to them.
+Every section of ours is computed anew, whatever changed: a change may be taken back, come with a checkout, or
+bear on what nobody thought of. Only what git and the documentation say is left until somebody asks for
+everything: it moves by itself. What a model wrote is not computed. It is told which of its sections a change
+bears on, again and again until it has seen to them; changes are known from the list of changed files, and
+from git, or without git from the times of files, if they were made outside of Claude Code.
 """
 
 from __future__ import annotations
@@ -17,15 +19,16 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from sqlite3 import Connection
 
 from recollect import dirty, paths
 from recollect.claude_md import compose, git, managed, sections
-from recollect.claude_md.affected import affected
+from recollect.claude_md.affected import affected, bears_on
 from recollect.claude_md.init import Clean, Practices, Progress, learn, texts_of
+from recollect.claude_md.references import references
 from recollect.claude_md.tree import walk
 from recollect.errors import NotFound, RecollectError
 from recollect.store import claude_files, projects, swap
@@ -33,6 +36,7 @@ from recollect.store.claude_files import ManagedFile
 from recollect.store.connection import transaction
 
 MOST_BEHIND = 100  # files that a section keeps in mind
+ONLY_WITH_ALL = frozenset(("git-insights", "best-practices"))  # they change though the project does not
 SECONDS = 30.0  # a sync that asks somebody may take longer; the next one then says so
 NOT_INITIALISED = (
     "{folder} is not initialised; `recollect init` writes its CLAUDE.md and tracks what changes."
@@ -48,6 +52,7 @@ class Change:
     old: str
     new: str
     outcome: str  # written, unchanged, offered or kept, as far as can be told before
+    is_new: bool = False  # the file does not have it yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +77,20 @@ class Trouble:
 class Prepared:
     root: str
     files: tuple[str, ...]  # that are managed and there
+    places: dict[str, str]  # of the files that changes bear on, also of the root's where that is gone
     lines: tuple[str, ...]  # of the list of changed files, each as often as it is there
     outside: tuple[str, ...]  # what else changed
     changes: tuple[Change, ...]
     prose: tuple[Prose, ...]
     waiting: tuple[tuple[str, str], ...]  # file and section of each offer that was made before
+    lacking: tuple[tuple[str, str], ...]  # file and section of what there is to say, and never was said
     troubles: tuple[Trouble, ...]
     head: str | None  # git's commit
     at: int
 
     def told(self, path: str) -> str:
         """A path as people read it: as seen from the root."""
-        return path.removeprefix(self.root.rstrip("/") + "/")
+        return paths.text(path.removeprefix(self.root.rstrip("/") + "/"))
 
 
 def root_of(cwd: str) -> str:
@@ -130,8 +137,8 @@ def prepare(
     practices: Practices | None = None,
     progress: Progress | None = None,
 ) -> Prepared:
-    """What a sync would do. With `everything`, every section is looked at, whatever changed; else what git
-    knows is not, which moves with every commit."""
+    """What a sync would do. With `everything`, also what only that renews, and sections are added that had
+    nothing to say when the file was made."""
     files = managed_files(db, root)
     if not files:
         raise NotFound(
@@ -139,24 +146,20 @@ def prepare(
         )
     lines = dirty.read(root)
     head = paths.place(root).head
-    outside, is_whole = changed_outside(root, files, lines)
-    touched = affected((*lines, *outside), root, [_seen_as(file) for file in files])
-    changes: list[Change] = []
+    outside = changed_outside(root, files, lines)
+    there = [file for file in files if os.path.isfile(file.path)]
+    # Where a module's file is gone, the next one above is the nearest; the root's has nothing in its place.
+    places = {file.path: _seen_as(file) for file in files if file in there or file.template == "root"}
+    touched = affected((*lines, *outside), root, list(places.values()))
+    troubles = [trouble for file in files if file not in there for trouble in _gone(db, file)]
+    states = {file: managed.state(db, file.path) for file in there}
     prose: list[Prose] = []
-    there: list[str] = []
     waiting: list[tuple[str, str]] = []
-    troubles: list[Trouble] = []
-    wanted: dict[ManagedFile, dict[str, managed.SectionState]] = {}
-    for file in files:
-        if not os.path.isfile(file.path):
-            troubles += _gone(db, file)
-            continue
-        there.append(file.path)
-        state = managed.state(db, file.path)
+    wanted: dict[ManagedFile, list[managed.SectionState]] = {}
+    for file, state in states.items():
         troubles += [Trouble(file.path, problem.line, problem.said) for problem in state.problems]
         because = touched.get(_seen_as(file), {})
-        every = everything or not is_whole or _was_changed(db, file, state)
-        wanted[file] = {}
+        wanted[file] = []
         for one in state.sections:
             if one.name not in compose.names(file.template):
                 continue
@@ -164,58 +167,59 @@ def prepare(
                 why = tuple(dict.fromkeys((*one.behind, *because.get(one.name, ()))))
                 if why or everything:
                     prose.append(Prose(file.path, one.name, why))
-            elif everything or (one.name != "git-insights" and (every or one.name in because)):
-                wanted[file][one.name] = one
+            elif everything or one.name not in ONLY_WITH_ALL or _names_what_is_gone(one, root):
+                wanted[file].append(one)
             if one.offered is not None:
                 waiting.append((file.path, one.name))
-    if any(wanted.values()):
-        found = learn(
-            root,
-            wanted={name for names in wanted.values() for name in names},
-            practices=practices,
-            progress=progress,
-        )
-        for file, states in wanted.items():
-            if states:
-                texts = texts_of(found, "" if file.template == "root" else os.path.dirname(file.place))
-                changes += _changes(db, root, file, states, texts, clean)
+    changes: list[Change] = []
+    lacking: list[Change] = []
+    if there:
+        names = {one.name for found in wanted.values() for one in found}
+        names |= set(sections.NAMES) - (set() if everything else ONLY_WITH_ALL)
+        known = learn(root, wanted=names, practices=practices, progress=progress)
+        for file, state in states.items():
+            texts = texts_of(known, "" if file.template == "root" else os.path.dirname(file.place))
+            changes += _changes(db, root, file, wanted[file], texts, clean)
+            if not state.problems:
+                lacking += _lacking(db, file, {one.name for one in state.sections}, texts, clean)
+    if everything:
+        changes, lacking = changes + lacking, []
     new = {(change.path, change.name) for change in changes if change.outcome == managed.OFFERED}
     return Prepared(
         root,
-        tuple(there),
+        tuple(file.path for file in there),
+        places,
         tuple(lines),
         tuple(outside),
         tuple(changes),
         tuple(prose),
         tuple(one for one in waiting if one not in new),
+        tuple((change.path, change.name) for change in lacking),
         tuple(troubles),
         head,
         now,
     )
 
 
-def _was_changed(db: Connection, file: ManagedFile, state: managed.FileState) -> bool:
-    """Has somebody changed our sections in a file, since they were last looked at?"""
-    if not _is_touched(file.path, file.synced_at or 0):
+def _names_what_is_gone(one: managed.SectionState, root: str) -> bool:
+    """Does it name a file that changes often, and is not there any more?"""
+    if one.name != "git-insights":
         return False
-    records = claude_files.sections(db, file.path)
-    return any(
-        one.name not in records or not sections.same(records[one.name].written, one.body)
-        for one in state.sections
-        if one.name in sections.NAMES
-    )
+    said = "\n".join(line for line in one.body.split("\n") if "- Changed most" in line or "together" in line)
+    return any(not os.path.lexists(os.path.join(root, path)) for path in references(said, (root,)))
 
 
 def _changes(
     db: Connection,
     root: str,
     file: ManagedFile,
-    states: Mapping[str, managed.SectionState],
+    states: Iterable[managed.SectionState],
     texts: Mapping[str, str],
     clean: Clean,
 ) -> Iterator[Change]:
     records = claude_files.sections(db, file.path)
-    for name, state in states.items():
+    for state in states:
+        name = state.name
         text = texts.get(name)
         if text is None and name in compose.ALWAYS_COMPUTABLE:
             text = compose.nothing(file.template, name)
@@ -230,6 +234,8 @@ def _changes(
             outcome = managed.WRITTEN
         elif managed.is_refused(db, file.path, name, new):
             outcome = managed.KEPT
+        elif state.offered is not None and sections.same(state.offered, new):
+            continue  # it waits already
         elif state.offered is None and name in records and sections.same(records[name].written, new):
             continue  # only the person has changed it since, and so there is nothing to say
         else:
@@ -237,21 +243,29 @@ def _changes(
         yield Change(file.path, name, state.body, new, outcome)
 
 
-def changed_outside(root: str, files: Iterable[ManagedFile], lines: Iterable[str]) -> tuple[list[str], bool]:
-    """What changed since the last sync and is not in the list; and whether that is all, which only git can
-    tell."""
-    last = [file for file in files if file.synced_at is not None]
+def _lacking(
+    db: Connection, file: ManagedFile, there: Collection[str], texts: Mapping[str, str], clean: Clean
+) -> Iterator[Change]:
+    """The sections that a file never had. One that it had was removed by somebody."""
+    had = claude_files.sections(db, file.path)
+    for name, text in texts.items():
+        if name not in there and name not in had:
+            yield Change(file.path, name, "", sections.harmless(clean(text)), managed.WRITTEN, is_new=True)
+
+
+def changed_outside(root: str, files: Iterable[ManagedFile], lines: Iterable[str]) -> list[str]:
+    """What changed since the last sync and is not in the list. Without git, what is gone cannot be told."""
+    last = [file for file in files if file.synced_at is not None and os.path.isfile(file.path)]
     if not last:
-        return [], True
+        return []
     first = min(last, key=lambda file: file.synced_at or 0)
     since = first.synced_at or 0
     found = git.changed_since(root, first.head, since)
-    is_whole = found is not None
     if found is None:
         found = [os.path.join(root, file.path) for file in walk(root).files]
         found = [path for path in found if _is_touched(path, since)]
     listed = set(lines)
-    return [path for path in found if path not in listed and dirty.belongs(path, root)], is_whole
+    return [path for path in found if path not in listed and dirty.belongs(path, root)]
 
 
 def _is_touched(path: str, since: int) -> bool:
@@ -279,36 +293,52 @@ def _gone(db: Connection, file: ManagedFile) -> list[Trouble]:
 def carry_out(
     db: Connection, data: str, prepared: Prepared, *, clean: Clean, now: int
 ) -> tuple[dict[str, dict[str, str]], list[Trouble]]:
-    """Write what has changed: what became of each section of each file, and which file refused. Where one
-    did, the list stays as it is, so that the next sync tries again."""
+    """Write what has changed: what became of each section of each file, and which file refused. What bears on
+    a file with troubles stays in the list, and so for the next sync."""
     outcomes: dict[str, dict[str, str]] = {path: {} for path in prepared.files}
-    troubles: list[Trouble] = []
+    refused: list[Trouble] = []
     for path in prepared.files:
-        texts = {change.name: change.new for change in prepared.changes if change.path == path}
+        changes = [change for change in prepared.changes if change.path == path]
+        new = [(change.name, "") for change in changes if change.is_new]
         try:
-            if texts:
+            if changes:
                 outcomes[path] = managed.put_many(
-                    db, data, path, texts, author="program", clean=clean, now=now
+                    db,
+                    data,
+                    path,
+                    {change.name: change.new for change in changes},
+                    author="program",
+                    clean=clean,
+                    now=now,
+                    prepare=lambda text, new=new: sections.with_new(text, new),  # type: ignore[misc]
                 )
         except RecollectError as error:
-            troubles.append(Trouble(path, None, str(error)))
-    if troubles:
-        return outcomes, troubles
+            refused.append(Trouble(path, None, str(error)))
+    late = {trouble.path for trouble in (*prepared.troubles, *refused)}
+    late |= {path for path, names in outcomes.items() if managed.SKIPPED in names.values()}
     with transaction(db):  # first: the list forgets what it is about
         for one in prepared.prose:
             if one.because:
                 claude_files.fell_behind(db, one.path, one.name, one.because[-MOST_BEHIND:], now)
-    dirty.remove(prepared.root, data, list(prepared.lines))
+    dirty.remove(prepared.root, data, _seen_to(prepared, late))
     with transaction(db):
         for path in prepared.files:
-            claude_files.synced(db, path, prepared.head, prepared.at)
-    return outcomes, troubles
+            if path not in late:
+                claude_files.synced(db, path, prepared.head, prepared.at)
+    return outcomes, refused
+
+
+def _seen_to(prepared: Prepared, late: Collection[str]) -> list[str]:
+    """The lines of the list that bear on no file which is still to be brought up to date."""
+    places = list(prepared.places.values())
+    behind = {place for path, place in prepared.places.items() if path in late}
+    return [line for line in prepared.lines if behind.isdisjoint(bears_on(line, prepared.root, places))]
 
 
 def sync(db: Connection, data: str, root: str, *, clean: Clean, now: int) -> None:
     """Bring everything up to date that can be computed, and ask nobody."""
     with turn(data, root):
         prepared = prepare(db, root, everything=False, clean=clean, now=now)
-        _, troubles = carry_out(db, data, prepared, clean=clean, now=now)
-    if troubles:
-        raise RecollectError("; ".join(trouble.said for trouble in troubles))
+        _, refused = carry_out(db, data, prepared, clean=clean, now=now)
+    if troubles := (*prepared.troubles, *refused):
+        raise RecollectError("; ".join(f"{prepared.told(one.path)}: {one.said}" for one in troubles))

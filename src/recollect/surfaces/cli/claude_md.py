@@ -385,10 +385,11 @@ def _synced(
         "dirty": list(dict.fromkeys(told(line) for line in prepared.lines)),
         "outside": [told(path) for path in prepared.outside],
         "prose": [
-            {"file": told(one.path), "section": one.name, "because": list(one.because)}
+            {"file": told(one.path), "section": one.name, "because": [told(path) for path in one.because]}
             for one in prepared.prose
         ],
         "waiting": [{"file": told(path), "section": name} for path, name in prepared.waiting],
+        "lacking": [{"file": told(path), "section": name} for path, name in prepared.lacking],
         "problems": [
             {"file": told(one.path), "line": one.line, "said": one.said}
             for one in (*prepared.troubles, *refused)

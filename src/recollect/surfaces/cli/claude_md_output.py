@@ -184,34 +184,34 @@ def synced(found: Prepared, outcomes: Mapping[str, Mapping[str, str]], is_troubl
     said: dict[str, list[str]] = {}
     for path, names in outcomes.items():
         for name, outcome in names.items():
-            said.setdefault(outcome, []).append(f"{name} in {paths.text(found.told(path))}")
+            said.setdefault(outcome, []).append(f"{name} in {found.told(path)}")
     for outcome, how in (
         ("written", "Written"),
         ("offered", "Offered, since a person edited it (`recollect claude-md section diff NAME` shows it)"),
         ("kept", "Left as a person wants it"),
+        ("skipped", "Left to the model, which wrote it meanwhile"),
     ):
         if outcome in said:
             click.echo(visible(f"{how}: {', '.join(said[outcome])}"))
     for one in found.prose:
         how = ", and files it is about changed" if one.because else ""
         why = f" ({_some(one.because)})" if one.because else ""
-        name = f"{one.name} in {paths.text(found.told(one.path))}"
+        name = f"{one.name} in {found.told(one.path)}"
         click.echo(visible(f"Written by Claude{how}: {name}{why}"))
     if found.prose:
         click.echo(LOOKED_AT)
     if found.waiting:
         waits = number_of(len(found.waiting), "offer waits", "offers wait")
         click.echo(visible(f"{waits}: {', '.join(_diff(found, *one) for one in found.waiting)}"))
-    if is_troubled or {"written", "offered"} & said.keys() or found.prose or found.waiting:
-        return
-    if not (found.lines or found.outside or found.changes):
-        click.echo("Nothing changed since the last sync.")
-    else:
+    if found.lacking:
+        more = ", ".join(f"{name} to {found.told(path)}" for path, name in found.lacking)
+        click.echo(visible(f"`recollect sync --all` would add {more}."))
+    if not (is_troubled or {"written", "offered", "skipped"} & said.keys() or found.prose or found.waiting):
         click.echo(visible(f"Up to date: {_some([found.told(path) for path in found.files])}"))
 
 
 def _diff(found: Prepared, path: str, name: str) -> str:
-    told = paths.text(found.told(path))
+    told = found.told(path)
     within = "" if "/" not in told else f" --in {shlex.quote(told)}"
     return f"`recollect claude-md section diff {name}{within}`"
 
@@ -221,7 +221,7 @@ def complaint(found: Prepared, troubles: Iterable[Trouble], *more: str) -> str:
     said = []
     for one in troubles:
         line = f":{one.line}" if one.line else ""
-        name = paths.text(found.told(one.path))
+        name = found.told(one.path)
         said.append(one.said if name in one.said else f"{name}{line} {one.said}")
     return visible("; ".join((*said, *more)))
 
