@@ -226,6 +226,21 @@ def test_a_folder_that_is_none_is_refused(run: Run, project: Path, given: str) -
     assert not (project / "CLAUDE.md").exists()
 
 
+@pytest.mark.parametrize("given", [".git", ".git/hooks", ".claude", "node_modules/left", "made"])
+def test_a_folder_that_is_not_the_projects_own_is_refused(run: Run, project: Path, given: str) -> None:
+    write(project, {".gitignore": "/made/\n", "made/a.py": "", "node_modules/left/a.js": "", ".claude/a": ""})
+    ran = run("init", "--yes", "--offline", "--subtree", given)
+    assert ran.code == 2
+    assert not list(project.rglob("CLAUDE.md"))
+
+
+def test_a_folder_that_is_named_twice_counts_once(run: Run, project: Path) -> None:
+    ran = run("init", "--yes", "--offline", "--json", "--subtree", "walrus", "--subtree", "./walrus/")
+    assert ran.code == 0, ran.err
+    assert [file["path"] for file in ran.json["files"]] == ["CLAUDE.md", "walrus/CLAUDE.md"]
+    assert dirty.root_of(str(project)) == str(project)
+
+
 def test_a_link_that_leads_out_is_no_folder_of_the_project(run: Run, project: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (project / "out").symlink_to(tmp_path / "elsewhere")
@@ -265,7 +280,7 @@ def test_migrating_keeps_the_old_text_byte_for_byte_as_the_manual_part(run: Run,
     "old",
     [
         "<!-- MANUAL -->\nmine\n<!-- END MANUAL -->\n",
-        "<!-- AUTO-MANAGED: patterns -->\nx\n<!-- END AUTO-MANAGED -->\n",
+        "<!-- AUTO-MANAGED: tides -->\nx\n<!-- END AUTO-MANAGED -->\n",
         "mine\n<!-- END MANUAL -->\nmore\n",
         "mine\n```sh\nmake\n",
     ],
@@ -298,6 +313,32 @@ def test_cancelling_writes_nothing(run: Run, project: Path, data: Path) -> None:
     assert (ran.code, "nothing was written" in ran.err) == (1, True)
     assert snapshot(project) == before
     assert not data.exists()
+
+
+@pytest.mark.parametrize("existing", ["migrate", "backup"])
+def test_a_file_with_sections_of_ours_is_never_begun_afresh(run: Run, project: Path, existing: str) -> None:
+    run("init", "--yes", "--offline", "--no-subtrees")
+    old = text(project).replace("Add your custom notes here.", "No *squid*.")
+    (project / "CLAUDE.md").write_text(old)
+    ran = run("init", "--existing", existing, "--offline", "--no-subtrees")
+    assert (ran.code, text(project)) == (0, old), ran.err
+    said = (
+        f"CLAUDE.md has sections of recollect's already: what was missing was added, instead of {existing}."
+    )
+    assert said in ran.out
+    assert not (project / "CLAUDE.md.backup").exists()
+
+
+def test_cancelling_writes_nothing_whatever_is_there(run: Run, project: Path) -> None:
+    empty = snapshot(project)
+    assert run("init", "--existing", "cancel", "--offline", "--no-subtrees").code == 1
+    assert snapshot(project) == empty
+    run("init", "--yes", "--offline", "--no-subtrees")
+    write(project, {"CLAUDE.md": "<!-- AUTO-MANAGED: patterns -->\n<!-- END AUTO-MANAGED -->\n"})
+    before = snapshot(project)
+    ran = run("init", "--existing", "cancel", "--offline", "--no-subtrees")
+    assert (ran.code, "nothing was written" in ran.err) == (1, True)
+    assert snapshot(project) == before
 
 
 def test_an_empty_file_is_as_good_as_none(run: Run, project: Path) -> None:
@@ -558,6 +599,19 @@ def test_a_claude_folder_that_is_a_file_is_refused_before_anything_is_written(
     assert ran.code == 2
     assert ".claude" in ran.err
     assert not (project / "CLAUDE.md").exists()
+
+
+@pytest.mark.parametrize("name", [".claude", dirty.NAME])
+def test_a_list_that_would_lie_outside_is_refused_before_anything_is_written(
+    run: Run, project: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (project / name).parent.mkdir(exist_ok=True)
+    (project / name).symlink_to(tmp_path / "elsewhere")
+    ran = run("init", "--yes", "--offline")
+    assert (ran.code, "leads out of the project" in ran.err) == (2, True)
+    assert not (project / "CLAUDE.md").exists()
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_a_secret_in_a_description_does_not_get_into_claude_md(run: Run, project: Path) -> None:

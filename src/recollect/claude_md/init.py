@@ -41,6 +41,7 @@ OF_PATTERNS = frozenset(("architecture", "conventions", "patterns"))
 NEARLY_ALL = 0.8  # a folder with so much of the project's source has the project's conventions
 
 NOTHING = "There is nothing in {root} yet that CLAUDE.md could say; run it again when there is code."
+CANCELLED = "Cancelled; nothing was written."
 
 Progress = Callable[[int], None]
 Clean = Callable[[str], str]
@@ -136,6 +137,9 @@ def plan(
     """What is to be done; `existing` says what becomes of a file that has nothing of ours yet. A section that
     a file had (see `recorded`) and has no more was removed by somebody, and is not added again."""
     planned = []
+    for folder in folders:
+        if not known.tree.below(folder).files:
+            raise BadInput(f"{paths.text(folder)} has no files of this project; leave it out")
     for folder in ("", *folders):
         template = "subtree" if folder else "root"
         path, importer = _target(os.path.join(root, folder) if folder else root)
@@ -147,6 +151,9 @@ def plan(
         planned.append(_planned(path, template, title, texts, existing, clean, before))
         if importer:
             planned.append(Planned(importer, template, "import", title, {}))
+    is_at_rest = all(one.action == "keep" for one in planned) and dirty.root_of(root) == root
+    if existing == "cancel" and not is_at_rest:
+        raise NotFound(CANCELLED)
     return planned
 
 
@@ -162,7 +169,7 @@ def _planned(
     text = _text(path)
     if text is None or not text.strip():
         return Planned(path, template, "create", title, texts)
-    if existing in ("migrate", "backup"):
+    if existing in ("migrate", "backup") and not _has_sections(text):
         if existing == "migrate":
             _migrated(path, text, template, title, texts)  # refuses what cannot be
         return Planned(path, template, existing, title, texts)
@@ -245,7 +252,7 @@ def carry_out(
     for one in planned:
         if one.action != "keep":
             _refuse_early(one.path, root, data, now)
-    _writable(os.path.join(root, os.path.dirname(dirty.NAME)))
+    _refuse_the_list_early(root)
     head = paths.place(root).head
     for one in planned:
         if one.action == "import":
@@ -352,6 +359,15 @@ def _refuse_early(path: str, root: str, data: str, now: int) -> None:
     if os.path.lexists(path):
         writer.rewrite(path, root, data, bytes, now=now)
     _writable(os.path.dirname(os.path.realpath(path)))
+
+
+def _refuse_the_list_early(root: str) -> None:
+    real, name = os.path.realpath(os.path.join(root, dirty.NAME)), paths.text(os.path.join(root, dirty.NAME))
+    if not real.startswith(os.path.realpath(root).rstrip("/") + "/"):
+        raise BadInput(f"{name} leads out of the project; remove the link, and try again")
+    _writable(os.path.dirname(real))
+    if os.path.lexists(real) and not os.path.isfile(real):
+        raise BadInput(f"{name} is no plain file; move it away, and try again")
 
 
 def _writable(folder: str) -> None:

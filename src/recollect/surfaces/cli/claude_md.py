@@ -74,7 +74,7 @@ def init(
         raise errors.BadInput(NOBODY_TO_ASK)
     if subtrees and no_subtrees:
         raise errors.BadInput("--subtree names a folder and --no-subtrees says none; leave one of them out")
-    folders = [_subtree(root, path) for path in subtrees]
+    folders = list(dict.fromkeys(_subtree(root, path) for path in subtrees))
     _decided(root, folders, existing, may_ask=False)  # who cancels need not wait
     clean = _clean()
     advice = None if offline or dry_run else _practices(root)
@@ -105,21 +105,21 @@ def init(
     if dry_run:
         shown.drafts(planned, root, clean)
         return click.echo("\nNothing was written.")
-    shown.done(planned, root, kept, config.on_stop(os.environ))
+    shown.done(planned, root, kept, existing, config.on_stop(os.environ))
     if advice and known.practices is None:
         click.echo(f"best-practices left out: {shown.shortly(advice.trouble)}", err=True)
 
 
 def _decided(root: str, folders: list[str], existing: str | None, may_ask: bool) -> str | None:
     """What becomes of files that are there and have nothing of ours."""
-    from recollect.claude_md.init import undecided
+    from recollect.claude_md.init import CANCELLED, undecided
     from recollect.surfaces.cli import claude_md_output as shown
 
     found = undecided(root, folders)
     if found and may_ask and not existing:
         existing = _asked(lambda: shown.decide([os.path.relpath(path, root) for path in found]))
     if found and existing == "cancel":
-        raise errors.NotFound("Cancelled; nothing was written.")
+        raise errors.NotFound(CANCELLED)
     return existing
 
 
@@ -265,11 +265,13 @@ def _root(project: str) -> str:
 def _subtree(root: str, given: str) -> str:
     """A folder as seen from the root."""
     path = os.path.realpath(os.path.join(root, given))
-    if not os.path.isdir(path) or not path.startswith(root.rstrip("/") + "/"):
+    inside = os.path.relpath(path, root)
+    is_below = os.path.isdir(path) and path.startswith(root.rstrip("/") + "/")
+    if not is_below or not dirty.FOLDERS.isdisjoint(inside.split("/")):
         raise errors.BadInput(
             f"{typed([given])[:300]} is no folder in {paths.text(root)}; give its path from there"
         )
-    return os.path.relpath(path, root)
+    return inside
 
 
 def _clean() -> Clean:

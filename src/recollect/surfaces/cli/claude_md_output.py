@@ -144,8 +144,14 @@ def drafts(plan: Iterable[Planned], root: str, clean: Clean) -> None:
             out.print(Text(visible(new)), soft_wrap=True)
 
 
-def done(plan: Iterable[Planned], root: str, kept: Mapping[str, str], on_stop: str) -> None:
+def done(
+    plan: Sequence[Planned], root: str, kept: Mapping[str, str], existing: str | None, on_stop: str
+) -> None:
     """What was written, and what happens from now on."""
+    ours = [_name(one.path, root) for one in plan if one.action in ("add", "keep")]
+    if ours and existing in ("migrate", "backup"):
+        have = f"{', '.join(ours)} {'has' if len(ours) == 1 else 'have'} sections of recollect's already"
+        click.echo(f"\n{have}: what was missing was added, instead of {existing}.")
     said = []
     for one in plan:
         if one.action != "keep":
