@@ -152,6 +152,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--verbose", action="store_true", help="name every fact that is missing or wrong")
     parser.add_argument("--files", type=int, default=FILES, help=f"of the large project  [{FILES}]")
     parser.add_argument("--rounds", type=int, default=5, help="of init and sync  [5]")
+    parser.add_argument("--unseen", action="store_true", help="packages that no detector was tuned for")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--quality-only", action="store_true")
     which.add_argument("--speed-only", action="store_true")
@@ -164,7 +165,7 @@ def _options() -> argparse.Namespace:
 def _scores(given: argparse.Namespace, folder: Path) -> list[Score]:
     kept = Path(given.dir or os.path.join(tempfile.gettempdir(), f"recollect-bench-packages-{os.getuid()}"))
     scores = []
-    for path in sorted(EXPECTED.glob("*.json")):
+    for path in sorted((EXPECTED / "unseen" if given.unseen else EXPECTED).glob("*.json")):
         if given.packages and path.stem not in given.packages:
             continue
         expected = json.loads(path.read_text("utf-8"))
