@@ -142,6 +142,21 @@ def test_a_reference_to_what_is_gone_is_stale(run: Run, ready: Path) -> None:
     assert "architecture names walrus/gone.py, which is not there" in run("status").out
 
 
+def test_what_tools_make_is_not_stale_though_it_is_not_there(run: Run, project: Path) -> None:
+    write(project, {".gitignore": "/made/\n*.log\n", "sea/__init__.py": "", "sea/.gitignore": "/salt.py\n"})
+    run("init", "--yes", "--offline", "--subtree", "sea")
+    made = "`dist/`, `node_modules/`, `.venv/`, `build/out.js`, `made/a.py`, `made/`, `walrus/x.log`"
+    said = f"{made}, [x](../../a.md), `walrus/gone.py`\n"
+    run("claude-md", "section", "set", "architecture", stdin=said)
+    said = "`salt.py`, `made/b.py`, `pepper.py`\n"
+    run("claude-md", "section", "set", "module-description", "--in", "sea/CLAUDE.md", stdin=said)
+    files = run("status", "--json").json["files"]
+    assert [[one["reference"] for one in file["stale"]] for file in files] == [
+        ["../../a.md", "walrus/gone.py"],
+        ["pepper.py"],
+    ]
+
+
 def test_a_module_speaks_of_what_is_in_it(run: Run, project: Path) -> None:
     write(project, {"sea/__init__.py": '"""The sea."""\n', "sea/deep/fish.py": ""})
     run("init", "--yes", "--offline", "--subtree", "sea")
@@ -170,6 +185,9 @@ def test_a_module_speaks_of_what_is_in_it(run: Run, project: Path) -> None:
         ("`Next.js`, `Node.js`, `os.path`, `flask.Flask`, `v1.2.3`, `self.value`", []),
         ("`../util.js` is what code imports, `node:fs`, `crate::a`", []),
         ("`src/a.py` and `src/a.py`", ["src/a.py"]),
+        ("`src/a.py#L10`, `src/b.py#L1-L20` and `src/c.py#L3-4`", ["src/a.py", "src/b.py", "src/c.py"]),
+        ("`process.env`, `import.meta.env`, `a.b.c`", []),
+        ("`vite.config.ts`, `main.c` and `src/x.y.c`", ["vite.config.ts", "main.c", "src/x.y.c"]),
         ("```sh\ncat `src/never.py`\n```\n`src/a.py`", ["src/a.py"]),
         ("src/plain.py is no reference", []),
     ],

@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
@@ -26,6 +26,7 @@ from recollect.claude_md import history, source, tree
 from recollect.model import Insights
 
 SECONDS = 10.0  # for each command; then what it has said by now must do
+MOST_ASKED = 500  # paths in one command
 MOST_BYTES = 32_000_000  # of its answer
 SLACK_MS = 20  # a file's time comes from a clock that ticks in such steps
 
@@ -56,6 +57,14 @@ def changed_since(root: str, head: str | None, since: int) -> list[str] | None:
         found = {*git.committed(head, since), *git.uncommitted()}
     whole = (os.path.join(root, name) for name in found)
     return sorted(path for path in whole if _touched(path) >= since - SLACK_MS)
+
+
+def ignored(root: str, names: Sequence[str]) -> set[str]:
+    """Those of these paths, as seen from the root, that git would not list if they were there."""
+    if not names:
+        return set()
+    with _opened(root) as git:
+        return set(git.ignored(names)) if git else set()
 
 
 def _is_written(path: str) -> bool:
@@ -111,6 +120,14 @@ class _Git:
         if code:
             log.write("warning", f"git could not tell all that changed in {paths.text(self.top)}")
         return self._names(b"\0".join(entry[3:] for entry in out.split(b"\0")))
+
+    def ignored(self, names: Sequence[str]) -> list[str]:
+        # One that leads out would make it refuse them all.
+        below = f"./{self.prefix}"
+        asked = [below + name for name in names[:MOST_ASKED] if ".." not in name and "\0" not in name]
+        command = ("--no-literal-pathspecs", "-c", "core.quotePath=false", "check-ignore", "--no-index", "--")
+        out, _ = self._say(*command, *asked, GIT_WORK_TREE=self.top)
+        return [os.fsdecode(name)[len(below) :] for name in out.split(b"\n") if name]
 
     def _names(self, out: bytes) -> list[str]:
         """The paths in an answer, from the root."""

@@ -13,10 +13,11 @@ _NAMED = re.compile(r"(?<!`)(`+)(?!`)(?P<code>[^\n]{1,400}?)(?<!`)\1(?!`)|\]\((?
 _NO_PATH = re.compile(r"[\s*?{}<>$|;,\"'=()\[\]\\]|^[~/@-]|^[a-z][a-z+.-]*:|\.\.\.")
 _ENDING = re.compile(r"[^/]\.([A-Za-z][A-Za-z0-9]{0,9})$")
 OTHER_ENDINGS = frozenset(
-    "md rst txt toml json yaml yml cfg ini lock xml html css scss sql proto graphql ipynb env conf mk"
+    "md rst txt toml json yaml yml cfg ini lock xml html css scss sql proto graphql ipynb conf mk"
     " gradle csv tsv svg png".split()
 )
-A_PRODUCT = re.compile(r"[A-Z]\w*\.(?:js|io|py|go|ts|rs)")  # Next.js
+NO_FILE = re.compile(r"[A-Z]\w*\.(?:js|io|py|go|ts|rs)|\w+(?:\.\w+)+\.[a-z]")  # Next.js, a.b.c
+PLACE = re.compile(r"#L\d+(?:-L?\d+)?$|(?<=\w):\d+(?::\d+)?$")  # a line of a file
 
 
 def references(body: str, folders: Iterable[str]) -> list[str]:
@@ -29,14 +30,14 @@ def _references(body: str, folders: tuple[str, ...]) -> Iterator[str]:
     for found in _NAMED.finditer(_without_fences(body)):
         link = found["link"]
         given = re.sub(r"[#?].*", "", link) if link else found["code"].strip()
-        given = re.sub(r"(?<=\w):\d+(?::\d+)?$", "", given).removeprefix("./")
+        given = PLACE.sub("", given).removeprefix("./")
         if not given or _NO_PATH.search(given):
             continue
         ending = _ENDING.search(given)
         is_file = ending is not None and (ending[1] in ENDINGS or ending[1] in OTHER_ENDINGS)
         first, slash, _ = given.partition("/")
         if not slash:
-            is_path = bool(is_file or link) and not A_PRODUCT.fullmatch(given)
+            is_path = bool(is_file or link) and not NO_FILE.fullmatch(given)
         else:
             is_path = given.endswith("/") or is_file or any(_is_there(at, first) for at in folders)
         if is_path and (link or first != ".."):  # `../util` is what code imports

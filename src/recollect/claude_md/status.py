@@ -4,14 +4,15 @@ sections, and what these name that is not there any more."""
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from sqlite3 import Connection
 
 from recollect import dirty
-from recollect.claude_md import managed, sections, sync
+from recollect.claude_md import git, managed, sections, sync
 from recollect.claude_md.references import references
-from recollect.claude_md.tree import walk
+from recollect.claude_md.tree import OUTPUT, VENDORED, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,21 @@ def status(db: Connection, root: str) -> Status:
     def is_there(reference: str, folder: str) -> bool:
         if any(os.path.lexists(os.path.join(at, reference)) for at in (folder, root)):
             return True
-        return "/" not in reference and reference in names()
+        return _is_made(reference) or ("/" not in reference and reference in names())
+
+    def stale(found: Iterable[managed.SectionState], folder: str) -> Iterator[Stale]:
+        gone = [
+            Stale(one.name, reference)
+            for one in found
+            if one.name in sections.NAMES
+            for reference in references(one.body, (folder, root))
+            if not is_there(reference, folder)
+        ]
+        # What git does not list is made by some command, and may be there or not.
+        below = os.path.relpath(folder, os.path.realpath(root))
+        places = {one: {one.reference, os.path.normpath(os.path.join(below, one.reference))} for one in gone}
+        unlisted = git.ignored(root, sorted(set().union(*places.values())))
+        return (one for one in gone if unlisted.isdisjoint(places[one]))
 
     files = []
     for file in managed_files:
@@ -68,13 +83,7 @@ def status(db: Connection, root: str) -> Status:
                 file.synced_at,
                 state,
                 tuple(one.name for one in found if one.name not in sections.NAMES),
-                tuple(
-                    Stale(one.name, reference)
-                    for one in found
-                    if one.name in sections.NAMES
-                    for reference in references(one.body, (folder, root))
-                    if not is_there(reference, folder)
-                ),
+                tuple(stale(found, folder)),
             )
         )
     last = [file.synced_at for file in files if file.synced_at is not None]
@@ -85,3 +94,9 @@ def status(db: Connection, root: str) -> Status:
         max(last) if last else None,
         tuple(files),
     )
+
+
+def _is_made(reference: str) -> bool:
+    """Is it in a folder that tools fill?"""
+    parts = os.fsencode(reference).split(b"/")
+    return parts[0] in OUTPUT or not VENDORED.isdisjoint(parts)
