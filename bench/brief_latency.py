@@ -308,9 +308,9 @@ def _measure(
         (Case(BARE_PYTHON, [python, "-I", "-S", "-c", "pass"], env), None),
     ]
     for store in stores:
-        order.append((Case(START, ["sh", hook, "start"], _env(store)), store))
+        order.append((Case(START, ["sh", hook, "start"], _env(store), speaks=None), store))
         if store.last_session:
-            order.append((Case(COMPACT, ["sh", hook, "start"], _env(store)), store))
+            order.append((Case(COMPACT, ["sh", hook, "start"], _env(store), speaks=None), store))
     times = {(case.name, where.size if where else None): _Times() for case, where in order}
     shuffle = random.Random(0)  # noqa: S311 - the same order in every run
     for sample in range(-2, samples):  # two rounds to warm up: compiled files, the store, the page cache

@@ -921,7 +921,8 @@ def grows(measured: Callable[[bytes], object], unit: bytes) -> None:
             best = min(best, time.process_time() - began)
         return best
 
-    assert seconds(160_000) < 16 * seconds(20_000) + 0.05  # eight times as much; the square would be 64 times
+    # Eight times as much; the square would be 64 times. Caches and neighbours cost the larger one more.
+    assert seconds(160_000) < 32 * seconds(20_000) + 0.05
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
