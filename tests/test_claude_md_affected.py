@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.claude_md.affected import affected, bears_on, sections_for
+from recollect.claude_md.affected import affected, bears_on
 
 ROOT = "/work/walrus"
 SOURCE = {"architecture", "conventions", "patterns"}
+
+
+def sections_for(paths: list[str], root: str) -> dict[str, list[str]]:
+    return affected(paths, root, ["CLAUDE.md"]).get("CLAUDE.md", {})
 
 
 def sections(*paths: str) -> set[str]:

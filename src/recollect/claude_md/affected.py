@@ -54,13 +54,9 @@ OF_A_FOLDER = {
 }
 
 
-def sections_for(paths: Iterable[str], root: str) -> dict[str, list[str]]:
-    """Section of the root's file -> the paths, as seen from the root, that bear on it."""
-    return affected(paths, root, ["CLAUDE.md"]).get("CLAUDE.md", {})
-
-
 def affected(paths: Iterable[str], root: str, places: Sequence[str]) -> dict[str, dict[str, list[str]]]:
-    """The same for each managed file, which is named by its place: `CLAUDE.md`, `api/CLAUDE.md`."""
+    """Managed file, named by its place (`CLAUDE.md`, `api/CLAUDE.md`) -> section -> the paths, as seen from the
+    root, that bear on it."""
     found: dict[str, dict[str, list[str]]] = {}
     for path in dict.fromkeys(_below(path, root) for path in paths):
         for place, inner in _bearing(path, places):
