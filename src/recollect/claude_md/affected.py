@@ -55,8 +55,8 @@ OF_A_FOLDER = {
 
 
 def affected(paths: Iterable[str], root: str, places: Sequence[str]) -> dict[str, dict[str, list[str]]]:
-    """Managed file, named by its place (`CLAUDE.md`, `api/CLAUDE.md`) -> section -> the paths, as seen from the
-    root, that bear on it."""
+    """Managed file, by its place (`CLAUDE.md`, `api/CLAUDE.md`) -> section -> the paths that bear on it,
+    as seen from the root."""
     found: dict[str, dict[str, list[str]]] = {}
     for path in dict.fromkeys(_below(path, root) for path in paths):
         for place, inner in _bearing(path, places):
