@@ -88,6 +88,7 @@ def test_what_changed_outside_of_claude_code_is_pending_too(run: Run, ready: Pat
 
 def test_prose_that_is_behind_is_named(run: Run, ready: Path) -> None:
     run("claude-md", "section", "set", "architecture", stdin="Fish in, walrus out.\n")
+    (ready / "walrus" / "feeding_1.py").touch()
     dirty.append(str(ready), [str(ready / "walrus" / "feeding_1.py")])
     run("sync", "--yes")
     for command in (["status"], ["claude-md", "section", "list"]):
@@ -223,7 +224,7 @@ def test_a_managed_file_that_is_gone_is_told(run: Run, ready: Path) -> None:
     (ready / "CLAUDE.md").unlink()
     ran = run("status")
     assert ran.code == 0
-    assert "CLAUDE.md  is gone; `recollect init` makes it again" in ran.out
+    assert "CLAUDE.md  is gone, or cannot be read; `recollect init` makes it, or says why" in ran.out
     assert run("status", "--json").json["files"][0]["there"] is False
 
 

@@ -577,7 +577,7 @@ def test_only_what_bears_on_a_file_with_troubles_stays_in_the_list(run: Run, pro
     assert dirty.read(str(project)) == [str(project / "sea" / "__init__.py")]
 
 
-def test_a_module_that_is_gone_is_forgotten(run: Run, project: Path) -> None:
+def test_a_module_that_is_gone_is_no_problem(run: Run, project: Path) -> None:
     write(project, {"sea/__init__.py": '"""The sea."""\n'})
     run("init", "--yes", "--offline", "--subtree", "sea")
     for path in (project / "sea").iterdir():
@@ -786,3 +786,67 @@ def test_a_sync_notes_when_and_at_which_commit_it_was(run: Run, ready: Path, dat
     assert file.synced_at is not None
     assert began - 1_000 < file.synced_at <= time.time() * 1000
     assert file.head == run_git(ready, "rev-parse", "HEAD").strip()
+
+
+# --- what comes to rest -------------------------------------------------------------------------------------
+
+
+def test_a_module_that_was_away_with_its_branch_is_brought_up_to_date_again(run: Run, project: Path) -> None:
+    run_git(project, "branch", "old")
+    write(project, {"sea/__init__.py": '"""The sea."""\n', "sea/fish.py": ""})
+    assert run("init", "--yes", "--offline", "--subtree", "sea").code == 0
+    commit(project, "feat: the sea")
+    for branch in ("old", "-"):
+        run_git(project, "checkout", "-q", branch)
+        assert run("sync", "--yes").code in (0, 1)  # the old branch has no CLAUDE.md at all
+    (project / "sea/__init__.py").write_text('"""The ocean."""\n')
+    assert run("sync", "--yes").code == 0
+    assert "The ocean" in section(project, "module-description", "sea/CLAUDE.md")
+    (project / "sea").rename(project.parent / "sea")
+    assert [one["file"] for one in run("status", "--json").json["files"]] == ["CLAUDE.md"]
+
+
+def test_what_is_gone_is_told_once_though_our_own_write_touches_its_folder(run: Run, ready: Path) -> None:
+    run("claude-md", "section", "set", "build-commands", stdin="make, and hope.\n")
+    (ready / "pyproject.toml").unlink()
+    time.sleep(0.05)
+    (prose,) = run("sync", "--yes", "--json").json["prose"]
+    assert prose["because"] == ["pyproject.toml"]
+    for text in ("Only hope.\n", "Hope, again.\n"):
+        time.sleep(0.05)
+        run("claude-md", "section", "set", "build-commands", stdin=text)
+        told = run("sync", "--yes", "--json").json
+        assert (told["prose"], told["outside"]) == ([], [])
+
+
+def test_a_module_in_trouble_keeps_no_other_file_behind(run: Run, project: Path) -> None:
+    write(project, {"sea/__init__.py": '"""The sea."""\n', "sea/fish.py": ""})
+    assert run("init", "--yes", "--offline", "--subtree", "sea").code == 0
+    commit(project, "feat: the sea")
+    run("claude-md", "section", "set", "architecture", stdin="Fish in, walrus out.\n")
+    broken = project / "sea/CLAUDE.md"
+    broken.write_text(broken.read_text().replace("<!-- END AUTO-MANAGED -->\n", "", 1))
+    change(project, "sea/fish.py", "x = 1\n")
+    first = run("sync", "--yes", "--json")
+    assert (first.code, [one["section"] for one in first.json["prose"]]) == (1, ["architecture"])
+    time.sleep(0.05)
+    run("claude-md", "section", "set", "architecture", stdin="Fish in, a fuller walrus out.\n")
+    again = run("sync", "--yes", "--json")
+    assert (again.code, again.json["prose"]) == (1, [])
+    assert dirty.read(str(project)) == [str(project / "sea/fish.py")]
+
+
+@pytest.mark.parametrize("text", ["# Walrus\n".encode("utf-16"), b"x" * 10_000_001], ids=["UTF-16", "10 MB"])
+def test_a_file_that_cannot_be_used_is_trouble_and_stops_no_other(
+    run: Run, project: Path, text: bytes
+) -> None:
+    write(project, {"sea/__init__.py": '"""The sea."""\n', "sea/fish.py": ""})
+    assert run("init", "--yes", "--offline", "--subtree", "sea").code == 0
+    (project / "sea/CLAUDE.md").write_bytes(text)
+    change(project, "pyproject.toml", NEW_COMMAND)
+    change(project, "sea/fish.py", "x = 1\n")
+    done = run("sync", "--yes", "--json")
+    assert (done.code, [one["file"] for one in done.json["problems"]]) == (1, ["sea/CLAUDE.md"])
+    assert "ruff check" in section(project, "build-commands")
+    assert dirty.read(str(project)) == [str(project / "sea/fish.py")]
+    assert run("status").code == 0

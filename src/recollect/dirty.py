@@ -76,7 +76,8 @@ def listed(changed: Iterable[str], roots: dict[str, str | None]) -> list[tuple[s
     may be in another. `roots` is what is known of folders already."""
     found = []
     for path in changed:
-        folder = path if os.path.isdir(path) else os.path.dirname(path)
+        is_folder = os.path.isdir(path) and not os.path.islink(path)
+        folder = path if is_folder else os.path.dirname(path)
         if folder not in roots:
             roots[folder] = root_of(folder)
         root = roots[folder]

@@ -56,7 +56,7 @@ def changed_since(root: str, head: str | None, since: int) -> list[str] | None:
             return None
         found = {*git.committed(head, since), *git.uncommitted()}
     whole = (os.path.join(root, name) for name in found)
-    return sorted(path for path in whole if _touched(path) >= since - SLACK_MS)
+    return sorted(path for path in whole if touched(path) >= since - SLACK_MS)
 
 
 def ignored(root: str, names: Sequence[str]) -> set[str]:
@@ -246,7 +246,7 @@ def _output(command: tuple[str, ...], environment: dict[str, str], folder: str) 
     return out, -1 if is_cut else process.returncode
 
 
-def _touched(path: str) -> int:
+def touched(path: str) -> int:
     """When a file last changed, in ms. Of one that is gone: when something last went from its folder."""
     with suppress(OSError):
         status = os.lstat(path)

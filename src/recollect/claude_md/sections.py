@@ -77,6 +77,10 @@ def parse(text: bytes) -> Parsed:
     return _Parser().parsed(text)
 
 
+def _is_no_utf8(text: bytes) -> bool:
+    return text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in text
+
+
 def body(text: bytes, section: Section) -> str:
     """What is between the markers: with LF, without the outer blank lines. No two texts have the same: bytes
     that are no UTF-8 are surrogates, see `readable`."""
@@ -122,7 +126,7 @@ def with_new(text: bytes, new: Sequence[tuple[str, str]]) -> bytes:
     missing = [(name, body) for name, body in new if name not in known]
     if not missing:
         return text
-    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in text:
+    if _is_no_utf8(text):
         raise BadInput(
             "the file is in UTF-16, or has zero bytes in it; sections cannot be there: save it in UTF-8"
             " without them, and try again"
@@ -327,6 +331,10 @@ class _Parser:
             self.unclosed = self.unclosed or problem
         for outer in self.opened:
             self._without_end(outer)
+        if not self.sections and _is_no_utf8(text):
+            self.problems.append(
+                Problem(1, "the file is in UTF-16, or has zero bytes in it; save it in UTF-8")
+            )
         for twice in self.openings.values():
             for one, other in zip(twice, [*twice[1:], twice[0]], strict=True):
                 if one is not other:

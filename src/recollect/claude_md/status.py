@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import cache
 from sqlite3 import Connection
 
-from recollect import dirty
+from recollect import dirty, log
 from recollect.claude_md import git, managed, sections, sync
 from recollect.claude_md.references import references
 from recollect.claude_md.tree import OUTPUT, VENDORED, walk
+from recollect.errors import RecollectError
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,15 @@ def status(db: Connection, root: str) -> Status:
 
     files = []
     for file in managed_files:
-        state = managed.state(db, file.path) if os.path.isfile(file.path) else None
-        found = state.sections if state else ()
         folder = os.path.dirname(file.path)
+        if not os.path.isdir(folder):
+            continue  # it may come back with a branch
+        try:
+            state = managed.state(db, file.path) if os.path.isfile(file.path) else None
+        except RecollectError as error:
+            log.write("warning", str(error))
+            state = None
+        found = state.sections if state else ()
         files.append(
             FileStatus(
                 file.path,

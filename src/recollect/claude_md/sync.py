@@ -35,6 +35,7 @@ from recollect.store import claude_files, projects, swap
 from recollect.store.claude_files import ManagedFile
 from recollect.store.connection import transaction
 
+MOST_GONE = 1_000  # files that are noted as gone
 MOST_BEHIND = 100  # files that a section keeps in mind
 ONLY_WITH_ALL = frozenset(("git-insights", "best-practices"))  # they change though the project does not
 SECONDS = 30.0  # a sync that asks somebody may take longer; the next one then says so
@@ -80,6 +81,7 @@ class Prepared:
     places: dict[str, str]  # of the files that changes bear on, also of the root's where that is gone
     lines: tuple[str, ...]  # of the list of changed files, each as often as it is there
     outside: tuple[str, ...]  # what else changed
+    gone: frozenset[str]  # what was gone at the last sync already
     changes: tuple[Change, ...]
     prose: tuple[Prose, ...]
     waiting: tuple[tuple[str, str], ...]  # file and section of each offer that was made before
@@ -151,8 +153,8 @@ def prepare(
     # Where a module's file is gone, the next one above is the nearest; the root's has nothing in its place.
     places = {file.path: _seen_as(file) for file in files if file in there or file.template == "root"}
     touched = affected((*lines, *outside), root, list(places.values()))
-    troubles = [trouble for file in files if file not in there for trouble in _gone(db, file)]
-    states = {file: managed.state(db, file.path) for file in there}
+    troubles = [trouble for file in files if file not in there for trouble in _gone(file)]
+    states = dict(_states(db, there, troubles))
     prose: list[Prose] = []
     waiting: list[tuple[str, str]] = []
     wanted: dict[ManagedFile, list[managed.SectionState]] = {}
@@ -164,7 +166,8 @@ def prepare(
             if one.name not in compose.names(file.template):
                 continue
             if one.author == "model":
-                why = tuple(dict.fromkeys((*one.behind, *because.get(one.name, ()))))
+                new = [path for path in because.get(one.name, ()) if _is_news(file, os.path.join(root, path))]
+                why = tuple(dict.fromkeys((*one.behind, *new)))
                 if why or everything:
                     prose.append(Prose(file.path, one.name, why))
             elif everything or one.name not in ONLY_WITH_ALL or _names_what_is_gone(one, root):
@@ -184,21 +187,32 @@ def prepare(
                 lacking += _lacking(db, file, {one.name for one in state.sections}, texts, clean)
     if everything:
         changes, lacking = changes + lacking, []
-    new = {(change.path, change.name) for change in changes if change.outcome == managed.OFFERED}
+    offered = {(change.path, change.name) for change in changes if change.outcome == managed.OFFERED}
     return Prepared(
         root,
         tuple(file.path for file in there),
         places,
         tuple(lines),
         tuple(outside),
+        frozenset().union(*(file.gone for file in files)),
         tuple(changes),
         tuple(prose),
-        tuple(one for one in waiting if one not in new),
+        tuple(one for one in waiting if one not in offered),
         tuple((change.path, change.name) for change in lacking),
         tuple(troubles),
         head,
         now,
     )
+
+
+def _states(
+    db: Connection, files: Iterable[ManagedFile], troubles: list[Trouble]
+) -> Iterator[tuple[ManagedFile, managed.FileState]]:
+    for file in files:
+        try:
+            yield file, managed.state(db, file.path)
+        except RecollectError as error:  # the others can do without it
+            troubles.append(Trouble(file.path, None, str(error)))
 
 
 def _names_what_is_gone(one: managed.SectionState, root: str) -> bool:
@@ -255,25 +269,25 @@ def _lacking(
 
 def changed_outside(root: str, files: Iterable[ManagedFile], lines: Iterable[str]) -> list[str]:
     """What changed since the last sync and is not in the list. Without git, what is gone cannot be told."""
-    last = [file for file in files if file.synced_at is not None and os.path.isfile(file.path)]
-    if not last:
-        return []
-    first = min(last, key=lambda file: file.synced_at or 0)
-    since = first.synced_at or 0
-    found = git.changed_since(root, first.head, since)
-    if found is None:
-        found = [os.path.join(root, file.path) for file in walk(root).files]
-        found = [path for path in found if _is_touched(path, since)]
+    found: dict[str, None] = {}
+    # One that had troubles, or was away with its branch, may be behind the others.
+    last = {(file.head, file.synced_at): file for file in files if os.path.isfile(file.path)}
+    for (head, since), file in last.items():
+        if since is None:
+            continue
+        changed = git.changed_since(root, head, since)
+        if changed is None:
+            changed = [os.path.join(root, one.path) for one in walk(root).files]
+        found |= dict.fromkeys(path for path in changed if _is_news(file, path))
     listed = set(lines)
     return [path for path in found if path not in listed and dirty.belongs(path, root)]
 
 
-def _is_touched(path: str, since: int) -> bool:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return False
-    return max(status.st_mtime_ns, status.st_ctime_ns) // 1_000_000 >= since - git.SLACK_MS
+def _is_news(file: ManagedFile, path: str) -> bool:
+    """Did it change since the last sync of a managed file? Of what is gone, no time tells."""
+    if not os.path.lexists(path):
+        return path not in file.gone
+    return git.touched(path) >= (file.synced_at or 0) - git.SLACK_MS
 
 
 def _seen_as(file: ManagedFile) -> str:
@@ -281,12 +295,11 @@ def _seen_as(file: ManagedFile) -> str:
     return os.path.basename(file.place) if file.template == "root" else file.place
 
 
-def _gone(db: Connection, file: ManagedFile) -> list[Trouble]:
-    """A file of ours is not there. Where its folder is gone too, so is what it was about."""
+def _gone(file: ManagedFile) -> list[Trouble]:
+    """A file of ours is not there. Where its folder is gone too, so is what it was about; but both may come
+    back with a branch."""
     if os.path.isdir(os.path.dirname(file.path)):
         return [Trouble(file.path, None, "is gone; `recollect init` makes it again, or forgets it")]
-    with transaction(db):
-        claude_files.remove(db, file.path)
     return []
 
 
@@ -321,10 +334,12 @@ def carry_out(
             if one.because:
                 claude_files.fell_behind(db, one.path, one.name, one.because[-MOST_BEHIND:], now)
     dirty.remove(prepared.root, data, _seen_to(prepared, late))
+    changed = {*prepared.gone, *prepared.lines, *prepared.outside}
+    gone = sorted(path for path in changed if not os.path.lexists(path))[:MOST_GONE]
     with transaction(db):
         for path in prepared.files:
             if path not in late:
-                claude_files.synced(db, path, prepared.head, prepared.at)
+                claude_files.synced(db, path, prepared.head, prepared.at, gone)
     return outcomes, refused
 
 

@@ -6,6 +6,8 @@ here: claude_md/managed.py makes the digests.
 
 from __future__ import annotations
 
+import json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,10 +21,17 @@ MOST_TEXTS = 1_000  # of a section; who switches to a branch older than that mee
 class ManagedFile:
     """A CLAUDE.md or AGENTS.md with sections of ours."""
 
-    __slots__ = ("head", "path", "place", "project", "synced_at", "template")
+    __slots__ = ("gone", "head", "path", "place", "project", "synced_at", "template")
 
     def __init__(
-        self, path: str, project: int, place: str, template: str, synced_at: int | None, head: str | None
+        self,
+        path: str,
+        project: int,
+        place: str,
+        template: str,
+        synced_at: int | None,
+        head: str | None,
+        gone: str = "[]",
     ) -> None:
         self.path = path
         self.project = project
@@ -30,6 +39,7 @@ class ManagedFile:
         self.template = template  # root or subtree
         self.synced_at = synced_at
         self.head = head  # git's commit then
+        self.gone = frozenset[str](json.loads(gone))  # files that were not there any more
 
 
 # --- files --------------------------------------------------------------------------------------------------
@@ -66,9 +76,12 @@ def listed(db: Connection, project: int) -> list[ManagedFile]:
     return [ManagedFile(*row) for row in rows]
 
 
-def synced(db: Connection, path: str, head: str | None, now: int) -> None:
-    """What we compute of a file was compared with the project, at this commit."""
-    db.execute("UPDATE claude_files SET synced_at = ?, head = ? WHERE path = ?", (now, head, path))
+def synced(db: Connection, path: str, head: str | None, now: int, gone: Iterable[str] = ()) -> None:
+    """What we compute of a file was compared with the project, at this commit and without those files."""
+    db.execute(
+        "UPDATE claude_files SET synced_at = ?, head = ?, gone = ? WHERE path = ?",
+        (now, head, json.dumps(sorted(gone)), path),
+    )
 
 
 def remove(db: Connection, path: str) -> None:
@@ -156,8 +169,6 @@ def is_refused(db: Connection, path: str, name: str, digest: str) -> bool:
 
 def fell_behind(db: Connection, path: str, name: str, because: Iterable[str], now: int) -> None:
     """A model's section has yet to be looked at, since these files changed; it keeps that in mind."""
-    import json
-
     db.execute(
         "INSERT INTO claude_sections (path, name, author, written_at, behind) VALUES (?, ?, 'model', ?, ?)"
         " ON CONFLICT DO UPDATE SET behind = excluded.behind",
@@ -167,8 +178,6 @@ def fell_behind(db: Connection, path: str, name: str, because: Iterable[str], no
 
 def behind(db: Connection, path: str) -> dict[str, tuple[str, ...]]:
     """The sections of a file that a model has yet to look at, and the files because of which."""
-    import json
-
     rows = db.execute("SELECT name, behind FROM claude_sections WHERE path = ? AND behind NOTNULL", (path,))
     return {row["name"]: tuple(json.loads(row["behind"])) for row in rows}
 
@@ -182,7 +191,7 @@ def caught_up(db: Connection, path: str, name: str) -> bool:
     return made.rowcount > 0
 
 
-_SELECT = "SELECT path, project, place, template, synced_at, head FROM claude_files"
+_SELECT = "SELECT path, project, place, template, synced_at, head, gone FROM claude_files"
 
 
 def _record(row: Row) -> SectionRecord:

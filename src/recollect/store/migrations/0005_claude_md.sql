@@ -7,7 +7,8 @@ CREATE TABLE claude_files (
     place      TEXT NOT NULL,            -- the same from the top of the work tree: `CLAUDE.md`, `api/CLAUDE.md`
     template   TEXT NOT NULL CHECK (template IN ('root', 'subtree')),
     synced_at  INTEGER,                  -- when what we compute was last compared with the project
-    head       TEXT                      -- git's commit then
+    head       TEXT,                     -- git's commit then
+    gone       TEXT NOT NULL DEFAULT '[]' -- JSON: files that were gone then; a folder's time tells not which one went
 ) STRICT;
 
 CREATE INDEX claude_files_by_project ON claude_files (project, place);

@@ -259,7 +259,9 @@ def _file(file: FileStatus, root: str) -> None:
     name = one_line(paths.text(os.path.relpath(file.path, root)))
     if file.state is None:
         out.print(
-            Text(name, style="bold").append("  is gone; `recollect init` makes it again", style="yellow")
+            Text(name, style="bold").append(
+                "  is gone, or cannot be read; `recollect init` makes it, or says why", style="yellow"
+            )
         )
         return
     size = (
