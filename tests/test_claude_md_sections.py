@@ -427,11 +427,15 @@ def test_bytes_that_are_no_utf8_around_and_in_sections_do_no_harm() -> None:
     assert with_section(text, "a", "new") == text.replace(b"\xe9\0", b"new")
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"\n", b"# Rules", codecs.BOM_UTF8, b"\0", "# Rules\n".encode("utf-16")]
-)
+@pytest.mark.parametrize("text", [b"", b"\n", b"# Rules", codecs.BOM_UTF8])
 def test_a_file_without_markers_has_no_sections_and_no_problems(text: bytes) -> None:
     assert parse(text) == Parsed((), (), ())
+
+
+@pytest.mark.parametrize("text", [b"\0", "# Rules\n".encode("utf-16")])
+def test_a_file_in_which_no_marker_could_be_read_says_so(text: bytes) -> None:
+    (problem,) = parse(text).problems
+    assert (problem.line, "save it in UTF-8" in problem.said) == (1, True)
 
 
 # Docmem's section.
