@@ -55,6 +55,19 @@ class FishBucket:
 def feed_walrus(count: int) -> str:
     return os.sep + "fish" * count
 '''
+# A small file with sections that nobody has filled yet.
+TEMPLATE = """# api
+
+<!-- AUTO-MANAGED: build-commands -->
+<!-- END AUTO-MANAGED -->
+
+<!-- AUTO-MANAGED: patterns -->
+<!-- END AUTO-MANAGED -->
+
+<!-- MANUAL -->
+Mine.
+<!-- END MANUAL -->
+"""
 
 
 def write(root: Path, files: Mapping[str, str]) -> None:

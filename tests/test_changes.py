@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from recollect.capture.changes import changed, of_payload, parse
 
-P = "/work/a project"
+P = "/home/a project"
 
 
 def of(command: str, cwd: str = P, *, was_reset: bool = False) -> list[str]:
@@ -67,7 +67,7 @@ COMMANDS: list[tuple[str, list[str] | None]] = [  # None: all words but the firs
     ("/bin/rm x; \\rm y; 'rm' z", ["x", "y", "z"]),
     ("rm x x ./x src/../x", ["x"]),
     ("rm /etc/passwd", ["/etc/passwd"]),
-    ("rm ../neighbour/x", ["/work/neighbour/x"]),
+    ("rm ../neighbour/x", ["/home/neighbour/x"]),
     ("rm", []),
     ("rm -rf", []),
     ("rm ''", []),
@@ -208,7 +208,7 @@ def test_a_command_changes(command: str, found: list[str] | None) -> None:
         (f"cd '{P}' && rm a", P, ["a"]),
         (f"rm a && cd '{P}/sub' && rm b", f"{P}/sub", ["sub/b"]),
         ("rm a && cd /tmp && rm b", P, ["a", "/tmp/b"]),  # taken back from there
-        ("cd ../other && rm b", P, ["/work/other/b"]),
+        ("cd ../other && rm b", P, ["/home/other/b"]),
     ],
 )
 def test_the_client_tells_the_folder_that_a_command_went_to(command: str, cwd: str, found: list[str]) -> None:
@@ -217,7 +217,7 @@ def test_the_client_tells_the_folder_that_a_command_went_to(command: str, cwd: s
 
 def test_a_shell_that_was_taken_back_into_the_project_did_not_end_there() -> None:
     assert of("cd .. && rm a", P) == ["a"]
-    assert of("cd .. && rm a", P, was_reset=True) == ["/work/a"]
+    assert of("cd .. && rm a", P, was_reset=True) == ["/home/a"]
 
 
 # --- payloads -----------------------------------------------------------------------------------------------
@@ -236,8 +236,8 @@ def test_a_payload_tells_what_changed() -> None:
 
 
 def test_a_command_whose_shell_was_taken_back_is_known_by_what_the_client_says() -> None:
-    gone = bash("cd .. && rm a", stderr="\nShell cwd was reset to /work/p", cwd="/work/p")
-    assert of_payload(raw(gone)) == ["/work/a"]
+    gone = bash("cd .. && rm a", stderr="\nShell cwd was reset to /home/p", cwd="/home/p")
+    assert of_payload(raw(gone)) == ["/home/a"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from recollect.claude_md.affected import affected, bears_on
 
-ROOT = "/work/walrus"
+ROOT = "/home/walrus"
 SOURCE = {"architecture", "conventions", "patterns"}
 
 
@@ -89,7 +89,7 @@ def test_a_section_knows_each_path_that_bears_on_it_once_and_in_order() -> None:
 
 
 def test_what_lies_outside_of_the_project_bears_on_nothing() -> None:
-    assert sections_for(["/work/walrus-2/src/a.py", "/work", "src/a.py"], ROOT) == {}
+    assert sections_for(["/home/walrus-2/src/a.py", "/home", "src/a.py"], ROOT) == {}
     assert sections_for(["/src/a.py"], "/") == {name: ["src/a.py"] for name in SOURCE}
 
 

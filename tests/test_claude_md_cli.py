@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from claude_md_project import TEMPLATE
 from conftest import Run
 
 from recollect.claude_md import sections as parts
@@ -18,18 +19,6 @@ from recollect.surfaces.cli import sections
 RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
 COMMANDS = ("get", "set", "list", "diff", "accept", "keep")
 EVIL = "\x1b[2J\x9b1m\x07\u202e"
-TEMPLATE = """# api
-
-<!-- AUTO-MANAGED: build-commands -->
-<!-- END AUTO-MANAGED -->
-
-<!-- AUTO-MANAGED: patterns -->
-<!-- END AUTO-MANAGED -->
-
-<!-- MANUAL -->
-Mine.
-<!-- END MANUAL -->
-"""
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from claude_md_project import TEMPLATE
 from conftest import REPOSITORY
 
 from recollect import paths
@@ -28,18 +29,6 @@ from recollect.store.connection import connect, transaction
 
 NOW = 1_800_000_000_000
 SOURCE = str(REPOSITORY / "src")
-TEMPLATE = """# api
-
-<!-- AUTO-MANAGED: build-commands -->
-<!-- END AUTO-MANAGED -->
-
-<!-- AUTO-MANAGED: patterns -->
-<!-- END AUTO-MANAGED -->
-
-<!-- MANUAL -->
-Mine.
-<!-- END MANUAL -->
-"""
 
 
 class Desk:

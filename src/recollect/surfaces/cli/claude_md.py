@@ -213,17 +213,15 @@ def background(root: str) -> None:
     """What `claude_md.on_stop = auto` does after a turn, in a process that nobody sees."""
     if os.environ.get("RECOLLECT_WORKER") == "1":
         return
-    try:
-        from recollect.claude_md.sync import sync
-        from recollect.intake.drain import open_store
+    from recollect.claude_md.sync import sync
+    from recollect.intake.drain import open_store
 
+    try:
         now = int(time.time() * 1000)
         with open_store(folder(), now=now) as db:
             sync(db, folder(), root, clean=_clean(), now=now)
     except errors.RecollectError as error:
         log.write("warning", f"CLAUDE.md was not brought up to date: {error}")
-    except Exception:  # noqa: BLE001  nobody is there to see it
-        log.crash("sync")
 
 
 def _is_terminal() -> bool:
