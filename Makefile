@@ -17,7 +17,7 @@ test: $(VENV)/installed-dev
 
 # Apart from the tests: threads that start at the same moment while they are traced fail now and then (Python 3.11).
 coverage: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n 2 --cov=recollect --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n 2 --cov=backstory --cov-report=term:skip-covered
 
 check: lint test
 
@@ -42,21 +42,21 @@ bench-million: $(VENV)/installed-dev
 	$(BIN)/python bench/recall_speed.py --budget-install
 
 chaos: $(VENV)/installed-dev
-	RECOLLECT_CHAOS_ROUNDS=$${RECOLLECT_CHAOS_ROUNDS:-300} $(BIN)/python -m pytest tests/test_drain.py -k "kill or chaos" -q
-	RECOLLECT_SOAK_SECONDS=$${RECOLLECT_SOAK_SECONDS:-300} $(BIN)/python -m pytest tests/test_faults.py -k random -q
-	RECOLLECT_SOAK_WRITES=$${RECOLLECT_SOAK_WRITES:-10000} $(BIN)/python -m pytest tests/test_docmem_two_servers.py -q
+	BACKSTORY_CHAOS_ROUNDS=$${BACKSTORY_CHAOS_ROUNDS:-300} $(BIN)/python -m pytest tests/test_drain.py -k "kill or chaos" -q
+	BACKSTORY_SOAK_SECONDS=$${BACKSTORY_SOAK_SECONDS:-300} $(BIN)/python -m pytest tests/test_faults.py -k random -q
+	BACKSTORY_SOAK_WRITES=$${BACKSTORY_SOAK_WRITES:-10000} $(BIN)/python -m pytest tests/test_docmem_two_servers.py -q
 
 $(VENV)/bin/python:
-	@test -n "$(PYTHON)" || { echo "recollect needs Python 3.11 or newer; install it, or: make PYTHON=/path/to/python3"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "backstory needs Python 3.11 or newer; install it, or: make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { rm -f $(VENV)/bin/python; echo "no virtual environment could be made; on Debian: apt install python3-venv"; exit 1; }
 
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml .claude-plugin/plugin.json
-	@echo "installing recollect into $(VENV) ..."
+	@echo "installing backstory into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml .claude-plugin/plugin.json
-	@echo "installing recollect and what its tests need into $(VENV) ..."
+	@echo "installing backstory and what its tests need into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/installed
 

@@ -32,12 +32,12 @@ from report import Budget
 from rich.console import Console
 from rich.table import Table
 
-from recollect import paths
-from recollect.blob import blob_id
-from recollect.model import OBSERVATIONS, Summary
-from recollect.store import backup, life, memories, projects, queue, sessions, summaries
-from recollect.store.connection import connect, transaction
-from recollect.surfaces.cli import install
+from backstory import paths
+from backstory.blob import blob_id
+from backstory.model import OBSERVATIONS, Summary
+from backstory.store import backup, life, memories, projects, queue, sessions, summaries
+from backstory.store.connection import connect, transaction
+from backstory.surfaces.cli import install
 
 SIZES = (0, 10_000, 100_000)
 SESSION = 250  # memories in one: 100,000 are 400 sessions, each with a summary
@@ -80,7 +80,7 @@ class Store:
 
 def main() -> int:
     options = _options()
-    own = tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=options.dir, ignore_cleanup_errors=True)
+    own = tempfile.TemporaryDirectory(prefix="backstory-bench-", dir=options.dir, ignore_cleanup_errors=True)
     with own as folder, Unchanged():
         python = os.path.realpath(sys.executable)
         hook = _plugin(os.path.join(folder, "plugin"), python)
@@ -165,7 +165,7 @@ def _fill(size: int, home: str, project: str) -> dict[str, Any]:
 
 
 def _work_tree(project: str) -> list[str]:
-    """A folder under git as recollect sees it, and its files."""
+    """A folder under git as backstory sees it, and its files."""
     os.makedirs(os.path.join(project, ".git", "refs", "heads"))
     with open(os.path.join(project, ".git", "HEAD"), "w", encoding="utf-8") as file:
         file.write("ref: refs/heads/main\n")
@@ -266,7 +266,7 @@ def _plugin(root: str, python: str) -> str:
     install.lay_out(root)
     with open(os.path.join(root, "interpreter"), "w", encoding="utf-8") as file:
         file.write(python + "\n")
-    return os.path.join(root, "src", "recollect", "plugin", "hooks", "hook.sh")
+    return os.path.join(root, "src", "backstory", "plugin", "hooks", "hook.sh")
 
 
 def _env(store: Store) -> dict[str, str]:
@@ -275,9 +275,9 @@ def _env(store: Store) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
         "HOME": home,
-        "RECOLLECT_HOME": store.home,
-        "RECOLLECT_SYNTHESIZER": "off",
-        "RECOLLECT_WORKER_IDLE_SECONDS": "0",  # a first backup is due in a new store, and is waited for
+        "BACKSTORY_HOME": store.home,
+        "BACKSTORY_SYNTHESIZER": "off",
+        "BACKSTORY_WORKER_IDLE_SECONDS": "0",  # a first backup is due in a new store, and is waited for
     }
 
 
@@ -292,7 +292,7 @@ def _check(store: Store, hook: str) -> int:
         check=True,
     )
     told = done.stdout.decode()
-    if bool(store.size) != told.startswith("<recollected "):
+    if bool(store.size) != told.startswith("<backstory "):
         raise SystemExit(f"with {store.size:,} memories the hook printed {told[:200]!r}")
     return len(told)
 

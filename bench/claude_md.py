@@ -1,9 +1,9 @@
-"""What `recollect init` finds out about real projects, and how long init and sync take on a large one.
+"""What `backstory init` finds out about real projects, and how long init and sync take on a large one.
 
 The projects are well-known packages of five languages, fetched by this script and never committed. What a
 careful reader finds in each was written down by hand, before there was anything to detect it, in
 `init_expected/`: languages, frameworks, package managers, commands, workspaces, subtrees and patterns, a fact
-a line. `recollect init --dry-run --json` is run on each as a user would, and its facts are compared.
+a line. `backstory init --dry-run --json` is run on each as a user would, and its facts are compared.
 
 Then a git repository of 10,000 files is made, and init and sync (after 20 changes) are timed as whole
 processes, beside bare Python and beside reading every file once.
@@ -123,7 +123,7 @@ def main() -> int:
     budgets: list[Budget] = []
     scores: list[Score] = []
     times: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="backstory-bench-") as folder:
         if not given.speed_only:
             scores = _scores(given, Path(folder))
             figures |= _told(scores)
@@ -163,7 +163,7 @@ def _options() -> argparse.Namespace:
 
 
 def _scores(given: argparse.Namespace, folder: Path) -> list[Score]:
-    kept = Path(given.dir or os.path.join(tempfile.gettempdir(), f"recollect-bench-packages-{os.getuid()}"))
+    kept = Path(given.dir or os.path.join(tempfile.gettempdir(), f"backstory-bench-packages-{os.getuid()}"))
     scores = []
     for path in sorted((EXPECTED / "unseen" if given.unseen else EXPECTED).glob("*.json")):
         if given.packages and path.stem not in given.packages:
@@ -174,7 +174,7 @@ def _scores(given: argparse.Namespace, folder: Path) -> list[Score]:
         root = folder / "packages" / path.stem / fetched.name
         shutil.copytree(fetched, root, symlinks=True)
         began = time.perf_counter()
-        told = _recollect(folder / "home", root, "init", "--dry-run", "--json", "--offline")
+        told = _backstory(folder / "home", root, "init", "--dry-run", "--json", "--offline")
         scores.append(_score(path.stem, expected["facts"], facts(told), time.perf_counter() - began))
     return scores
 
@@ -238,11 +238,11 @@ def _times(folder: Path, files: int, rounds: int) -> dict[str, list[float]]:
         measured = {
             BARE_PYTHON: _timed(subprocess.run, [sys.executable, "-I", "-S", "-c", "pass"], check=True),
             READING: _timed(_read_all, project),
-            INIT: _timed(_recollect, home, project, "init", "--yes", "--json", "--offline"),
+            INIT: _timed(_backstory, home, project, "init", "--yes", "--json", "--offline"),
         }
         for name, options in ((SYNC, ()), (SYNC_ALL, ("--all",))):
             _edit(project, chosen, turn)
-            measured[name] = _timed(_recollect, home, project, "sync", "--yes", "--json", *options)
+            measured[name] = _timed(_backstory, home, project, "sync", "--yes", "--json", *options)
         if turn:
             for name, seconds in measured.items():
                 times[name].append(seconds)
@@ -310,14 +310,14 @@ def _timed(call: Any, *given: Any, **options: Any) -> float:
     return time.perf_counter() - began
 
 
-def _recollect(home: Path, project: Path, *arguments: str) -> dict[str, Any]:
+def _backstory(home: Path, project: Path, *arguments: str) -> dict[str, Any]:
     home.mkdir(parents=True, exist_ok=True)
-    env = {"HOME": str(home), "PATH": os.environ["PATH"], "RECOLLECT_HOME": str(home / "data")}
-    env["RECOLLECT_CLAUDE_MD_PRACTICES_URL"] = ""  # the network is measured by nobody
-    command = [sys.executable, "-P", "-m", "recollect", *arguments]
+    env = {"HOME": str(home), "PATH": os.environ["PATH"], "BACKSTORY_HOME": str(home / "data")}
+    env["BACKSTORY_CLAUDE_MD_PRACTICES_URL"] = ""  # the network is measured by nobody
+    command = [sys.executable, "-P", "-m", "backstory", *arguments]
     done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"recollect {' '.join(arguments)} failed in {project}:\n{done.stderr}")
+        raise SystemExit(f"backstory {' '.join(arguments)} failed in {project}:\n{done.stderr}")
     told: dict[str, Any] = json.loads(done.stdout)
     return told
 

@@ -2,7 +2,7 @@
 
 A store with three trees is filled once and kept in the temporary folder: a flat one, whose nodes are all
 below the root, a bushy one and a deep one. Every round does each thing once, in a new order, and beside it
-what the same costs without recollect: reading the rows that an expansion shows, inserting a row that is safe
+what the same costs without backstory: reading the rows that an expansion shows, inserting a row that is safe
 on the disk, replacing a file by another of that length. Then the MCP server is asked as a model asks it.
 """
 
@@ -34,15 +34,15 @@ from report import Budget
 from rich.console import Console
 from rich.table import Table
 
-from recollect import paths
-from recollect.claude_md import writer
-from recollect.docmem import expand, tree
-from recollect.docmem.tree import Made
-from recollect.model import Node, Project
-from recollect.recall.embedders.static import Static
-from recollect.recall.index import Index
-from recollect.store import nodes, projects
-from recollect.store.connection import connect, transaction
+from backstory import paths
+from backstory.claude_md import writer
+from backstory.docmem import expand, tree
+from backstory.docmem.tree import Made
+from backstory.model import Node, Project
+from backstory.recall.embedders.static import Static
+from backstory.recall.index import Index
+from backstory.store import nodes, projects
+from backstory.store.connection import connect, transaction
 
 SIZE = 100_000
 BUDGET = 10_000  # tokens of an expansion
@@ -85,7 +85,7 @@ class Case:
 
 def main() -> int:
     options = _options()
-    own = tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=options.dir, ignore_cleanup_errors=True)
+    own = tempfile.TemporaryDirectory(prefix="backstory-bench-", dir=options.dir, ignore_cleanup_errors=True)
     with own as folder, Unchanged():
         store = _copy(_kept(options), folder)
         with closing(connect(paths.database(store.home))) as db:
@@ -299,10 +299,10 @@ async def _calls(store: Store, samples: int) -> list[Row]:
     context = {"context_type": "memory", "context_name": "bench", "context_value": ""}
     how = StdioServerParameters(
         command=sys.executable,
-        args=["-P", "-m", "recollect", "mcp", "docmem"],
+        args=["-P", "-m", "backstory", "mcp", "docmem"],
         env={
             "HOME": store.home,
-            "RECOLLECT_HOME": store.home,
+            "BACKSTORY_HOME": store.home,
             "CLAUDE_PROJECT_DIR": store.project,
             "CLAUDE_CODE_SESSION_ID": "bench",
         },

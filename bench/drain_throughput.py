@@ -27,8 +27,8 @@ from report import Budget
 from rich.console import Console
 from rich.table import Table
 
-from recollect.intake.drain import BATCH_EVENTS, drain
-from recollect.store.connection import connect
+from backstory.intake.drain import BATCH_EVENTS, drain
+from backstory.store.connection import connect
 
 ROUNDS = 5
 BUDGET = 1_000  # events a second
@@ -65,10 +65,10 @@ def main() -> int:
     generator = random.Random(0)  # noqa: S311 - the same events in every run
     seconds = {"drain": 0.0, "bare inserts": 0.0}
     stored = size = number = 0
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-", dir=options.dir) as folder:
+    with tempfile.TemporaryDirectory(prefix="backstory-bench-", dir=options.dir) as folder:
         spool_folder = os.path.join(folder, "spool")
         os.makedirs(os.path.join(spool_folder, "new"))
-        db = connect(os.path.join(folder, "recollect.db"))
+        db = connect(os.path.join(folder, "backstory.db"))
         bare = _bare(os.path.join(folder, "bare.db"))
         for round_number in range(ROUNDS):
             count = options.events * (round_number + 1) // ROUNDS - number

@@ -27,8 +27,8 @@ from report import Budget
 from rich.console import Console
 from rich.table import Table
 
-from recollect import dirty
-from recollect.surfaces.cli import install
+from backstory import dirty
+from backstory.surfaces.cli import install
 
 SIZES = (2_000, 1_000_000)
 BASELINE, BARE_PYTHON = "empty shell", "python -I -S"
@@ -66,7 +66,7 @@ class Row:
 
 def main() -> int:
     options = _options()
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="backstory-bench-") as folder:
         cases = _cases(folder)
         times = {(case.name, size): _Times() for case in cases for size in SIZES}
         _measure(cases, times, options.samples, _Payloads(folder))
@@ -94,13 +94,13 @@ def _cases(folder: str) -> list[Case]:
     install.lay_out(root)
     with open(os.path.join(root, "interpreter"), "w", encoding="utf-8") as file:
         file.write(python + "\n")
-    hook = os.path.join(root, "src", "recollect", "plugin", "hooks", "hook.sh")
+    hook = os.path.join(root, "src", "backstory", "plugin", "hooks", "hook.sh")
     env = {
         "PATH": os.environ["PATH"],
         "HOME": folder,
-        "RECOLLECT_HOME": os.path.join(folder, "data"),
-        "RECOLLECT_SYNTHESIZER": "local",
-        "RECOLLECT_WORKER_IDLE_SECONDS": "0",  # the worker that a hook starts is waited for as well
+        "BACKSTORY_HOME": os.path.join(folder, "data"),
+        "BACKSTORY_SYNTHESIZER": "local",
+        "BACKSTORY_WORKER_IDLE_SECONDS": "0",  # the worker that a hook starts is waited for as well
     }
     cases = [
         Case(BASELINE, ["sh", "-c", "cat >/dev/null"], env),
@@ -108,7 +108,7 @@ def _cases(folder: str) -> list[Case]:
         Case("prompt", ["sh", hook, "prompt"], env, "UserPromptSubmit"),
         Case("stop", ["sh", hook, "stop"], env, "Stop"),
         *_stops(hook, env, folder),
-        Case("inert", ["sh", hook, "drain"], {**env, "RECOLLECT_WORKER": "1"}),
+        Case("inert", ["sh", hook, "drain"], {**env, "BACKSTORY_WORKER": "1"}),
         Case(BARE_PYTHON, [python, "-I", "-S", "-c", "pass"], env),
         Case("python", [python, "-c", "pass"], env),
     ]
@@ -121,8 +121,8 @@ def _stops(hook: str, env: dict[str, str], folder: str) -> list[Case]:
     """The ends of turns in a project that is initialised."""
     root = os.path.join(os.path.realpath(folder), "project")
     os.makedirs(os.path.join(root, ".git"))
-    data = env["RECOLLECT_HOME"]
-    env = {**env, "CLAUDE_PROJECT_DIR": root, "RECOLLECT_SYNTHESIZER": "off"}  # no worker to wait for
+    data = env["BACKSTORY_HOME"]
+    env = {**env, "CLAUDE_PROJECT_DIR": root, "BACKSTORY_SYNTHESIZER": "off"}  # no worker to wait for
 
     def put(tool: str, field: str, number: int) -> None:
         name = uuid.uuid4().hex

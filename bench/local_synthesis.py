@@ -1,7 +1,7 @@
 """What the rules that need no model make of recorded sessions, against what a colleague would want to find.
 
 Each session of bench/sessions gets a data folder of its own. Its payloads go into the spool as hooks leave
-them, and after every Stop the real `recollect worker` runs, with the local synthesizer, as it does in life.
+them, and after every Stop the real `backstory worker` runs, with the local synthesizer, as it does in life.
 Then the observations in the store are held against those that `name.expected.json` asks for: an observation
 is right where its kind agrees and it says all that is asked for, and it is right only once. Whatever else was
 stored is superfluous.
@@ -33,10 +33,10 @@ from report import Budget
 from rich.console import Console
 from rich.table import Table
 
-from recollect import paths
-from recollect.intake.drain import open_store
-from recollect.model import OBSERVATIONS, Memory, Summary
-from recollect.store import memories, queue, summaries
+from backstory import paths
+from backstory.intake.drain import open_store
+from backstory.model import OBSERVATIONS, Memory, Summary
+from backstory.store import memories, queue, summaries
 
 HERE = Path(__file__).resolve().parent / "sessions"
 GROUPS = {"dev": "", "held out": "held_out", "unseen": "unseen", "fresh": "fresh"}  # and the folder of each
@@ -150,7 +150,7 @@ def _options() -> argparse.Namespace:
 def score(file: Path, *, at_once: bool) -> Score:
     wanted = json.loads(file.with_suffix(".expected.json").read_text(encoding="utf-8"))
     payloads = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as home:
+    with tempfile.TemporaryDirectory(prefix="backstory-bench-") as home:
         slowest = _replay(home, payloads, at_once=at_once)
         found, summary = _remembered(home, payloads[0]["session_id"])
     expected = [_expected(each) for each in wanted["observations"]]
@@ -259,12 +259,12 @@ def _work(home: str) -> None:
         "PATH": os.defpath,  # no claude on it: nothing here may ask a model
         "HOME": home,
         "LANG": "C.UTF-8",
-        "RECOLLECT_HOME": home,
-        "RECOLLECT_SYNTHESIZER": "local",
-        "RECOLLECT_WORKER_IDLE_SECONDS": "0",
+        "BACKSTORY_HOME": home,
+        "BACKSTORY_SYNTHESIZER": "local",
+        "BACKSTORY_WORKER_IDLE_SECONDS": "0",
     }
     done = subprocess.run(
-        [sys.executable, "-m", "recollect", "worker"],
+        [sys.executable, "-m", "backstory", "worker"],
         cwd=home,
         env=env,
         capture_output=True,
@@ -273,7 +273,7 @@ def _work(home: str) -> None:
         check=False,
     )
     if done.returncode:
-        raise SystemExit(f"recollect worker ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+        raise SystemExit(f"backstory worker ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
 
 
 def _remembered(home: str, session_id: str) -> tuple[list[Found], Summary | None]:

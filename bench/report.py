@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from recollect.store.connection import MIGRATIONS
+from backstory.store.connection import MIGRATIONS
 
 HOLDS = {"below": operator.lt, "at most": operator.le, "at least": operator.ge}
 
@@ -108,7 +108,7 @@ def keep(
 ) -> tuple[str, str, dict[str, Any]]:
     """(home, project, what `fill` told) of a store of that size, filled now or by an earlier run."""
     above = given.dir or tempfile.gettempdir()
-    folder = os.path.join(above, f"recollect-bench-{name}-{os.getuid()}-{_schema()}-{size}")
+    folder = os.path.join(above, f"backstory-bench-{name}-{os.getuid()}-{_schema()}-{size}")
     home, project, note = (os.path.join(folder, part) for part in ("home", "project", "made.json"))
     if given.fresh or not os.path.exists(note):
         shutil.rmtree(folder, ignore_errors=True)
@@ -121,7 +121,7 @@ def keep(
 
 
 def _schema() -> str:
-    """Names what makes a store: one that was kept by another recollect is no use."""
+    """Names what makes a store: one that was kept by another backstory is no use."""
     digest = hashlib.sha256()
     for name in sorted(os.listdir(MIGRATIONS)):
         with open(os.path.join(MIGRATIONS, name), "rb") as file:

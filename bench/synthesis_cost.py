@@ -2,13 +2,13 @@
 
 A session of 200 events is made up, in sizes as they occur: prompts, code that is read and edited, output of
 commands, some of it far over what is kept. It goes the real way: payloads into the spool, turn by turn, a
-real `recollect worker` with the real Claude Code, and a scripted model on loopback, which stores an
+real `backstory worker` with the real Claude Code, and a scripted model on loopback, which stores an
 observation now and then and a summary after every turn. Every body that reaches the model is counted whole:
 system prompt, tools, history, the client's own additions, side questions, and also what a cache would serve.
 
     sent / content        content: what the queue holds of the session, input and output, each item once
 
-Both are counted as JSON and by the same tokenizer, the one that recollect installs. Beside it stands what
+Both are counted as JSON and by the same tokenizer, the one that backstory installs. Beside it stands what
 the same session would cost where every event is sent alone after all that came before it.
 """
 
@@ -40,9 +40,9 @@ from report import Budget
 from rich.console import Console
 from rich.table import Table
 
-from recollect import paths
-from recollect.model import Item
-from recollect.synthesis import prompt
+from backstory import paths
+from backstory.model import Item
+from backstory.synthesis import prompt
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from claude import environment
@@ -70,14 +70,14 @@ class Row:
 def main() -> int:
     options = _options()
     generator = random.Random(options.seed)  # noqa: S311
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder, Model(generator) as model:
+    with tempfile.TemporaryDirectory(prefix="backstory-bench-") as folder, Model(generator) as model:
         project = os.path.join(folder, "shop")
         os.makedirs(project)
         env = {
             **environment(Path(folder) / "home", model.url),
-            "RECOLLECT_SYNTHESIZER": "claude",
-            "RECOLLECT_SPEND_DAILY_USD": "1000",
-            "RECOLLECT_WORKER_IDLE_SECONDS": "600",  # one worker for all of it, with all that it remembers
+            "BACKSTORY_SYNTHESIZER": "claude",
+            "BACKSTORY_SPEND_DAILY_USD": "1000",
+            "BACKSTORY_WORKER_IDLE_SECONDS": "600",  # one worker for all of it, with all that it remembers
         }
         turns = list(session(options.events, project, generator))
         seconds = _understand(turns, env)
@@ -251,7 +251,7 @@ def _understand(turns: list[list[Payload]], env: dict[str, str]) -> float:
 def _worker(env: dict[str, str], data: Path) -> Iterator[subprocess.Popen[bytes]]:
     for part in ("tmp", "new", "failed"):
         (data / "spool" / part).mkdir(parents=True)
-    worker = subprocess.Popen([sys.executable, "-m", "recollect", "worker"], env=env)
+    worker = subprocess.Popen([sys.executable, "-m", "backstory", "worker"], env=env)
     try:
         yield worker
     finally:
@@ -269,7 +269,7 @@ def _finished(data: Path) -> int:
     """How many turns have been observed."""
     sql = "SELECT sum(processed_at_epoch IS NOT NULL) FROM observation_queue WHERE tool_name = 'FINALIZE'"
     try:
-        with closing(sqlite3.connect(f"file:{data / 'recollect.db'}?mode=ro", uri=True)) as db:
+        with closing(sqlite3.connect(f"file:{data / 'backstory.db'}?mode=ro", uri=True)) as db:
             return int(db.execute(sql).fetchone()[0] or 0)
     except sqlite3.OperationalError:  # the worker has not made it yet
         return 0
@@ -360,7 +360,7 @@ def _report(
     forgetful = content + fixed * len(items)
     shown = count(*(json.dumps(_described(item), ensure_ascii=False) for item in items))
     rows = [
-        Row("recollect", len(requests), sent, round(sent / content, 2)),
+        Row("backstory", len(requests), sent, round(sent / content, 2)),
         Row("every event alone, with all before it", len(items), alone, round(alone / content, 2)),
         Row(
             "every event alone, with nothing before it", len(items), forgetful, round(forgetful / content, 2)

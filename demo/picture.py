@@ -29,7 +29,7 @@ def main() -> None:
     console.print("[bold]$ make demo[/bold]")
     for line in seen.getvalue().decode().replace("\r", "").splitlines():
         console.print(Text.from_ansi(line), soft_wrap=True)
-    svg = console.export_svg(title="recollect")
+    svg = console.export_svg(title="backstory")
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # no font from the network
     with open(os.path.join(HERE, "..", "docs", "demo.svg"), "w", encoding="utf-8") as file:
         file.write(svg)

@@ -25,7 +25,7 @@ from mcp.types import TextContent
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SAMPLE = os.path.join(REPOSITORY, "demo", "session.jsonl")
-HOOKS = os.path.join(REPOSITORY, "src", "recollect", "plugin", "hooks", "hooks.json")
+HOOKS = os.path.join(REPOSITORY, "src", "backstory", "plugin", "hooks", "hooks.json")
 MEANT = "how are mail accounts saved?"
 PROJECT = "@PROJECT@"  # stands in the recording where the project's folder was
 
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--sample", default=SAMPLE, help="a recording: one hook payload a line")
     parser.add_argument("--query", default="why did sign-in fail", help="what to search for")
     options = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="recollect-demo-")
+    folder = tempfile.mkdtemp(prefix="backstory-demo-")
     try:
         demo(folder, options.sample, options.query)
     finally:
@@ -46,10 +46,10 @@ def demo(folder: str, sample: str, query: str) -> None:
     project = os.path.join(folder, "shop")
     os.mkdir(project)
     env = {
-        name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "CLAUDE_"))
+        name: value for name, value in os.environ.items() if not name.startswith(("BACKSTORY_", "CLAUDE_"))
     }
-    env |= {"RECOLLECT_HOME": os.path.join(folder, "data"), "CLAUDE_PLUGIN_ROOT": REPOSITORY}
-    env |= {"RECOLLECT_SYNTHESIZER": "local", "RECOLLECT_WORKER_IDLE_SECONDS": "0"}  # no model is asked
+    env |= {"BACKSTORY_HOME": os.path.join(folder, "data"), "CLAUDE_PLUGIN_ROOT": REPOSITORY}
+    env |= {"BACKSTORY_SYNTHESIZER": "local", "BACKSTORY_WORKER_IDLE_SECONDS": "0"}  # no model is asked
     env["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), env.get("PATH", os.defpath)])
 
     heading("A recorded Claude Code session, replayed through the real hooks")
@@ -60,25 +60,25 @@ def demo(folder: str, sample: str, query: str) -> None:
 
     until_observed(project, env)
     heading("What was remembered")
-    say(["recollect", "sessions"], project, env)
+    say(["backstory", "sessions"], project, env)
     for session in dict.fromkeys(str(json.loads(payload)["session_id"]) for payload in payloads):
-        say(["recollect", "sessions", session[:8]], project, env)
+        say(["backstory", "sessions", session[:8]], project, env)
 
     heading("What the worker made of it, in the background and here without a model")
-    say(["recollect", "list", "--tier", "project"], project, env)
+    say(["backstory", "list", "--tier", "project"], project, env)
 
     heading("What Claude Code is told when the next session starts")
     for line in begin_another(payloads[0], project, env).splitlines():
         print(textwrap.fill(line, shutil.get_terminal_size().columns, subsequent_indent="    "))
 
     heading("Later, when somebody asks")
-    say(["recollect", "search", query, "--limit", "3"], project, env)
+    say(["backstory", "search", query, "--limit", "3"], project, env)
     heading("In other words than it was said, with what the score is made of")
-    say(["recollect", "search", MEANT, "--limit", "1", "--explain"], project, env)
+    say(["backstory", "search", MEANT, "--limit", "1", "--explain"], project, env)
 
     heading("A tree that the model keeps for itself, live in CLAUDE.md")
     asyncio.run(keep_a_tree(project, {**env, "CLAUDE_CODE_SESSION_ID": "another"}))
-    say(["recollect", "docmem", "tree"], project, env)
+    say(["backstory", "docmem", "tree"], project, env)
 
     heading("A CLAUDE.md that stays true")
     keep_it_true(project, env)
@@ -86,15 +86,15 @@ def demo(folder: str, sample: str, query: str) -> None:
 
 
 def shown(python: str) -> str:
-    """The recollect that was installed beside this Python, as one would type it here."""
-    return os.path.relpath(os.path.join(os.path.dirname(python), "recollect"))
+    """The backstory that was installed beside this Python, as one would type it here."""
+    return os.path.relpath(os.path.join(os.path.dirname(python), "backstory"))
 
 
 def until_observed(project: str, env: dict[str, str]) -> None:
     """The worker that the hooks started needs a moment."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        asked = ["recollect", "worker", "--status", "--json"]
+        asked = ["backstory", "worker", "--status", "--json"]
         told = subprocess.run(asked, cwd=project, env=env, check=True, capture_output=True).stdout
         if not json.loads(told)["waiting"]:
             return
@@ -110,7 +110,7 @@ async def keep_a_tree(project: str, env: dict[str, str]) -> None:
     """What a model does with the docmem server, done by a client of the same protocol."""
     notes = os.path.join(project, "CLAUDE.md")
     save(notes, "# Shop\n\nRun the tests with pytest.\n")
-    how = StdioServerParameters(command="recollect", args=["mcp", "docmem"], env=env, cwd=project)
+    how = StdioServerParameters(command="backstory", args=["mcp", "docmem"], env=env, cwd=project)
     async with stdio_client(how) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
 
@@ -146,7 +146,7 @@ def keep_it_true(project: str, env: dict[str, str]) -> None:
     manifest = os.path.join(project, "pyproject.toml")
     settings = '[project]\nname = "shop"\ndescription = "Sells things."\n\n[tool.pytest.ini_options]\n'
     save(manifest, settings)
-    say(["recollect", "init", "--yes", "--offline"], project, env)
+    say(["backstory", "init", "--yes", "--offline"], project, env)
     print("\nClaude edits a file, and the turn ends:")
     save(manifest, settings + "\n[tool.ruff]\n")
     happened = {"session_id": "another", "cwd": project}
@@ -158,7 +158,7 @@ def keep_it_true(project: str, env: dict[str, str]) -> None:
     told = replay(json.dumps({**happened, **stop}), project, {**env, "CLAUDE_PROJECT_DIR": project})[1]
     print(textwrap.fill(json.loads(told)["reason"], shutil.get_terminal_size().columns))
     print("\nThe agent runs:")
-    say(["recollect", "sync", "--yes"], project, env)
+    say(["backstory", "sync", "--yes"], project, env)
     say(["cat", "CLAUDE.md"], project, env)
 
 

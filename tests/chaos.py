@@ -23,9 +23,9 @@ from typing import Any
 
 from conftest import HOOK, REPOSITORY
 
-from recollect.intake.drain import Drained
-from recollect.intake.drain import drain as intake_drain
-from recollect.store.connection import connect
+from backstory.intake.drain import Drained
+from backstory.intake.drain import drain as intake_drain
+from backstory.store.connection import connect
 
 Json = dict[str, Any]
 
@@ -112,7 +112,7 @@ def failures(data: Path) -> dict[str, str]:
 
 
 def log_text(data: Path) -> str:
-    path = data / "logs" / "recollect.log"
+    path = data / "logs" / "backstory.log"
     return path.read_text() if path.exists() else ""
 
 
@@ -120,7 +120,7 @@ def log_text(data: Path) -> str:
 
 
 def drain(data: Path, now: int = NOW) -> Drained:
-    db = connect(str(data / "recollect.db"))
+    db = connect(str(data / "backstory.db"))
     try:
         return intake_drain(db, str(data / "spool"), now=now)
     finally:
@@ -128,7 +128,7 @@ def drain(data: Path, now: int = NOW) -> Drained:
 
 
 def rows(data: Path, sql: str, *values: object) -> list[Json]:
-    db = sqlite3.connect(data / "recollect.db")
+    db = sqlite3.connect(data / "backstory.db")
     try:
         db.row_factory = sqlite3.Row
         return [dict(row) for row in db.execute(sql, values)]
@@ -142,7 +142,7 @@ def contents(data: Path) -> list[str]:
 
 def assert_sound(data: Path) -> None:
     """SQLite finds nothing wrong, and the keyword index says the same as the table it indexes."""
-    db = sqlite3.connect(data / "recollect.db")
+    db = sqlite3.connect(data / "backstory.db")
     try:
         assert [row[0] for row in db.execute("PRAGMA integrity_check")] == ["ok"]
         assert db.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -223,15 +223,15 @@ def start(program: str, *args: str, env: Mapping[str, str] | None = None) -> sub
 DRAIN = """
 import os, signal, sys, time
 sys.path.insert(0, sys.argv[1])
-from recollect.intake.drain import drain
-from recollect.store.connection import connect
+from backstory.intake.drain import drain
+from backstory.store.connection import connect
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 folder = sys.argv[2]
 # the line
-db = connect(folder + "/recollect.db")
+db = connect(folder + "/backstory.db")
 """
 GO = """
 drain(db, folder + "/spool", now=int(time.time() * 1000))

@@ -66,7 +66,7 @@ def binary() -> Path:
 
 
 def environment(home: Path, model_url: str) -> dict[str, str]:
-    """A new one and not a copy of ours: a developer's CLAUDE_*, RECOLLECT_* or XDG_* would leak in."""
+    """A new one and not a copy of ours: a developer's CLAUDE_*, BACKSTORY_* or XDG_* would leak in."""
     tmp = home / "tmp"
     tmp.mkdir(parents=True, exist_ok=True)
     return {
@@ -82,8 +82,8 @@ def environment(home: Path, model_url: str) -> dict[str, str]:
         "DISABLE_TELEMETRY": "1",
         "DISABLE_ERROR_REPORTING": "1",
         "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "10000",  # a busy machine starts our servers late
-        "RECOLLECT_SYNTHESIZER": "local",  # the worker would take the steps scripted for the session
-        "RECOLLECT_WORKER_IDLE_SECONDS": "0",
+        "BACKSTORY_SYNTHESIZER": "local",  # the worker would take the steps scripted for the session
+        "BACKSTORY_WORKER_IDLE_SECONDS": "0",
         "IS_SANDBOX": "1",  # root may skip permissions only in a sandbox; containers run tests as root
     }
 

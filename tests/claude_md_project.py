@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
+BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
 IN_TERMINAL = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests in the background ignores it
@@ -118,7 +118,7 @@ def at_terminal(
     """The exit code, and what a person sees who waits for a text and then types, turn by turn."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", IN_TERMINAL, RECOLLECT, *command],
+        [sys.executable, "-c", IN_TERMINAL, BACKSTORY, *command],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from recollect.store.connection import connect
+from backstory.store.connection import connect
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-HOOK = REPOSITORY / "src" / "recollect" / "plugin" / "hooks" / "hook.sh"
+HOOK = REPOSITORY / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"
 REAL_HOME = os.path.realpath(os.path.expanduser("~"))
 OURS_IN_HOME = tuple(
-    os.path.join(REAL_HOME, *place) for place in ((".local", "share", "recollect"), (".claude", "plugins"))
+    os.path.join(REAL_HOME, *place) for place in ((".local", "share", "backstory"), (".claude", "plugins"))
 )
-LEAKING = ("RECOLLECT_", "CLAUDE_", "ANTHROPIC_", "OPENAI_", "HF_", "XDG_")
+LEAKING = ("BACKSTORY_", "CLAUDE_", "ANTHROPIC_", "OPENAI_", "HF_", "XDG_")
 
 
 def _guard(event: str, args: tuple[object, ...]) -> None:
@@ -37,7 +37,7 @@ sys.addaudithook(_guard)
 
 @pytest.fixture(scope="session", autouse=True)
 def real_home_is_left_alone() -> Iterator[None]:
-    """Child processes are not seen by the audit hook; what they leave behind is. (Where recollect or Claude
+    """Child processes are not seen by the audit hook; what they leave behind is. (Where backstory or Claude
     Code is in use, as on a developer's machine, these places are there already and tell nothing.)"""
     absent = [place for place in OURS_IN_HOME if not os.path.exists(place)]
     yield
@@ -53,9 +53,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith(LEAKING)]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(place))
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "local")  # no model, unless a test brings one
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "local")  # no model, unless a test brings one
     monkeypatch.setenv(
-        "RECOLLECT_WORKER_IDLE_SECONDS", "0"
+        "BACKSTORY_WORKER_IDLE_SECONDS", "0"
     )  # a worker that a hook starts does not outlive it
     return place
 
@@ -63,7 +63,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def data(home: Path) -> Path:
     """The data folder that belongs to `home`."""
-    return home / ".local" / "share" / "recollect"
+    return home / ".local" / "share" / "backstory"
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def real_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """A real store in a temp folder."""
-    store = connect(str(tmp_path / "recollect.db"))
+    store = connect(str(tmp_path / "backstory.db"))
     yield store
     store.close()
 
@@ -115,12 +115,12 @@ Run = Callable[..., Ran]
 @pytest.fixture
 def run(project: str | Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """`run("search", "walrus")` in the project's folder."""
-    from recollect.surfaces.cli.main import main
+    from backstory.surfaces.cli.main import main
 
     monkeypatch.chdir(project)
 
     def ran(*args: str, stdin: str | None = None) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["recollect", *args])
+        monkeypatch.setattr(sys, "argv", ["backstory", *args])
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin or ""))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:

@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from recollect import paths
-from recollect.claude_md import dynamic
-from recollect.claude_md.writer import put_views
-from recollect.docmem import tree, views
-from recollect.docmem.views import Removed, Viewed, Views
-from recollect.model import Node
-from recollect.store import nodes, projects
-from recollect.store.connection import connect, transaction
+from backstory import paths
+from backstory.claude_md import dynamic
+from backstory.claude_md.writer import put_views
+from backstory.docmem import tree, views
+from backstory.docmem.views import Removed, Viewed, Views
+from backstory.model import Node
+from backstory.store import nodes, projects
+from backstory.store.connection import connect, transaction
 
 NOW = 1_800_000_000_000
 HEADER, END = f"{dynamic.HEADER.decode()}\n\n", f"{dynamic.END.decode()}\n"
@@ -41,7 +41,7 @@ class Desk:
         self.project = projects.by_id(self.db, project_id)
 
     def open(self) -> None:
-        self.db = connect(str(self.data / "recollect.db"))
+        self.db = connect(str(self.data / "backstory.db"))
 
     def __enter__(self) -> Self:
         return self
@@ -51,7 +51,7 @@ class Desk:
 
     @contextmanager
     def another_connection(self) -> Iterator[sqlite3.Connection]:
-        db = connect(str(self.data / "recollect.db"))
+        db = connect(str(self.data / "backstory.db"))
         try:
             yield db
         finally:
@@ -59,7 +59,7 @@ class Desk:
 
     def is_locked(self) -> bool:
         """Is somebody writing to the store?"""
-        db = sqlite3.connect(self.data / "recollect.db", timeout=0, isolation_level=None)
+        db = sqlite3.connect(self.data / "backstory.db", timeout=0, isolation_level=None)
         try:
             db.execute("BEGIN IMMEDIATE")
             db.execute("ROLLBACK")
@@ -206,7 +206,7 @@ class Model:
         if context is None:
             return
         first, *lines, last = context.split("\n")
-        assert first.startswith('<recollected source="recollect docmem"') and last == "</recollected>"
+        assert first.startswith('<backstory source="backstory docmem"') and last == "</backstory>"
         _, _, view = "\n".join(lines).partition("\n\n## ")
         _, *parts = view.split("\n\n")
         if parts == ["This node was deleted, and its view is gone."]:

@@ -25,7 +25,7 @@ from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent, Tool
 
-MCP = [sys.executable, "-P", "-m", "recollect", "mcp"]
+MCP = [sys.executable, "-P", "-m", "backstory", "mcp"]
 COMMAND = [*MCP, "memory"]
 SAYS_ITS_PID = 'echo $$ >"$0" && exec "$@"'
 
@@ -127,7 +127,7 @@ def serving(
 def environment(data: Path, project: Path, session_id: str) -> dict[str, str]:
     return {
         "HOME": str(data / "no-home"),
-        "RECOLLECT_HOME": str(data),
+        "BACKSTORY_HOME": str(data),
         "CLAUDE_PROJECT_DIR": str(project),
         "CLAUDE_CODE_SESSION_ID": session_id,
     }

@@ -107,7 +107,7 @@ class Household:
         return living
 
     def workers(self) -> list[int]:
-        return [pid for pid in self.orphans() if "recollect.surfaces import worker" in command(pid)]
+        return [pid for pid in self.orphans() if "backstory.surfaces import worker" in command(pid)]
 
     def is_empty(self, seconds: float = SECONDS) -> bool:
         return eventually(lambda: not self.orphans(), seconds)
@@ -140,9 +140,9 @@ EACH = """
 import asyncio, os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from dataclasses import dataclass
-from recollect.model import Findings, Observation, Spent, Summary
-from recollect.surfaces import worker
-from recollect.synthesis import worker as within
+from backstory.model import Findings, Observation, Spent, Summary
+from backstory.surfaces import worker
+from backstory.synthesis import worker as within
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)

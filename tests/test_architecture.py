@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parent.parent / "src" / "recollect"
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "backstory"
 
 # room -> the rooms it may import besides itself and the root files; the same as in docs/architecture.md
 MAY_IMPORT = {
@@ -57,10 +57,10 @@ def imports(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("path", modules(), ids=dotted)
 def test_a_room_imports_only_rooms_upstream_of_it(path: Path) -> None:
     here = dotted(path)
-    if here == "recollect.__main__":
+    if here == "backstory.__main__":
         return  # the door
     for target in imports(path):
-        if target.split(".")[0] != "recollect":
+        if target.split(".")[0] != "backstory":
             continue
         there = room(target)
         assert there in {"root", room(here)} | MAY_IMPORT[room(here)], f"{here} imports {target}"
@@ -72,16 +72,16 @@ def test_surfaces_never_import_each_other() -> None:
         if room(here) != "surfaces":
             continue
         for target in imports(path):
-            started_by_the_command = here == "recollect.surfaces.cli.main" and target.endswith(
+            started_by_the_command = here == "backstory.surfaces.cli.main" and target.endswith(
                 ("mcp.memory", "mcp.docmem", "surfaces.worker")
             )
-            if target.startswith("recollect.surfaces.") and not started_by_the_command:
+            if target.startswith("backstory.surfaces.") and not started_by_the_command:
                 assert surface(target) == surface(here), f"{here} imports {target}"
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:
     edges = {
-        dotted(path): {target for target in imports(path) if target.startswith("recollect")}
+        dotted(path): {target for target in imports(path) if target.startswith("backstory")}
         for path in modules()
     }
     done: set[str] = set()

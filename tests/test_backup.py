@@ -40,30 +40,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import assert_trees_sound
 
-from recollect import paths
-from recollect.docmem import tree
-from recollect.errors import Damaged, NotFound, SchemaTooNew, StoreError
-from recollect.intake.drain import open_store
-from recollect.intake.note import keep
-from recollect.model import Project
-from recollect.recall.index import Index
-from recollect.recall.search import search
-from recollect.store import backup, connection, life, nodes, projects, recovery, swap
-from recollect.store.backup import Backup
-from recollect.store.connection import connect, transaction
+from backstory import paths
+from backstory.docmem import tree
+from backstory.errors import Damaged, NotFound, SchemaTooNew, StoreError
+from backstory.intake.drain import open_store
+from backstory.intake.note import keep
+from backstory.model import Project
+from backstory.recall.index import Index
+from backstory.recall.search import search
+from backstory.store import backup, connection, life, nodes, projects, recovery, swap
+from backstory.store.backup import Backup
+from backstory.store.connection import connect, transaction
 
-RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
+BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
 PAGE = 4096
 
 
 @pytest.fixture(autouse=True)
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "off")  # it would make backups of its own
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")  # it would make backups of its own
 
 
-def recollect(*args: str, cwd: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def backstory(*args: str, cwd: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [RECOLLECT, *args],
+        [BACKSTORY, *args],
         cwd=cwd or Path("/"),
         input=stdin,
         capture_output=True,
@@ -89,7 +89,7 @@ def store(data: Path, *commands: str) -> None:
 DRAIN_AND_DIE = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from recollect.intake.drain import open_store
+from backstory.intake.drain import open_store
 opened = open_store(sys.argv[2], now=1_800_000_000_000)
 os.kill(os.getpid(), 9)
 """
@@ -100,7 +100,7 @@ def store_in_the_log(data: Path, *commands: str) -> None:
     capture(data, *commands)
     with start(DRAIN_AND_DIE, str(data)) as process:
         process.communicate(timeout=60)
-    assert (data / "recollect.db-wal").stat().st_size > 0
+    assert (data / "backstory.db-wal").stat().st_size > 0
 
 
 def many(prefix: str, count: int = 150) -> list[str]:
@@ -116,7 +116,7 @@ def stored(data: Path) -> list[str]:
 
 
 def database(data: Path) -> Path:
-    return data / "recollect.db"
+    return data / "backstory.db"
 
 
 def path_of(data: Path) -> str:
@@ -168,8 +168,8 @@ def test_a_backup_is_the_whole_store_in_one_private_file(data: Path) -> None:
     store(data, "echo three")
     made = backup.make(str(data), NOW)
     keeping.close()
-    assert [path.name for path in data.glob("recollect.db*")] == ["recollect.db"]
-    assert made.name == "recollect-20270115T080000Z.db"
+    assert [path.name for path in data.glob("backstory.db*")] == ["backstory.db"]
+    assert made.name == "backstory-20270115T080000Z.db"
     assert names(data) == [made.name]
     assert (mode(data / "backups"), mode(Path(made.path))) == (0o700, 0o600)
     assert made.schema == connection.latest()
@@ -269,8 +269,8 @@ def test_writers_go_on_while_a_backup_is_made_and_it_holds_what_belongs_together
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
-from recollect.store import backup, recovery, swap
-from recollect.intake.drain import open_store
+from backstory.store import backup, recovery, swap
+from backstory.intake.drain import open_store
 
 nth, calls = int(sys.argv[3]), 0
 def at_each_step(event, args):
@@ -308,9 +308,9 @@ def test_a_backup_killed_at_any_step_leaves_no_half_backup(data: Path) -> None:
         for one in backup.listed(str(data)):
             assert backup.check(one.path) == connection.latest()
             os.unlink(one.path)
-    (data / "backups" / "recollect-20270115T080000Z.db.making").write_bytes(b"half")
+    (data / "backups" / "backstory-20270115T080000Z.db.making").write_bytes(b"half")
     backup.make(str(data), NOW + DAY)
-    assert names(data) == ["recollect-20270116T080000Z.db"]  # what a kill left is gone
+    assert names(data) == ["backstory-20270116T080000Z.db"]  # what a kill left is gone
 
 
 # --- when, and for how long ---------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def test_a_backup_is_due_once_a_day(data: Path) -> None:
 
 
 def daily(at: int) -> Backup:
-    return Backup(f"recollect-{swap.stamp(at)}.db", at, "daily")
+    return Backup(f"backstory-{swap.stamp(at)}.db", at, "daily")
 
 
 def test_seven_daily_and_four_weekly_ones_are_kept() -> None:
@@ -364,7 +364,7 @@ def test_the_last_five_that_somebody_asked_for_are_kept_and_take_no_days_place(d
     store(data, "echo one")
     daily_one = backup.make(str(data), NOW)
     asked_for = [backup.make(str(data), NOW + hour * 3_600_000, "manual") for hour in range(1, 8)]
-    assert asked_for[0].name == "recollect-20270115T090000Z-manual.db"
+    assert asked_for[0].name == "backstory-20270115T090000Z-manual.db"
     assert sorted(backup.prune(str(data))) == sorted(one.name for one in asked_for[:2])
     left = backup.listed(str(data))
     assert [one.name for one in left] == [one.name for one in reversed([daily_one, *asked_for[2:]])]
@@ -412,13 +412,13 @@ def test_pruning_removes_what_is_not_needed_and_nothing_else(data: Path) -> None
     store(data, "echo one")
     for day in range(40):
         backup.make(str(data), NOW + day * DAY)
-    (data / "backups" / "mine.db").write_bytes(b"not of recollect")
-    (data / "backups" / "recollect-99999999T999999Z.db").write_bytes(b"no such time")
+    (data / "backups" / "mine.db").write_bytes(b"not of backstory")
+    (data / "backups" / "backstory-99999999T999999Z.db").write_bytes(b"no such time")
     gone = backup.prune(str(data))
     left = [one.name for one in backup.listed(str(data))]
     assert left == [one.name for one in backup.kept(backup.listed(str(data)))]
     assert len(gone) + len(left) == 40
-    assert {"mine.db", "recollect-99999999T999999Z.db"} <= set(names(data))
+    assert {"mine.db", "backstory-99999999T999999Z.db"} <= set(names(data))
     assert not set(gone) & set(names(data))
 
 
@@ -470,9 +470,9 @@ def test_a_store_without_anything_in_it_needs_no_backup_before_a_migration(data:
 OPEN = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from recollect.store.connection import connect
+from backstory.store.connection import connect
 sys.stdin.read()
-connect(sys.argv[2] + "/recollect.db").close()
+connect(sys.argv[2] + "/backstory.db").close()
 """
 
 
@@ -497,7 +497,7 @@ def test_a_migration_is_refused_where_no_backup_can_be_made(old: Path) -> None:
 
     program = (
         "import signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); sys.path.insert(0, sys.argv[1])\n"
-        "from recollect.store.connection import connect\nconnect(sys.argv[2])"
+        "from backstory.store.connection import connect\nconnect(sys.argv[2])"
     )
     ran = subprocess.run(
         [PYTHON, "-I", "-S", "-c", program, SOURCE, path_of(old)],
@@ -607,7 +607,7 @@ def test_a_hook_brings_a_damaged_store_back_from_backup_and_spool(damaged: Path)
 
 def test_a_search_brings_a_damaged_store_back_from_backup_and_spool(damaged: Path) -> None:
     wreck = database(damaged).read_bytes()
-    ran = recollect("search", "before-7", "--project", "/")
+    ran = backstory("search", "before-7", "--project", "/")
     assert "Traceback" not in ran.stderr
     if recovery.notice(str(damaged)) is None:
         recovery.verify(str(damaged), NOW)
@@ -622,7 +622,7 @@ def test_doctor_brings_a_damaged_store_back_and_says_so_until_it_is_acknowledged
     wreck = database(damaged).read_bytes()
 
     def check() -> dict[str, Any]:
-        found = {one["name"]: one for one in json.loads(recollect("doctor", "--json").stdout)}
+        found = {one["name"]: one for one in json.loads(backstory("doctor", "--json").stdout)}
         assert found["database"]["level"] == "ok"
         assert found["canary"]["level"] == "ok"
         return dict(found["backup"])
@@ -631,9 +631,9 @@ def test_doctor_brings_a_damaged_store_back_and_says_so_until_it_is_acknowledged
     assert_back(damaged, wreck)
     assert said["level"] == "warn"
     assert "the database was damaged" in said["finding"]
-    assert "recollect backup now" in said["advice"]
+    assert "backstory backup now" in said["advice"]
     assert check() == said
-    made = recollect("backup", "now")
+    made = backstory("backup", "now")
     assert made.returncode == 0
     assert "the database was damaged" in made.stderr
     assert check()["level"] == "ok"
@@ -722,7 +722,7 @@ def test_what_is_only_in_the_log_of_a_damaged_database_is_rescued_too(data: Path
     store(data, *BEFORE)
     backup.make(str(data), NOW - DAY)
     store_in_the_log(data, *AFTER)
-    assert (data / "recollect.db-wal").stat().st_size > 0
+    assert (data / "backstory.db-wal").stat().st_size > 0
     spoil_pages_of(data, BEFORE[70])
     done = recovery.verify(str(data), NOW)
     assert done is not None
@@ -950,7 +950,7 @@ def test_a_backup_of_the_schema_before_is_brought_up_to_date_first(old: Path) ->
 def test_a_backup_that_cannot_be_read_does_not_keep_an_older_one_from_being_restored(data: Path) -> None:
     store(data, *BEFORE)
     good = backup.make(str(data), NOW)
-    (data / "backups" / "recollect-20270116T080000Z.db").mkdir()
+    (data / "backups" / "backstory-20270116T080000Z.db").mkdir()
     database(data).write_bytes(b"garbage" * 1000)
     done = recovery.recover(str(data), NOW)
     assert done is not None and done.backup is not None
@@ -978,7 +978,7 @@ def test_a_memory_that_moved_to_another_row_since_the_backup_is_not_lost(data: P
     assert_sound(data)
 
 
-def test_a_damaged_store_of_a_newer_recollect_is_left_to_it(data: Path) -> None:
+def test_a_damaged_store_of_a_newer_backstory_is_left_to_it(data: Path) -> None:
     store(data, *BEFORE)
     db = sqlite3.connect(path_of(data))
     db.execute("PRAGMA user_version = 99")
@@ -994,8 +994,8 @@ def test_a_damaged_store_of_a_newer_recollect_is_left_to_it(data: Path) -> None:
 AT_ONCE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from recollect.intake.drain import open_store
-from recollect.store import recovery
+from backstory.intake.drain import open_store
+from backstory.store import recovery
 sys.stdout.write("."); sys.stdout.flush(); sys.stdin.read()
 with open_store(sys.argv[2], now=1_800_000_000_000) as db:
     print(db.execute("SELECT count(*) FROM memories").fetchone()[0])
@@ -1128,7 +1128,7 @@ def test_a_recovery_killed_at_any_step_is_done_again(data: Path) -> None:
         assert "was damaged" in (recovery.notice(str(data)) or "")
         for left in (data / "set-aside").iterdir():
             left.unlink()
-        for left in data.glob("recollect.db-*"):
+        for left in data.glob("backstory.db-*"):
             left.unlink()
         recovery.acknowledge(str(data))
         database(data).write_bytes(wreck)
@@ -1148,8 +1148,8 @@ def test_what_is_set_aside_takes_its_log_along(data: Path) -> None:
 HOLD = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from recollect.store.connection import connect
-db = connect(sys.argv[2] + "/recollect.db")
+from backstory.store.connection import connect
+db = connect(sys.argv[2] + "/backstory.db")
 db.execute("SELECT count(*) FROM memories").fetchone()
 sys.stdout.write("."); sys.stdout.flush(); sys.stdin.read()
 db.close()
@@ -1169,16 +1169,16 @@ def test_who_kept_the_old_file_open_does_the_new_one_no_harm(data: Path) -> None
         capture(data, "echo new")
         with open_store(str(data), now=NOW):
             pass
-        assert (data / "recollect.db-wal").stat().st_size > 0
+        assert (data / "backstory.db-wal").stat().st_size > 0
         holder.communicate(timeout=60)
-        assert (data / "recollect.db-wal").stat().st_size > 0
+        assert (data / "backstory.db-wal").stat().st_size > 0
         writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
         writer.close()
     assert stored(data) == ["echo old", "echo new"]
     assert_sound(data)
 
 
-def test_a_backup_that_is_damaged_or_of_a_newer_recollect_is_not_restored(data: Path) -> None:
+def test_a_backup_that_is_damaged_or_of_a_newer_backstory_is_not_restored(data: Path) -> None:
     store(data, *BEFORE)
     made = backup.make(str(data), NOW)
     whole = Path(made.path).read_bytes()
@@ -1208,33 +1208,33 @@ def test_a_restored_store_of_an_older_schema_is_brought_up_to_date(old: Path) ->
 
 def test_the_command_makes_lists_and_restores(data: Path) -> None:
     store(data, "echo one")
-    made = recollect("backup", "now")
+    made = backstory("backup", "now")
     assert made.returncode == 0
     assert made.stdout.startswith("Backup made: ")
     store(data, "echo two")
-    (one,) = json.loads(recollect("backup", "list", "--json").stdout)
-    assert one["name"] in recollect("backup", "list").stdout
+    (one,) = json.loads(backstory("backup", "list", "--json").stdout)
+    assert one["name"] in backstory("backup", "list").stdout
     assert (one["reason"], one["schema"]) == ("manual", connection.latest())
     assert one["size"] == os.path.getsize(one["path"])
-    done = recollect("backup", "restore", "latest", "--yes")
+    done = backstory("backup", "restore", "latest", "--yes")
     assert done.returncode == 0, done.stderr
     assert stored(data) == ["echo one"]
     (aside,) = names(data, "set-aside")
     assert aside in done.stdout
-    assert aside in recollect("backup", "list").stdout
-    told = json.loads(recollect("backup", "list", "--json").stdout)
+    assert aside in backstory("backup", "list").stdout
+    told = json.loads(backstory("backup", "list", "--json").stdout)
     assert [(each["name"], each["reason"]) for each in told[1:]] == [(aside, "set aside")]
-    undone = recollect("backup", "restore", str(data / "set-aside" / aside), "--yes", "--json")
+    undone = backstory("backup", "restore", str(data / "set-aside" / aside), "--yes", "--json")
     assert stored(data) == ["echo one", "echo two"]
     assert set(json.loads(undone.stdout)) == {"restored", "set_aside"}
-    assert json.loads(recollect("backup", "now", "--json").stdout)["reason"] == "manual"
+    assert json.loads(backstory("backup", "now", "--json").stdout)["reason"] == "manual"
 
 
 def test_any_file_in_the_folder_can_be_restored_by_its_name(data: Path, tmp_path: Path) -> None:
     store(data, "echo one")
     Path(backup.make(str(data), NOW).path).rename(tmp_path / "mine.db")
     store(data, "echo two")
-    done = recollect("backup", "restore", "mine.db", "--yes", cwd=tmp_path)
+    done = backstory("backup", "restore", "mine.db", "--yes", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert stored(data) == ["echo one"]
 
@@ -1243,12 +1243,12 @@ def test_a_backup_made_by_hand_takes_no_other_away_unsaid(data: Path) -> None:
     store(data, "echo one")
     backup.make(str(data), int(time.time() * 1000) - 1_000)
     for number in range(6):
-        made = recollect("backup", "now")
+        made = backstory("backup", "now")
         assert (made.returncode, len(made.stdout.splitlines())) == (0, 2 if number == 5 else 1)
     gone = made.stdout.splitlines()[1].removeprefix("Removed, as newer ones are there: ")
     assert gone.endswith("-manual.db")
     assert gone not in names(data)
-    assert sorted(one["reason"] for one in json.loads(recollect("backup", "list", "--json").stdout)) == [
+    assert sorted(one["reason"] for one in json.loads(backstory("backup", "list", "--json").stdout)) == [
         "daily",
         *["manual"] * 5,
     ]
@@ -1263,26 +1263,26 @@ def test_what_was_never_a_store_is_no_backup(data: Path, tmp_path: Path) -> None
     db.execute("CREATE TABLE walrus (teeth INTEGER)")
     db.close()
     for path in (text, foreign):
-        refused = recollect("backup", "restore", str(path), "--yes")
+        refused = backstory("backup", "restore", str(path), "--yes")
         assert (refused.returncode, refused.stdout) == (2, "")
-        assert "is no backup of recollect; `recollect backup list` shows them" in refused.stderr
+        assert "is no backup of backstory; `backstory backup list` shows them" in refused.stderr
     wreck.write_bytes(whole[: len(whole) // 2])
-    refused = recollect("backup", "restore", str(wreck), "--yes")
+    refused = backstory("backup", "restore", str(wreck), "--yes")
     assert (refused.returncode, "is damaged (" in refused.stderr) == (3, True)
-    assert refused.stderr.endswith("; `recollect backup list` shows others\n")
+    assert refused.stderr.endswith("; `backstory backup list` shows others\n")
     assert set(stored(data)) == set(BEFORE)
 
 
 def test_the_beginning_of_a_name_is_enough_unless_it_fits_two(data: Path) -> None:
     store(data, "echo one")
     first, second = backup.make(str(data), NOW), backup.make(str(data), NOW + DAY)
-    assert recollect("backup", "restore", "recollect-20270116", "--yes").returncode == 0
-    assert recollect("backup", "restore", "20270115", "--yes").returncode == 0
-    assert recollect("backup", "restore", second.name, "--yes").returncode == 0
-    vague = recollect("backup", "restore", "2027", "--yes")
+    assert backstory("backup", "restore", "backstory-20270116", "--yes").returncode == 0
+    assert backstory("backup", "restore", "20270115", "--yes").returncode == 0
+    assert backstory("backup", "restore", second.name, "--yes").returncode == 0
+    vague = backstory("backup", "restore", "2027", "--yes")
     assert (vague.returncode, first.name in vague.stderr) == (2, True)
-    unknown = recollect("backup", "restore", "1999", "--yes")
-    assert (unknown.returncode, "recollect backup list" in unknown.stderr) == (1, True)
+    unknown = backstory("backup", "restore", "1999", "--yes")
+    assert (unknown.returncode, "backstory backup list" in unknown.stderr) == (1, True)
 
 
 def test_restoring_asks_first_and_nobody_to_ask_means_no(data: Path) -> None:
@@ -1290,11 +1290,11 @@ def test_restoring_asks_first_and_nobody_to_ask_means_no(data: Path) -> None:
     backup.make(str(data), NOW)
     store(data, "echo two")
     for answer in ("", "n\n"):
-        asked = recollect("backup", "restore", "latest", stdin=answer)
+        asked = backstory("backup", "restore", "latest", stdin=answer)
         assert (asked.returncode, asked.stdout) == (1, "")
         assert "Nothing was restored" in asked.stderr
     assert stored(data) == ["echo one", "echo two"]
-    assert recollect("backup", "restore", "latest", stdin="y\n").returncode == 0
+    assert backstory("backup", "restore", "latest", stdin="y\n").returncode == 0
     assert stored(data) == ["echo one"]
 
 
@@ -1311,25 +1311,25 @@ def test_nothing_is_restored_while_a_worker_is_at_work(data: Path) -> None:
     store(data, "echo one")
     backup.make(str(data), NOW)
     with a_worker(data):
-        refused = recollect("backup", "restore", "latest", "--yes")
+        refused = backstory("backup", "restore", "latest", "--yes")
         assert refused.returncode == 1
         assert "a worker is at work (process 4711)" in refused.stderr
-    assert recollect("backup", "restore", "latest", "--yes").returncode == 0
+    assert backstory("backup", "restore", "latest", "--yes").returncode == 0
 
 
 def test_without_backups_the_command_says_how_to_make_one(data: Path) -> None:
-    listed = recollect("backup", "list")
-    assert (listed.returncode, "recollect backup now" in listed.stderr) == (1, True)
-    assert json.loads(recollect("backup", "list", "--json").stdout) == []
-    assert recollect("backup", "restore", "latest", "--yes").returncode == 1
-    assert recollect("backup", "now").returncode == 1  # there is no store either
+    listed = backstory("backup", "list")
+    assert (listed.returncode, "backstory backup now" in listed.stderr) == (1, True)
+    assert json.loads(backstory("backup", "list", "--json").stdout) == []
+    assert backstory("backup", "restore", "latest", "--yes").returncode == 1
+    assert backstory("backup", "now").returncode == 1  # there is no store either
 
 
 def test_a_store_can_be_restored_where_there_is_none(data: Path) -> None:
     store(data, "echo one")
     backup.make(str(data), NOW)
     database(data).unlink()
-    done = recollect("backup", "restore", "latest", "--yes", "--json")
+    done = backstory("backup", "restore", "latest", "--yes", "--json")
     assert json.loads(done.stdout)["set_aside"] is None
     assert stored(data) == ["echo one"]
 
@@ -1337,32 +1337,32 @@ def test_a_store_can_be_restored_where_there_is_none(data: Path) -> None:
 def test_a_store_that_lost_its_file_beside_backups_is_no_fresh_install(data: Path, tmp_path: Path) -> None:
     now = int(time.time() * 1000)
     for command in ("sessions", "list", "search"):
-        fresh = recollect(command, *["walrus"] * (command == "search"), cwd=tmp_path)
+        fresh = backstory(command, *["walrus"] * (command == "search"), cwd=tmp_path)
         assert (fresh.returncode, "backup" in fresh.stderr) == (1, False)
     store(data, "echo one")
     full = backup.make(str(data), now - DAY)
-    for path in data.glob("recollect.db*"):
+    for path in data.glob("backstory.db*"):
         path.unlink()
     what = "the store is empty, and there is a backup of 20"
     for command in ("sessions", "list", "search"):
-        ran = recollect(command, *["walrus"] * (command == "search"), cwd=tmp_path)
+        ran = backstory(command, *["walrus"] * (command == "search"), cwd=tmp_path)
         assert (ran.returncode, ran.stdout, what in ran.stderr) == (1, "", True)
-        assert "`recollect backup restore latest` brings it back" in ran.stderr
-    found = json.loads(recollect("doctor", "--json").stdout)
+        assert "`backstory backup restore latest` brings it back" in ran.stderr
+    found = json.loads(backstory("doctor", "--json").stdout)
     (check,) = [one for one in found if one["name"] == "backup"]
-    assert (check["level"], check["advice"]) == ("warn", "`recollect backup restore latest` brings it back")
+    assert (check["level"], check["advice"]) == ("warn", "`backstory backup restore latest` brings it back")
     assert re.search(r"the store is empty, but there is a backup of 20.* with \d\.\d MB", check["finding"])
     backup.make(str(data), now)  # of the empty one: the latest is not the one to restore
-    assert f"`recollect backup restore {full.name}`" in recollect("sessions").stderr
-    assert recollect("backup", "restore", full.name, "--yes").returncode == 0
-    assert "backup" not in recollect("sessions", cwd=tmp_path).stderr  # nothing of this folder, but not empty
+    assert f"`backstory backup restore {full.name}`" in backstory("sessions").stderr
+    assert backstory("backup", "restore", full.name, "--yes").returncode == 0
+    assert "backup" not in backstory("sessions", cwd=tmp_path).stderr  # nothing of this folder, but not empty
 
 
 def test_doctor_says_how_old_the_newest_backup_is(data: Path) -> None:
     now = int(time.time() * 1000)
 
     def check() -> dict[str, Any]:
-        found = json.loads(recollect("doctor", "--json").stdout)
+        found = json.loads(backstory("doctor", "--json").stdout)
         return dict(next(one for one in found if one["name"] == "backup"))
 
     assert "none yet" in check()["finding"]
@@ -1372,7 +1372,7 @@ def test_doctor_says_how_old_the_newest_backup_is(data: Path) -> None:
     assert (late["level"], late["finding"], late["advice"]) == (
         "warn",
         "there is none",
-        "recollect backup now",
+        "backstory backup now",
     )
     backup.make(str(data), now - 8 * DAY)
     assert check()["level"] == "warn"

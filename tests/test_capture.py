@@ -37,8 +37,8 @@ from chaos import (
 )
 from conftest import HOOK, REPOSITORY
 
-from recollect import paths
-from recollect.surfaces.cli import doctor, install
+from backstory import paths
+from backstory.surfaces.cli import doctor, install
 
 SHELLS = {
     "sh": ("sh",),
@@ -46,7 +46,7 @@ SHELLS = {
     "bash --posix": ("bash", "--posix"),
     "busybox sh": ("busybox", "sh"),
 }
-HOOKS_JSON = REPOSITORY / "src" / "recollect" / "plugin" / "hooks" / "hooks.json"
+HOOKS_JSON = REPOSITORY / "src" / "backstory" / "plugin" / "hooks" / "hooks.json"
 
 
 def milliseconds() -> int:
@@ -93,12 +93,12 @@ def test_a_payload_arrives_byte_for_byte_readable_by_its_owner_alone_and_without
     (name,) = spooled(data)
     assert (data / "spool" / "new" / name).read_bytes() == payload
     assert modes(data) == {
-        "recollect": 0o700,
-        "recollect/spool": 0o700,
-        "recollect/spool/tmp": 0o700,
-        "recollect/spool/new": 0o700,
-        "recollect/spool/failed": 0o700,
-        f"recollect/spool/new/{name}": 0o600,
+        "backstory": 0o700,
+        "backstory/spool": 0o700,
+        "backstory/spool/tmp": 0o700,
+        "backstory/spool/new": 0o700,
+        "backstory/spool/failed": 0o700,
+        f"backstory/spool/new/{name}": 0o600,
     }
 
 
@@ -149,7 +149,7 @@ def test_a_home_with_odd_signs_is_a_home(odd: str, tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("HOME", str(home))
 
     assert run_hook(b"hello").silent
-    assert len(spooled(home / ".local" / "share" / "recollect")) == 1
+    assert len(spooled(home / ".local" / "share" / "backstory")) == 1
 
 
 # {} is the test's own folder.
@@ -158,15 +158,15 @@ ENVIRONMENTS: list[dict[str, str]] = [
     {"HOME": "{}/home/"},
     {"HOME": "{}/home", "XDG_DATA_HOME": "{}/xdg"},
     {"HOME": "{}/home", "XDG_DATA_HOME": ""},
-    {"HOME": "{}/home", "XDG_DATA_HOME": "{}/xdg", "RECOLLECT_HOME": "{}/ours"},
-    {"HOME": "{}/home", "RECOLLECT_HOME": "{}/ours with spaces"},
-    {"HOME": "{}/home", "RECOLLECT_HOME": ""},
-    {"HOME": "{}/home", "RECOLLECT_HOME": "relative/to here"},
+    {"HOME": "{}/home", "XDG_DATA_HOME": "{}/xdg", "BACKSTORY_HOME": "{}/ours"},
+    {"HOME": "{}/home", "BACKSTORY_HOME": "{}/ours with spaces"},
+    {"HOME": "{}/home", "BACKSTORY_HOME": ""},
+    {"HOME": "{}/home", "BACKSTORY_HOME": "relative/to here"},
     {"HOME": "{}/home", "CLAUDE_PLUGIN_DATA": "{}/plugin"},
     {"HOME": "", "CLAUDE_PLUGIN_DATA": "{}/plugin"},
     {"CLAUDE_PLUGIN_DATA": "{}/plugin"},
     {"XDG_DATA_HOME": "{}/xdg", "CLAUDE_PLUGIN_DATA": "{}/plugin"},
-    {"RECOLLECT_HOME": "{}/ours"},
+    {"BACKSTORY_HOME": "{}/ours"},
     {"CLAUDE_PLUGIN_DATA": ""},
     {"HOME": ""},
     {},
@@ -248,9 +248,9 @@ if said.returncode:
     print(json.dumps({"refused": said.stderr.decode()}))
     raise SystemExit
 from chaos import bash, contents, drain, failures, put, run_hook, spooled
-from recollect.surfaces.cli import doctor
+from backstory.surfaces.cli import doctor
 data = disk / "data"
-os.environ["RECOLLECT_HOME"] = str(data)
+os.environ["BACKSTORY_HOME"] = str(data)
 now = int(time.time() * 1000)
 facts = {}
 
@@ -343,7 +343,7 @@ def test_on_a_full_disk_hooks_end_well_and_what_they_could_not_write_is_reported
 
 
 @pytest.mark.parametrize("args", [(), ("drain",), ("prompt",), ("start",), ("end",)])
-@pytest.mark.parametrize("in_the_way", ["recollect", "recollect/spool", "recollect/spool/new"])
+@pytest.mark.parametrize("in_the_way", ["backstory", "backstory/spool", "backstory/spool/new"])
 @pytest.mark.usefixtures("real_python")
 def test_a_file_where_a_folder_should_be_disturbs_nobody(
     in_the_way: str, args: tuple[str, ...], data: Path
@@ -382,7 +382,7 @@ def test_a_data_folder_that_may_not_be_written_disturbs_nobody(data: Path) -> No
 def test_in_the_worker_s_own_session_every_hook_is_inert(
     args: tuple[str, ...], home: Path, shell: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_WORKER", "1")
+    monkeypatch.setenv("BACKSTORY_WORKER", "1")
     ran = run_hook(prompt("do not remember me"), *args, shell=shell)
 
     assert ran.code == 0
@@ -391,7 +391,7 @@ def test_in_the_worker_s_own_session_every_hook_is_inert(
 
 
 def test_only_a_1_makes_hooks_inert(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECOLLECT_WORKER", "0")
+    monkeypatch.setenv("BACKSTORY_WORKER", "0")
     run_hook(b"hello")
     assert len(spooled(data)) == 1
 
@@ -400,12 +400,12 @@ def test_only_a_1_makes_hooks_inert(data: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 class Plugin:
-    """The plugin as `recollect install` lays it out, with interpreters that only note they were called."""
+    """The plugin as `backstory install` lays it out, with interpreters that only note they were called."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root = folder / "plugin"
         install.lay_out(str(self.root))
-        self.hook = self.root / "src" / "recollect" / "plugin" / "hooks" / "hook.sh"
+        self.hook = self.root / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"
         self.started = folder / "started"
         self.ended = folder / "ended"
         self.may_end = folder / "may-end"
@@ -512,7 +512,7 @@ def test_every_hook_that_drains_stores_what_was_captured(
     args: tuple[str, ...], data: Path, shell: tuple[str, ...]
 ) -> None:
     run_hook(bash("echo captured before"), shell=shell)
-    assert not (data / "recollect.db").exists()
+    assert not (data / "backstory.db").exists()
 
     ran = run_hook(prompt("what now?"), *args, shell=shell)
 
@@ -559,10 +559,10 @@ def modules_after_a_drain(data: Path) -> list[str]:
 def test_the_python_of_a_hook_loads_the_standard_library_only_and_little_of_it(data: Path) -> None:
     loaded = modules_after_a_drain(data)
 
-    assert "recollect.intake.drain" in loaded
+    assert "backstory.intake.drain" in loaded
     assert [name for name in HEAVY if name in loaded] == []
     foreign = {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names
-    assert foreign == {"recollect", "__main__"} - sys.stdlib_module_names
+    assert foreign == {"backstory", "__main__"} - sys.stdlib_module_names
 
 
 # --- hooks.json ---------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from chaos import bash, event, tool_use
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.capture.changes import changed, of_payload, parse
+from backstory.capture.changes import changed, of_payload, parse
 
 P = "/home/a project"
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.errors import BadInput
-from recollect.recall.documents.chunk import OVERLAP, SIZE, Chunk, chunks, title_of, tokens
+from backstory.errors import BadInput
+from backstory.recall.documents.chunk import OVERLAP, SIZE, Chunk, chunks, title_of, tokens
 
 KINDS = ("md", "rst", "txt", "html")
 SENTENCE = "The quick brown fox jumps over the lazy dog. "

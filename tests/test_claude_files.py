@@ -6,9 +6,9 @@ from sqlite3 import Connection, IntegrityError
 
 import pytest
 
-from recollect import paths
-from recollect.store import claude_files, projects
-from recollect.store.connection import transaction
+from backstory import paths
+from backstory.store import claude_files, projects
+from backstory.store.connection import transaction
 
 NOW = 1_800_000_000_000
 PATH = "/code/api/CLAUDE.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.claude_md.affected import affected, bears_on
+from backstory.claude_md.affected import affected, bears_on
 
 ROOT = "/home/walrus"
 SOURCE = {"architecture", "conventions", "patterns"}

@@ -1,4 +1,4 @@
-"""`recollect claude-md section`, as a model, a script or a person uses it."""
+"""`backstory claude-md section`, as a model, a script or a person uses it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from claude_md_project import TEMPLATE
 from conftest import Run
 
-from recollect.claude_md import sections as parts
-from recollect.surfaces.cli import sections
+from backstory.claude_md import sections as parts
+from backstory.surfaces.cli import sections
 
-RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
+BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
 COMMANDS = ("get", "set", "list", "diff", "accept", "keep")
 EVIL = "\x1b[2J\x9b1m\x07\u202e"
 
@@ -52,12 +52,12 @@ def offered(section: Run, file: Path) -> Path:
 
 
 def in_a_shell(command: str, cwd: str | Path) -> subprocess.CompletedProcess[bytes]:
-    line = command.replace("recollect", RECOLLECT)
+    line = command.replace("backstory", BACKSTORY)
     return subprocess.run(["sh", "-c", line], cwd=cwd, capture_output=True, timeout=60, check=False)
 
 
 def at_terminal(command: str, cwd: str | Path) -> str:
-    script = ["script", "-qec", f"stty cols 100; {RECOLLECT} {command}", "/dev/null"]
+    script = ["script", "-qec", f"stty cols 100; {BACKSTORY} {command}", "/dev/null"]
     env = {**os.environ, "TERM": "xterm-256color"}
     ran = subprocess.run(
         script,
@@ -86,12 +86,12 @@ def test_a_section_is_set_from_standard_input_and_got_back(section: Run, file: P
 def test_a_here_document_in_a_shell_is_enough(project: str, file: Path) -> None:
     """As the skill tells the model to do it."""
     ran = in_a_shell(
-        "recollect claude-md section set patterns --in CLAUDE.md --file - <<'END'\nIt's `$HOME` — “so”.\nEND",
+        "backstory claude-md section set patterns --in CLAUDE.md --file - <<'END'\nIt's `$HOME` — “so”.\nEND",
         project,
     )
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert body(file) == "It's `$HOME` — “so”."
-    ran = in_a_shell("recollect claude-md section get patterns", project)
+    ran = in_a_shell("backstory claude-md section get patterns", project)
     assert ran.stdout.decode() == "It's `$HOME` — “so”.\n"
 
 
@@ -100,7 +100,7 @@ def test_what_is_got_and_set_again_stays_the_same(project: str, file: Path) -> N
     edit(file, "patterns -->\n", f"patterns -->\n{text}")
     before = file.read_bytes()
     ran = in_a_shell(
-        "recollect claude-md section get patterns | recollect claude-md section set patterns", project
+        "backstory claude-md section get patterns | backstory claude-md section set patterns", project
     )
     assert (ran.returncode, ran.stdout) == (0, b"Section unchanged: patterns in CLAUDE.md\n")
     assert file.read_bytes() == before
@@ -158,7 +158,7 @@ def test_no_text_and_too_much_text_are_refused(section: Run, file: Path, given: 
 def test_what_is_not_utf_8_or_no_file_is_refused(
     project: str, section: Run, file: Path, tmp_path: Path
 ) -> None:
-    ran = in_a_shell("printf '\\377\\n' | recollect claude-md section set patterns", project)
+    ran = in_a_shell("printf '\\377\\n' | backstory claude-md section set patterns", project)
     assert (ran.returncode, b"standard input is not UTF-8" in ran.stderr) == (2, True)
     text = tmp_path / "text.md"
     text.write_bytes(b"\xff")
@@ -172,16 +172,16 @@ def test_what_is_not_utf_8_or_no_file_is_refused(
 
 def test_nobody_waits_at_a_terminal_for_a_text(project: str, file: Path) -> None:
     ran = in_a_shell(
-        "script -qec 'recollect claude-md section set patterns; echo code $?' /dev/null </dev/null", project
+        "script -qec 'backstory claude-md section set patterns; echo code $?' /dev/null </dev/null", project
     )
     assert b"pipe the text into it" in ran.stdout
     assert b"code 2" in ran.stdout
-    ran = in_a_shell("recollect claude-md section set patterns <&-", project)
+    ran = in_a_shell("backstory claude-md section set patterns <&-", project)
     assert (ran.returncode, b"pipe the text into it" in ran.stderr) == (2, True)
     assert file.read_text() == TEMPLATE
 
 
-def test_only_sections_that_recollect_knows_are_set(section: Run, file: Path) -> None:
+def test_only_sections_that_backstory_knows_are_set(section: Run, file: Path) -> None:
     edit(file, "AUTO-MANAGED: patterns", "AUTO-MANAGED: own-notes")
     ran = section("set", "own-notes", stdin="x")
     assert ran.code == 2
@@ -213,7 +213,7 @@ def test_a_section_that_is_unsound_is_refused_with_its_line(section: Run, file: 
 def test_without_a_file_it_says_what_makes_one(section: Run, project: str) -> None:
     for command in (["get", "patterns"], ["set", "patterns"], ["list"], ["diff", "patterns"]):
         ran = section(*command, stdin="x")
-        assert (ran.code, "recollect init" in ran.err) == (1, True)
+        assert (ran.code, "backstory init" in ran.err) == (1, True)
     assert os.listdir(project) == []
 
 
@@ -290,7 +290,7 @@ def test_a_text_for_a_section_that_a_person_edited_is_offered(section: Run, offe
     assert (
         "A person has edited patterns in CLAUDE.md, so it stays as it is; the new text is offered" in ran.err
     )
-    assert "`recollect claude-md section diff patterns` shows it" in ran.err
+    assert "`backstory claude-md section diff patterns` shows it" in ran.err
     ran = section("set", "patterns", "--json", stdin="Tests last.")
     assert (ran.code, ran.json["outcome"]) == (1, "offered")
     assert offered.read_text() == before
@@ -300,7 +300,7 @@ def test_what_is_offered_is_shown_as_a_diff(section: Run, offered: Path) -> None
     ran = section("diff", "patterns")
     assert ran.code == 0
     assert ran.out == "--- in the file\n+++ offered\n@@ -1 +1 @@\n-Tests first, mostly.\n+Tests last.\n"
-    assert "`recollect claude-md section accept patterns` takes it" in ran.err
+    assert "`backstory claude-md section accept patterns` takes it" in ran.err
     told = section("diff", "patterns", "--json").json
     assert told == {
         "file": str(offered),
@@ -345,7 +345,7 @@ def test_a_file_that_was_named_is_named_in_what_to_do_next(section: Run, file: P
     below.mkdir()
     (below / "CLAUDE.md").write_text(TEMPLATE.replace("patterns -->\n", "patterns -->\nBy hand.\n"))
     ran = section("set", "patterns", "--in", "web ui/CLAUDE.md", stdin="x")
-    assert "`recollect claude-md section diff patterns --in 'web ui/CLAUDE.md'`" in ran.err
+    assert "`backstory claude-md section diff patterns --in 'web ui/CLAUDE.md'`" in ran.err
     ran = section("diff", "patterns", "--in", "web ui/CLAUDE.md")
     assert "keep patterns --in 'web ui/CLAUDE.md'`" in ran.err
 
@@ -388,7 +388,7 @@ def test_a_file_without_sections_says_what_adds_them(section: Run, file: Path) -
     file.write_text("# api\n")
     ran = section("list")
     assert (ran.code, ran.out) == (1, "")
-    assert "No sections in CLAUDE.md. `recollect init` adds them." in ran.err
+    assert "No sections in CLAUDE.md. `backstory init` adds them." in ran.err
     ran = section("list", "--json")
     assert (ran.code, ran.json["sections"]) == (1, [])
 
@@ -429,12 +429,12 @@ def test_at_a_terminal_control_characters_are_visible_and_diffs_coloured(project
     edit(file, "patterns -->\n", f"patterns -->\nBy hand {EVIL}\n")
     shown = at_terminal("claude-md section get patterns", project)
     assert shown.strip() == r"By hand \x1b[2J\x9b1m\x07\u202e"
-    in_a_shell("echo New | recollect claude-md section set patterns", project)
+    in_a_shell("echo New | backstory claude-md section set patterns", project)
     shown = at_terminal("claude-md section diff patterns", project)
     assert r"\x1b[2J" in shown
     assert re.search(r"\x1b\[32m\+New", shown)
     assert "\u202e" not in shown
-    in_pipe = in_a_shell("recollect claude-md section diff patterns", project)
+    in_pipe = in_a_shell("backstory claude-md section diff patterns", project)
     assert b"\x1b" not in in_pipe.stdout
 
 
@@ -454,7 +454,7 @@ def test_the_docs_name_every_command_and_option(section: Run) -> None:
     assert set(sections.section.commands) == set(COMMANDS)
     assert group is sections.section
     text = Path(__file__).parent.parent.joinpath("docs", "cli.md").read_text()
-    rows = [line for line in text.splitlines() if line.startswith("| `recollect claude-md section")]
+    rows = [line for line in text.splitlines() if line.startswith("| `backstory claude-md section")]
     for name, command in sections.section.commands.items():
         row = next(row for row in rows if f"section {name}" in row)
         for option in command.params:

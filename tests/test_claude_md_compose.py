@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from recollect.claude_md import compose, outline, sections
-from recollect.claude_md.compose import Known
-from recollect.claude_md.tree import walk
-from recollect.model import Command, Insights, Pattern, Survey
+from backstory.claude_md import compose, outline, sections
+from backstory.claude_md.compose import Known
+from backstory.claude_md.tree import walk
+from backstory.model import Command, Insights, Pattern, Survey
 
 SEED_ROOT = """\
 # Project: {{PROJECT_NAME}}

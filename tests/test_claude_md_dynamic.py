@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scripted_model import ScriptedModel, say
 
-from recollect.claude_md.dynamic import (
+from backstory.claude_md.dynamic import (
     END,
     HEADER,
     closing,
@@ -74,7 +74,7 @@ def test_a_section_has_a_header_a_subheader_for_each_view_in_the_order_given_and
         "ef56gh78 note:: 2026-01-31T12:00:01Z\n"
         "Tests come first.\n"
         "\n"
-        "<!-- end of DOCMEM Dynamic: recollect rewrites this; put your text outside -->\n"
+        "<!-- end of DOCMEM Dynamic: backstory rewrites this; put your text outside -->\n"
     )
 
 

@@ -1,6 +1,6 @@
 """CLAUDE.md that stays true, with the real Claude Code: an edit, the Stop hook, the agent, the next session.
 
-The plugin is laid out as `recollect install` does it, and nothing on PATH is called recollect: what the
+The plugin is laid out as `backstory install` does it, and nothing on PATH is called backstory: what the
 skills have the model run must find the program by itself.
 """
 
@@ -24,13 +24,13 @@ from test_docmem_end_to_end import Harbour, instructions
 from test_end_to_end import BIN, git, repository
 from test_plugin_texts import AGENTS, read
 
-from recollect.surfaces.cli.install import lay_out
+from backstory.surfaces.cli.install import lay_out
 
-AGENT = "recollect:memory-updater"
-PROCESSOR, ANALYZER = "recollect:memory-processor", "recollect:codebase-analyzer"
+AGENT = "backstory:memory-updater"
+PROCESSOR, ANALYZER = "backstory:memory-processor", "backstory:codebase-analyzer"
 BLOCK = "Files were modified this turn."
 IN_THE_AGENT = read(AGENTS[0])[1]
-LAUNCHER = re.compile(r'`(sh "[^"]+/recollect\.sh") \.\.\.`')
+LAUNCHER = re.compile(r'`(sh "[^"]+/backstory\.sh") \.\.\.`')
 NEW = "## Architecture Overview\n\nThe tower `src/tower.py` guides boats; `$(rm -rf /)` is only text.\n"
 PACKAGE = {"name": "harbour", "scripts": {"build": "tsc -p .", "test": "vitest run"}}
 BUILD, LINT = '"build": "tsc -p ."', '"lint": "eslint ."'
@@ -63,16 +63,16 @@ class Keeper(Harbour):
         return [text for text in said if BLOCK in text]
 
     def launcher(self) -> str:
-        """How to run recollect, as the skill that was read last says it."""
+        """How to run backstory, as the skill that was read last says it."""
         said = [text_of(message["content"]) for message in self.turns()[-1]["messages"]]
         return str(LAUNCHER.findall("\n".join(said))[-1])
 
 
 def ours(command: str) -> Step:
-    """A command of recollect, run as a skill has told."""
+    """A command of backstory, run as a skill has told."""
 
     def filled(model: Keeper) -> str:
-        return command.replace("recollect", model.launcher(), 1)
+        return command.replace("backstory", model.launcher(), 1)
 
     return use("Bash", command=filled)
 
@@ -81,8 +81,8 @@ def agent(prompt: Any = "Update CLAUDE.md for changed files", **given: bool) -> 
     return use("Agent", subagent_type=AGENT, description="Update CLAUDE.md", prompt=prompt, **given)
 
 
-SYNC = ours("recollect sync --yes --json")
-SET = ours(f"recollect claude-md section set architecture --file - <<'END_OF_SECTION'\n{NEW}END_OF_SECTION")
+SYNC = ours("backstory sync --yes --json")
+SET = ours(f"backstory claude-md section set architecture --file - <<'END_OF_SECTION'\n{NEW}END_OF_SECTION")
 SKILL = use("Skill", skill=PROCESSOR)
 
 
@@ -108,14 +108,14 @@ def plugin(tmp_path: Path) -> Path:
 def env(home: Path) -> dict[str, str]:
     variables = environment(home, "")
     places = variables["PATH"].split(os.pathsep)
-    variables["PATH"] = os.pathsep.join(place for place in places if not Path(place, "recollect").exists())
-    variables["RECOLLECT_SYNTHESIZER"] = "off"
+    variables["PATH"] = os.pathsep.join(place for place in places if not Path(place, "backstory").exists())
+    variables["BACKSTORY_SYNTHESIZER"] = "off"
     return variables
 
 
-def recollect(project: Path, env: dict[str, str], *args: str, stdin: str = "") -> None:
+def backstory(project: Path, env: dict[str, str], *args: str, stdin: str = "") -> None:
     """A command in a terminal of its own."""
-    command = [str(BIN / "recollect"), *args]
+    command = [str(BIN / "backstory"), *args]
     done = subprocess.run(
         command, cwd=project, env=env, input=stdin, capture_output=True, text=True, timeout=60, check=False
     )
@@ -166,7 +166,7 @@ def prompt_in(block: str) -> str:
 def test_an_edit_is_in_the_next_sessions_claude_md_and_the_model_was_asked_once(
     project: Path, plugin: Path, env: dict[str, str]
 ) -> None:
-    recollect(project, env, "init", "--yes", "--offline")
+    backstory(project, env, "init", "--yes", "--offline")
     manual = (project / "CLAUDE.md").read_text().partition("<!-- MANUAL -->")[2]
     assert "Custom Notes" in manual
     steps = [
@@ -212,8 +212,8 @@ def test_an_edit_is_in_the_next_sessions_claude_md_and_the_model_was_asked_once(
 def test_the_model_is_told_which_prose_a_change_bears_on_and_what_a_person_wrote_stays(
     project: Path, plugin: Path, env: dict[str, str]
 ) -> None:
-    recollect(project, env, "init", "--yes", "--offline")
-    recollect(project, env, "claude-md", "section", "set", "architecture", stdin=NEW)
+    backstory(project, env, "init", "--yes", "--offline")
+    backstory(project, env, "claude-md", "section", "set", "architecture", stdin=NEW)
     file = project / "CLAUDE.md"
     file.write_text(file.read_text().replace("- Test: `npm test`", "- Test: ask Ada first"))
     before = file.read_bytes()
@@ -221,7 +221,7 @@ def test_the_model_is_told_which_prose_a_change_bears_on_and_what_a_person_wrote
     edits = (*edit(ferry, "return to", "return to * 2"), *edit(package, BUILD, LINT))
     steps = (*edits, say("edited"), agent(run_in_background=False), say("up to date"))
     with Keeper(project, *steps) as model:
-        get = ours("recollect claude-md section get architecture --in CLAUDE.md")
+        get = ours("backstory claude-md section get architecture --in CLAUDE.md")
         model.in_agent(SKILL, SYNC, get, say("the architecture is still true"))
         result = talk(["double the ferry"], model, plugin, env)
     assert result.text == "up to date"
@@ -238,7 +238,7 @@ def test_the_model_is_told_which_prose_a_change_bears_on_and_what_a_person_wrote
 def test_in_ten_turns_no_change_is_told_twice_whatever_the_model_makes_of_it(
     project: Path, plugin: Path, env: dict[str, str]
 ) -> None:
-    recollect(project, env, "init", "--yes", "--offline")
+    backstory(project, env, "init", "--yes", "--offline")
     again = partial(use, "Edit", file_path=str(project / "src" / "ferry.py"))
     ferry, tug, gull = (project / "src" / f"{name}.py" for name in ("ferry", "tug", "gull"))
     turns: list[tuple[list[Step], set[str]]] = [
@@ -274,8 +274,8 @@ def test_in_ten_turns_no_change_is_told_twice_whatever_the_model_makes_of_it(
 def test_what_a_program_can_know_is_renewed_without_the_model_where_that_is_wanted(
     project: Path, plugin: Path, env: dict[str, str]
 ) -> None:
-    recollect(project, env, "init", "--yes", "--offline")
-    env["RECOLLECT_CLAUDE_MD_ON_STOP"] = "auto"
+    backstory(project, env, "init", "--yes", "--offline")
+    env["BACKSTORY_CLAUDE_MD_ON_STOP"] = "auto"
     with Keeper(project, *edit(project / "package.json", BUILD, LINT), say("done")) as model:
         result = talk(["no build but a linter"], model, plugin, env)
         assert eventually(lambda: b"npm run lint" in model.file.read_bytes())
@@ -308,16 +308,16 @@ def typed(command: str, model: Keeper, plugin: Path, env: dict[str, str]) -> Res
 def test_the_status_command_has_the_model_show_the_status(
     project: Path, plugin: Path, env: dict[str, str]
 ) -> None:
-    recollect(project, env, "init", "--yes", "--offline")
+    backstory(project, env, "init", "--yes", "--offline")
     (project / ".claude" / ".dirty-files").write_text(f"{project}/src/tower.py\n")
 
     def command(model: Keeper) -> str:
-        found = re.search(r'Run `(sh "[^"]+/recollect\.sh" status)`', text_of(model.turns()[-1]["messages"]))
+        found = re.search(r'Run `(sh "[^"]+/backstory\.sh" status)`', text_of(model.turns()[-1]["messages"]))
         assert found
         return found[1]
 
     with Keeper(project, use("Bash", command=command), say("one is pending")) as model:
-        typed("/recollect:memory-status", model, plugin, env)
+        typed("/backstory:memory-status", model, plugin, env)
     (shown,) = model.results("Bash")
     assert "src/tower.py" in shown and "CLAUDE.md" in shown
 
@@ -327,12 +327,12 @@ def test_the_init_command_has_the_model_look_first_and_ask(
     project: Path, plugin: Path, env: dict[str, str]
 ) -> None:
     (project / "CLAUDE.md").write_text("# Harbour\n")
-    look = ours("recollect init --dry-run --json")
+    look = ours("backstory init --dry-run --json")
     with Keeper(project, use("Skill", skill=ANALYZER), look, say("may it be written?")) as model:
-        typed("/recollect:memory-init", model, plugin, env)
+        typed("/backstory:memory-init", model, plugin, env)
     first, skill, _ = model.turns()
-    assert "Invoke the recollect:codebase-analyzer skill" in text_of(first["messages"])
-    assert "recollect init --yes --existing merge" in text_of(skill["messages"])
+    assert "Invoke the backstory:codebase-analyzer skill" in text_of(first["messages"])
+    assert "backstory init --yes --existing merge" in text_of(skill["messages"])
     (found,) = model.results("Bash")
     assert json.loads(found)["written"] is False
     assert (project / "CLAUDE.md").read_text() == "# Harbour\n"
@@ -341,12 +341,12 @@ def test_the_init_command_has_the_model_look_first_and_ask(
 
 @pytest.mark.client
 def test_the_sync_command_renews_all_files(project: Path, plugin: Path, env: dict[str, str]) -> None:
-    recollect(project, env, "init", "--yes", "--offline")
+    backstory(project, env, "init", "--yes", "--offline")
     file = project / "package.json"
     file.write_text(file.read_text().replace(BUILD, LINT))
-    sync = ours("recollect sync --all --yes --json")
+    sync = ours("backstory sync --all --yes --json")
     with Keeper(project, SKILL, sync, SET, say("renewed")) as model:
-        typed("/recollect:memory-sync", model, plugin, env)
-    assert "`recollect sync --all`" in text_of(model.turns()[0]["messages"])
+        typed("/backstory:memory-sync", model, plugin, env)
+    assert "`backstory sync --all`" in text_of(model.turns()[0]["messages"])
     text = model.file.read_text()
     assert "npm run lint" in text and NEW in text

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.claude_md import git
-from recollect.claude_md.git import changed_since, insights
-from recollect.model import Insights
+from backstory.claude_md import git
+from backstory.claude_md.git import changed_since, insights
+from backstory.model import Insights
 
 NAMES = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
 LONG_AGO = "2020-01-01T00:00:00Z"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from recollect.claude_md.history import LONGEST, Commit, insights, parse
-from recollect.model import Insights
+from backstory.claude_md.history import LONGEST, Commit, insights, parse
+from backstory.model import Insights
 
 
 def made(

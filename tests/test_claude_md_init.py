@@ -1,4 +1,4 @@
-"""`recollect init`, in real projects."""
+"""`backstory init`, in real projects."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 
 import pytest
-from claude_md_project import FILES, RECOLLECT, at_terminal, commit, make, run_git, snapshot, write
+from claude_md_project import BACKSTORY, FILES, at_terminal, commit, make, run_git, snapshot, write
 from conftest import Run
 
-from recollect import dirty
-from recollect.claude_md import compose, dynamic, init, patterns, practices, sections
-from recollect.claude_md.tree import Tree, walk
+from backstory import dirty
+from backstory.claude_md import compose, dynamic, init, patterns, practices, sections
+from backstory.claude_md.tree import Tree, walk
 
 MINE = "# My notes\n\nDo not feed it *squid*.\n\n```sh\nmake\n```\n"
 NOTICE = "Changes are tracked from now on"
@@ -323,7 +323,7 @@ def test_a_file_with_sections_of_ours_is_never_begun_afresh(run: Run, project: P
     ran = run("init", "--existing", existing, "--offline", "--no-subtrees")
     assert (ran.code, text(project)) == (0, old), ran.err
     said = (
-        f"CLAUDE.md has sections of recollect's already: what was missing was added, instead of {existing}."
+        f"CLAUDE.md has sections of backstory's already: what was missing was added, instead of {existing}."
     )
     assert said in ran.out
     assert not (project / "CLAUDE.md.backup").exists()
@@ -390,7 +390,7 @@ def test_a_second_init_adds_what_is_missing_and_nothing_else(
     cut = made[: section.start] + b"My own words.\n" + made[section.stop :]
     (project / "CLAUDE.md").write_bytes(cut)
     (project / dirty.NAME).unlink()
-    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "another"))  # of which nobody removed it
+    monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path / "another"))  # of which nobody removed it
     told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
     (file,) = told["files"]
     assert (file["path"], file["action"], file["sections"]) == ("CLAUDE.md", "add", ["architecture"])
@@ -425,7 +425,7 @@ def test_sections_that_a_colleague_committed_are_ours_too(
     run_git(tmp_path, "clone", "-q", str(project), "clone")
     clone = tmp_path / "clone"
     monkeypatch.chdir(clone)
-    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path / "another"))
     told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
     assert [file["action"] for file in told["files"]] == ["keep"]
     assert run_git(clone, "status", "--porcelain") == ""
@@ -662,7 +662,7 @@ def test_who_does_not_say_yes_gets_nothing_written(project: Path, data: Path, an
     assert ended == code, seen
     assert "Nothing was written." in seen
     assert snapshot(project) == before
-    assert not (data / "recollect.db").exists()
+    assert not (data / "backstory.db").exists()
 
 
 def test_who_leaves_at_a_question_gets_nothing_written(project: Path, data: Path) -> None:
@@ -673,7 +673,7 @@ def test_who_leaves_at_a_question_gets_nothing_written(project: Path, data: Path
     assert "Nothing was written." in seen
     assert "Traceback" not in seen
     assert snapshot(project) == before
-    assert not (data / "recollect.db").exists()
+    assert not (data / "backstory.db").exists()
 
 
 def test_cancelling_at_the_question_writes_nothing(project: Path) -> None:
@@ -718,8 +718,8 @@ def test_what_was_written_and_what_happens_next_is_said(
 ) -> None:
     ran = run("init", "--yes", "--offline", "--no-subtrees")
     assert "\nWritten: CLAUDE.md (6 sections)\n" in ran.out
-    assert "Claude is asked once to update it; `recollect config claude_md.on_stop off` stops that" in ran.out
-    monkeypatch.setenv("RECOLLECT_CLAUDE_MD_ON_STOP", "auto")
+    assert "Claude is asked once to update it; `backstory config claude_md.on_stop off` stops that" in ran.out
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_ON_STOP", "auto")
     ran = run("init", "--yes", "--offline", "--no-subtrees")
     assert "Nothing had to be written.\n" in ran.out
     assert "in the background" in ran.out
@@ -729,7 +729,7 @@ def test_a_reader_that_leaves_keeps_nothing_from_being_written(project: Path) ->
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "wb") as nobody:
-        subprocess.run([RECOLLECT, "init", "--yes", "--offline"], cwd=project, stdout=nobody, check=False)
+        subprocess.run([BACKSTORY, "init", "--yes", "--offline"], cwd=project, stdout=nobody, check=False)
     assert dirty.root_of(str(project)) == str(project)
     assert "patterns" in names(project)
 
@@ -810,13 +810,13 @@ def test_every_command_explains_itself(run: Run) -> None:
 def test_the_page_of_practices_comes_from_the_setting_and_offline_is_left_out(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_CLAUDE_MD_PRACTICES_URL", "http://127.0.0.1:9/none")
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_PRACTICES_URL", "http://127.0.0.1:9/none")
     ran = run("init", "--yes")  # nobody answers there, and a private address is never asked
     assert ran.code == 0
     assert "best-practices left out: " in ran.err
     assert "best-practices" not in names(project)
     assert "best-practices left out" not in run("init", "--yes", "--offline").err
-    monkeypatch.setenv("RECOLLECT_CLAUDE_MD_PRACTICES_URL", "")
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_PRACTICES_URL", "")
     assert run("init", "--yes").code == 0
     assert "best-practices" not in names(project)
 
@@ -825,7 +825,7 @@ def test_what_the_documentation_advises_is_shown_and_written(
     run: Run, project: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = "https://docs.claude.com/en/docs/walrus"
-    monkeypatch.setenv("RECOLLECT_CLAUDE_MD_PRACTICES_URL", url)
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_PRACTICES_URL", url)
     page = "# Best practices\n\n- Run the tests before you commit, and fix what fails first.\n"
     survey = init.learn(str(project), wanted=["build-commands"]).survey
     now = int(time.time() * 1000)
@@ -853,7 +853,7 @@ def test_a_project_that_cannot_be_written_stays_as_it_is(run: Run, project: Path
 
 def test_init_runs_as_a_program(project: Path, home: Path) -> None:
     done = subprocess.run(
-        [RECOLLECT, "init", "--yes", "--offline"], cwd=project, capture_output=True, text=True, check=False
+        [BACKSTORY, "init", "--yes", "--offline"], cwd=project, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout

@@ -20,12 +20,12 @@ import pytest
 from claude_md_project import TEMPLATE
 from conftest import REPOSITORY
 
-from recollect import paths
-from recollect.capture.event import clean
-from recollect.claude_md import managed, sections, writer
-from recollect.errors import BadInput, Conflict, NotFound
-from recollect.store import backup, claude_files, projects, recovery
-from recollect.store.connection import connect, transaction
+from backstory import paths
+from backstory.capture.event import clean
+from backstory.claude_md import managed, sections, writer
+from backstory.errors import BadInput, Conflict, NotFound
+from backstory.store import backup, claude_files, projects, recovery
+from backstory.store.connection import connect, transaction
 
 NOW = 1_800_000_000_000
 SOURCE = str(REPOSITORY / "src")
@@ -385,7 +385,7 @@ def test_an_offer_for_a_section_that_is_gone_cannot_be_taken(offered: Desk) -> N
         offered.accept()
     assert offered.file.read_text() == "# api\n"
     offered.file.unlink()
-    with pytest.raises(NotFound, match=r"no .*CLAUDE\.md; `recollect init` makes one"):
+    with pytest.raises(NotFound, match=r"no .*CLAUDE\.md; `backstory init` makes one"):
         offered.accept()
 
 
@@ -435,7 +435,7 @@ def test_one_that_is_meant_alone_and_cannot_be_written_is_refused(desk: Desk) ->
 
 def test_where_there_is_no_file_one_is_made_only_on_demand(desk: Desk) -> None:
     desk.file.unlink()
-    with pytest.raises(NotFound, match="recollect init"):
+    with pytest.raises(NotFound, match="backstory init"):
         desk.put_many({"patterns": "Newer."})
     assert not desk.file.exists()
     assert projects.every(desk.db) == []
@@ -729,10 +729,10 @@ def test_what_is_no_file_or_too_large_is_not_read(desk: Desk) -> None:
     with pytest.raises(BadInput, match="larger than 10 MB"):
         managed.state(desk.db, str(desk.file))
     desk.file.unlink()
-    with pytest.raises(NotFound, match="recollect init"):
+    with pytest.raises(NotFound, match="backstory init"):
         managed.state(desk.db, str(desk.file))
     os.mkfifo(desk.file)
-    with pytest.raises(NotFound, match="recollect init"):
+    with pytest.raises(NotFound, match="backstory init"):
         managed.state(desk.db, str(desk.file))
 
 
@@ -779,7 +779,7 @@ def test_the_same_texts_again_are_not_stored_again(desk: Desk) -> None:
 def test_to_a_new_store_every_section_is_a_persons(desk: Desk, tmp_path: Path) -> None:
     desk.put_many({"patterns": "Tests.", "build-commands": "make"})
     before = desk.file.read_bytes()
-    with closing(connect(str(tmp_path / "new" / "recollect.db"))) as db:
+    with closing(connect(str(tmp_path / "new" / "backstory.db"))) as db:
         there = Desk(db, tmp_path / "new", desk.file)
         assert there.facts() == (None, True, None)
         assert there.put("Prose.") == "offered"
@@ -804,7 +804,7 @@ def test_a_store_that_lost_its_texts_still_knows_the_last_one(desk: Desk) -> Non
 @pytest.fixture
 def stored(desk: Desk) -> Iterator[Desk]:
     """With its store in the data folder, and a backup of it from before anything was written."""
-    with closing(connect(str(desk.data / "recollect.db"))) as db:
+    with closing(connect(str(desk.data / "backstory.db"))) as db:
         projects.ensure(db, paths.place(str(desk.file.parent)), NOW)
         backup.make(str(desk.data), NOW)
         there = Desk(db, desk.data, desk.file)
@@ -818,7 +818,7 @@ def stored(desk: Desk) -> Iterator[Desk]:
 
 def damage(desk: Desk, table: str | None) -> None:
     """Spoil the first page of a table, or of the whole database; then it is recovered."""
-    path = desk.data / "recollect.db"
+    path = desk.data / "backstory.db"
     with closing(sqlite3.connect(path)) as db:
         size = db.execute("PRAGMA page_size").fetchone()[0]
         page = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
@@ -845,7 +845,7 @@ def test_whatever_is_damaged_our_last_text_is_ours_and_a_persons_is_theirs(
 
 def test_what_was_written_after_a_backup_that_is_restored_is_offered_something_newer(stored: Desk) -> None:
     recovery.restore(str(stored.data), backup.listed(str(stored.data))[0].path, NOW)
-    stored.db = connect(str(stored.data / "recollect.db"))
+    stored.db = connect(str(stored.data / "backstory.db"))
     assert stored.state().is_edited
     assert stored.put("New.") == "offered"
     assert stored.body() == "Ours."
@@ -855,23 +855,23 @@ DYING = """
 import json, os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from contextlib import closing
-from recollect.claude_md import managed, sections
-from recollect.store.connection import connect
+from backstory.claude_md import managed, sections
+from backstory.store.connection import connect
 
 path, data = sys.argv[2:4]
 HARMLESS = {"stat", "lstat", "fstat", "listdir", "access", "fspath", "getpid", "read", "readline", "readlink",
             "fetchone", "fetchall", "scandir"}
 
 def put(texts):
-    with closing(connect(os.path.join(data, "recollect.db"))) as db:
+    with closing(connect(os.path.join(data, "backstory.db"))) as db:
         return managed.put_many(db, data, path, texts, author="program", clean=str, now=0)
 
 def accept():
-    with closing(connect(os.path.join(data, "recollect.db"))) as db:
+    with closing(connect(os.path.join(data, "backstory.db"))) as db:
         managed.accept(db, data, path, "patterns", 0)
 
 def states():
-    with closing(connect(os.path.join(data, "recollect.db"))) as db:
+    with closing(connect(os.path.join(data, "backstory.db"))) as db:
         found = managed.state(db, path)
     return {one.name: [one.body, one.is_edited, one.offered] for one in found.sections}
 
@@ -1006,12 +1006,12 @@ RACING = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 from contextlib import closing
-from recollect.claude_md import managed
-from recollect.store.connection import connect
+from backstory.claude_md import managed
+from backstory.store.connection import connect
 
 path, data, who, name = sys.argv[2:6]
 for number in range(15):
-    with closing(connect(os.path.join(data, "recollect.db"))) as db:
+    with closing(connect(os.path.join(data, "backstory.db"))) as db:
         texts = {name: f"{who} {number}"}
         print(managed.put_many(db, data, path, texts, author=who, clean=str, now=number)[name])
 """
@@ -1035,7 +1035,7 @@ def test_two_processes_that_write_one_section_take_no_text_of_the_other_for_an_e
     computed, set_ = race(desk, ("program", "patterns"), ("model", "patterns"))
     assert set_ == ["written"] * 15
     assert re.fullmatch("(?:written )*(?:skipped )*", " ".join([*computed, ""]))
-    with closing(connect(str(desk.data / "recollect.db"))) as db:
+    with closing(connect(str(desk.data / "backstory.db"))) as db:
         there = Desk(db, desk.data, desk.file)
         assert there.body() == "model 14"
         assert there.facts() == ("model", False, None)
@@ -1057,10 +1057,10 @@ def test_nobody_waits_for_the_store_with_the_file_in_hand(desk: Desk) -> None:
         return [("ab12cd34", f"shown at {time.monotonic()}")]
 
     def put() -> None:
-        with closing(connect(str(desk.data / "recollect.db"))) as db:
+        with closing(connect(str(desk.data / "backstory.db"))) as db:
             outcomes.append(Desk(db, desk.data, desk.file).put("Ours."))
 
-    with closing(connect(str(desk.data / "recollect.db"))) as busy:
+    with closing(connect(str(desk.data / "backstory.db"))) as busy:
         busy.execute("BEGIN IMMEDIATE")
         waiting = threading.Thread(target=put)
         waiting.start()

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from recollect import paths
-from recollect.claude_md import grammars, imports, layout, reading
-from recollect.claude_md.patterns import Evidence, chosen, judge, read, shape, styles
-from recollect.claude_md.reading import Job
-from recollect.claude_md.tree import File, Tree, walk
-from recollect.model import Pattern
+from backstory import paths
+from backstory.claude_md import grammars, imports, layout, reading
+from backstory.claude_md.patterns import Evidence, chosen, judge, read, shape, styles
+from backstory.claude_md.reading import Job
+from backstory.claude_md.tree import File, Tree, walk
+from backstory.model import Pattern
 
 Lay = Callable[[Mapping[str, str]], Tree]
 
@@ -648,7 +648,7 @@ def test_a_child_that_needs_too_long_in_all_is_not_started_again(
 ) -> None:
     # What the kernel does for it counts as well; here that is nearly all.
     slow = "import os; grammars.found = lambda *_: (os.urandom(10_000_000), {})[1]"
-    hurried = f"from recollect.claude_md import grammars; {slow}; reading.SECONDS_IN_ALL = 1; reading.main()"
+    hurried = f"from backstory.claude_md import grammars; {slow}; reading.SECONDS_IN_ALL = 1; reading.main()"
     monkeypatch.setattr(reading, "CODE", reading.CODE.replace("reading.main()", hurried))
     tree = lay({f"m{number}.py": python_module(number) for number in range(200)})
     found = reading.read(tree, [Job("python", file.path) for file in tree.files])
@@ -682,7 +682,7 @@ def test_names_that_are_not_unicode_are_read_and_not_shown(lay: Lay) -> None:
 
 def test_only_the_grammar_that_is_needed_is_loaded() -> None:
     code = (
-        "import sys; from recollect.claude_md import grammars, patterns; "
+        "import sys; from backstory.claude_md import grammars, patterns; "
         "assert grammars.found('go', 'a.go', 'package a\\n')['tests'] == 0; "
         "print(*sorted(name for name in sys.modules if name.startswith('tree_sitter_') and '.' not in name))"
     )

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from test_fetch import Handler, Site, but_loopback, drip, serving
 
-from recollect.claude_md.practices import HOSTS, LINES, LONGEST, WEEK_MS, chosen, practices
-from recollect.model import Command, Survey
-from recollect.recall.documents import fetch
+from backstory.claude_md.practices import HOSTS, LINES, LONGEST, WEEK_MS, chosen, practices
+from backstory.model import Command, Survey
+from backstory.recall.documents import fetch
 
 NOW = 1_790_000_000_000
 

@@ -27,9 +27,9 @@ from conftest import REPOSITORY
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from recollect.claude_md import dynamic, writer
-from recollect.claude_md.sections import body, harmless, parse, same, theirs, with_new, with_section
-from recollect.errors import BadInput, Conflict, NotFound, RecollectError
+from backstory.claude_md import dynamic, writer
+from backstory.claude_md.sections import body, harmless, parse, same, theirs, with_new, with_section
+from backstory.errors import BackstoryError, BadInput, Conflict, NotFound
 
 Views = list[tuple[str, str]]
 
@@ -210,8 +210,8 @@ def test_in_any_file_docmem_and_sections_do_not_mind_each_other(
     for name, new in aimed(puts, shape(text)[0]):
         try:
             alone = with_section(text, name, new)
-        except RecollectError:
-            with pytest.raises(RecollectError):
+        except BackstoryError:
+            with pytest.raises(BackstoryError):
                 with_section(both, name, new)
             continue
         text, both = alone, dynamic.with_views(with_section(both, name, new), later)
@@ -351,7 +351,7 @@ def test_a_real_file_that_a_person_edits_between_our_writes_is_what_the_model_sa
 WORKER = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from recollect.claude_md import sections, writer
+from backstory.claude_md import sections, writer
 
 for line in sys.stdin:
     order = json.loads(line)
@@ -479,8 +479,8 @@ def test_whoever_adds_sections_at_once_adds_each_once(
 MANY = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from recollect.claude_md import sections, writer
-from recollect.errors import Conflict
+from backstory.claude_md import sections, writer
+from backstory.errors import Conflict
 
 project, data, what = sys.argv[2:]
 path = project + "/CLAUDE.md"

@@ -13,8 +13,8 @@ import claude
 import pytest
 from scripted_model import ScriptedModel, say
 
-from recollect.claude_md import dynamic
-from recollect.claude_md.sections import (
+from backstory.claude_md import dynamic
+from backstory.claude_md.sections import (
     NAMES,
     Parsed,
     canonical,
@@ -26,7 +26,7 @@ from recollect.claude_md.sections import (
     with_new,
     with_section,
 )
-from recollect.errors import BadInput, NotFound
+from backstory.errors import BadInput, NotFound
 
 END = b"<!-- END AUTO-MANAGED -->\n"
 MANUAL = b"<!-- MANUAL -->\n## Custom Notes\nMine.\n<!-- END MANUAL -->\n"
@@ -104,7 +104,7 @@ def test_a_section_that_is_not_there_says_which_there_are() -> None:
     for call in (lambda: get(FILE, "patterns"), lambda: with_section(FILE, "patterns", "x")):
         with pytest.raises(NotFound, match=r"no section patterns; .* project-description, build-commands$"):
             call()
-    with pytest.raises(NotFound, match="recollect init"):
+    with pytest.raises(NotFound, match="backstory init"):
         get(b"# Rules\n", "patterns")
 
 
@@ -177,7 +177,7 @@ def test_a_malformed_or_foreign_marker_is_reported_and_is_none(comment: bytes) -
     parsed = parse(b"one\n" + comment + b"\ntwo\n")
     assert (parsed.sections, parsed.manual) == ((), ())
     assert [problem.line for problem in parsed.problems] == [2]
-    assert "this is no marker as recollect knows them" in parsed.problems[0].said
+    assert "this is no marker as backstory knows them" in parsed.problems[0].said
     text = section("a", b"one\n" + comment + b"\ntwo\n")
     assert names(text) == []
     assert (3, "a") in problems(text)

@@ -1,4 +1,4 @@
-"""`recollect status`, in real projects."""
+"""`backstory status`, in real projects."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from claude_md_project import at_terminal, make, write
 from conftest import Run
 
-from recollect import dirty
-from recollect.claude_md import sections
-from recollect.claude_md.references import references
+from backstory import dirty
+from backstory.claude_md import sections
+from backstory.claude_md.references import references
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_project_at_rest_has_nothing_pending(run: Run, ready: Path) -> None:
     assert "on stop  agent" in ran.out
     assert "project-description  program" in ran.out
     assert "\x1b" not in ran.out
-    assert "recollect sync" not in ran.out
+    assert "backstory sync" not in ran.out
 
 
 def test_the_status_is_json_on_request(run: Run, ready: Path) -> None:
@@ -70,7 +70,7 @@ def test_pending_files_are_counted_and_the_first_twenty_named(run: Run, ready: P
     assert "pending  25 files" in ran.out
     assert "  walrus/a 19.py\n  and 5 more\n" in ran.out
     assert "walrus/a 20.py" not in ran.out
-    assert "`recollect sync`" in ran.out
+    assert "`backstory sync`" in ran.out
     assert len(run("status", "--json").json["pending"]) == 25
 
 
@@ -80,7 +80,7 @@ def test_what_changed_outside_of_claude_code_is_pending_too(run: Run, ready: Pat
     ran = run("status")
     assert "pending  1 file\n" in ran.out
     assert "  pyproject.toml (outside of Claude Code)\n" in ran.out
-    assert "`recollect sync`" in ran.out
+    assert "`backstory sync`" in ran.out
     told = run("status", "--json").json
     assert (told["pending"], told["outside"]) == ([], run("sync", "--yes", "--json").json["outside"])
     assert told["outside"] == ["pyproject.toml"]
@@ -94,7 +94,7 @@ def test_prose_that_is_behind_is_named(run: Run, ready: Path) -> None:
     for command in (["status"], ["claude-md", "section", "list"]):
         (line,) = [one for one in run(*command).out.splitlines() if "architecture" in one]
         assert line.endswith("behind")
-    assert "/recollect:memory-sync has it looked at." in run("status").out
+    assert "/backstory:memory-sync has it looked at." in run("status").out
     (one,) = [one for one in run("status", "--json").json["files"][0]["sections"] if one["behind"]]
     assert (one["name"], one["behind"]) == ("architecture", ["walrus/feeding_1.py"])
 
@@ -103,11 +103,11 @@ def test_a_section_of_another_store_is_not_called_edited(
     run: Run, ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edit(ready, "patterns", "Mine.")
-    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "another"))
+    monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path / "another"))
     run("init", "--yes", "--offline", "--no-subtrees")
     for command in (["status"], ["claude-md", "section", "list"]):
         out = run(*command).out
-        assert "not written by this recollect" in out
+        assert "not written by this backstory" in out
         assert "edited by hand" not in out
 
 
@@ -117,7 +117,7 @@ def test_a_home_is_no_project_for_anybody(
 ) -> None:
     monkeypatch.chdir(home)
     ran = run(command)
-    assert (ran.code, "is no project" in ran.err, "recollect init" in ran.err) == (2, True, False)
+    assert (ran.code, "is no project" in ran.err, "backstory init" in ran.err) == (2, True, False)
 
 
 def test_a_section_edited_by_hand_is_named(run: Run, ready: Path) -> None:
@@ -224,16 +224,16 @@ def test_a_managed_file_that_is_gone_is_told(run: Run, ready: Path) -> None:
     (ready / "CLAUDE.md").unlink()
     ran = run("status")
     assert ran.code == 0
-    assert "CLAUDE.md  is gone, or cannot be read; `recollect init` makes it, or says why" in ran.out
+    assert "CLAUDE.md  is gone, or cannot be read; `backstory init` makes it, or says why" in ran.out
     assert run("status", "--json").json["files"][0]["there"] is False
 
 
 def test_the_setting_is_told_and_a_wrong_one_refused(
     run: Run, ready: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_CLAUDE_MD_ON_STOP", "auto")
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_ON_STOP", "auto")
     assert "on stop  auto" in run("status").out
-    monkeypatch.setenv("RECOLLECT_CLAUDE_MD_ON_STOP", "sometimes")
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_ON_STOP", "sometimes")
     ran = run("status")
     assert (ran.code, "agent, auto, off" in ran.err) == (2, True)
 

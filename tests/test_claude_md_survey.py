@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from recollect.claude_md import imports, outline, subtrees
-from recollect.claude_md.history import plain
-from recollect.claude_md.manifests import frameworks
-from recollect.claude_md.manifests.folder import braces, index, ini, yaml_list
-from recollect.claude_md.manifests.found import role
-from recollect.claude_md.manifests.tasks import MORE, targets
-from recollect.claude_md.survey import survey
-from recollect.claude_md.tree import File, Tree, walk
-from recollect.model import Survey
+from backstory.claude_md import imports, outline, subtrees
+from backstory.claude_md.history import plain
+from backstory.claude_md.manifests import frameworks
+from backstory.claude_md.manifests.folder import braces, index, ini, yaml_list
+from backstory.claude_md.manifests.found import role
+from backstory.claude_md.manifests.tasks import MORE, targets
+from backstory.claude_md.survey import survey
+from backstory.claude_md.tree import File, Tree, walk
+from backstory.model import Survey
 
 Files = dict[str, str]
 

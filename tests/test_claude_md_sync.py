@@ -1,4 +1,4 @@
-"""`recollect sync`, in real projects."""
+"""`backstory sync`, in real projects."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pathlib import Path
 from sqlite3 import Connection
 
 import pytest
-from claude_md_project import MODULE, RECOLLECT, at_terminal, commit, make, run_git, snapshot, write
+from claude_md_project import BACKSTORY, MODULE, at_terminal, commit, make, run_git, snapshot, write
 from conftest import Run
 
-from recollect import dirty
-from recollect.claude_md import managed, sections, sync
-from recollect.store.connection import connect
-from recollect.surfaces.cli import claude_md
+from backstory import dirty
+from backstory.claude_md import managed, sections, sync
+from backstory.store.connection import connect
+from backstory.surfaces.cli import claude_md
 
 NEW_COMMAND = "\n[tool.ruff]\nline-length = 100\n"
 
@@ -42,7 +42,7 @@ def ready(run: Run, project: Path) -> Path:
 
 @contextmanager
 def opened(data: Path) -> Iterator[Connection]:
-    with closing(connect(str(data / "recollect.db"))) as db:
+    with closing(connect(str(data / "backstory.db"))) as db:
         yield db
 
 
@@ -348,7 +348,7 @@ def test_what_a_model_wrote_is_not_computed_but_told_of(run: Run, ready: Path) -
     change(ready, "walrus/feeding_3.py", "\n# more\n")
     assert (
         "Written by Claude, and files it is about changed: architecture in CLAUDE.md (walrus/feeding_3.py)\n"
-        "/recollect:memory-sync has it looked at.\n" in run("sync", "--yes").out
+        "/backstory:memory-sync has it looked at.\n" in run("sync", "--yes").out
     )
 
 
@@ -392,9 +392,9 @@ def test_a_managed_file_that_is_gone_is_told_and_not_made_again(run: Run, ready:
     (ready / "CLAUDE.md").unlink()
     change(ready, "pyproject.toml", NEW_COMMAND)
     ran = run("sync", "--yes", "--json")
-    assert (ran.code, "CLAUDE.md is gone; `recollect init`" in ran.err) == (1, True)
+    assert (ran.code, "CLAUDE.md is gone; `backstory init`" in ran.err) == (1, True)
     assert ran.json["written"] is False
-    assert ran.json["problems"][0]["said"].startswith("is gone; `recollect init`")
+    assert ran.json["problems"][0]["said"].startswith("is gone; `backstory init`")
     assert not (ready / "CLAUDE.md").exists()
     assert dirty.read(str(ready)) == [str(ready / "pyproject.toml")]
     assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
@@ -424,7 +424,7 @@ def test_an_offer_that_waits_is_named(run: Run, ready: Path) -> None:
     change(ready, "pyproject.toml", NEW_COMMAND)
     run("sync", "--yes")
     ran = run("sync", "--yes")
-    assert ran.out == "1 offer waits: `recollect claude-md section diff build-commands`\n"
+    assert ran.out == "1 offer waits: `backstory claude-md section diff build-commands`\n"
     assert run("sync", "--yes", "--json").json["waiting"] == [
         {"file": "CLAUDE.md", "section": "build-commands"}
     ]
@@ -480,7 +480,7 @@ def test_a_text_that_was_pulled_is_ours_where_it_is_what_we_would_say(
     clone = tmp_path / "clone"
     monkeypatch.chdir(clone)
     with monkeypatch.context() as elsewhere:  # a colleague, whose store is not ours
-        elsewhere.setenv("RECOLLECT_HOME", str(tmp_path / "another"))
+        elsewhere.setenv("BACKSTORY_HOME", str(tmp_path / "another"))
         assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
         change(clone, "pyproject.toml", NEW_COMMAND)
         assert run("sync", "--yes").code == 0
@@ -597,7 +597,7 @@ def test_each_worktree_has_its_own(
     before = (ready / "CLAUDE.md").read_bytes()
     monkeypatch.chdir(other)
     ran = run("sync", "--yes")
-    assert (ran.code, "recollect init" in ran.err) == (1, True)
+    assert (ran.code, "backstory init" in ran.err) == (1, True)
     assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
     change(other, "pyproject.toml", NEW_COMMAND)
     told = run("sync", "--yes", "--json").json
@@ -617,7 +617,7 @@ def test_sections_that_had_nothing_to_say_at_first_come_with_all(
     make(root, git=False)
     before = (root / "CLAUDE.md").read_bytes()
     ran = run("sync", "--yes")
-    assert "`recollect sync --all` would add" in ran.out
+    assert "`backstory sync --all` would add" in ran.out
     assert "conventions to CLAUDE.md" in ran.out
     assert b"AUTO-MANAGED: conventions" not in (root / "CLAUDE.md").read_bytes()
     told = run("sync", "--all", "--offline", "--yes", "--json").json
@@ -669,14 +669,14 @@ def test_where_nothing_is_initialised_that_is_said_and_what_to_do(
 ) -> None:
     ran = run(*command)
     assert (ran.code, ran.out) == (1, "")
-    assert "`recollect init`" in ran.err
+    assert "`backstory init`" in ran.err
 
 
 def test_a_list_that_came_with_a_clone_is_no_reason_to_write(run: Run, project: Path) -> None:
     write(project, {dirty.NAME: "/etc/passwd\n", "CLAUDE.md": "# Mine\n"})
     ran = run("sync", "--yes")
     assert ran.code == 1
-    assert "`recollect init` adds them" in ran.err
+    assert "`backstory init` adds them" in ran.err
     assert (project / "CLAUDE.md").read_text() == "# Mine\n"
 
 
@@ -699,7 +699,7 @@ def test_two_syncs_at_once_take_turns(ready: Path) -> None:
     for number in range(4):
         change(ready, f"kitchen_{number}/__init__.py", f'"""Kitchen number {number}."""\n')
     several = [
-        subprocess.Popen([RECOLLECT, "sync", "--yes", "--json"], cwd=ready, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([BACKSTORY, "sync", "--yes", "--json"], cwd=ready, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
     told = [json.loads(one.communicate(timeout=120)[0]) for one in several]
@@ -750,21 +750,21 @@ def test_in_the_background_nothing_surfaces(
     claude_md.background(str(project))
     claude_md.background("/nowhere/at/all")
     assert capsys.readouterr() == ("", "")
-    assert "recollect init" in (data / "logs" / "recollect.log").read_text()
+    assert "backstory init" in (data / "logs" / "backstory.log").read_text()
 
 
 def test_in_a_workers_own_session_nothing_is_done(
     ready: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change(ready, "pyproject.toml", NEW_COMMAND)
-    monkeypatch.setenv("RECOLLECT_WORKER", "1")
+    monkeypatch.setenv("BACKSTORY_WORKER", "1")
     claude_md.background(str(ready))
     assert len(dirty.read(str(ready))) == 1
 
 
 def test_the_background_needs_no_terminal_and_no_streams(ready: Path, data: Path) -> None:
     change(ready, "pyproject.toml", NEW_COMMAND)
-    code = f"from recollect.surfaces.cli.claude_md import background; background({str(ready)!r})"
+    code = f"from backstory.surfaces.cli.claude_md import background; background({str(ready)!r})"
     done = subprocess.run(
         [sys.executable, "-c", code],
         stdin=subprocess.DEVNULL,

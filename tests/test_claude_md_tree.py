@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from recollect.claude_md import source
-from recollect.claude_md import tree as trees
-from recollect.claude_md.ignore import Rules
-from recollect.claude_md.source import generated, is_test, language_of, language_of_script, sources
-from recollect.claude_md.tree import File, walk
+from backstory.claude_md import source
+from backstory.claude_md import tree as trees
+from backstory.claude_md.ignore import Rules
+from backstory.claude_md.source import generated, is_test, language_of, language_of_script, sources
+from backstory.claude_md.tree import File, walk
 
 
 def lay(root: Path, *paths: str, **content: str) -> None:

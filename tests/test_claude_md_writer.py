@@ -22,11 +22,11 @@ from typing import IO
 import pytest
 from conftest import REPOSITORY
 
-from recollect.claude_md import dynamic, writer
-from recollect.claude_md.dynamic import END, HEADER, section
-from recollect.errors import BadInput, Conflict, RecollectError, StoreError
-from recollect.store import backup, swap
-from recollect.store.connection import connect
+from backstory.claude_md import dynamic, writer
+from backstory.claude_md.dynamic import END, HEADER, section
+from backstory.errors import BackstoryError, BadInput, Conflict, StoreError
+from backstory.store import backup, swap
+from backstory.store.connection import connect
 
 NOW = 1_800_000_000_000
 ONE = [("ab12cd34", "ab12cd34 root:api: 2026-01-31T12:00:00Z\nThe API speaks JSON.")]
@@ -189,7 +189,7 @@ def test_a_folder_may_be_reached_by_a_link(tmp_path: Path, data: Path, file: Pat
 
 
 def refused(show: Show, views: Views = ONE) -> str:
-    with pytest.raises(RecollectError) as error:
+    with pytest.raises(BackstoryError) as error:
         show(views)
     message = str(error.value)
     assert "CLAUDE.md" in message
@@ -453,7 +453,7 @@ def test_without_a_backup_there_is_no_change(show: Show, file: Path, data: Path)
 
 def test_backups_of_the_store_do_not_mind_those_of_files(show: Show, file: Path, data: Path) -> None:
     data.mkdir(parents=True)
-    connect(str(data / "recollect.db")).close()
+    connect(str(data / "backstory.db")).close()
     show(ONE)
     assert backup.due(str(data), NOW)
     made = backup.make(str(data), NOW)
@@ -790,7 +790,7 @@ def test_who_only_reads_the_file_is_not_waited_for(
 ASKING = """
 import fcntl, sys, time
 sys.path.insert(0, sys.argv[1])
-from recollect.claude_md import writer
+from backstory.claude_md import writer
 
 real = fcntl.fcntl
 def slow(handle, command, argument):
@@ -846,7 +846,7 @@ def test_our_own_last_write_is_not_waited_for(
 DYING = """
 import json, os, signal, sys
 sys.path.insert(0, sys.argv[1])
-from recollect.claude_md import writer
+from backstory.claude_md import writer
 
 folder, data = sys.argv[2:4]
 path = os.path.join(folder, "CLAUDE.md")
@@ -1033,7 +1033,7 @@ def test_a_kill_at_any_step_leaves_no_file_or_the_new_one(project: str, data: Pa
 AT_ONCE = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from recollect.claude_md import writer
+from backstory.claude_md import writer
 
 folder, data, name, at = sys.argv[2:]
 time.sleep(max(0, float(at) - time.time()))
@@ -1059,7 +1059,7 @@ def test_several_who_make_the_file_at_once_make_one(project: str, data: Path) ->
 MANY = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from recollect.claude_md import writer
+from backstory.claude_md import writer
 
 folder, data, name = sys.argv[2:]
 for i in range(200):
@@ -1142,8 +1142,8 @@ def test_a_drive_that_gives_no_leases_is_written_all_the_same(
 WRITING = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from recollect.claude_md import writer
-from recollect.errors import Conflict
+from backstory.claude_md import writer
+from backstory.errors import Conflict
 end = time.monotonic() + 4
 number = 0
 while time.monotonic() < end:

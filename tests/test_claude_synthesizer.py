@@ -24,13 +24,13 @@ from claude import binary, environment
 from conftest import REPOSITORY
 from scripted_model import ScriptedModel, Step, fail, say, text_of, together, use
 
-from recollect.errors import BadInput
-from recollect.model import OBSERVATIONS, Batch, Findings, Item, Memory, Project, Session, Summary
-from recollect.synthesis import claude as synthesizer
-from recollect.synthesis import prompt
-from recollect.synthesis.claude import Claude, available, find_cli
-from recollect.synthesis.claude import environment as quiet
-from recollect.synthesis.protocol import Away, Malformed
+from backstory.errors import BadInput
+from backstory.model import OBSERVATIONS, Batch, Findings, Item, Memory, Project, Session, Summary
+from backstory.synthesis import claude as synthesizer
+from backstory.synthesis import prompt
+from backstory.synthesis.claude import Claude, available, find_cli
+from backstory.synthesis.claude import environment as quiet
+from backstory.synthesis.protocol import Away, Malformed
 
 AT = 1_772_530_000_000  # 2026-03-03
 ROOT = "/home/dev/shop"
@@ -374,13 +374,13 @@ def test_without_the_sdk_it_is_missing_and_says_what_to_do(monkeypatch: pytest.M
     monkeypatch.setattr(synthesizer, "SDK", "claude_agent_sdk_that_is_not_there")
     away = available({"PATH": ""})
     assert away is not None and away.reason == "missing"
-    assert "install recollect with its extra claude" in str(away)
+    assert "install backstory with its extra claude" in str(away)
     with pytest.raises(Away, match="its extra claude"):
         asyncio.run(Claude({"PATH": "", "HOME": "/nowhere"}, "haiku").observe(batch()))
 
 
 def test_importing_it_needs_no_sdk() -> None:
-    code = "import sys, recollect.synthesis.claude; sys.exit('claude_agent_sdk' in sys.modules)"
+    code = "import sys, backstory.synthesis.claude; sys.exit('claude_agent_sdk' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -399,7 +399,7 @@ def test_nothing_of_the_session_that_started_the_worker_reaches_its_claude(
     )
     assert made["CLAUDE_CODE_SSE_PORT"] == made["CLAUDE_PROJECT_DIR"] == ""
     assert "CLAUDECODE" not in made and "CLAUDE_CODE_ENTRYPOINT" not in made
-    assert made["RECOLLECT_WORKER"] == "1" and made["ANTHROPIC_API_KEY"] == "k"
+    assert made["BACKSTORY_WORKER"] == "1" and made["ANTHROPIC_API_KEY"] == "k"
 
 
 # With the real Claude Code
@@ -466,7 +466,7 @@ def test_the_request_holds_our_words_and_nothing_of_the_users(home: Path) -> Non
     (home / ".claude" / "settings.json").write_text(json.dumps(settings))
     (home / "secret.txt").write_text("CANARY: a file")
     given = batch(said(f"/compact @{home}/secret.txt please"), edit())
-    with world(home, say("NOTHING"), RECOLLECT_HOME=str(home / "share" / "recollect")) as w:
+    with world(home, say("NOTHING"), BACKSTORY_HOME=str(home / "share" / "backstory")) as w:
         w.ask(given)
     [body] = w.model.requests
     assert "CANARY" not in w.model.said() and not (home / "hook-ran").exists()
@@ -694,7 +694,7 @@ def test_a_claude_that_cannot_start_is_missing(home: Path, tmp_path: Path) -> No
 def test_no_claude_outlives_a_killed_process_by_long(home: Path, tmp_path: Path) -> None:
     script = (
         "import asyncio, os, pickle, sys\n"
-        "from recollect.synthesis.claude import Claude\n"
+        "from backstory.synthesis.claude import Claude\n"
         "batch = pickle.load(sys.stdin.buffer)\n"
         "asyncio.run(Claude(dict(os.environ), 'haiku', 6).observe(batch))\n"
     )
@@ -706,7 +706,7 @@ def test_no_claude_outlives_a_killed_process_by_long(home: Path, tmp_path: Path)
         finally:
             worker.kill()
             worker.wait()
-        folder = str(home / ".local" / "share" / "recollect" / "quiet")
+        folder = str(home / ".local" / "share" / "backstory" / "quiet")
         assert eventually(lambda: not in_folder(folder), 20)
 
 

@@ -18,21 +18,21 @@ from typing import Any
 import pytest
 from conftest import HOOK, REPOSITORY, Run
 
-from recollect import paths
-from recollect.gist import of_summary
-from recollect.model import Answer, Hit, Memory, Session, Spent, Summary
-from recollect.recall.timeline import Timeline
-from recollect.store import life, memories, queue, sessions, spend, summaries
-from recollect.store.connection import connect, transaction
-from recollect.surfaces.cli import doctor
-from recollect.surfaces.mcp import reply
+from backstory import paths
+from backstory.gist import of_summary
+from backstory.model import Answer, Hit, Memory, Session, Spent, Summary
+from backstory.recall.timeline import Timeline
+from backstory.store import life, memories, queue, sessions, spend, summaries
+from backstory.store.connection import connect, transaction
+from backstory.surfaces.cli import doctor
+from backstory.surfaces.mcp import reply
 
-RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
+BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
 
 
-def recollect(*args: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def backstory(*args: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [RECOLLECT, *args], cwd=cwd, input=stdin, capture_output=True, text=True, timeout=60, check=False
+        [BACKSTORY, *args], cwd=cwd, input=stdin, capture_output=True, text=True, timeout=60, check=False
     )
 
 
@@ -61,24 +61,24 @@ def project(tmp_path: Path) -> Path:
 
 def test_search_sees_what_was_captured_a_moment_ago(project: Path) -> None:
     hook(tool_use(project, "pytest tests/test_login.py"))
-    done = recollect("search", "login", cwd=project)
+    done = backstory("search", "login", cwd=project)
     assert done.returncode == 0
     assert "Command: pytest tests/test_login.py · Output: fine" in done.stdout
 
 
 def test_search_prints_json_for_scripts(project: Path) -> None:
     hook(tool_use(project, "make deploy"))
-    found: list[dict[str, Any]] = json.loads(recollect("search", "deploy", "--json", cwd=project).stdout)
+    found: list[dict[str, Any]] = json.loads(backstory("search", "deploy", "--json", cwd=project).stdout)
     assert found[0]["content"] == "Tool: Bash\nCommand: make deploy\nOutput: fine"
     assert found[0]["score"] > 0
     assert sum(found[0]["parts"].values()) == pytest.approx(found[0]["score"], abs=0.005)
 
 
 def test_finding_nothing_is_exit_code_one_and_says_so(project: Path) -> None:
-    done = recollect("search", "zebra", cwd=project)
+    done = backstory("search", "zebra", cwd=project)
     assert (done.returncode, done.stdout) == (1, "")
     assert "No memories found" in done.stderr
-    as_json = recollect("search", "zebra", "--json", cwd=project)
+    as_json = backstory("search", "zebra", "--json", cwd=project)
     assert (as_json.returncode, json.loads(as_json.stdout)) == (1, [])
 
 
@@ -93,35 +93,35 @@ def test_finding_nothing_is_exit_code_one_and_says_so(project: Path) -> None:
     ],
 )
 def test_wrong_use_is_exit_code_two(args: tuple[str, ...], project: Path) -> None:
-    done = recollect(*args, cwd=project)
+    done = backstory(*args, cwd=project)
     assert done.returncode == 2
     assert done.stderr
 
 
 def test_a_fault_of_ours_is_exit_code_three_and_in_the_log(project: Path, data: Path) -> None:
-    (data / "recollect.db").mkdir(parents=True)
-    done = recollect("search", "x", cwd=project)
+    (data / "backstory.db").mkdir(parents=True)
+    done = backstory("search", "x", cwd=project)
     assert done.returncode == 3
     assert "cannot be used" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_note_is_added_shown_and_found(project: Path) -> None:
-    added = recollect("add", "we use port 8080", "--tag", "infra", "--importance", "0.9", cwd=project)
+    added = backstory("add", "we use port 8080", "--tag", "infra", "--importance", "0.9", cwd=project)
     assert added.stdout.startswith("Memory created: mem_")
     memory_id = added.stdout.split()[2]
-    shown = recollect("show", memory_id, cwd=project).stdout
+    shown = backstory("show", memory_id, cwd=project).stdout
     assert "we use port 8080" in shown
     assert "infra" in shown
-    assert memory_id in recollect("search", "port", cwd=project).stdout
-    again = recollect("add", "-", cwd=project, stdin="we use port 8080\n")
+    assert memory_id in backstory("search", "port", cwd=project).stdout
+    again = backstory("add", "-", cwd=project, stdin="we use port 8080\n")
     assert again.stdout.startswith(f"Memory reinforced: {memory_id} (new salience: ")
-    assert json.loads(recollect("show", memory_id, "--json", cwd=project).stdout)["tags"] == ["infra"]
+    assert json.loads(backstory("show", memory_id, "--json", cwd=project).stdout)["tags"] == ["infra"]
 
 
 def test_an_unknown_memory_or_session_is_not_found(project: Path) -> None:
     for command in ("show", "sessions"):
-        done = recollect(command, "nope", cwd=project)
+        done = backstory(command, "nope", cwd=project)
         assert (done.returncode, done.stdout) == (1, "")
         assert "nope" in done.stderr
 
@@ -130,12 +130,12 @@ def test_sessions_are_listed_and_told_in_order(project: Path) -> None:
     base: dict[str, object] = {"session_id": "s1", "cwd": str(project)}
     hook(base | {"hook_event_name": "UserPromptSubmit", "prompt": "fix the door"})
     hook(tool_use(project, "open door"))
-    listed = recollect("sessions", cwd=project).stdout
+    listed = backstory("sessions", cwd=project).stdout
     assert "fix the door" in listed
     assert "active" in listed
-    told = recollect("sessions", "s1", cwd=project).stdout
+    told = backstory("sessions", "s1", cwd=project).stdout
     assert told.index("> fix the door") < told.index("Command: open door")
-    as_json = json.loads(recollect("sessions", "s1", "--json", cwd=project).stdout)
+    as_json = json.loads(backstory("sessions", "s1", "--json", cwd=project).stdout)
     assert [prompt["prompt"] for prompt in as_json["prompts"]] == ["fix the door"]
 
 
@@ -155,9 +155,9 @@ SUMMARY = Summary(
 def understood(project: Path, data: Path) -> str:
     """A session s1 with a summary and an observation, as a worker leaves it; the observation's id."""
     hook(tool_use(project, "pytest tests/test_door.py"))
-    recollect("sessions", cwd=project)
+    backstory("sessions", cwd=project)
     now = int(time.time() * 1000)
-    with closing(connect(str(data / "recollect.db"))) as db, transaction(db):
+    with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
         owner = sessions.project_of(db, "s1")
         assert owner
         fields: dict[str, Any] = {"project_id": owner, "session_id": "s1", "tier": "project", "now": now}
@@ -183,7 +183,7 @@ def understood(project: Path, data: Path) -> str:
 
 
 def test_a_session_shows_its_summary_in_eight_fields_and_who_made_it(understood: str, project: Path) -> None:
-    told = recollect("sessions", "s1", cwd=project).stdout
+    told = backstory("sessions", "s1", cwd=project).stdout
     assert "\x1b" not in told
     for line in (
         "     request  Close the door",
@@ -199,32 +199,32 @@ def test_a_session_shows_its_summary_in_eight_fields_and_who_made_it(understood:
         assert f"\n{line}\n" in told
     assert f"{understood}  bugfix: The door closes again — The hinge was upside down." in told
     assert told.count("Close the door") == 1
-    as_json = json.loads(recollect("sessions", "s1", "--json", cwd=project).stdout)
+    as_json = json.loads(backstory("sessions", "s1", "--json", cwd=project).stdout)
     assert as_json["summary_by"] == "claude"
     assert as_json["summary_fields"]["next_steps"] == "Oil it"
     assert as_json["summary_fields"]["files_edited"] == ["src/door.py", "tests/test_door.py"]
     assert len(as_json["summary_fields"]) == 8
     hook(tool_use(project, "ls", "s2"))
-    as_json = json.loads(recollect("sessions", "s2", "--json", cwd=project).stdout)
+    as_json = json.loads(backstory("sessions", "s2", "--json", cwd=project).stdout)
     assert (as_json["summary_fields"], as_json["summary_by"]) == (None, None)
 
 
 def test_the_list_of_sessions_says_what_each_was_asked_and_came_to(understood: str, project: Path) -> None:
-    listed = recollect("sessions", cwd=project).stdout
+    listed = backstory("sessions", cwd=project).stdout
     assert listed.splitlines()[1].endswith("  Close the door — Turned it, tests pass")
-    told = recollect("timeline", understood, cwd=project).stdout
+    told = backstory("timeline", understood, cwd=project).stdout
     assert told.splitlines()[0].endswith("  Close the door — Turned it, tests pass")
     assert "summary: Close the door — Turned it, tests pass" in told
 
 
 def test_an_observation_is_shown_with_its_title_kind_and_concepts(understood: str, project: Path) -> None:
-    shown = recollect("show", understood, cwd=project).stdout
+    shown = backstory("show", understood, cwd=project).stdout
     assert "\n\nThe door closes again\nThe hinge was upside down.\n" in shown
     assert "\n concepts  hinge, door\n" in shown
-    found = recollect("search", "hinge", cwd=project).stdout
+    found = backstory("search", "hinge", cwd=project).stdout
     at = found.index("bugfix/procedural")
     assert found[at:].splitlines()[1:3] == ["    The door closes again", "    The hinge was upside down."]
-    listed = recollect("list", "--kind", "bugfix", cwd=project).stdout
+    listed = backstory("list", "--kind", "bugfix", cwd=project).stdout
     assert listed.endswith("  bugfix      The door closes again — The hinge was upside down.\n")
 
 
@@ -240,7 +240,7 @@ def test_an_observation_is_shown_with_its_title_kind_and_concepts(understood: st
 def test_what_the_text_says_first_is_not_said_by_the_title_as_well(
     title: str, content: str, understood: str, project: Path, data: Path
 ) -> None:
-    with closing(connect(str(data / "recollect.db"))) as db, transaction(db):
+    with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
         owner = sessions.project_of(db, "s1")
         assert owner
         made = memories.add(
@@ -262,10 +262,10 @@ def test_what_the_text_says_first_is_not_said_by_the_title_as_well(
         ["timeline", made],
         ["sessions", "s1"],
     ):
-        told = recollect(*command, cwd=project).stdout
+        told = backstory(*command, cwd=project).stdout
         assert (command, told.lower().count("never push")) == (command, 1)
         assert "Never push on Fridays\n" in told
-    assert "The door closes again — The hinge" in recollect("list", cwd=project).stdout
+    assert "The door closes again — The hinge" in backstory("list", cwd=project).stdout
 
 
 def test_a_model_is_told_the_title_of_an_observation_and_by_its_id_the_concepts() -> None:
@@ -325,17 +325,17 @@ def test_a_summary_has_a_gist(text: str, length: int, gist: str) -> None:
 def test_the_beginning_of_an_id_names_a_session_unless_it_fits_two(project: Path) -> None:
     for session in ("abc-1", "abc-2", "xyz"):
         hook(tool_use(project, f"echo {session}", session))
-    assert "Command: echo xyz" in recollect("sessions", "x", cwd=project).stdout
-    assert "Command: echo abc-2" in recollect("sessions", "abc-2", cwd=project).stdout
-    vague = recollect("sessions", "abc", cwd=project)
+    assert "Command: echo xyz" in backstory("sessions", "x", cwd=project).stdout
+    assert "Command: echo abc-2" in backstory("sessions", "abc-2", cwd=project).stdout
+    vague = backstory("sessions", "abc", cwd=project)
     assert vague.returncode == 2
     assert "abc-1, abc-2" in vague.stderr
 
 
 def test_a_pipe_gets_plain_text_and_a_terminal_gets_colours(project: Path) -> None:
-    recollect("add", "colour me", cwd=project)
-    assert "\x1b" not in recollect("search", "colour", cwd=project).stdout
-    script = ["script", "-qec", f"{RECOLLECT} search colour", "/dev/null"]
+    backstory("add", "colour me", cwd=project)
+    assert "\x1b" not in backstory("search", "colour", cwd=project).stdout
+    script = ["script", "-qec", f"{BACKSTORY} search colour", "/dev/null"]
     seen = subprocess.run(
         script,
         cwd=project,
@@ -351,7 +351,7 @@ def test_nothing_that_was_captured_can_drive_the_terminal(project: Path) -> None
     evil = "evil \x1b[2J\x1b]0;title\x07 [red]markup[/red] \x9b31m"
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     (project / ".git" / "HEAD").write_text("ref: refs/heads/\x1b[2Jbranch\n")
-    recollect("add", "-", cwd=project, stdin=evil)
+    backstory("add", "-", cwd=project, stdin=evil)
     hook(tool_use(project, evil, f"session {evil}"))
     hook(
         {
@@ -361,7 +361,7 @@ def test_nothing_that_was_captured_can_drive_the_terminal(project: Path) -> None
             "prompt": evil,
         }
     )
-    memory_id = recollect("search", "evil", cwd=project).stdout.split()[1]
+    memory_id = backstory("search", "evil", cwd=project).stdout.split()[1]
     commands = [
         ["search", "evil"],
         ["show", memory_id],
@@ -370,17 +370,17 @@ def test_nothing_that_was_captured_can_drive_the_terminal(project: Path) -> None
         ["show", evil[5:]],
     ]
     for command in [*commands, *([*command, "--json"] for command in commands)]:
-        ran = recollect(*command, cwd=project)
+        ran = backstory(*command, cwd=project)
         assert "\x1b" not in ran.stdout + ran.stderr
         assert "\x9b" not in ran.stdout + ran.stderr
-    assert "[red]markup[/red]" in recollect("show", memory_id, cwd=project).stdout
+    assert "[red]markup[/red]" in backstory("show", memory_id, cwd=project).stdout
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_a_narrow_terminal_shortens_what_was_asked_and_never_the_id(columns: int, project: Path) -> None:
     base: dict[str, object] = {"session_id": "0123456789", "cwd": str(project)}
     hook(base | {"hook_event_name": "UserPromptSubmit", "prompt": "make it so " * 20})
-    script = ["script", "-qec", f"stty cols {columns}; {RECOLLECT} sessions", "/dev/null"]
+    script = ["script", "-qec", f"stty cols {columns}; {BACKSTORY} sessions", "/dev/null"]
     env = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"}
     seen = subprocess.run(script, cwd=project, env=env, capture_output=True, text=True, check=False).stdout
     plain = re.sub(r"\x1b\[[0-9;]*m", "", seen).splitlines()
@@ -394,12 +394,12 @@ def test_a_narrow_terminal_shortens_what_was_asked_and_never_the_id(columns: int
 def test_a_narrow_terminal_never_cuts_a_score_or_the_name_of_a_backup(columns: int, project: Path) -> None:
     guide = f"# {'The long guide to ' * 5}\n\n## {'feeding ' * 9}\n\nfeed the walrus"
     (project / "guide.md").write_text(guide)
-    recollect("docs", "ingest", "guide.md", cwd=project)
-    recollect("add", "the walrus likes fish", cwd=project)
-    recollect("backup", "now", cwd=project)
+    backstory("docs", "ingest", "guide.md", cwd=project)
+    backstory("add", "the walrus likes fish", cwd=project)
+    backstory("backup", "now", cwd=project)
 
     def seen(command: str) -> list[str]:
-        script = ["script", "-qec", f"stty cols {columns}; {RECOLLECT} {command}", "/dev/null"]
+        script = ["script", "-qec", f"stty cols {columns}; {BACKSTORY} {command}", "/dev/null"]
         env = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"}
         ran = subprocess.run(script, cwd=project, env=env, capture_output=True, text=True, check=True)
         lines = re.sub(r"\x1b\[[0-9;]*m", "", ran.stdout).splitlines()
@@ -410,22 +410,22 @@ def test_a_narrow_terminal_never_cuts_a_score_or_the_name_of_a_backup(columns: i
     (head,) = [line for line in seen("docs search walrus") if line.startswith(" 1. ")]
     assert re.search(r"  score \d\.\d\d$", head)
     names, row = seen("backup list")
-    assert re.match(r"recollect-\d{8}T\d{6}Z-manual\.db($|  20\d\d-\d\d-\d\d \d\d:\d\d)", row)
+    assert re.match(r"backstory-\d{8}T\d{6}Z-manual\.db($|  20\d\d-\d\d-\d\d \d\d:\d\d)", row)
     assert ("size" in names) == (columns == 80)
 
 
 def test_a_reader_that_has_had_enough_is_no_error(project: Path, run: Run) -> None:
     for number in range(30):
         run("add", f"walrus number {number}")
-    command = f"{RECOLLECT} search walrus --limit 30 | head -1; echo ${{PIPESTATUS[0]}}"
+    command = f"{BACKSTORY} search walrus --limit 30 | head -1; echo ${{PIPESTATUS[0]}}"
     ran = subprocess.run(["bash", "-c", command], cwd=project, capture_output=True, text=True, check=False)
     assert (ran.stdout.splitlines()[-1], ran.stderr) == ("0", "")
 
 
 def test_a_disk_too_full_to_print_on_is_one_sentence(project: Path) -> None:
-    recollect("add", "walrus", cwd=project)
+    backstory("add", "walrus", cwd=project)
     ran = subprocess.run(
-        ["sh", "-c", f"{RECOLLECT} search walrus >/dev/full"],
+        ["sh", "-c", f"{BACKSTORY} search walrus >/dev/full"],
         cwd=project,
         capture_output=True,
         text=True,
@@ -438,15 +438,15 @@ def test_a_disk_too_full_to_print_on_is_one_sentence(project: Path) -> None:
 
 
 def test_with_everything_closed_a_note_is_still_kept(project: Path) -> None:
-    closed = ["sh", "-c", f"{RECOLLECT} add the walrus >&- 2>&- <&-"]
+    closed = ["sh", "-c", f"{BACKSTORY} add the walrus >&- 2>&- <&-"]
     assert subprocess.run(closed, cwd=project, check=False).returncode == 0
-    assert recollect("search", "walrus", cwd=project).returncode == 0
+    assert backstory("search", "walrus", cwd=project).returncode == 0
 
 
 def test_a_folder_that_is_gone_is_said_so(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    script = ["sh", "-c", f"rmdir '{gone}'; {RECOLLECT} sessions"]
+    script = ["sh", "-c", f"rmdir '{gone}'; {BACKSTORY} sessions"]
     ran = subprocess.run(script, cwd=gone, capture_output=True, text=True, check=False)
     assert (ran.returncode, "the current folder is gone" in ran.stderr) == (2, True)
 
@@ -455,21 +455,21 @@ def test_words_and_folders_that_are_not_utf8_are_no_crash(tmp_path: Path) -> Non
     odd = os.fsencode(tmp_path) + b"/caf\xe9"
     os.mkdir(odd)
     for args in (["add", "a walrus"], ["search", "walrus"], ["sessions"]):
-        ran = subprocess.run([RECOLLECT, *args], cwd=odd, capture_output=True, text=True, check=False)
+        ran = subprocess.run([BACKSTORY, *args], cwd=odd, capture_output=True, text=True, check=False)
         assert ran.returncode in (0, 1)
-        assert "fault of recollect" not in ran.stderr
+        assert "fault of backstory" not in ran.stderr
     named = subprocess.run(
-        [RECOLLECT, "search", "walrus", "--project", odd], capture_output=True, check=False
+        [BACKSTORY, "search", "walrus", "--project", odd], capture_output=True, check=False
     )
     assert named.returncode == 0
-    shown = subprocess.run([RECOLLECT, "show", b"\xff"], cwd=odd, capture_output=True, text=True, check=False)
+    shown = subprocess.run([BACKSTORY, "show", b"\xff"], cwd=odd, capture_output=True, text=True, check=False)
     assert (shown.returncode, "There is no memory" in shown.stderr) == (1, True)
 
 
 def test_a_locale_too_small_for_our_signs_still_gets_an_answer(project: Path) -> None:
     env = os.environ | {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     ran = subprocess.run(
-        [RECOLLECT, "doctor"], cwd=project, env=env, capture_output=True, text=True, check=False
+        [BACKSTORY, "doctor"], cwd=project, env=env, capture_output=True, text=True, check=False
     )
     assert "canary" in ran.stdout
     assert "Error" not in ran.stderr
@@ -478,19 +478,19 @@ def test_a_locale_too_small_for_our_signs_still_gets_an_answer(project: Path) ->
 def test_a_folder_that_cannot_be_used_is_not_called_our_fault(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_HOME", "/dev/null/nowhere")
-    ran = recollect("search", "x", cwd=project)
+    monkeypatch.setenv("BACKSTORY_HOME", "/dev/null/nowhere")
+    ran = backstory("search", "x", cwd=project)
     assert ran.returncode == 3
-    assert "set RECOLLECT_HOME to a folder of yours" in ran.stderr
+    assert "set BACKSTORY_HOME to a folder of yours" in ran.stderr
     line = next(
-        line for line in recollect("doctor", cwd=project).stdout.splitlines() if "data folder" in line
+        line for line in backstory("doctor", cwd=project).stdout.splitlines() if "data folder" in line
     )
     assert line.startswith("✗")
 
 
 def bound(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """As somebody whom permissions bind; root has to give up the right to ignore them first."""
-    command = [RECOLLECT, *args]
+    command = [BACKSTORY, *args]
     if os.geteuid() == 0:
         if shutil.which("setpriv") is None:
             pytest.skip("running as root, and setpriv is not installed")
@@ -510,47 +510,47 @@ COMMANDS_THAT_WRITE = (
 
 
 def test_a_data_folder_that_cannot_be_written_is_named_with_what_to_do(project: Path, data: Path) -> None:
-    recollect("add", "a walrus", cwd=project)
-    recollect("backup", "now", cwd=project)
+    backstory("add", "a walrus", cwd=project)
+    backstory("backup", "now", cwd=project)
     data.chmod(0o500)
     try:
         for command in COMMANDS_THAT_WRITE:
             ran = bound(*command, cwd=project)
             assert (command, ran.returncode, ran.stdout) == (command, 3, "")
-            assert ran.stderr.startswith(f"recollect: {data} cannot be used (")
-            assert ran.stderr.endswith("; make it writable, or set RECOLLECT_HOME to a folder of yours\n")
+            assert ran.stderr.startswith(f"backstory: {data} cannot be used (")
+            assert ran.stderr.endswith("; make it writable, or set BACKSTORY_HOME to a folder of yours\n")
             assert "Errno" not in ran.stderr
         told = bound("doctor", cwd=project).stdout
     finally:
         data.chmod(0o700)
-    assert "`recollect doctor`" not in told
+    assert "`backstory doctor`" not in told
     assert "Error" not in told
 
 
 def test_a_database_that_cannot_be_written_is_named_and_not_its_folder(project: Path, data: Path) -> None:
-    recollect("add", "a walrus", cwd=project)
-    (data / "recollect.db").chmod(0o400)
+    backstory("add", "a walrus", cwd=project)
+    (data / "backstory.db").chmod(0o400)
     ran = bound("add", "another", cwd=project)
     assert ran.returncode == 3
-    assert f"{data}/recollect.db cannot be used (attempt to write a readonly database); make" in ran.stderr
+    assert f"{data}/backstory.db cannot be used (attempt to write a readonly database); make" in ran.stderr
 
 
 def test_what_is_no_folder_is_named_by_every_command(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECOLLECT_HOME", "/dev/null/nowhere")
+    monkeypatch.setenv("BACKSTORY_HOME", "/dev/null/nowhere")
     for command in (*COMMANDS_THAT_WRITE, ["config"], ["backup", "list"]):
-        ran = recollect(*command, cwd=project)
+        ran = backstory(*command, cwd=project)
         if command[:2] != ["backup", "restore"]:  # there is none
             assert (command, ran.returncode, ran.stdout) == (command, 3, "")
             assert "/dev/null" in ran.stderr
-            assert "set RECOLLECT_HOME to a folder of yours" in ran.stderr
+            assert "set BACKSTORY_HOME to a folder of yours" in ran.stderr
         assert "Errno" not in ran.stderr
-    told = recollect("doctor", cwd=project).stdout
+    told = backstory("doctor", cwd=project).stdout
     assert "Errno" not in told
     assert "Error" not in told
 
 
 def test_standard_input_that_is_closed_is_an_empty_note(project: Path) -> None:
-    command = ["sh", "-c", f"{RECOLLECT} add - <&-"]
+    command = ["sh", "-c", f"{BACKSTORY} add - <&-"]
     ran = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert (ran.returncode, "empty" in ran.stderr) == (2, True)
 
@@ -561,7 +561,7 @@ def test_paths_are_shown_as_seen_from_the_project(project: Path) -> None:
         "tool_input": {"file_path": f"{project}/src/auth.py"},
     }
     hook(payload | {"tool_response": {}})
-    assert "Read file: src/auth.py" in recollect("search", "auth", cwd=project).stdout
+    assert "Read file: src/auth.py" in backstory("search", "auth", cwd=project).stdout
 
 
 # --- one command after the other, in this process: starting one takes longer than what it does -------------
@@ -639,7 +639,7 @@ def test_a_search_says_when_files_changed_since(run: Run, project: Path) -> None
 def test_a_search_without_an_embedder_says_so_beside_the_answer(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_EMBEDDER", "off")
+    monkeypatch.setenv("BACKSTORY_EMBEDDER", "off")
     run("add", "the walrus sleeps")
     ran = run("search", "walrus", "--json")
     assert (ran.code, len(ran.json)) == (0, 1)
@@ -647,7 +647,7 @@ def test_a_search_without_an_embedder_says_so_beside_the_answer(
     refused = run("reindex")
     assert refused.code != 0
     assert "switched off" in refused.err
-    monkeypatch.setenv("RECOLLECT_EMBEDDER", "crystal-ball")
+    monkeypatch.setenv("BACKSTORY_EMBEDDER", "crystal-ball")
     refused = run("search", "walrus")
     assert (refused.code, "it is one of static, off" in refused.err) == (2, True)
 
@@ -663,7 +663,7 @@ def test_the_beginning_of_an_id_is_enough_with_or_without_its_prefix(run: Run) -
     for nothing in ("", "mem_zzzzzzzzzzzz", "%", "nope"):
         ran = run("show", nothing)
         assert (ran.code, ran.out) == (1, "")
-        assert "`recollect search` shows ids" in ran.err
+        assert "`backstory search` shows ids" in ran.err
 
 
 def test_a_note_for_all_projects_is_found_in_all(run: Run, tmp_path: Path) -> None:
@@ -728,7 +728,7 @@ def test_a_memory_is_removed_for_good_only_after_asking(run: Run) -> None:
 def test_an_id_that_is_not_there_is_not_found_by_any_command(run: Run, command: str) -> None:
     ran = run(command, "mem_nothing")
     assert (ran.code, ran.out) == (1, "")
-    assert "There is no memory mem_nothing; `recollect search` shows ids." in ran.err
+    assert "There is no memory mem_nothing; `backstory search` shows ids." in ran.err
     assert run(command).code == 2
 
 
@@ -775,7 +775,7 @@ def faded(run: Run, project: Path, data: Path) -> str:
     """The id of a trace that nobody came back to for years."""
     hook(tool_use(project, "feed walrus"))
     memory_id: str = run("search", "walrus", "--json").json[0]["id"]
-    db = connect(str(data / "recollect.db"))
+    db = connect(str(data / "backstory.db"))
     db.execute("UPDATE memories SET created_at = 1000, last_accessed = 1000, files = '[\"a.py\"]'")
     db.close()
     return memory_id
@@ -790,10 +790,10 @@ def test_faded_traces_are_archived_and_can_be_restored(run: Run, faded: str) -> 
     assert [hit["id"] for hit in run("search", "walrus", "--json").json] == [kept]
     shown = run("show", faded)
     assert "archived" in shown.out
-    assert f"recollect restore {faded}" in shown.out
+    assert f"backstory restore {faded}" in shown.out
     assert "feed walrus" in shown.out
     refused = run("reinforce", faded)
-    assert (refused.code, f"recollect restore {faded}" in refused.err) == (1, True)
+    assert (refused.code, f"backstory restore {faded}" in refused.err) == (1, True)
     assert run("restore", faded[:12]).out.startswith(f"Memory restored: {faded}")
     assert {hit["id"] for hit in run("search", "walrus", "--json").json} == {faded, kept}
 
@@ -811,7 +811,7 @@ def test_an_archived_memory_has_the_same_types_in_json(run: Run, faded: str) -> 
 def test_an_archived_memory_is_removed_for_good_like_any_other(run: Run, faded: str, data: Path) -> None:
     run("prune")
     removed = run("forget", faded, "--hard", "--yes")
-    db = connect(str(data / "recollect.db"))
+    db = connect(str(data / "backstory.db"))
     still_there = life.archived(db, faded)
     db.close()
     assert (removed.code, still_there) == (0, None)
@@ -830,7 +830,7 @@ def test_reindex_makes_the_vectors_that_are_missing_and_only_those(run: Run, pro
 
 def test_documents_are_taken_in_found_listed_shown_and_removed(run: Run, project: Path) -> None:
     nothing = run("docs", "list")
-    assert (nothing.code, nothing.out, "recollect docs ingest PATH" in nothing.err) == (1, "", True)
+    assert (nothing.code, nothing.out, "backstory docs ingest PATH" in nothing.err) == (1, "", True)
     assert (run("docs", "list", "--json").json, run("docs", "search", "x", "--json").json) == ([], [])
     (project / "guide.md").write_text("# Guide\n\nfeed the walrus\n\n## Install\n\nrun the otter\n")
     assert run("docs", "ingest", "guide.md").out == "Document ingested: Guide (2 chunks)\n"
@@ -860,7 +860,7 @@ def test_documents_are_taken_in_found_listed_shown_and_removed(run: Run, project
     assert run("docs", "remove", short, "--json").json == {"removed": listed["id"]}
     for command in ("show", "remove"):
         gone = run("docs", command, short)
-        assert (gone.code, "`recollect docs list` shows ids" in gone.err) == (1, True)
+        assert (gone.code, "`backstory docs list` shows ids" in gone.err) == (1, True)
     assert run("docs", "search", "otter").code == 1
     assert (project / "guide.md").exists()
 
@@ -915,12 +915,12 @@ def test_a_folder_without_documents_is_not_passed_over_in_silence(run: Run, proj
 
 @pytest.mark.parametrize("command", ["docs ingest -", "add -"])
 def test_a_standard_input_that_is_closed_or_not_utf8_is_no_fault_of_ours(command: str, project: Path) -> None:
-    closed = ["sh", "-c", f"{RECOLLECT} {command} <&-"]
+    closed = ["sh", "-c", f"{BACKSTORY} {command} <&-"]
     ran = subprocess.run(closed, cwd=project, capture_output=True, text=True, check=False)
-    assert (ran.returncode in (1, 2), "fault of recollect" in ran.stderr) == (True, False)
-    odd = [RECOLLECT, *command.split()]
+    assert (ran.returncode in (1, 2), "fault of backstory" in ran.stderr) == (True, False)
+    odd = [BACKSTORY, *command.split()]
     other = subprocess.run(odd, cwd=project, input=b"caf\xe9 walrus", capture_output=True, check=False)
-    assert b"fault of recollect" not in other.stderr
+    assert b"fault of backstory" not in other.stderr
 
 
 def test_nothing_in_a_document_or_an_archive_can_drive_the_terminal(
@@ -954,7 +954,7 @@ def test_nothing_in_a_document_or_an_archive_can_drive_the_terminal(
         ran = run(*command)
         for sign in "\x1b\x9b\x07\u202e" if "--json" not in command else "\x1b\x9b\x07":
             assert sign not in ran.out + ran.err, command
-    db = connect(str(data / "recollect.db"))
+    db = connect(str(data / "backstory.db"))
     life.archive(db, [trace], 1)
     db.close()
     for command in (["show", trace], ["show", trace, "--json"], ["restore", trace]):
@@ -964,7 +964,7 @@ def test_nothing_in_a_document_or_an_archive_can_drive_the_terminal(
 
 def test_no_command_writes_colours_or_progress_into_a_pipe(project: Path) -> None:
     (project / "guide.md").write_text("# Guide\n\nfeed the walrus")
-    memory_id = recollect("add", "the walrus sleeps", cwd=project).stdout.split()[2]
+    memory_id = backstory("add", "the walrus sleeps", cwd=project).stdout.split()[2]
     for command in (
         ["docs", "ingest", "guide.md"],
         ["docs", "list"],
@@ -975,7 +975,7 @@ def test_no_command_writes_colours_or_progress_into_a_pipe(project: Path) -> Non
         ["show", memory_id],
         ["reindex"],
     ):
-        ran = recollect(*command, cwd=project)
+        ran = backstory(*command, cwd=project)
         assert (ran.returncode, ran.stderr) == (0, ""), command
         assert "\x1b" not in ran.stdout
         assert "\r" not in ran.stdout
@@ -986,18 +986,18 @@ def test_every_command_explains_itself(project: Path) -> None:
         "search show timeline add reinforce deemphasize forget restore supersede prune docs reindex"
         " sessions backup install uninstall doctor mcp"
     ).split()
-    overview = recollect("--help", cwd=project).stdout
+    overview = backstory("--help", cwd=project).stdout
     for command in commands:
         assert command in overview
-        assert recollect(command, "--help", cwd=project).returncode == 0
+        assert backstory(command, "--help", cwd=project).returncode == 0
     for command in ("ingest", "search", "list", "show", "remove"):
-        assert recollect("docs", command, "--help", cwd=project).returncode == 0
+        assert backstory("docs", command, "--help", cwd=project).returncode == 0
 
 
 def test_every_command_that_prints_is_known_to_capture() -> None:
     """What our own commands print in a shell must not be remembered again."""
-    from recollect.intake.trace import PRINTING_COMMANDS
-    from recollect.surfaces.cli.main import cli
+    from backstory.intake.trace import PRINTING_COMMANDS
+    from backstory.surfaces.cli.main import cli
 
     prints_none = {"install", "uninstall", "mcp", "worker", "config"}
     assert set(cli.commands) - prints_none == PRINTING_COMMANDS
@@ -1005,13 +1005,13 @@ def test_every_command_that_prints_is_known_to_capture() -> None:
 
 def test_the_docs_name_every_command() -> None:
     text = (REPOSITORY / "docs" / "cli.md").read_text()
-    overview = recollect("--help", cwd=REPOSITORY).stdout.split("Commands:")[1]
+    overview = backstory("--help", cwd=REPOSITORY).stdout.split("Commands:")[1]
     for line in overview.strip().splitlines():
-        assert f"recollect {line.split()[0]}" in text
+        assert f"backstory {line.split()[0]}" in text
 
 
 def test_doctor_finds_everything_in_order_but_the_missing_client(project: Path, data: Path) -> None:
-    done = recollect("doctor", "--json", cwd=project)
+    done = backstory("doctor", "--json", cwd=project)
     checks = {check["name"]: check for check in json.loads(done.stdout)}
     ours = "python,data folder,disk,settings,canary,database,backup,search,spool,worker,synthesis".split(",")
     assert list(checks) == [*ours, "Claude Code", "plugin"]
@@ -1022,37 +1022,37 @@ def test_doctor_finds_everything_in_order_but_the_missing_client(project: Path, 
 
 
 def test_the_canary_leaves_nothing_behind(project: Path) -> None:
-    recollect("add", "stays", cwd=project)
-    recollect("doctor", cwd=project)
-    assert recollect("search", "canary echo", cwd=project).returncode == 1
-    assert recollect("search", "stays", cwd=project).returncode == 0
+    backstory("add", "stays", cwd=project)
+    backstory("doctor", cwd=project)
+    assert backstory("search", "canary echo", cwd=project).returncode == 1
+    assert backstory("search", "stays", cwd=project).returncode == 0
 
 
 def test_the_canary_does_not_take_a_real_project_with_it(
     project: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The data folder may lie inside a repository; the memories of that repository are not the canary's."""
-    monkeypatch.setenv("RECOLLECT_HOME", str(project / "data"))
+    monkeypatch.setenv("BACKSTORY_HOME", str(project / "data"))
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    recollect("add", "precious", cwd=project)
-    recollect("doctor", cwd=project)
-    assert recollect("search", "precious", cwd=project).returncode == 0
+    backstory("add", "precious", cwd=project)
+    backstory("doctor", cwd=project)
+    assert backstory("search", "precious", cwd=project).returncode == 0
 
 
 def test_the_canary_does_not_take_the_documents_of_a_project_with_it(
     project: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_HOME", str(project / "data"))
+    monkeypatch.setenv("BACKSTORY_HOME", str(project / "data"))
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     (project / "guide.md").write_text("# Guide\n\nfeed the walrus")
     run("docs", "ingest", "guide.md")
-    recollect("doctor", cwd=project)
+    backstory("doctor", cwd=project)
     assert len(run("docs", "list", "--json").json) == 1
 
 
 def test_doctor_says_what_to_do_about_a_payload_that_failed(project: Path, data: Path) -> None:
     subprocess.run(["sh", str(HOOK)], input=b"{broken", check=True)
-    line = next(line for line in recollect("doctor", cwd=project).stdout.splitlines() if "spool  " in line)
+    line = next(line for line in backstory("doctor", cwd=project).stdout.splitlines() if "spool  " in line)
     assert "1 payload could not be stored; the last: not JSON" in line
     assert f"look at {data}/spool/failed" in line
 
@@ -1060,7 +1060,7 @@ def test_doctor_says_what_to_do_about_a_payload_that_failed(project: Path, data:
 def test_doctor_sees_a_hook_that_cannot_write(project: Path, data: Path) -> None:
     data.mkdir(parents=True)
     (data / "spool").write_text("a file where the folder should be")
-    done = recollect("doctor", "--json", cwd=project)
+    done = backstory("doctor", "--json", cwd=project)
     canary = next(check for check in json.loads(done.stdout) if check["name"] == "canary")
     assert canary["level"] == "bad"
     assert done.returncode == 1
@@ -1069,40 +1069,40 @@ def test_doctor_sees_a_hook_that_cannot_write(project: Path, data: Path) -> None
 def test_doctor_names_a_setting_that_nobody_reads(project: Path, data: Path) -> None:
     data.mkdir(parents=True)
     (data / "config.toml").write_text('[log]\nlevell = "debug"\n')
-    line = next(line for line in recollect("doctor", cwd=project).stdout.splitlines() if "settings" in line)
+    line = next(line for line in backstory("doctor", cwd=project).stdout.splitlines() if "settings" in line)
     assert "log.levell" in line
 
 
 def test_doctor_reports_a_bad_setting(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECOLLECT_LOG_LEVEL", "loud")
-    line = next(line for line in recollect("doctor", cwd=project).stdout.splitlines() if "settings" in line)
+    monkeypatch.setenv("BACKSTORY_LOG_LEVEL", "loud")
+    line = next(line for line in backstory("doctor", cwd=project).stdout.splitlines() if "settings" in line)
     assert "one of debug, info, warning, error" in line
 
 
 def test_doctor_names_every_bad_setting_once_wherever_it_comes_from(
     project: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("RECOLLECT_SYNTHESIZER")
-    monkeypatch.setenv("RECOLLECT_BRIEF_TOKENS", "x")
+    monkeypatch.delenv("BACKSTORY_SYNTHESIZER")
+    monkeypatch.setenv("BACKSTORY_BRIEF_TOKENS", "x")
     data.mkdir(parents=True)
     (data / "config.toml").write_text(
         'synthesizer = "psychic"\nembedder = "crystal-ball"\n'
         '[log]\nlevel = "loud"\nlevell = 1\n[spend]\ndaily_usd = "much"\n'
     )
-    told = recollect("doctor", cwd=project).stdout
+    told = backstory("doctor", cwd=project).stdout
     (line,) = [line for line in told.splitlines() if line.startswith("✗ settings")]
-    assert "brief.tokens is 'x'; it should be a number like 1500, 0 or more (it comes from RECOLLECT_" in line
+    assert "brief.tokens is 'x'; it should be a number like 1500, 0 or more (it comes from BACKSTORY_" in line
     for bad in ("'psychic'", "'crystal-ball'", "'loud'", "'much'", "log.levell"):
         assert (bad, told.count(bad), bad in line) == (bad, 1, True)
     (data / "config.toml").write_text("[log\n")
-    assert recollect("doctor", cwd=project).stdout.count("correct it or move it away") == 1
+    assert backstory("doctor", cwd=project).stdout.count("correct it or move it away") == 1
 
 
 def test_doctor_warns_when_others_can_read_the_data(project: Path, data: Path) -> None:
     data.mkdir(parents=True, mode=0o755)
     data.chmod(0o755)
     line = next(
-        line for line in recollect("doctor", cwd=project).stdout.splitlines() if "data folder" in line
+        line for line in backstory("doctor", cwd=project).stdout.splitlines() if "data folder" in line
     )
     assert "chmod 700" in line
 
@@ -1120,8 +1120,8 @@ def queued(project: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """A session s1 with four items in the queue, two days old."""
     hook(tool_use(project, "echo 1"))
     monkeypatch.chdir(project)
-    recollect("sessions", cwd=project)
-    db = connect(str(data / "recollect.db"))
+    backstory("sessions", cwd=project)
+    db = connect(str(data / "backstory.db"))
     with transaction(db):
         db.execute("DELETE FROM observation_queue")
         for _ in range(4):
@@ -1141,7 +1141,7 @@ def test_doctor_warns_when_something_due_has_waited_for_over_a_day(queued: sqlit
         queue.put(queued, "s1", queue.FINALIZE, "{}", "{}", int(time.time() * 1000), None)
     level, told = check_of("worker")
     assert (level, "5 items wait since" in told) == ("warn", True)
-    assert told.endswith("1 session is due now, after more than a day → recollect worker")
+    assert told.endswith("1 session is due now, after more than a day → backstory worker")
 
 
 def test_doctor_warns_when_the_model_has_been_away_for_over_a_day(queued: sqlite3.Connection) -> None:
@@ -1154,7 +1154,7 @@ def test_doctor_warns_when_the_model_has_been_away_for_over_a_day(queued: sqlite
 def test_doctor_lets_items_wait_where_synthesis_is_off(
     queued: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "off")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")
     with transaction(queued):
         queue.put(queued, "s1", queue.FINALIZE, "{}", "{}", int(time.time() * 1000), None)
     level, told = check_of("worker")
@@ -1180,7 +1180,7 @@ def test_doctor_says_who_observes_and_what_was_spent(
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "claude")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "claude")
     now = int(time.time() * 1000)
     level, told = check_of("synthesis")
     assert (level, told) == (
@@ -1199,8 +1199,8 @@ def test_doctor_says_who_observes_and_what_was_spent(
         spend.add(queued, "s1", Spent("claude-haiku", 1, 1, 1, 1, 1, 1.25), now)
     level, told = check_of("synthesis")
     assert (level, "$1.25 of $1.00 spent today, the cap is reached" in told) == ("warn", True)
-    assert told.endswith("rules observe until midnight; `recollect config spend.daily_usd 2` raises it")
-    monkeypatch.setenv("RECOLLECT_SPEND_DAILY_USD", "0")
+    assert told.endswith("rules observe until midnight; `backstory config spend.daily_usd 2` raises it")
+    monkeypatch.setenv("BACKSTORY_SPEND_DAILY_USD", "0")
     level, told = check_of("synthesis")
     assert (level, "midnight" in told) == ("warn", False)
     assert "with spend.daily_usd 0 the model is never asked" in told
@@ -1212,7 +1212,7 @@ def test_doctor_tells_no_trouble_that_is_over_for_more_than_a_day(
     (tmp_path / "claude").write_text("#!/bin/sh\n")
     (tmp_path / "claude").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "claude")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "claude")
     now, (first, second, *waiting) = int(time.time() * 1000), ids_in(queued)
     with transaction(queued):
         queue.done(queued, [first], "local", now - 25 * 3_600_000, "no login")
@@ -1229,11 +1229,11 @@ def test_doctor_tells_no_trouble_that_is_over_for_more_than_a_day(
 def test_doctor_tells_a_missing_model_from_one_that_nobody_needs(
     project: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.synthesis.claude.find_cli", lambda env: None)
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "auto")
+    monkeypatch.setattr("backstory.synthesis.claude.find_cli", lambda env: None)
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "auto")
     level, told = check_of("synthesis")
     assert (level, "by rules, because there is no claude on PATH" in told) == ("ok", True)
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "claude")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "claude")
     level, told = check_of("synthesis")
     assert (level, "install Claude Code" in told) == ("warn", True)
 
@@ -1241,8 +1241,8 @@ def test_doctor_tells_a_missing_model_from_one_that_nobody_needs(
 @pytest.mark.parametrize(
     ("variable", "value", "says"),
     [
-        ("RECOLLECT_SYNTHESIZER", "psychic", "one of auto, claude, local, off"),
-        ("RECOLLECT_SPEND_DAILY_USD", "much", "a number like 1"),
+        ("BACKSTORY_SYNTHESIZER", "psychic", "one of auto, claude, local, off"),
+        ("BACKSTORY_SPEND_DAILY_USD", "much", "a number like 1"),
     ],
 )
 def test_doctor_reports_settings_of_synthesis_that_make_no_sense(
@@ -1255,9 +1255,9 @@ def test_doctor_reports_settings_of_synthesis_that_make_no_sense(
 
 def test_without_any_home_the_cli_says_what_to_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOME")
-    done = recollect("sessions", cwd=project)
+    done = backstory("sessions", cwd=project)
     assert done.returncode == 2
-    assert "set HOME, or RECOLLECT_HOME" in done.stderr
+    assert "set HOME, or BACKSTORY_HOME" in done.stderr
 
 
 def demo(*args: str) -> str:
@@ -1269,7 +1269,7 @@ def test_the_demo_shows_a_search_that_finds_what_was_captured() -> None:
     shown = demo()
     assert "13 events captured" in shown
     assert "Bearer [redacted:token]" in shown
-    answer = shown.split("$ recollect search")[1]
+    answer = shown.split("$ backstory search")[1]
     assert "KeyError" in answer or "Sign in ignores the case" in answer
 
 
@@ -1279,7 +1279,7 @@ def test_nothing_in_the_demo_is_canned(tmp_path: Path) -> None:
     changed = tmp_path / "session.jsonl"
     changed.write_text(sample.replace("Sign in ignores the case", "Pelicans ignore the weather"))
     shown = demo("--sample", str(changed), "--query", "pelicans")
-    assert "Pelicans ignore the weather" in shown.split("$ recollect search")[1]
+    assert "Pelicans ignore the weather" in shown.split("$ backstory search")[1]
     assert "Sign in ignores the case" not in shown
     assert "No memories found" not in shown
 
@@ -1305,7 +1305,7 @@ def test_a_list_says_that_there_are_more(run: Run) -> None:
         ran = run("list", "--limit", "3", *options)
         assert (ran.code, ran.err) == (0, "3 of 4; --limit shows more\n")
         assert ran.out.count("mem_") >= 3
-    assert run("list", "--limit", "1", "--kind", "prompt").err.startswith("recollect: No memories")
+    assert run("list", "--limit", "1", "--kind", "prompt").err.startswith("backstory: No memories")
 
 
 def test_an_id_of_another_project_is_not_touched_from_here(run: Run, project: Path) -> None:

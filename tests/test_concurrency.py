@@ -1,6 +1,6 @@
 """Several servers, hooks and commands on one store at once: nothing is lost, doubled or overlooked.
 
-RECOLLECT_SOAK_SECONDS says how long they all work at once; a release gets 30.
+BACKSTORY_SOAK_SECONDS says how long they all work at once; a release gets 30.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from chaos import (
 from mcp.shared.exceptions import MCPError
 from mcp_client import Server, Wire, ids, serving
 
-from recollect.intake.note import keep
-from recollect.store import life
-from recollect.store.connection import connect, transaction
+from backstory.intake.note import keep
+from backstory.store import life
+from backstory.store.connection import connect, transaction
 
-SOAK_SECONDS = float(os.environ.get("RECOLLECT_SOAK_SECONDS", "6"))
+SOAK_SECONDS = float(os.environ.get("BACKSTORY_SOAK_SECONDS", "6"))
 NOTHING = "No memories found."
 
 
@@ -67,7 +67,7 @@ def two(data: Path, project: Path) -> Iterator[tuple[Server, Server]]:
 @contextmanager
 def changing(data: Path) -> Iterator[sqlite3.Connection]:
     """A transaction of another process, such as a command in a terminal."""
-    db = connect(str(data / "recollect.db"))
+    db = connect(str(data / "backstory.db"))
     try:
         with transaction(db):
             yield db
@@ -132,7 +132,7 @@ class Hooks:
     """A session that goes on meanwhile: tool uses, prompts, ends of turns, each a run of hook.sh."""
 
     def __init__(self, data: Path, project: Path) -> None:
-        self.env = {**os.environ, "RECOLLECT_HOME": str(data)}
+        self.env = {**os.environ, "BACKSTORY_HOME": str(data)}
         self.common = {"cwd": str(project), "session_id": "session-three"}
         self.commands: list[str] = []
         self.prompts: list[str] = []
@@ -208,7 +208,7 @@ def test_concurrent_sessions_lose_nothing_double_nothing_and_are_never_locked_ou
 
     assert rows(data, "PRAGMA journal_mode") == [{"journal_mode": "wal"}]
     assert_sound(data)
-    db = sqlite3.connect(data / "recollect.db")
+    db = sqlite3.connect(data / "backstory.db")
     db.execute("INSERT INTO document_chunks_fts (document_chunks_fts, rank) VALUES ('integrity-check', 1)")
     db.close()
     said = log_text(data) + (data / "stderr").read_text()
@@ -219,7 +219,7 @@ def test_concurrent_sessions_lose_nothing_double_nothing_and_are_never_locked_ou
 def test_a_second_connection_of_a_process_does_not_take_the_locks_of_the_first(tmp_path: Path) -> None:
     """Whoever closes a file gives up all locks of the process on it, however it had been opened. Another
     process that comes and goes would then believe to be the last, and clear away the log that is in use."""
-    path = str(tmp_path / "recollect.db")
+    path = str(tmp_path / "backstory.db")
     program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT * FROM projects').close()"
     first = connect(path)
     first.execute("SELECT * FROM projects").close()
@@ -258,7 +258,7 @@ def test_a_server_finds_by_meaning_what_the_other_added(pair: Pair) -> None:
 def test_a_server_sees_what_another_process_added_deleted_and_restored(pair: Pair) -> None:
     one, other, data, project = pair
     unique = word()
-    db = connect(str(data / "recollect.db"))
+    db = connect(str(data / "backstory.db"))
     memory = keep(db, str(project), f"The {unique} from a terminal", now=now()).memory.id
     db.close()
     for server in (one, other):
@@ -318,7 +318,7 @@ def test_a_server_that_never_knew_a_memory_finds_it_when_it_comes_back_from_the_
     tmp_path: Path,
 ) -> None:
     data, unique = tmp_path / "data", word()
-    db = connect(str(data / "recollect.db"))
+    db = connect(str(data / "backstory.db"))
     memory = keep(db, str(tmp_path), f"The {unique} goes and comes back", now=now()).memory.id
     keep(db, str(tmp_path), "Something that was added later", now=now())
     with transaction(db):

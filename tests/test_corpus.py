@@ -18,18 +18,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from recollect.errors import EmbedderAway
-from recollect.intake.note import keep
-from recollect.model import Project
-from recollect.paths import Place
-from recollect.recall import nearness, rank
-from recollect.recall.corpus import Corpus
-from recollect.recall.embedders.protocol import quantise, unit
-from recollect.recall.index import Index
-from recollect.recall.nearness import Vectors
-from recollect.recall.search import search
-from recollect.store import documents, life, memories, projects, sessions, terms, vectors
-from recollect.store.connection import connect, transaction
+from backstory.errors import EmbedderAway
+from backstory.intake.note import keep
+from backstory.model import Project
+from backstory.paths import Place
+from backstory.recall import nearness, rank
+from backstory.recall.corpus import Corpus
+from backstory.recall.embedders.protocol import quantise, unit
+from backstory.recall.index import Index
+from backstory.recall.nearness import Vectors
+from backstory.recall.search import search
+from backstory.store import documents, life, memories, projects, sessions, terms, vectors
+from backstory.store.connection import connect, transaction
 
 NOW = 1_800_000_000_000
 PLACE = Place("/x/api", "api", "/x/api", None, None)
@@ -62,7 +62,7 @@ class Words:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty store with a project, the global one and three sessions."""
-    path = tmp_path_factory.mktemp("template") / "recollect.db"
+    path = tmp_path_factory.mktemp("template") / "backstory.db"
     db = connect(str(path))
     with transaction(db):
         project_id = projects.ensure(db, PLACE, NOW)
@@ -78,7 +78,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def store(template: Path, tmp_path: Path) -> Iterator[Callable[[], sqlite3.Connection]]:
     """Connections to one store, which this test has for itself."""
-    path = tmp_path / "recollect.db"
+    path = tmp_path / "backstory.db"
     shutil.copy(template, path)
     opened: list[sqlite3.Connection] = []
 
@@ -320,7 +320,7 @@ STEP = st.tuples(
 def test_the_arrays_say_what_a_naive_model_says_and_what_a_new_corpus_says(
     template: Path, tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int, int]]
 ) -> None:
-    path = tmp_path_factory.mktemp("world") / "recollect.db"
+    path = tmp_path_factory.mktemp("world") / "backstory.db"
     shutil.copy(template, path)
     opened = [connect(str(path)) for _ in range(3)]
     try:

@@ -31,8 +31,8 @@ from conftest import HOOK
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect import dirty
-from recollect.errors import BadInput, StoreError
+from backstory import dirty
+from backstory.errors import BadInput, StoreError
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_a_disk_that_is_full_leaves_no_half_line(root: Path) -> None:
     program = (
         "import resource, signal, sys; sys.path.insert(0, sys.argv[1])\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from recollect import dirty\n"
+        "from backstory import dirty\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({len(before) + 5}, -1))\n"
         "try: dirty.append(sys.argv[2], ['/x' * 20])\n"
         "except OSError: print('refused')"
@@ -377,7 +377,7 @@ def test_a_lock_that_is_never_given_back_stops_nobody(root: Path, data: Path, st
 ADD = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from recollect import dirty
+from backstory import dirty
 root, who = sys.argv[2:4]
 for number in range(60):
     dirty.append(root, [f"{root}/{who}/{number}.py", f"{root}/{who}/{number}.py"])
@@ -385,7 +385,7 @@ for number in range(60):
 TAKE = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from recollect import dirty
+from backstory import dirty
 root, data = sys.argv[2:4]
 while not os.path.exists(root + "/enough"):
     seen = dirty.read(root)
@@ -413,7 +413,7 @@ def test_processes_that_add_and_take_away_at_once_lose_nothing(root: Path, store
 REMOVE_AND_DIE = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
-from recollect import dirty
+from backstory import dirty
 root, data, call, nth = sys.argv[2:6]
 real, calls = getattr(os, call), 0
 def counted(*args, **more):

@@ -1,4 +1,4 @@
-"""`recollect docmem`, as a person or a script uses it."""
+"""`backstory docmem`, as a person or a script uses it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ import pytest
 from conftest import Run
 from rich.cells import cell_len
 
-from recollect import paths
-from recollect.claude_md.writer import put_views
-from recollect.docmem import tree, views
-from recollect.docmem.tree import Made
-from recollect.model import Node, Project
-from recollect.store import projects
-from recollect.store.connection import connect, transaction
-from recollect.surfaces.cli import docmem, trees_output
+from backstory import paths
+from backstory.claude_md.writer import put_views
+from backstory.docmem import tree, views
+from backstory.docmem.tree import Made
+from backstory.model import Node, Project
+from backstory.store import projects
+from backstory.store.connection import connect, transaction
+from backstory.surfaces.cli import docmem, trees_output
 
-RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
+BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
 THEN = 1_750_000_000_000
 COMMANDS = ("list", "tree", "show", "expand", "import", "export", "search", "delete")
 
@@ -37,7 +37,7 @@ COMMANDS = ("list", "tree", "show", "expand", "import", "export", "search", "del
 def opened(data: Path, folder: str) -> Iterator[tuple[Connection, Project]]:
     """The store that the commands use, and the project of a folder in it."""
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with closing(connect(str(data / "recollect.db"))) as db:
+    with closing(connect(str(data / "backstory.db"))) as db:
         with transaction(db):
             known = projects.ensure(db, paths.place(folder), THEN)
         yield db, projects.by_id(db, known)
@@ -74,7 +74,7 @@ def handbook(build: Callable[..., Node]) -> Node:
 
 def at_terminal(command: str, cwd: str, columns: int = 80, **env: str) -> str:
     """What a terminal of that width is sent."""
-    script = ["script", "-qec", f"stty cols {columns}; {RECOLLECT} {command}", "/dev/null"]
+    script = ["script", "-qec", f"stty cols {columns}; {BACKSTORY} {command}", "/dev/null"]
     without = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     ran = subprocess.run(
         script,
@@ -121,7 +121,7 @@ def test_a_list_says_when_any_node_of_a_tree_last_changed(
 def test_where_there_is_no_tree_that_is_said_and_what_to_do(run: Run, command: list[str]) -> None:
     ran = run("docmem", *command)
     assert (ran.code, ran.out) == (1, "")
-    assert "recollect docmem" in ran.err
+    assert "backstory docmem" in ran.err
 
 
 def test_an_empty_list_is_json_too(run: Run) -> None:
@@ -312,7 +312,7 @@ def test_an_id_that_is_not_there_is_not_found_by_any_command(run: Run, handbook:
         ran = run("docmem", command, unknown)
         assert (ran.code, ran.out) == (1, ""), unknown
         assert "There is no node" in ran.err
-        assert "recollect docmem tree" in ran.err
+        assert "backstory docmem tree" in ran.err
 
 
 def test_a_tree_of_another_project_is_seen_only_from_there(
@@ -393,9 +393,9 @@ def test_a_text_comes_in_by_its_paragraphs(run: Run) -> None:
 
 
 def test_a_document_may_quote_what_was_recalled(run: Run, project: str) -> None:
-    from recollect.fence import fence
+    from backstory.fence import fence
 
-    quoted = fence("the walrus", "recollect memory")
+    quoted = fence("the walrus", "backstory memory")
     Path(project, "quote.txt").write_text(f"See this: {quoted}\n")
     ran = run("docmem", "import", "quote.txt")
     assert (ran.code, ran.err) == (0, "")
@@ -465,13 +465,13 @@ def test_a_document_that_is_too_large_is_refused_and_an_exported_tree_is_not(run
 
 @pytest.mark.parametrize("command", ["import - --format md", "import - --format toml"])
 def test_a_standard_input_that_is_closed_or_not_utf8_is_no_fault_of_ours(command: str, project: str) -> None:
-    closed = ["sh", "-c", f"{RECOLLECT} docmem {command} <&-"]
+    closed = ["sh", "-c", f"{BACKSTORY} docmem {command} <&-"]
     ran = subprocess.run(closed, cwd=project, capture_output=True, text=True, check=False)
-    assert (ran.returncode, "fault of recollect" in ran.stderr) == (2, False)
-    odd = [RECOLLECT, "docmem", *command.split()]
+    assert (ran.returncode, "fault of backstory" in ran.stderr) == (2, False)
+    odd = [BACKSTORY, "docmem", *command.split()]
     env = os.environ | {"LC_ALL": "C.UTF-8"}
     other = subprocess.run(odd, cwd=project, input=b"caf\xe9", env=env, capture_output=True, check=False)
-    assert b"fault of recollect" not in other.stderr
+    assert b"fault of backstory" not in other.stderr
 
 
 def test_an_export_never_replaces_a_file_unless_told(run: Run, handbook: Node, project: str) -> None:
@@ -551,7 +551,7 @@ def test_nodes_are_found_with_the_way_to_them(run: Run, handbook: Node, build: C
 
 def test_a_search_that_finds_nothing_or_looks_nowhere_says_so(run: Run, handbook: Node) -> None:
     ran = run("docmem", "search", "quantum", "chromodynamics")
-    assert (ran.code, "recollect docmem list" in ran.err) == (1, True)
+    assert (ran.code, "backstory docmem list" in ran.err) == (1, True)
     assert run("docmem", "search", "walrus", "--tree", "nowhere").code == 1
     assert run("docmem", "search", "walrus", "--limit", "0").code == 2
     assert run("docmem", "search").code == 2
@@ -643,7 +643,7 @@ def test_an_export_is_exact_in_a_pipe_and_harmless_at_a_terminal(
     build: Callable[..., Node], project: str
 ) -> None:
     build([Made("evil", None, "", ("root", "", "")), note("", EVIL)])
-    command = [RECOLLECT, "docmem", "export", "evil", "--format", "md"]
+    command = [BACKSTORY, "docmem", "export", "evil", "--format", "md"]
     for env in ({}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
         piped = subprocess.run(command, cwd=project, env=os.environ | env, capture_output=True, check=True)
         assert EVIL.encode() in piped.stdout
@@ -691,7 +691,7 @@ def test_a_narrow_terminal_never_cuts_an_id_or_a_score(
 
 def test_a_locale_without_guides_gets_plain_ones(handbook: Node, project: str) -> None:
     env = os.environ | {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    ran = subprocess.run([RECOLLECT, "docmem", "tree"], cwd=project, env=env, capture_output=True, check=True)
+    ran = subprocess.run([BACKSTORY, "docmem", "tree"], cwd=project, env=env, capture_output=True, check=True)
     assert ran.stdout.splitlines()[1:3] == [
         b"|-- feeding1  summary:feeding:2  Three meals a day",
         b"|   |-- morning1  note:morning:  Herring at six.",
@@ -765,7 +765,7 @@ def test_who_waits_for_a_busy_store_lets_others_write_claude_md(
 
     def write_for_long() -> None:
         nonlocal longest
-        with closing(connect(str(data / "recollect.db"))) as db, transaction(db):
+        with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
             is_busy.set()
             began = free = time.monotonic()
             while time.monotonic() < began + 1.5:
@@ -805,7 +805,7 @@ def test_the_docs_name_every_command_and_option_of_docmem(run: Run) -> None:
     assert set(docmem.docmem.commands) == set(COMMANDS)
     text = Path(__file__).parent.parent.joinpath("docs", "cli.md").read_text()
     for name, command in docmem.docmem.commands.items():
-        row = next(line for line in text.splitlines() if line.startswith(f"| `recollect docmem {name}"))
+        row = next(line for line in text.splitlines() if line.startswith(f"| `backstory docmem {name}"))
         for option in command.params:
             flag = option.opts[0]
             if flag.startswith("--") and flag not in ("--json", "--project"):

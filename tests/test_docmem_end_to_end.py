@@ -22,11 +22,11 @@ from mcp_client import serving
 from scripted_model import ScriptedModel, Step, say, text_of, use
 from test_end_to_end import BIN, repository, rows
 
-OURS = "mcp__plugin_recollect_docmem__docmem_"
+OURS = "mcp__plugin_backstory_docmem__docmem_"
 CREATE, ADD, UPDATE = OURS + "create", OURS + "create_node", OURS + "update_content"
 VIEW, DELETE, IMPORT = OURS + "view", OURS + "delete", OURS + "import"
 HEADER = b"# DOCMEM Dynamic"
-FENCED = re.compile(r'<recollected source="recollect docmem".*?</recollected>', re.DOTALL)
+FENCED = re.compile(r'<backstory source="backstory docmem".*?</backstory>', re.DOTALL)
 THEIRS = b"# Harbour\n\nBoats are blue here.\n"
 CRLF = b"# Harbour\r\n\r\nBoats are blue here.\r\n\r\n```\r\n# DOCMEM Dynamic\r\n```\r\nno newline at the end"
 
@@ -122,7 +122,7 @@ def project(tmp_path: Path) -> Path:
 def env(home: Path) -> dict[str, str]:
     variables = environment(home, "")
     variables["PATH"] = os.pathsep.join((str(BIN), variables["PATH"]))
-    variables["RECOLLECT_SYNTHESIZER"] = "off"
+    variables["BACKSTORY_SYNTHESIZER"] = "off"
     return variables
 
 
@@ -133,10 +133,10 @@ def talk(prompts: Sequence[str], model: Harbour, project: Path, env: dict[str, s
     return result
 
 
-def recollect(project: Path, env: dict[str, str], *args: str) -> str:
+def backstory(project: Path, env: dict[str, str], *args: str) -> str:
     """A command in another terminal."""
     done = subprocess.run(
-        [BIN / "recollect", *args],
+        [BIN / "backstory", *args],
         cwd=project,
         env=env,
         capture_output=True,
@@ -224,8 +224,8 @@ def test_a_full_view_reaches_the_model_whole(project: Path, env: dict[str, str])
 def test_who_deletes_what_is_shown_is_heard_by_the_model(project: Path, env: dict[str, str]) -> None:
     with Harbour(project, *showing(say("shown")), say("no tug"), say("no harbour")) as model:
         delete = ("docmem", "delete", "--yes")
-        model.between["shown"] = lambda: recollect(project, env, *delete, node(1)(model))
-        model.between["no tug"] = lambda: recollect(project, env, *delete, "harbour")
+        model.between["shown"] = lambda: backstory(project, env, *delete, node(1)(model))
+        model.between["no tug"] = lambda: backstory(project, env, *delete, "harbour")
         talk(["paint the boats", "what is left?", "and now?"], model, project, env)
 
     (tug,) = told(model.turn("what is left?"))

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from trees import assert_trees_sound
 
-from recollect import paths
-from recollect.capture.event import clean
-from recollect.docmem import tree
-from recollect.docmem.exchange import (
+from backstory import paths
+from backstory.capture.event import clean
+from backstory.docmem import tree
+from backstory.docmem.exchange import (
     MOST_NODES,
     export_markdown,
     export_toml,
@@ -28,12 +28,12 @@ from recollect.docmem.exchange import (
     parse_toml,
     save,
 )
-from recollect.docmem.tree import LONGEST_TEXT, Made
-from recollect.errors import BadInput
-from recollect.model import Node, Project
-from recollect.recall.documents import chunk
-from recollect.store import nodes, projects
-from recollect.store.connection import connect, transaction
+from backstory.docmem.tree import LONGEST_TEXT, Made
+from backstory.errors import BadInput
+from backstory.model import Node, Project
+from backstory.recall.documents import chunk
+from backstory.store import nodes, projects
+from backstory.store.connection import connect, transaction
 
 NOW = 1_769_860_800_000
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -224,7 +224,7 @@ def test_any_text_any_context_and_any_shape_survive_toml(made: list[Made]) -> No
 @given(trees(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60)))
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_stored_tree_survives_toml_byte_for_byte(tmp_path: Path, made: list[Made]) -> None:
-    db = connect(str(tmp_path / "recollect.db"))
+    db = connect(str(tmp_path / "backstory.db"))
     try:
         mine, other = project_at(db, str(tmp_path / "mine")), project_at(db, str(tmp_path / "other"))
         text = export_toml(read(db, mine, tree.build(db, mine, made, now=NOW).id))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import paths
-from recollect.docmem import tree
-from recollect.docmem.expand import (
+from backstory import paths
+from backstory.docmem import tree
+from backstory.docmem.expand import (
     DEEPEST,
     MOST_EMPTY,
     blocks,
@@ -23,10 +23,10 @@ from recollect.docmem.expand import (
     structure,
     take,
 )
-from recollect.docmem.tree import Made
-from recollect.model import Node, Project
-from recollect.store import nodes, projects
-from recollect.store.connection import connect, transaction
+from backstory.docmem.tree import Made
+from backstory.model import Node, Project
+from backstory.store import nodes, projects
+from backstory.store.connection import connect, transaction
 
 NOW = 1_769_860_800_000  # 2026-01-31T12:00:00Z
 Shape = Sequence[tuple[int | None, str]]  # index of the parent, and text of each node
@@ -343,7 +343,7 @@ def test_an_expansion_is_of_one_state_though_nodes_move_meanwhile(
     root = stored(db, api, [(None, "main"), (0, "a"), (1, "a1"), (0, "b"), (3, "b1")])
     named = {node.text: node.id for node in nodes.subtree(db, api.number, "main")}
     before = expand(db, api.number, root, 100)
-    other = connect(str(tmp_path / "recollect.db"))
+    other = connect(str(tmp_path / "backstory.db"))
     moved: list[Node] = []
 
     def move_once(statement: str) -> None:

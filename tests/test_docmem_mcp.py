@@ -20,15 +20,15 @@ from chaos import Json, assert_sound, bash, put, rows
 from conftest import REPOSITORY
 from mcp_client import MCP, Reply, Server, Wire, assert_a_sentence, environment, serving
 
-from recollect import paths
-from recollect.claude_md.dynamic import END, HEADER
-from recollect.docmem import tree
-from recollect.errors import StoreError
-from recollect.intake.drain import open_store
-from recollect.store import backup, projects, recovery
-from recollect.store.connection import transaction
-from recollect.surfaces.mcp import live
-from recollect.surfaces.mcp.docmem import INSTRUCTIONS
+from backstory import paths
+from backstory.claude_md.dynamic import END, HEADER
+from backstory.docmem import tree
+from backstory.errors import StoreError
+from backstory.intake.drain import open_store
+from backstory.store import backup, projects, recovery
+from backstory.store.connection import transaction
+from backstory.surfaces.mcp import live
+from backstory.surfaces.mcp.docmem import INSTRUCTIONS
 
 PARAMETERS: dict[str, dict[str, tuple[object, object]]] = {
     "docmem_create": {
@@ -221,7 +221,7 @@ def test_a_start_opens_no_store_and_makes_no_index(tmp_path: Path) -> None:
     with serving(tmp_path / "data", tmp_path, server="docmem", cwd=tmp_path) as server:
         server.tools()
         time.sleep(1.5)  # in which the other server would have warmed up
-        assert not (tmp_path / "data" / "recollect.db").exists()
+        assert not (tmp_path / "data" / "backstory.db").exists()
 
 
 def test_there_are_exactly_nineteen_tools_in_order(desk: Desk) -> None:
@@ -282,7 +282,7 @@ def test_every_tool_describes_itself_for_the_model(desk: Desk) -> None:
 def test_a_server_of_our_own_worker_is_inert(tmp_path: Path) -> None:
     file = tmp_path / "CLAUDE.md"
     file.write_bytes(b"# Mine\n\n# DOCMEM Dynamic\n\n## old\n")
-    env = {**os.environ, **environment(tmp_path / "data", tmp_path, "s"), "RECOLLECT_WORKER": "1"}
+    env = {**os.environ, **environment(tmp_path / "data", tmp_path, "s"), "BACKSTORY_WORKER": "1"}
     command = [*MCP, "docmem"]
     ran = subprocess.run(
         command, env=env, cwd=tmp_path, input=b"", capture_output=True, timeout=30, check=True
@@ -294,11 +294,11 @@ def test_a_server_of_our_own_worker_is_inert(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["memory", "docmem"])
 def test_what_stands_in_for_a_server_has_its_name(name: str, tmp_path: Path) -> None:
-    script = REPOSITORY / "src" / "recollect" / "plugin" / "bin" / "recollect.sh"
+    script = REPOSITORY / "src" / "backstory" / "plugin" / "bin" / "backstory.sh"
     hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}\n'
     ran = subprocess.run(
         ["sh", str(script), "mcp", name],
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "RECOLLECT_WORKER": "1"},
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BACKSTORY_WORKER": "1"},
         input=hello,
         capture_output=True,
         text=True,
@@ -459,13 +459,13 @@ def test_what_is_private_or_secret_is_left_out_and_the_reply_says_so(desk: Desk)
     assert summary.endswith(said)
     assert said not in desk.ask("docmem_create_node", **node("nothing secret"))
     assert SECRET.encode() not in b"".join(
-        path.read_bytes() for path in desk.data.glob("recollect.db*") if path.is_file()
+        path.read_bytes() for path in desk.data.glob("backstory.db*") if path.is_file()
     )
 
 
 def test_what_was_recalled_does_not_go_in_again(desk: Desk) -> None:
     desk.create()
-    fenced = '<recollected source="recollect memory_search" note="x">\nthe walrus\n</recollected>'
+    fenced = '<backstory source="backstory memory_search" note="x">\nthe walrus\n</backstory>'
     made = desk.add(f"before {fenced} after")
     assert desk.text(made) == "before [recalled memory] after"
 
@@ -963,12 +963,12 @@ def test_plain_text_comes_in_by_its_paragraphs_whatever_it_looks_like(desk: Desk
 
 
 def test_a_document_loses_its_secrets_and_keeps_its_quotes(desk: Desk) -> None:
-    text = f"The key is {SECRET}.\n\nA block begins with `<recollected source=...>` and so on."
+    text = f"The key is {SECRET}.\n\nA block begins with `<backstory source=...>` and so on."
     reply = desk.ask("docmem_import", content=text, format="txt", root_id="doc")
     assert reply.endswith("\nSomething private or secret was left out.")
     kept = desk.ask("docmem_serialize", node_id="doc")
     assert SECRET not in kept
-    assert "`<recollected source=...>` and so on." in kept
+    assert "`<backstory source=...>` and so on." in kept
 
 
 @pytest.mark.parametrize("given", [{}, {"path": "a.md", "content": "x"}, {"path": None, "content": None}])
@@ -1486,7 +1486,7 @@ class House:
     @contextmanager
     def busy(self) -> Iterator[None]:
         """Somebody writes to the store, and takes long."""
-        with closing(sqlite3.connect(self.data / "recollect.db", isolation_level=None)) as db:
+        with closing(sqlite3.connect(self.data / "backstory.db", isolation_level=None)) as db:
             db.execute("BEGIN IMMEDIATE")
             yield
             db.execute("ROLLBACK")
@@ -1575,7 +1575,7 @@ def test_a_start_without_a_claude_md_of_use_goes_on(house: House, there: str) ->
 def test_a_start_without_the_store_cleans_up_all_the_same(house: House) -> None:
     house.file.write_bytes(MINE + b"\n# DOCMEM Dynamic\n\n## old\n")
     house.data.mkdir()
-    (house.data / "recollect.db").write_bytes(b"this is no database" * 100)
+    (house.data / "backstory.db").write_bytes(b"this is no database" * 100)
     with house.wire() as wire:
         wire.shake_hands()
         assert house.file.read_bytes() == MINE
@@ -1694,7 +1694,7 @@ def test_a_project_that_was_moved_is_cleaned_where_it_is_now(house: House) -> No
 
 def test_no_view_is_added_after_the_end(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call may still be under way when a signal has come and the section is gone."""
-    monkeypatch.setenv("RECOLLECT_HOME", str(house.data))
+    monkeypatch.setenv("BACKSTORY_HOME", str(house.data))
     monkeypatch.chdir(house.project)
     monkeypatch.setattr(live, "_views", [])
     monkeypatch.setattr(live, "_is_over", threading.Event())
@@ -1752,7 +1752,7 @@ def test_the_section_goes_in_the_middle_of_many_calls(house: House) -> None:
             wire.process.send_signal(signal.SIGINT)
             ended(wire)
             assert house.file.read_bytes() == MINE
-        with closing(sqlite3.connect(house.data / "recollect.db")) as db:
+        with closing(sqlite3.connect(house.data / "backstory.db")) as db:
             db.execute("DELETE FROM docmem_nodes")
             db.commit()
     assert_sound(house.data)
@@ -1864,14 +1864,14 @@ def test_a_store_that_cannot_be_used_says_what_to_do(house: House, tmp_path: Pat
         house.project,
         server="docmem",
         cwd=house.project,
-        env={"RECOLLECT_HOME": str(house.data)},
+        env={"BACKSTORY_HOME": str(house.data)},
     ) as server:
         for tool, given in (
             ("docmem_list", {}),
             ("docmem_create", {"root_id": "notes"}),
             ("docmem_view", {"action": "add", "node_id": "notes"}),
         ):
-            assert "set RECOLLECT_HOME to a folder of yours" in server.refusal(tool, **given)
+            assert "set BACKSTORY_HOME to a folder of yours" in server.refusal(tool, **given)
 
 
 def test_a_damaged_store_is_recovered_with_its_trees(house: House) -> None:
@@ -1879,7 +1879,7 @@ def test_a_damaged_store_is_recovered_with_its_trees(house: House) -> None:
         server.ask("docmem_create", root_id="notes")
         server.ask("docmem_create_node", **node("a heron"))
     backup.make(str(house.data), int(time.time() * 1000))
-    with open(house.data / "recollect.db", "r+b") as file:
+    with open(house.data / "backstory.db", "r+b") as file:
         file.write(b"walrus" * 2_000)
     with house.server() as server:
         first = server.call("docmem_list")

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from trees import assert_trees_sound
 
-from recollect import paths
-from recollect.docmem import exchange, expand, tree
-from recollect.docmem.tree import MODES, Context
-from recollect.errors import BadInput, Conflict, NotFound, RecollectError
-from recollect.model import Node, Project
-from recollect.store import nodes, projects
-from recollect.store.connection import connect, transaction
+from backstory import paths
+from backstory.docmem import exchange, expand, tree
+from backstory.docmem.tree import MODES, Context
+from backstory.errors import BackstoryError, BadInput, Conflict, NotFound
+from backstory.model import Node, Project
+from backstory.store import nodes, projects
+from backstory.store.connection import connect, transaction
 
 LARGEST = 120  # nodes; a copy may double them
 
@@ -111,8 +111,8 @@ def new_store() -> tuple[sqlite3.Connection, Project, str]:
             projects.ensure(db, paths.place(_HOME), 0)
         db.close()
     folder = tempfile.mkdtemp(dir=_HOME)
-    shutil.copy(made, Path(folder, "recollect.db"))
-    db = connect(str(Path(folder, "recollect.db")))
+    shutil.copy(made, Path(folder, "backstory.db"))
+    db = connect(str(Path(folder, "backstory.db")))
     db.execute("PRAGMA synchronous = OFF")  # nobody cuts the power
     return db, projects.every(db)[0], folder
 
@@ -148,7 +148,7 @@ class Trees(RuleBasedStateMachine):
         self.now += 1_000
         return self.now
 
-    def refused(self, operation: Callable[[], object], error: type[RecollectError] = BadInput) -> None:
+    def refused(self, operation: Callable[[], object], error: type[BackstoryError] = BadInput) -> None:
         """Nothing changes: the invariants see to that."""
         try:
             operation()

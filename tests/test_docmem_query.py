@@ -10,13 +10,13 @@ from secrets import token_hex
 
 import pytest
 
-from recollect.docmem import tree
-from recollect.errors import BadInput
-from recollect.model import Project
-from recollect.paths import place
-from recollect.store import projects
-from recollect.store.connection import connect, transaction
-from recollect.store.node_query import COLUMNS, LONGEST_ANSWER, LONGEST_SQL, query
+from backstory.docmem import tree
+from backstory.errors import BadInput
+from backstory.model import Project
+from backstory.paths import place
+from backstory.store import projects
+from backstory.store.connection import connect, transaction
+from backstory.store.node_query import COLUMNS, LONGEST_ANSWER, LONGEST_SQL, query
 
 NOW = 1_800_000_000_000
 MEMORY = ("memory", "", "")
@@ -327,7 +327,7 @@ def test_the_view_below_has_another_name_each_time(
         names.append(token_hex(size))
         return names[-1]
 
-    monkeypatch.setattr("recollect.store.node_query.token_hex", noted)
+    monkeypatch.setattr("backstory.store.node_query.token_hex", noted)
     for _ in range(3):
         rows(db, here, "SELECT 1")
     assert len(set(names)) == 3
@@ -406,7 +406,7 @@ def test_others_write_while_a_query_runs(db: sqlite3.Connection, here: Project, 
     done: list[str] = []
 
     def ask() -> None:
-        own = connect(str(tmp_path / "recollect.db"))
+        own = connect(str(tmp_path / "backstory.db"))
         done.append(refusal(own, here, endless("count(*) FROM n, nodes")))
         own.close()
 

@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
-from recollect.docmem import tree
-from recollect.docmem.search import folded, search
-from recollect.errors import BadInput, EmbedderAway, NotFound
-from recollect.model import Node, NodeAnswer, NodeHit, Project
-from recollect.paths import place
-from recollect.recall.embedders.protocol import Patient
-from recollect.recall.embedders.static import Static
-from recollect.recall.index import Index
-from recollect.recall.nearness import Floats
-from recollect.store import nodes, projects, vectors
-from recollect.store.connection import connect, transaction
+from backstory.docmem import tree
+from backstory.docmem.search import folded, search
+from backstory.errors import BadInput, EmbedderAway, NotFound
+from backstory.model import Node, NodeAnswer, NodeHit, Project
+from backstory.paths import place
+from backstory.recall.embedders.protocol import Patient
+from backstory.recall.embedders.static import Static
+from backstory.recall.index import Index
+from backstory.recall.nearness import Floats
+from backstory.store import nodes, projects, vectors
+from backstory.store.connection import connect, transaction
 
 NOW = 1_800_000_000_000
 MEMORY = ("memory", "", "")
@@ -270,8 +270,8 @@ def test_nodes_of_other_projects_are_never_found(trees: Trees, tmp_path: Path) -
 
 
 def test_nodes_memories_and_documents_are_searched_apart(trees: Trees, project: str) -> None:
-    from recollect.recall.search import search as search_memories
-    from recollect.recall.search import search_documents
+    from backstory.recall.search import search as search_memories
+    from backstory.recall.search import search_documents
 
     trees.add(trees.root("zoo"), "The walrus sleeps")
     assert search_memories(trees.index, trees.db, project, "walrus", now=NOW).hits == ()
@@ -339,7 +339,7 @@ def test_an_index_keeps_up_with_what_other_connections_do(trees: Trees, tmp_path
     trees.filler(root, 10)
     node = trees.add(root, "The walrus sleeps")
     assert trees.hits("walrus") == [node]
-    with closing(connect(str(tmp_path / "recollect.db"))) as db:
+    with closing(connect(str(tmp_path / "backstory.db"))) as db:
         other = Trees(db, trees.project, Index(Static()))
         tree.update_content(db, trees.project, node, "The porcupine sleeps", now=NOW)
         more = other.add(root, "A walrus in the north")
@@ -351,10 +351,10 @@ def test_an_index_keeps_up_with_what_other_connections_do(trees: Trees, tmp_path
 
 EDITING = """
 import sys
-from recollect.docmem import tree
-from recollect.paths import place
-from recollect.store import projects
-from recollect.store.connection import connect
+from backstory.docmem import tree
+from backstory.paths import place
+from backstory.store import projects
+from backstory.store.connection import connect
 db = connect(sys.argv[1])
 project = projects.at(db, place(sys.argv[2]))
 for line in sys.stdin:
@@ -372,7 +372,7 @@ def test_an_index_keeps_up_with_another_process(trees: Trees, project: str, tmp_
     trees.filler(root, 10)
     node = trees.add(root, "The walrus sleeps")
     with subprocess.Popen(
-        [sys.executable, "-c", EDITING, str(tmp_path / "recollect.db"), project],
+        [sys.executable, "-c", EDITING, str(tmp_path / "backstory.db"), project],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -414,7 +414,7 @@ def test_edits_and_searches_go_on_side_by_side(trees: Trees, tmp_path: Path) -> 
     ended = threading.Event()
 
     def edit() -> None:
-        with closing(connect(str(tmp_path / "recollect.db"))) as db:
+        with closing(connect(str(tmp_path / "backstory.db"))) as db:
             mine = Trees(db, trees.project, trees.index)
             turn = 0
             try:
@@ -439,7 +439,7 @@ def test_edits_and_searches_go_on_side_by_side(trees: Trees, tmp_path: Path) -> 
 
 
 def test_vectors_of_nodes_are_made_by_reindex(run: Run, project: str, data: Path) -> None:
-    with closing(connect(str(data / "recollect.db"))) as db:
+    with closing(connect(str(data / "backstory.db"))) as db:
         here = project_at(db, project)
         tree.create(db, here, root_id="zoo", now=NOW)
         tree.add(db, here, "zoo", "The walrus sleeps", MEMORY, "append-child", now=NOW)
@@ -450,11 +450,11 @@ def test_vectors_of_nodes_are_made_by_reindex(run: Run, project: str, data: Path
 def test_vectors_of_nodes_are_made_beside_the_calls_of_a_server(
     project: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.surfaces.mcp import server
+    from backstory.surfaces.mcp import server
 
     monkeypatch.setattr(server, "_indexes", [])  # another test's knows another store
     monkeypatch.chdir(project)
-    with closing(connect(str(data / "recollect.db"))) as db:
+    with closing(connect(str(data / "backstory.db"))) as db:
         here = project_at(db, project)
         tree.create(db, here, root_id="zoo", text="The walrus sleeps", now=NOW)
         server.fill_in_background(db)
@@ -696,7 +696,7 @@ def test_a_vector_of_a_text_that_was_rewritten_meanwhile_is_not_kept(
     class Slow(Static):
         def embed(self, texts: Sequence[str]) -> Floats:
             if any("walrus" in text for text in texts):
-                with closing(connect(str(tmp_path / "recollect.db"))) as other:
+                with closing(connect(str(tmp_path / "backstory.db"))) as other:
                     tree.update_content(other, here, edited, "Bake the bread in the oven", now=NOW)
             return super().embed(texts)
 

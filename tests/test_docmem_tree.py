@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from trees import assert_trees_sound
 
-from recollect import paths
-from recollect.docmem import tree
-from recollect.docmem.tree import Made
-from recollect.errors import BadInput, Conflict, NotFound
-from recollect.model import Node, Project
-from recollect.store import lines, nodes, projects, vectors
-from recollect.store.connection import connect, transaction
+from backstory import paths
+from backstory.docmem import tree
+from backstory.docmem.tree import Made
+from backstory.errors import BadInput, Conflict, NotFound
+from backstory.model import Node, Project
+from backstory.store import lines, nodes, projects, vectors
+from backstory.store.connection import connect, transaction
 
 NOW = 1_800_000_000_000
 LATER = NOW + 60_000
@@ -448,7 +448,7 @@ def test_who_expects_another_hash_is_told_that_somebody_changed_it(
     db: sqlite3.Connection, api: Project, grown: dict[str, str], tmp_path: Path
 ) -> None:
     read = tree.node(db, api, grown["a1"])
-    other = connect(str(tmp_path / "recollect.db"))
+    other = connect(str(tmp_path / "backstory.db"))
     tree.update_content(other, api, read.id, "by another", expected_hash=read.hash, now=NOW)
     other.close()
     for operation in calls(
@@ -819,7 +819,7 @@ def test_two_who_write_at_once_both_get_their_place(
     failed: list[BaseException] = []
 
     def write(text: str) -> None:
-        own = connect(str(tmp_path / "recollect.db"))
+        own = connect(str(tmp_path / "backstory.db"))
         try:
             for _ in range(20):
                 append(own, api, grown["b"], text)

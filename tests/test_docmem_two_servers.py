@@ -1,6 +1,6 @@
 """Two servers on one project and somebody who edits CLAUDE.md meanwhile: nothing is lost, torn or doubled.
 
-RECOLLECT_SOAK_WRITES says how many writes there are; a release gets 10,000.
+BACKSTORY_SOAK_WRITES says how many writes there are; a release gets 10,000.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from chaos import assert_sound, eventually
 from mcp.shared.exceptions import MCPError
 from mcp_client import Server, assert_a_sentence, serving
 
-from recollect.claude_md import dynamic
-from recollect.model import Node
-from recollect.store import nodes
-from recollect.store import views as stored
-from recollect.store.connection import connect
+from backstory.claude_md import dynamic
+from backstory.model import Node
+from backstory.store import nodes
+from backstory.store import views as stored
+from backstory.store.connection import connect
 
-WRITES = int(os.environ.get("RECOLLECT_SOAK_WRITES", "1000"))
+WRITES = int(os.environ.get("BACKSTORY_SOAK_WRITES", "1000"))
 THREADS = 4
 EDITED = 30  # looks at CLAUDE.md to an edit of it
 THEIRS = b"# Harbour\r\n\r\nBoats are blue here.\r\n\r\n```\r\n# DOCMEM Dynamic\r\n```\r\n"
@@ -452,7 +452,7 @@ def reckon(data: Path, book: Book, writers: list[Writer]) -> None:
 def sound(data: Path) -> list[Node]:
     """All nodes, in document order, once it is clear that they are one tree."""
     assert_sound(data)
-    with closing(connect(str(data / "recollect.db"))) as db:
+    with closing(connect(str(data / "backstory.db"))) as db:
         (number,) = db.execute("SELECT number FROM projects").fetchone()
         whole = nodes.subtree(db, number, ROOT)
         assert nodes.count(db) == len(whole), "there are nodes that no root leads to"

@@ -16,10 +16,10 @@ import pytest
 from chaos import SOURCE
 from live_views import Desk
 
-from recollect.docmem import expand, tree, views
-from recollect.docmem.views import Removed, Views
-from recollect.errors import BadInput, NotFound, RecollectError
-from recollect.store import nodes
+from backstory.docmem import expand, tree, views
+from backstory.docmem.views import Removed, Views
+from backstory.errors import BackstoryError, BadInput, NotFound
+from backstory.store import nodes
 
 NOTE = ("note", "", "")
 
@@ -202,9 +202,9 @@ def test_a_claude_md_that_cannot_be_read_or_written_is_an_error_and_changes_noth
     server = desk.server("one")
     desk.file.chmod(mode)
 
-    with pytest.raises(RecollectError, match=r"CLAUDE\.md cannot be"):
+    with pytest.raises(BackstoryError, match=r"CLAUDE\.md cannot be"):
         desk.add(server, "two")
-    with pytest.raises(RecollectError, match=r"CLAUDE\.md cannot be"):
+    with pytest.raises(BackstoryError, match=r"CLAUDE\.md cannot be"):
         desk.remove(server, "one")
 
     assert desk.mirror() == ["one"]
@@ -317,7 +317,7 @@ def test_a_folder_that_cannot_be_written_does_not_keep_the_others_from_it(desk: 
     page, inside = in_two_folders(desk)
     desk.file.chmod(0o444)
 
-    with pytest.raises(RecollectError, match=r"CLAUDE\.md cannot be written"):
+    with pytest.raises(BackstoryError, match=r"CLAUDE\.md cannot be written"):
         desk.change(page, "after")
 
     assert "after" in (inside / "CLAUDE.md").read_text()
@@ -521,7 +521,7 @@ def test_a_server_that_ends_is_gone_from_the_store_also_when_the_file_cannot_be_
     server = desk.server("one")
     desk.file.chmod(0o444)
 
-    with pytest.raises(RecollectError):
+    with pytest.raises(BackstoryError):
         server.clear(desk.db, desk.write)
 
     assert desk.rows("SELECT * FROM docmem_servers") == []
@@ -547,7 +547,7 @@ def test_a_server_that_starts_leaves_the_views_of_living_ones_and_nothing_else(d
 
 def test_a_start_without_a_claude_md_or_with_one_that_cannot_be_written(desk: Desk) -> None:
     desk.file.chmod(0o444)
-    with pytest.raises(RecollectError):
+    with pytest.raises(BackstoryError):
         desk.start()
     desk.file.unlink()
     desk.start()

@@ -50,15 +50,15 @@ from conftest import REPOSITORY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect import paths
-from recollect.errors import StoreError
-from recollect.intake.drain import BATCH_EVENTS, open_store
-from recollect.intake.drain import drain as drain_spool
-from recollect.store import life
-from recollect.store.connection import connect, transaction
+from backstory import paths
+from backstory.errors import StoreError
+from backstory.intake.drain import BATCH_EVENTS, open_store
+from backstory.intake.drain import drain as drain_spool
+from backstory.store import life
+from backstory.store.connection import connect, transaction
 
-CHAOS_ROUNDS = int(os.environ.get("RECOLLECT_CHAOS_ROUNDS", "25"))
-CHAOS_SEED = int(os.environ.get("RECOLLECT_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
+CHAOS_ROUNDS = int(os.environ.get("BACKSTORY_CHAOS_ROUNDS", "25"))
+CHAOS_SEED = int(os.environ.get("BACKSTORY_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
 
 
 def commands(data: Path) -> list[str]:
@@ -269,7 +269,7 @@ def test_a_failed_folder_that_somebody_removed_is_made_again(data: Path) -> None
 
 
 def test_an_event_that_the_store_refuses_leaves_nothing_behind_and_can_be_tried_again(data: Path) -> None:
-    db = connect(str(data / "recollect.db"))
+    db = connect(str(data / "backstory.db"))
     db.execute(
         "CREATE TRIGGER refused BEFORE INSERT ON session_memories WHEN new.session_id = 'refused'"
         " BEGIN SELECT raise(ABORT, 'not this one'); END"
@@ -314,7 +314,7 @@ def test_others_do_not_wait_while_large_payloads_are_read(data: Path) -> None:
         if statement in ("BEGIN IMMEDIATE", "COMMIT"):
             locked.append(time.monotonic())
 
-    db = connect(str(data / "recollect.db"))
+    db = connect(str(data / "backstory.db"))
     db.set_trace_callback(watch)
     started = time.monotonic()
     drain_spool(db, str(data / "spool"), now=NOW)
@@ -448,7 +448,7 @@ INSTANTS = {
 
 @pytest.mark.parametrize("program", INSTANTS.values(), ids=INSTANTS.keys())
 def test_a_drain_killed_at_this_very_instant_is_simply_done_again(program: str, data: Path) -> None:
-    connect(str(data / "recollect.db")).close()
+    connect(str(data / "backstory.db")).close()
     good, bad = fill(data, SMALL)
     put(data, bash("echo silent since", session_id="silent"), at=int(time.time() * 1000) - 2 * DAY)
 
@@ -544,7 +544,7 @@ def at_once(programs: Sequence[str], data: Path) -> None:
 
 
 def test_four_drains_at_once_store_every_event_exactly_once(data: Path) -> None:
-    connect(str(data / "recollect.db")).close()
+    connect(str(data / "backstory.db")).close()
     good, bad = fill(data, 1000)
 
     at_once([DRAIN + GO] * 4, data)
@@ -556,7 +556,7 @@ def test_four_drains_at_once_store_every_event_exactly_once(data: Path) -> None:
 def test_a_reader_is_not_held_up_by_a_drain(data: Path) -> None:
     put(data, bash("echo stored"))
     drain(data)
-    writer = connect(str(data / "recollect.db"))
+    writer = connect(str(data / "backstory.db"))
     with transaction(writer):
         assert commands(data) == ["echo stored"]
     writer.close()
@@ -565,9 +565,9 @@ def test_a_reader_is_not_held_up_by_a_drain(data: Path) -> None:
 CREATE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from recollect.store.connection import connect
+from backstory.store.connection import connect
 # the line
-connect(sys.argv[2] + "/recollect.db").close()
+connect(sys.argv[2] + "/backstory.db").close()
 """
 
 
@@ -578,7 +578,7 @@ def test_eight_processes_that_create_the_store_at_once_make_one(
     at_once([CREATE] * 8, data)
 
     alone = tmp_path / "alone"
-    connect(str(alone / "recollect.db")).close()
+    connect(str(alone / "backstory.db")).close()
     schema = "SELECT type, name, sql FROM sqlite_master ORDER BY type, name"
     assert rows(data, schema) == rows(alone, schema)
     assert rows(data, "PRAGMA user_version") == rows(alone, "PRAGMA user_version")
@@ -596,11 +596,11 @@ def test_eight_drains_on_an_empty_folder_create_one_store_with_every_event_in_it
 
 
 def test_a_store_that_cannot_be_opened_says_so_at_once(data: Path) -> None:
-    connect(str(data / "recollect.db")).close()
-    (data / "recollect.db-wal").mkdir()
+    connect(str(data / "backstory.db")).close()
+    (data / "backstory.db-wal").mkdir()
     started = time.monotonic()
     with pytest.raises(StoreError):
-        connect(str(data / "recollect.db"))
+        connect(str(data / "backstory.db"))
     assert time.monotonic() - started < 3
 
 
@@ -617,10 +617,10 @@ def test_a_backlog_beyond_the_time_is_left_for_the_next_drain(data: Path) -> Non
 
 def test_a_damaged_store_loses_nothing_that_is_waiting(data: Path) -> None:
     put(data, bash("echo waiting"))
-    (data / "recollect.db").write_bytes(b"this is not a database, it only lies where one should be" * 100)
+    (data / "backstory.db").write_bytes(b"this is not a database, it only lies where one should be" * 100)
     with pytest.raises(StoreError, match="damaged"):
         drain(data)
-    (data / "recollect.db").unlink()
+    (data / "backstory.db").unlink()
     drain(data)
     assert commands(data) == ["echo waiting"]
 
@@ -770,7 +770,7 @@ def test_the_end_of_a_session_promotes_what_is_above_0_7_and_not_what_is_at_0_7(
         put(data, bash(f"echo {number}"), at=NOW - 10)
     put(data, bash("echo other", session_id="session-2"), at=NOW - 10)
     drain(data)
-    db = connect(str(data / "recollect.db"))
+    db = connect(str(data / "backstory.db"))
     with transaction(db):
         for number, salience in enumerate((0.69, 0.7, 0.7001, 0.95)):
             db.execute(
@@ -801,7 +801,7 @@ def test_the_end_of_a_session_promotes_what_is_above_0_7_and_not_what_is_at_0_7(
 def test_a_reinforced_memory_outlives_its_session(data: Path) -> None:
     put(data, bash("echo important"), at=NOW - 10)
     drain(data)
-    db = connect(str(data / "recollect.db"))
+    db = connect(str(data / "backstory.db"))
     with transaction(db):
         (memory_id,) = db.execute("SELECT id FROM memories").fetchone()
         for _ in range(10):
@@ -927,7 +927,7 @@ def test_after_the_end_of_a_session_nobody_holds_the_store_open(data: Path) -> N
     run_hook(event("SessionEnd", reason="other"), "end")
 
     # Neither -wal nor -shm: whoever closes last takes them away. (Looking into the store would do so too.)
-    assert [path.name for path in data.glob("recollect.db*")] == ["recollect.db"]
+    assert [path.name for path in data.glob("backstory.db*")] == ["backstory.db"]
     assert commands(data) == ["make"]
     if not os.path.isdir("/proc/self/fd"):
         pytest.skip("no /proc here to look into")
@@ -1154,7 +1154,7 @@ HALVED: dict[str, Json] = {
     "at the cut of a prompt": prompt("x " * (50_000 - 10) + SPLIT + " y" * 10_000),
     "at the end of the window": prompt("x " * (52_000 - 10) + SPLIT + " y" * 10_000),
     "moved to the cut by a fence": prompt(
-        "<recollected>" + "z" * 60_000 + "</recollected> " + "x " * (22_000 - 10) + SPLIT + " y" * 90_000
+        "<backstory>" + "z" * 60_000 + "</backstory> " + "x " * (22_000 - 10) + SPLIT + " y" * 90_000
     ),
     "moved to the cut by a private part": prompt(
         "<private>" + "z" * 60_000 + "</private> " + "x " * (22_000 - 10) + SPLIT + " y" * 90_000
@@ -1178,7 +1178,7 @@ HALVED: dict[str, Json] = {
 def test_no_part_of_a_secret_reaches_the_store(payload: Json, data: Path) -> None:
     put(data, payload)
     assert drain(data).stored == 1
-    for path in data.glob("recollect.db*"):
+    for path in data.glob("backstory.db*"):
         for part in (SPLIT[:14], "qwertyuiop"):
             assert part.encode() not in path.read_bytes()
 
@@ -1228,9 +1228,9 @@ def test_the_first_thing_the_user_asked_for_stays_with_the_session(data: Path) -
 @pytest.mark.parametrize(
     "tool",
     [
-        "mcp__plugin_recollect_memory__memory_search",
-        "mcp__plugin_recollect_docmem__docmem_find",
-        "mcp__recollect__x",
+        "mcp__plugin_backstory_memory__memory_search",
+        "mcp__plugin_backstory_docmem__docmem_find",
+        "mcp__backstory__x",
     ],
 )
 def test_our_own_tools_leave_no_trace(tool: str, data: Path) -> None:
@@ -1245,16 +1245,16 @@ def test_the_tools_of_others_do(data: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "recollect search login",
-        "cd /x && recollect search login | head",
-        "/opt/bin/recollect show mem_1",
-        "RECOLLECT_HOME=/x recollect show mem_1",
-        "uv run recollect search login",
-        "if true; then sudo recollect doctor; fi",
-        "cat ids | xargs -n1 recollect show",
-        "python3 -m recollect search login",
-        "echo $(recollect search login)",
-        "echo a; recollect sessions",
+        "backstory search login",
+        "cd /x && backstory search login | head",
+        "/opt/bin/backstory show mem_1",
+        "BACKSTORY_HOME=/x backstory show mem_1",
+        "uv run backstory search login",
+        "if true; then sudo backstory doctor; fi",
+        "cat ids | xargs -n1 backstory show",
+        "python3 -m backstory search login",
+        "echo $(backstory search login)",
+        "echo a; backstory sessions",
     ],
 )
 def test_what_our_own_command_prints_is_not_remembered_again(command: str, data: Path) -> None:
@@ -1262,7 +1262,7 @@ def test_what_our_own_command_prints_is_not_remembered_again(command: str, data:
 
 
 @pytest.mark.parametrize(
-    "command", ["grep recollect setup.py", "ls recollect", "cd recollect && make search"]
+    "command", ["grep backstory setup.py", "ls backstory", "cd backstory && make search"]
 )
 def test_a_command_that_only_mentions_us_is_remembered_with_its_output(command: str, data: Path) -> None:
     assert remembered(data, bash(command, stdout="fine")) == f"Tool: Bash\nCommand: {command}\nOutput: fine"
@@ -1272,19 +1272,19 @@ def test_what_our_own_command_printed_before_it_failed_is_not_remembered_again(d
     failed = event(
         "PostToolUseFailure",
         tool_name="Bash",
-        tool_input={"command": "recollect search login && false"},
+        tool_input={"command": "backstory search login && false"},
         tool_use_id="toolu_1",
         error="Exit code 1\nan old memory",
     )
     assert "an old memory" not in str(remembered(data, failed))
 
 
-RECALLED = '<recollected source="recollect memory_search" note="stored data">\nOLD MEMORY\n</recollected>'
+RECALLED = '<backstory source="backstory memory_search" note="stored data">\nOLD MEMORY\n</backstory>'
 
 
 def test_recalled_text_is_stripped_from_prompts(data: Path) -> None:
     put(data, prompt(f"before {RECALLED} after"), at=NOW - 2)
-    put(data, prompt(f"shouted {RECALLED.upper()} and <recollected source=unclosed> OLD MEMORY"), at=NOW - 1)
+    put(data, prompt(f"shouted {RECALLED.upper()} and <backstory source=unclosed> OLD MEMORY"), at=NOW - 1)
     drain(data)
     assert [row["prompt"] for row in rows(data, "SELECT prompt FROM prompts ORDER BY created_at")] == [
         "before [recalled memory] after",
@@ -1459,10 +1459,10 @@ def test_a_memory_is_found_by_the_keyword_index_at_once(data: Path) -> None:
 # --- the hook's process -------------------------------------------------------------------------------------
 
 
-def test_a_store_of_a_newer_recollect_is_left_alone_and_the_log_says_so(data: Path) -> None:
+def test_a_store_of_a_newer_backstory_is_left_alone_and_the_log_says_so(data: Path) -> None:
     put(data, bash("echo waiting"))
-    connect(str(data / "recollect.db")).close()
-    db = sqlite3.connect(data / "recollect.db")
+    connect(str(data / "backstory.db")).close()
+    db = sqlite3.connect(data / "backstory.db")
     db.execute("PRAGMA user_version = 9999")
     db.close()
 
@@ -1508,7 +1508,7 @@ def test_who_is_in_a_hurry_takes_little_and_leaves_what_is_large(data: Path) -> 
 def test_who_is_in_a_hurry_waits_for_no_lock(data: Path) -> None:
     with open_store(str(data), now=NOW):
         pass
-    with closing(sqlite3.connect(data / "recollect.db")) as other:
+    with closing(sqlite3.connect(data / "backstory.db")) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
         since = time.monotonic()

@@ -23,12 +23,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from recollect import config
-from recollect.errors import BadInput, EmbedderAway
-from recollect.recall.embedders import choose as embedders
-from recollect.recall.embedders import onnx, remote, static
-from recollect.recall.embedders import protocol as embed
-from recollect.recall.embedders.protocol import Embedder, Patient
+from backstory import config
+from backstory.errors import BadInput, EmbedderAway
+from backstory.recall.embedders import choose as embedders
+from backstory.recall.embedders import onnx, remote, static
+from backstory.recall.embedders import protocol as embed
+from backstory.recall.embedders.protocol import Embedder, Patient
 
 KEY = "sk-the-key-that-nobody-may-see"
 TEXTS = [
@@ -116,8 +116,8 @@ SHARED = Patient(static.Static)
 def test_importing_it_imports_nothing_heavy_and_using_it_not_wordllama() -> None:
     code = """if True:
         import sys
-        from recollect.recall.embedders import choose as embedders
-        from recollect.recall.embedders import protocol as embed
+        from backstory.recall.embedders import choose as embedders
+        from backstory.recall.embedders import protocol as embed
         heavy = {"tokenizers", "onnxruntime", "wordllama", "urllib", "huggingface_hub"}
         assert not heavy & set(sys.modules), heavy & set(sys.modules)
         make = embedders.chosen({})
@@ -146,7 +146,7 @@ def test_importing_it_imports_nothing_heavy_and_using_it_not_wordllama() -> None
 def test_a_broken_table_is_an_error_that_names_it(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
     path.write_bytes(content)
-    with pytest.raises(EmbedderAway, match=r"weights\.safetensors cannot be read .* install recollect again"):
+    with pytest.raises(EmbedderAway, match=r"weights\.safetensors cannot be read .* install backstory again"):
         static.table(str(path))
 
 
@@ -156,7 +156,7 @@ def test_without_its_packages_it_says_what_to_install(module: str, monkeypatch: 
         monkeypatch.setitem(sys.modules, module, None)
     else:
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(EmbedderAway, match=f"{module} .*install recollect again.*or set embedder to off"):
+    with pytest.raises(EmbedderAway, match=f"{module} .*install backstory again.*or set embedder to off"):
         static.Static()
 
 
@@ -335,7 +335,7 @@ def test_without_the_extra_it_says_what_to_install(
 ) -> None:
     folder = lay_out(tmp_path / "tiny")
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(EmbedderAway, match=f"{module} .*; install recollect with its onnx extra"):
+    with pytest.raises(EmbedderAway, match=f"{module} .*; install backstory with its onnx extra"):
         onnx.Onnx(str(folder))
 
 
@@ -438,7 +438,7 @@ Source = Callable[[Web], Embedder]
 def test_ollama_is_asked_as_it_expects(web: Web) -> None:
     web.reply = vectors
     embedder = made(
-        {"RECOLLECT_EMBEDDER": "ollama:nomic-embed-text", "RECOLLECT_EMBEDDING_URL": web.url + "/"}
+        {"BACKSTORY_EMBEDDER": "ollama:nomic-embed-text", "BACKSTORY_EMBEDDING_URL": web.url + "/"}
     )
     assert (embedder.id, embedder.dimension, embedder.weight) == ("ollama:nomic-embed-text", 3, 0.6)
     embedder.embed(["red"])
@@ -450,9 +450,9 @@ def test_ollama_is_asked_as_it_expects(web: Web) -> None:
 def test_openai_is_asked_as_it_expects(web: Web) -> None:
     web.reply = vectors
     env = {
-        "RECOLLECT_EMBEDDER": "openai:text-embedding-3-small",
-        "RECOLLECT_EMBEDDING_URL": f"{web.url}/v1",
-        "RECOLLECT_EMBEDDING_KEY": KEY,
+        "BACKSTORY_EMBEDDER": "openai:text-embedding-3-small",
+        "BACKSTORY_EMBEDDING_URL": f"{web.url}/v1",
+        "BACKSTORY_EMBEDDING_KEY": KEY,
     }
     embedder = made(env)
     assert (embedder.id, embedder.dimension, embedder.weight) == ("openai:text-embedding-3-small", 3, 0.6)
@@ -656,8 +656,8 @@ def hub(folder: Path) -> Callable[[str, Any], Reply]:
 
 def embedded_in_a_process(name: str, home: Path, url: str) -> str:
     code = f"""if True:
-        from recollect.errors import EmbedderAway
-        from recollect.recall.embedders.onnx import Onnx
+        from backstory.errors import EmbedderAway
+        from backstory.recall.embedders.onnx import Onnx
         try:
             embedder = Onnx({name!r})
             print(embedder.id, embedder.embed(["red"]).tolist())
@@ -843,12 +843,12 @@ def in_threads(count: int, work: Callable[[], object]) -> None:
 
 def test_static_is_the_default_and_off_is_none(home: Path) -> None:
     assert embedders.chosen({}) is static.Static
-    assert embedders.chosen({"RECOLLECT_EMBEDDER": "off"}) is None
+    assert embedders.chosen({"BACKSTORY_EMBEDDER": "off"}) is None
 
 
 def test_the_embedder_is_set_at_the_top_of_the_file(data: Path) -> None:
     data.mkdir(parents=True)
-    env = {"RECOLLECT_HOME": str(data)}
+    env = {"BACKSTORY_HOME": str(data)}
     (data / "config.toml").write_text('embedder = "off"\n[embedding]\nurl = ""\nkey = ""\n')
     assert embedders.chosen(env) is None
     assert config.unknown(env) == []
@@ -863,16 +863,16 @@ def test_an_unknown_embedder_lists_the_possible_ones(said: str) -> None:
     with pytest.raises(
         BadInput, match=r"it is one of static, off, onnx:<folder or hub name>, ollama:<model>"
     ):
-        embedders.chosen({"RECOLLECT_EMBEDDER": said})
+        embedders.chosen({"BACKSTORY_EMBEDDER": said})
 
 
 def test_a_model_s_folder_is_named_from_the_root_or_from_home(home: Path) -> None:
     lay_out(home / "models" / "tiny")
-    assert made({"RECOLLECT_EMBEDDER": "onnx:~/models/tiny"}).id == "onnx:tiny"
-    assert made({"RECOLLECT_EMBEDDER": f"onnx:{home}/models/tiny/"}).id == "onnx:tiny"
+    assert made({"BACKSTORY_EMBEDDER": "onnx:~/models/tiny"}).id == "onnx:tiny"
+    assert made({"BACKSTORY_EMBEDDER": f"onnx:{home}/models/tiny/"}).id == "onnx:tiny"
     for said in ("./tiny", "../tiny", "models/tiny/onnx", ".", "a b"):
         with pytest.raises(BadInput, match="give its whole path"):
-            embedders.chosen({"RECOLLECT_EMBEDDER": f"onnx:{said}"})
+            embedders.chosen({"BACKSTORY_EMBEDDER": f"onnx:{said}"})
 
 
 @pytest.mark.parametrize(
@@ -881,7 +881,7 @@ def test_a_model_s_folder_is_named_from_the_root_or_from_home(home: Path) -> Non
      "http://host:word", "http://[::1", "http://host/a b", "http://host/\n"],
 )  # fmt: skip
 def test_an_address_that_cannot_work_is_refused_without_repeating_it(url: str) -> None:
-    env = {"RECOLLECT_EMBEDDER": "openai:m", "RECOLLECT_EMBEDDING_URL": url}
+    env = {"BACKSTORY_EMBEDDER": "openai:m", "BACKSTORY_EMBEDDING_URL": url}
     with pytest.raises(BadInput, match=r"embedding\.url should look like") as caught:
         embedders.chosen(env)
     assert "word" not in str(caught.value).replace("password", "")
@@ -890,14 +890,14 @@ def test_an_address_that_cannot_work_is_refused_without_repeating_it(url: str) -
 @pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel"])
 def test_a_key_that_cannot_be_one_is_refused_without_repeating_it(key: str) -> None:
     with pytest.raises(BadInput, match=r"embedding\.key has a space") as caught:
-        embedders.chosen({"RECOLLECT_EMBEDDER": "openai:m", "RECOLLECT_EMBEDDING_KEY": key})
+        embedders.chosen({"BACKSTORY_EMBEDDER": "openai:m", "BACKSTORY_EMBEDDING_KEY": key})
     assert key not in str(caught.value)
 
 
 def test_the_environment_s_key_goes_to_openai_only(web: Web) -> None:
-    env = {"RECOLLECT_EMBEDDER": "openai:m", "OPENAI_API_KEY": f"{KEY}\n"}
+    env = {"BACKSTORY_EMBEDDER": "openai:m", "OPENAI_API_KEY": f"{KEY}\n"}
     asked = cast("partial[Embedder]", embedders.chosen(env))
     assert asked.args == ("m", "https://api.openai.com/v1", KEY)
     web.reply = vectors
-    made(env | {"RECOLLECT_EMBEDDING_URL": web.url})
+    made(env | {"BACKSTORY_EMBEDDING_URL": web.url})
     assert "Authorization" not in web.asked[-1][1]

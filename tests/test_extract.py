@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import BadInput, NotFound
-from recollect.recall.documents import file as source
-from recollect.recall.documents.chunk import chunks
-from recollect.recall.documents.extract import main_text
-from recollect.recall.documents.file import decode, kind_of, kind_of_page, read_file
+from backstory.errors import BadInput, NotFound
+from backstory.recall.documents import file as source
+from backstory.recall.documents.chunk import chunks
+from backstory.recall.documents.extract import main_text
+from backstory.recall.documents.file import decode, kind_of, kind_of_page, read_file
 
 PROSE = (
     "The drain takes the payloads oldest first, checks each one, and stores the rest in one transaction, so"
@@ -248,7 +248,7 @@ def test_readability_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_the_parser_is_loaded_only_for_html() -> None:
-    code = "import sys, recollect.recall.documents.extract; print({'lxml', 'readability'} & set(sys.modules))"
+    code = "import sys, backstory.recall.documents.extract; print({'lxml', 'readability'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
 

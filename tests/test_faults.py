@@ -1,7 +1,7 @@
 """The worker as a process: when it is started, how it leaves, and what is left when it is killed or the model
 fails. Whatever happens, every event ends up observed once or skipped with a reason, and no process stays.
 
-RECOLLECT_SOAK_SECONDS lets the last test kill workers for longer; `make chaos` does.
+BACKSTORY_SOAK_SECONDS lets the last test kill workers for longer; `make chaos` does.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ from processes import (
 )
 from scripted_model import ScriptedModel, Step, fail, say, together, use
 
-from recollect.intake.drain import open_store
-from recollect.store import backup
-from recollect.surfaces.hook import START_WORKER
-from recollect.synthesis.prompt import OBSERVATION, SUMMARY
+from backstory.intake.drain import open_store
+from backstory.store import backup
+from backstory.surfaces.hook import START_WORKER
+from backstory.synthesis.prompt import OBSERVATION, SUMMARY
 
-SOAK_SECONDS = float(os.environ.get("RECOLLECT_SOAK_SECONDS", "6"))
-SOAK_SEED = int(os.environ.get("RECOLLECT_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
+SOAK_SECONDS = float(os.environ.get("BACKSTORY_SOAK_SECONDS", "6"))
+SOAK_SEED = int(os.environ.get("BACKSTORY_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
 STOP = event("Stop", last_assistant_message="done")
 OBSERVE, SUMMARISE = f"mcp__memory__{OBSERVATION}", f"mcp__memory__{SUMMARY}"
 
@@ -130,7 +130,7 @@ def assert_each_seen_once(data: Path, *, may_skip: str = "") -> None:
 def test_a_hook_starts_a_worker_when_a_turn_has_ended(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_WORKER_IDLE_SECONDS", "8")
+    monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "8")
     run_hook(bash("make"))
     hook("drain", STOP)
     pid = awaited_pid(data)
@@ -152,7 +152,7 @@ def test_a_hook_starts_a_worker_when_a_turn_has_ended(
 def test_a_hook_starts_no_worker_when_there_is_nothing_to_do(
     payload: Json, data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_WORKER_IDLE_SECONDS", "60")
+    monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
     backed_up(data)
     run_hook(payload, "drain")
     assert len(queue_of(data)) == 1
@@ -163,8 +163,8 @@ def test_a_hook_starts_no_worker_when_there_is_nothing_to_do(
 def test_a_hook_starts_no_worker_where_nobody_is_to_observe(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "off")
-    monkeypatch.setenv("RECOLLECT_WORKER_IDLE_SECONDS", "60")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")
+    monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
     backed_up(data)
     run_hook(STOP, "drain")
     assert house.is_empty(20) and not (data / "worker.lock").exists()
@@ -174,7 +174,7 @@ def test_a_hook_starts_no_worker_where_nobody_is_to_observe(
 def test_a_tool_use_starts_no_worker_whatever_waits(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_WORKER_IDLE_SECONDS", "60")
+    monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
     happened(data, "s", bash("make"), STOP)
     drained(data)
     run_hook(bash("ls"))
@@ -190,7 +190,7 @@ def test_a_worker_of_ours_starts_no_worker(
     """Its own Claude Code would fire our hooks, were they installed."""
     happened(data, "s", bash("make"), STOP)
     drained(data)
-    monkeypatch.setenv("RECOLLECT_WORKER", "1")
+    monkeypatch.setenv("BACKSTORY_WORKER", "1")
     run_hook(STOP, "drain")
     run_hook(event("SessionStart", source="startup"), "start")
     assert house.is_empty(20) and not (data / "worker.lock").exists()
@@ -217,7 +217,7 @@ def test_what_is_chosen_for_one_session_holds_for_no_other(
     """The worker that its hook starts serves all of them."""
     happened(data, "theirs", prompt("we always write tests first"), STOP)
     (data / "config.toml").write_text('synthesizer = "off"\n')
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "local")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "local")
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "mine")
     happened(data, "mine", prompt("we never push on fridays"), {**STOP, "session_id": "mine"})
     run_hook(event("SessionStart", session_id="mine", source="resume"), mode)
@@ -236,7 +236,7 @@ def test_a_session_that_nobody_is_to_observe_gives_up_nothing_of_another(
     """It starts a worker because a backup is due."""
     put(data, prompt("an old question about parsers", session_id="theirs"), at=milliseconds() - 10 * DAY)
     (data / "config.toml").write_text('synthesizer = "local"\n')
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "off")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "mine")
     run_hook({**STOP, "session_id": "mine"}, "drain")
     assert house.is_empty()
@@ -259,7 +259,7 @@ sys.exit(10 if worker.run(sys.argv[2]) else 11)
 def test_of_five_workers_that_start_at_once_one_works(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_WORKER_IDLE_SECONDS", "2")
+    monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "2")
     for number in range(6):
         happened(data, f"s{number}", bash(f"make {number}"), STOP)
     drained(data)
@@ -284,7 +284,7 @@ def test_of_five_workers_that_start_at_once_one_works(
 def test_a_worker_leaves_after_its_idle_time(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_WORKER_IDLE_SECONDS", "1.5")
+    monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "1.5")
     happened(data, "s", bash("make"), STOP)
     with start_worker(EACH + GO) as worker:
         assert eventually(lambda: settled(data), SECONDS)
@@ -316,7 +316,7 @@ def late(*args, **kwargs):
 def wait_for_the_hook():
     import glob, time
     deadline = time.monotonic() + 20
-    waiting = os.environ["HOME"] + "/.local/share/recollect/spool/new/*"
+    waiting = os.environ["HOME"] + "/.local/share/backstory/spool/new/*"
     while glob.glob(waiting) and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(0.3)  # it drains, and then looks for a worker
@@ -351,7 +351,7 @@ def test_what_arrives_as_the_worker_leaves_is_not_lost(
 def test_a_worker_that_is_told_to_end_does_so_though_there_is_work(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_WORKER_IDLE_SECONDS", "60")
+    monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
     happened(data, "s", bash("make"), STOP)
     with start_worker(EACH + "Each.seconds = 60\n" + GO) as worker:
         assert eventually(lambda: any(row["leased_until"] for row in queue_of(data)), SECONDS)
@@ -359,7 +359,7 @@ def test_a_worker_that_is_told_to_end_does_so_though_there_is_work(
         assert worker.wait(10) == 0
     assert [(row["attempts"], row["leased_until"]) for row in queue_of(data)] == [(0, 0)] * 2
     assert (data / "worker.lock").read_bytes() == b""
-    assert run_worker(env={**os.environ, "RECOLLECT_WORKER_IDLE_SECONDS": "0"}) == 0
+    assert run_worker(env={**os.environ, "BACKSTORY_WORKER_IDLE_SECONDS": "0"}) == 0
     assert_each_seen_once(data)
     assert house.is_empty()
 
@@ -407,7 +407,7 @@ def test_a_worker_that_is_killed_at_any_step_leaves_everything_to_the_next(
     happened(data, "two", bash("ls"), STOP)
     assert run_worker(EACH + NTH + step + GO) == -signal.SIGKILL, "the step is never reached"
     assert house.is_empty()
-    if (data / "recollect.db").exists():
+    if (data / "backstory.db").exists():
         assert_sound(data)
     assert run_worker() == 0
     assert_each_seen_once(data)
@@ -451,7 +451,7 @@ def test_after_a_kill_the_next_worker_looks_at_the_database_first(data: Path, ho
 def test_workers_that_are_killed_at_random_lose_nothing_and_repeat_nothing(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_WORKER_IDLE_SECONDS", "60")
+    monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
     dice = random.Random(SOAK_SEED)  # noqa: S311
     program = EACH + "Each.seconds = 0.05\n" + GO
     deadline = time.monotonic() + SOAK_SECONDS
@@ -470,7 +470,7 @@ def test_workers_that_are_killed_at_random_lose_nothing_and_repeat_nothing(
             worker.send_signal(dice.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
             assert worker.wait(SECONDS) in (0, -signal.SIGKILL, -signal.SIGTERM), f"seed {SOAK_SEED}"
             kills += 1
-    assert run_worker(env={**os.environ, "RECOLLECT_WORKER_IDLE_SECONDS": "0"}, seconds=120) == 0
+    assert run_worker(env={**os.environ, "BACKSTORY_WORKER_IDLE_SECONDS": "0"}, seconds=120) == 0
     assert_each_seen_once(data, may_skip="the worker ended three times while it was at it")
     assert len({row["session_id"] for row in queue_of(data)}) == sessions and kills
     assert house.is_empty()
@@ -482,8 +482,8 @@ def test_workers_that_are_killed_at_random_lose_nothing_and_repeat_nothing(
 IMPATIENT = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from recollect.surfaces import worker
-from recollect.synthesis.claude import Claude
+from backstory.surfaces import worker
+from backstory.synthesis.claude import Claude
 worker.Claude = lambda env, model: Claude(env, model, {seconds})
 worker.main()
 """
@@ -526,7 +526,7 @@ class Sick(ScriptedModel):
 
 def model_env(home: Path, model: ScriptedModel, **variables: str) -> dict[str, str]:
     path = f"{os.path.dirname(sys.executable)}:/usr/bin:/bin"
-    mine = {"RECOLLECT_SYNTHESIZER": "claude", "RECOLLECT_WORKER_IDLE_SECONDS": "0", "PATH": path}
+    mine = {"BACKSTORY_SYNTHESIZER": "claude", "BACKSTORY_WORKER_IDLE_SECONDS": "0", "PATH": path}
     return {**environment(home, model.url), **mine, **variables}
 
 
@@ -553,7 +553,7 @@ def test_a_model_that_fails_in_every_way_and_recovers_loses_nothing(
     for name in ONCE_SICK:
         talk(data, name)
     with Sick(**ONCE_SICK) as model:
-        env = model_env(home, model, RECOLLECT_WORKER_IDLE_SECONDS="60")
+        env = model_env(home, model, BACKSTORY_WORKER_IDLE_SECONDS="60")
         with start_worker(IMPATIENT.format(seconds=10), env) as worker:
             assert eventually(lambda: settled(data), 100), queue_of(data)
             assert listening(worker.pid) == []
@@ -589,7 +589,7 @@ def test_a_signal_during_a_model_call_ends_the_model_session_and_gives_the_lease
 ) -> None:
     talk(data, "parsers")
     with Sick(parsers=(say("too late").after(60), 1)) as model:
-        env = model_env(home, model, RECOLLECT_WORKER_IDLE_SECONDS="60")
+        env = model_env(home, model, BACKSTORY_WORKER_IDLE_SECONDS="60")
         with start_worker(START_WORKER, env) as worker:
             assert eventually(lambda: model.met["parsers"] == 1, SECONDS)
             family = descendants(worker.pid)

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recollect.errors import BadInput, NotFound
-from recollect.recall.documents.fetch import Address, Fetched, fetch, is_forbidden, page
+from backstory.errors import BadInput, NotFound
+from backstory.recall.documents.fetch import Address, Fetched, fetch, is_forbidden, page
 
 Answer = Callable[["Handler"], None]
 PUBLIC = "93.184.215.14"

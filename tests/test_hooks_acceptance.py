@@ -31,9 +31,9 @@ from processes import (
 )
 from scripted_model import ScriptedModel, say, text_of, together, use
 
-from recollect.store import life
-from recollect.store.connection import connect, transaction
-from recollect.synthesis.prompt import OBSERVATION, SUMMARY, SYSTEM
+from backstory.store import life
+from backstory.store.connection import connect, transaction
+from backstory.synthesis.prompt import OBSERVATION, SUMMARY, SYSTEM
 
 STOP = event("Stop", last_assistant_message="The cent is back.")
 END = event("SessionEnd", reason="other")
@@ -59,7 +59,7 @@ def model() -> Iterator[ScriptedModel]:
 def model_env(home: Path, model: ScriptedModel, idle_seconds: str = "0") -> dict[str, str]:
     """The worker has the Agent SDK and its Claude Code, and asks the scripted model."""
     path = f"{os.path.dirname(sys.executable)}:/usr/bin:/bin"
-    mine = {"RECOLLECT_SYNTHESIZER": "claude", "RECOLLECT_WORKER_IDLE_SECONDS": idle_seconds, "PATH": path}
+    mine = {"BACKSTORY_SYNTHESIZER": "claude", "BACKSTORY_WORKER_IDLE_SECONDS": idle_seconds, "PATH": path}
     return {**environment(home, model.url), **mine}
 
 
@@ -163,7 +163,7 @@ def test_session_end_hook_promotes_valuable_memories_to_project_tier(data: Path)
     run_hook(bash("echo valuable"))
     run_hook(bash("echo ordinary"))
     run_hook(prompt("what else is there?"), "drain")
-    with closing(connect(str(data / "recollect.db"))) as db, transaction(db):
+    with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
         (found,) = db.execute("SELECT id FROM memories WHERE content LIKE '%valuable%'").fetchall()
         for _ in range(2):
             life.reinforce(db, found["id"], 0.4, "session-1", int(time.time() * 1000))
@@ -180,8 +180,8 @@ def test_session_end_hook_closes_database_connections(data: Path, house: Househo
     run_hook(STOP, "drain")
     run_hook(END, "end")
     assert house.is_empty()
-    assert holders(data / "recollect.db") == []
-    assert not (data / "recollect.db-wal").exists(), "the last connection closed takes the log along"
+    assert holders(data / "backstory.db") == []
+    assert not (data / "backstory.db-wal").exists(), "the last connection closed takes the log along"
     assert settled(data) and spooled(data) == []
 
 
@@ -202,6 +202,6 @@ def test_no_zombie_processes_after_session_end(
     assert worker is not None, "it is idle now"
     assert [pid for pid in descendants(worker) if (stat(pid) or (0, ""))[1] == "Z"] == []
     assert house.is_empty(), "nothing of the session is left"
-    assert holders(data / "recollect.db") == []
+    assert holders(data / "backstory.db") == []
     assert [row["made_by"] for row in rows(data, "SELECT made_by FROM session_summaries")] == ["claude"]
     assert (data / "worker.lock").read_bytes() == b""

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from recollect.capture.event import clean
-from recollect.errors import BadInput, NotFound
-from recollect.model import Chunk
-from recollect.recall.documents.file import LARGEST
-from recollect.recall.documents.ingest import Ingested, files_in, ingest
-from recollect.recall.embedders.static import Static
-from recollect.recall.index import Index
-from recollect.recall.search import search, search_documents
-from recollect.store import documents, memories, projects, vectors
+from backstory.capture.event import clean
+from backstory.errors import BadInput, NotFound
+from backstory.model import Chunk
+from backstory.recall.documents.file import LARGEST
+from backstory.recall.documents.ingest import Ingested, files_in, ingest
+from backstory.recall.embedders.static import Static
+from backstory.recall.index import Index
+from backstory.recall.search import search, search_documents
+from backstory.store import documents, memories, projects, vectors
 
 NOW = 1_800_000_000_000
-RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
+BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
 GUIDE = """# Guide
 
 Welcome to the walrus.
@@ -313,7 +313,7 @@ def test_a_file_of_another_place_is_refused_unless_its_folder_is_allowed(
     for path in (str(outside), "../handbook/rules.md"):
         with pytest.raises(BadInput, match="lies outside of"):
             take(db, project, path=path)
-    monkeypatch.setenv("RECOLLECT_DOCS_FOLDERS", f"/nowhere{os.pathsep}{tmp_path / 'handbook'}")
+    monkeypatch.setenv("BACKSTORY_DOCS_FOLDERS", f"/nowhere{os.pathsep}{tmp_path / 'handbook'}")
     assert take(db, project, path=str(outside)).title == "Rules"
 
 
@@ -453,7 +453,7 @@ def test_a_folder_is_taken_in_at_the_terminal(project: Path) -> None:
 
     def run(*args: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [RECOLLECT, *args], cwd=project, capture_output=True, text=True, timeout=60, check=False
+            [BACKSTORY, *args], cwd=project, capture_output=True, text=True, timeout=60, check=False
         )
 
     first = run("docs", "ingest", "docs", "--json")
@@ -476,9 +476,9 @@ def test_one_odd_name_in_a_folder_does_not_keep_the_rest_out(project: Path) -> N
     write(project, "docs/guide.md", GUIDE)
     (project / "docs" / os.fsdecode(b"caf\xe9.md")).write_text(GUIDE)
     ran = subprocess.run(
-        [RECOLLECT, "docs", "ingest", "docs"], cwd=project, capture_output=True, text=True, check=False
+        [BACKSTORY, "docs", "ingest", "docs"], cwd=project, capture_output=True, text=True, check=False
     )
-    assert "fault of recollect" not in ran.stderr
+    assert "fault of backstory" not in ran.stderr
     assert (ran.returncode, ran.stdout.count("Document ingested")) in ((1, 1), (0, 2))
 
 

@@ -1,4 +1,4 @@
-"""Both ways to get recollect into Claude Code, as a user goes them: pip and `recollect install`, or the
+"""Both ways to get backstory into Claude Code, as a user goes them: pip and `backstory install`, or the
 plugin straight from its marketplace.
 
 Nothing is fetched twice: one folder of wheels serves every pip in here, also those that the plugin starts.
@@ -27,13 +27,13 @@ from claude import Result, binary, cli, environment, run
 from conftest import REPOSITORY
 from scripted_model import ScriptedModel, Step, say, use
 
-SEARCH = "mcp__plugin_recollect_memory__memory_search"
+SEARCH = "mcp__plugin_backstory_memory__memory_search"
 OFFERED = {
     "agents": ["memory-updater"],
     "skills": ["codebase-analyzer", "memory-init", "memory-processor", "memory-status", "memory-sync"],
 }
 NOBODY = "http://127.0.0.1:9"  # no model is needed to install something
-PLUGIN = "recollect@recollect"
+PLUGIN = "backstory@backstory"
 
 
 Env = Mapping[str, str]
@@ -66,14 +66,14 @@ def wheels(tmp_path_factory: pytest.TempPathFactory, checkout: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Path:
-    """The `recollect` of a virtual environment into which our wheel was installed."""
+    """The `backstory` of a virtual environment into which our wheel was installed."""
 
     def build(place: Path) -> None:
         _call(_python(), "-m", "venv", str(place))
         pip = (str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-index")
-        _call(*pip, "--find-links", wheels.as_uri(), "recollect")
+        _call(*pip, "--find-links", wheels.as_uri(), "backstory")
 
-    return _once(tmp_path_factory, "installed", build) / "bin" / "recollect"
+    return _once(tmp_path_factory, "installed", build) / "bin" / "backstory"
 
 
 def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], None]) -> Path:
@@ -104,22 +104,22 @@ def _python() -> str:
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    """A home with spaces in its name, Claude Code and a Python on PATH, but no recollect."""
+    """A home with spaces in its name, Claude Code and a Python on PATH, but no backstory."""
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "python3").symlink_to(_python())
     (programs / "claude").symlink_to(binary())
     found = environment(tmp_path / "a home of one's own", NOBODY)
-    others = [place for place in found["PATH"].split(os.pathsep) if not (Path(place) / "recollect").exists()]
+    others = [place for place in found["PATH"].split(os.pathsep) if not (Path(place) / "backstory").exists()]
     found["PATH"] = os.pathsep.join((str(programs), *others))
     return found
 
 
 def data_of(env: Env) -> Path:
-    return Path(env["HOME"], ".local", "share", "recollect")
+    return Path(env["HOME"], ".local", "share", "backstory")
 
 
-def recollect(
+def backstory(
     program: Path, *args: str, env: Env, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     command = [str(program), *args]
@@ -129,7 +129,7 @@ def recollect(
 
 
 def install(program: Path, env: Env) -> str:
-    done = recollect(program, "install", "--claude", str(binary()), env=env)
+    done = backstory(program, "install", "--claude", str(binary()), env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -144,13 +144,13 @@ def session(prompt: str, *steps: Step, cwd: Path, env: Env) -> tuple[Result, Scr
 
 def server_status(result: Result) -> list[str]:
     servers = result.init["mcp_servers"]
-    return [server["status"] for server in servers if server["name"] == "plugin:recollect:memory"]
+    return [server["status"] for server in servers if server["name"] == "plugin:backstory:memory"]
 
 
 def offered(result: Result) -> dict[str, list[str]]:
     """Which of our agents, skills and commands (they are skills as well) a session has."""
     ours = {
-        kind: [str(name).removeprefix("recollect:") for name in result.init[kind] if "recollect:" in name]
+        kind: [str(name).removeprefix("backstory:") for name in result.init[kind] if "backstory:" in name]
         for kind in OFFERED
     }
     return {kind: sorted(names) for kind, names in ours.items()}
@@ -169,7 +169,7 @@ def project(tmp_path: Path) -> Path:
     return place
 
 
-# pip install recollect, recollect install
+# pip install backstory, backstory install
 
 
 @pytest.mark.client
@@ -181,7 +181,7 @@ def test_installing_twice_registers_one_plugin_that_runs_from_the_data_folder(
         (plugin,) = plugins(env)
         assert plugin["enabled"] is True
         assert plugin["readFromFolder"] == str(data_of(env) / "plugin")
-        assert plugin["folderVersion"] == version("recollect")
+        assert plugin["folderVersion"] == version("backstory")
     assert (data_of(env) / "plugin" / "interpreter").read_text() == f"{installed.parent / 'python'}\n"
 
 
@@ -189,9 +189,9 @@ def test_installing_twice_registers_one_plugin_that_runs_from_the_data_folder(
 def test_a_user_who_installed_with_pip_has_a_memory_until_they_uninstall(
     installed: Path, env: dict[str, str], project: Path
 ) -> None:
-    assert shutil.which("recollect", path=env["PATH"]) is None
+    assert shutil.which("backstory", path=env["PATH"]) is None
     install(installed, env)
-    checked = json.loads(recollect(installed, "doctor", "--json", env=env).stdout)
+    checked = json.loads(backstory(installed, "doctor", "--json", env=env).stdout)
     assert len(checked) >= 10
     assert [check for check in checked if check["level"] != "ok"] == []
 
@@ -203,14 +203,14 @@ def test_a_user_who_installed_with_pip_has_a_memory_until_they_uninstall(
     assert "[1] (episodic, score: " in found and "Command: echo seven walruses" in found
 
     for _ in range(2):
-        done = recollect(installed, "uninstall", "--claude", str(binary()), env=env)
+        done = backstory(installed, "uninstall", "--claude", str(binary()), env=env)
         assert done.returncode == 0, done.stderr
         assert f"your memories stay in {data_of(env)}" in done.stdout
         assert plugins(env) == []
     assert not (data_of(env) / "plugin").exists()
 
     session("count again", use("Bash", command="echo eight walruses"), say("eight"), cwd=project, env=env)
-    left = recollect(installed, "search", "walruses", "--json", env=env, cwd=project)
+    left = backstory(installed, "search", "walruses", "--json", env=env, cwd=project)
     assert [memory["content"].splitlines()[1] for memory in json.loads(left.stdout)] == [
         "Command: echo seven walruses"
     ]
@@ -219,7 +219,7 @@ def test_a_user_who_installed_with_pip_has_a_memory_until_they_uninstall(
 CLIENT = """#!/bin/sh
 case "$*" in
     "plugin marketplace list --json") echo "[]" ;;
-    "plugin list --json") echo '[{"id": "recollect@recollect"}]' ;;
+    "plugin list --json") echo '[{"id": "backstory@backstory"}]' ;;
 esac
 """
 
@@ -228,7 +228,7 @@ def test_whoever_waits_for_claude_code_at_a_terminal_is_told_so(tmp_path: Path, 
     client = tmp_path / "claude"
     client.write_text(CLIENT)
     client.chmod(0o755)
-    command = [os.path.join(os.path.dirname(sys.executable), "recollect"), "install", "--claude", str(client)]
+    command = [os.path.join(os.path.dirname(sys.executable), "backstory"), "install", "--claude", str(client)]
     unseen = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert unseen.stderr == ""
     terminal, end = pty.openpty()
@@ -245,17 +245,17 @@ def test_whoever_waits_for_claude_code_at_a_terminal_is_told_so(tmp_path: Path, 
         "install",
         "list",
     ]
-    assert said[2] == "waiting for `claude plugin install recollect@recollect`"
+    assert said[2] == "waiting for `claude plugin install backstory@backstory`"
 
 
 def test_install_without_claude_code_says_what_to_do(
     installed: Path, env: dict[str, str], tmp_path: Path
 ) -> None:
     bare = {**env, "PATH": str(tmp_path / "nothing")}
-    done = recollect(installed, "install", env=bare)
+    done = backstory(installed, "install", env=bare)
     assert done.returncode == 1
-    assert done.stderr == "recollect: Claude Code is not on PATH; name it with: --claude PATH\n"
-    wrong = recollect(installed, "install", "--claude", "/nonexistent/claude", env=bare)
+    assert done.stderr == "backstory: Claude Code is not on PATH; name it with: --claude PATH\n"
+    wrong = backstory(installed, "install", "--claude", "/nonexistent/claude", env=bare)
     assert wrong.returncode == 1
     assert "/nonexistent/claude is not a program" in wrong.stderr
 
@@ -280,10 +280,10 @@ def test_an_upgrade_clears_away_old_files_and_the_hook_script_is_never_missing(
 ) -> None:
     install(installed, env)
     root = data_of(env) / "plugin"
-    hook = root / "src" / "recollect" / "plugin" / "hooks" / "hook.sh"
+    hook = root / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"
     current = hook.read_text()
     hook.write_text("#!/bin/sh\n# of an older version\n")
-    stale = root / "src" / "recollect" / "forgotten.py"
+    stale = root / "src" / "backstory" / "forgotten.py"
     stale.touch()
     half = hook.with_name("hook.sh.new")  # of an upgrade that was interrupted
     half.touch()
@@ -317,11 +317,11 @@ def test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile(
 ) -> None:
     env |= _pip_from(wheels)
     _publish(checkout, tmp_path / "published", Path(env["HOME"]))
-    assert cli("plugin", "marketplace", "add", "acme/recollect", env=env).code == 0
+    assert cli("plugin", "marketplace", "add", "acme/backstory", env=env).code == 0
     assert cli("plugin", "install", PLUGIN, env=env).code == 0
     (plugin,) = plugins(env)
     root = Path(plugin["installPath"])
-    own = Path(env["HOME"], ".claude", "plugins", "data", "recollect-recollect")
+    own = Path(env["HOME"], ".claude", "plugins", "data", "backstory-backstory")
     assert not own.exists()
 
     counted = [use("Bash", command="echo seven walruses"), say("seven")]
@@ -333,26 +333,26 @@ def test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile(
     launched = _launch(root, {**env, "CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(own)})
     assert launched.stdout == ""
     assert launched.stderr == (
-        "recollect: is being set up in the background;"
+        "backstory: is being set up in the background;"
         " its tools are there once that is done, in a new session\n"
     )
     captured = [("Tool: Bash\nCommand: echo seven walruses\nOutput: seven walruses",)]
     _wait_until(lambda: _stored(data_of(env)) == captured, 10)  # a drain may outlive the session
 
-    _wait_until((own / "venv" / "bin" / "recollect").exists, 300)
+    _wait_until((own / "venv" / "bin" / "backstory").exists, 300)
     # As our skills have the model run it, in a shell that is not told where the plugin's data lies.
-    ours = use("Bash", command=f'sh "{root}/src/recollect/plugin/bin/recollect.sh" --version')
+    ours = use("Bash", command=f'sh "{root}/src/backstory/plugin/bin/backstory.sh" --version')
     result, model = session("how many?", use(SEARCH, query="walruses"), ours, say("7"), cwd=project, env=env)
     assert server_status(result) == ["connected"]
     assert offered(result) == OFFERED
-    assert model.results("Bash") == [f"recollect {plugin['version']}"]
+    assert model.results("Bash") == [f"backstory {plugin['version']}"]
     (found,) = model.results(SEARCH)
     assert "Command: echo seven walruses" in found
     assert (own / "setup.status").read_text() == "has been set up; start a new session\n"
     assert sorted(path.name for path in own.glob("venv*")) == ["venv", f"venv-{plugin['version']}"]
 
-    program = own / "venv" / "bin" / "recollect"
-    checks = json.loads(recollect(program, "doctor", "--json", "--claude", str(binary()), env=env).stdout)
+    program = own / "venv" / "bin" / "backstory"
+    checks = json.loads(backstory(program, "doctor", "--json", "--claude", str(binary()), env=env).stdout)
     assert [check for check in checks if check["level"] != "ok"] == []
 
 
@@ -362,7 +362,7 @@ def _publish(checkout: Path, place: Path, home: Path) -> None:
     author = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
     for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "all"]):
         _call("git", *author, *command, cwd=place)
-    address = "https://github.com/acme/recollect.git"
+    address = "https://github.com/acme/backstory.git"
     (home / ".gitconfig").write_text(f'[url "{place.as_uri()}"]\n\tinsteadOf = {address}\n')
 
 
@@ -372,7 +372,7 @@ def _pip_from(wheels: Path) -> dict[str, str]:
 
 def _launch(root: Path, env: Env) -> subprocess.CompletedProcess[str]:
     """The MCP server as Claude Code starts it; it has a second to say why it cannot."""
-    script = root / "src" / "recollect" / "plugin" / "bin" / "recollect.sh"
+    script = root / "src" / "backstory" / "plugin" / "bin" / "backstory.sh"
     command = ["sh", str(script), "mcp", "memory"]
     return subprocess.run(
         command,
@@ -386,7 +386,7 @@ def _launch(root: Path, env: Env) -> subprocess.CompletedProcess[str]:
 
 
 def _stored(data: Path) -> list[tuple[str]]:
-    with closing(sqlite3.connect(data / "recollect.db")) as db:
+    with closing(sqlite3.connect(data / "backstory.db")) as db:
         return db.execute("SELECT content FROM memories").fetchall()
 
 
@@ -427,7 +427,7 @@ def test_without_a_python_that_fits_events_wait_in_the_spool_and_the_server_says
     for name in ("sh", "cat", "mv", "mkdir", "date"):
         (programs / name).symlink_to(shutil.which(name) or name)
     env = {"HOME": str(home), "PATH": str(programs), "CLAUDE_PLUGIN_DATA": str(own)}
-    hook = checkout / "src" / "recollect" / "plugin" / "hooks" / "hook.sh"
+    hook = checkout / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"
     for mode in (["start"], [], ["end"]):
         command = [str(programs / "sh"), str(hook), *mode]
         done = subprocess.run(command, env=env, input=b"{}", capture_output=True, timeout=10, check=False)
@@ -438,47 +438,47 @@ def test_without_a_python_that_fits_events_wait_in_the_spool_and_the_server_says
     launched = _launch(checkout, env)
     assert launched.stdout == ""
     assert launched.stderr == (
-        "recollect: needs Python 3.11 or newer on PATH; install it and start a new session\n"
+        "backstory: needs Python 3.11 or newer on PATH; install it and start a new session\n"
     )
 
 
 def _launcher(tmp_path: Path, noted: str) -> Path:
-    """A plugin as `recollect install` lays it out, as far as the launcher looks."""
+    """A plugin as `backstory install` lays it out, as far as the launcher looks."""
     root = tmp_path / "plugin"
-    source = Path("src", "recollect", "plugin", "bin")
+    source = Path("src", "backstory", "plugin", "bin")
     shutil.copytree(REPOSITORY / source, root / source)
     (root / "interpreter").write_text(noted + "\n")
-    return root / source / "recollect.sh"
+    return root / source / "backstory.sh"
 
 
-def test_a_noted_python_that_has_lost_recollect_is_passed_over(tmp_path: Path, home: Path) -> None:
+def test_a_noted_python_that_has_lost_backstory_is_passed_over(tmp_path: Path, home: Path) -> None:
     launcher, own = _launcher(tmp_path, os.path.realpath(_python())), tmp_path / "plugin data"
     env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(own)}
     subprocess.run(["sh", launcher, "--setup"], env=env, check=True, timeout=10)
     ran = subprocess.run(["sh", launcher, "--version"], env=env, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.startswith("recollect: is gone from the Python it was installed with; install it again")
+    assert ran.stderr.startswith("backstory: is gone from the Python it was installed with; install it again")
     assert not list(own.glob("venv*"))  # and nothing is fetched from anywhere
 
     programs = tmp_path / "programs"
     programs.mkdir()
-    (programs / "recollect").write_text("#!/bin/sh\necho found on PATH\n")
-    (programs / "recollect").chmod(0o755)
+    (programs / "backstory").write_text("#!/bin/sh\necho found on PATH\n")
+    (programs / "backstory").chmod(0o755)
     env["PATH"] = f"{programs}:/usr/bin:/bin"
     assert subprocess.check_output(["sh", launcher, "--version"], env=env, text=True) == "found on PATH\n"
 
 
-def test_a_project_cannot_pose_as_recollect(tmp_path: Path, project: Path, home: Path) -> None:
+def test_a_project_cannot_pose_as_backstory(tmp_path: Path, project: Path, home: Path) -> None:
     """The launcher runs in somebody's project; a package of our name there is none of our business."""
-    (project / "recollect").mkdir()
+    (project / "backstory").mkdir()
     for name in ("__init__.py", "__main__.py"):
-        (project / "recollect" / name).write_text("raise SystemExit('code of the project ran')\n")
+        (project / "backstory" / name).write_text("raise SystemExit('code of the project ran')\n")
     launcher = _launcher(tmp_path, sys.executable)
     env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
     ran = subprocess.run(
         ["sh", launcher, "--version"], cwd=project, env=env, capture_output=True, text=True, check=False
     )
-    assert (ran.stdout, ran.stderr) == (f"recollect {version('recollect')}\n", "")
+    assert (ran.stdout, ran.stderr) == (f"backstory {version('backstory')}\n", "")
 
 
 def test_a_set_up_that_failed_says_so_and_the_next_one_mends_it(
@@ -496,11 +496,11 @@ def test_a_set_up_that_failed_says_so_and_the_next_one_mends_it(
     assert "ERROR: " in (own / "setup.log").read_text()  # pip's own words
     assert not (own / "venv").exists()
     launched = _launch(checkout, {"PATH": "/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(own)})
-    assert (launched.stdout, launched.stderr) == ("", f"recollect: {said}")
+    assert (launched.stdout, launched.stderr) == ("", f"backstory: {said}")
 
     _set_up(checkout, own, {**os.environ, **_pip_from(wheels)})
     assert (
-        _call(str(own / "venv" / "bin" / "recollect"), "--version") == f"recollect {version('recollect')}\n"
+        _call(str(own / "venv" / "bin" / "backstory"), "--version") == f"backstory {version('backstory')}\n"
     )
 
 
@@ -508,7 +508,7 @@ def test_a_set_up_that_was_killed_before_the_switch_is_finished_by_the_next(
     checkout: Path, tmp_path: Path
 ) -> None:
     own = tmp_path / "plugin data"
-    complete = own / f"venv-{version('recollect')}"
+    complete = own / f"venv-{version('backstory')}"
     complete.mkdir(parents=True)
     (complete / "ready").touch()
     _set_up(checkout, own, os.environ)
@@ -516,7 +516,7 @@ def test_a_set_up_that_was_killed_before_the_switch_is_finished_by_the_next(
 
 
 def _set_up(checkout: Path, own: Path, env: Env) -> None:
-    script = checkout / "src" / "recollect" / "plugin" / "bin" / "setup.py"
+    script = checkout / "src" / "backstory" / "plugin" / "bin" / "setup.py"
     command = [_python(), "-I", str(script), str(checkout), str(own)]
     subprocess.run(command, env=dict(env), check=True, timeout=300, capture_output=True)
 
@@ -533,9 +533,9 @@ def test_the_marketplace_accepts_the_plugin_at_its_strictest(checkout: Path, env
 def test_the_version_is_stated_once(installed: Path, wheels: Path, env: dict[str, str]) -> None:
     manifests = REPOSITORY / ".claude-plugin"
     stated = json.loads((manifests / "plugin.json").read_text())["version"]
-    assert version("recollect") == stated
-    assert recollect(installed, "--version", env=env).stdout == f"recollect {stated}\n"
-    assert [path.name.split("-")[1] for path in wheels.glob("recollect-*.whl")] == [stated]
+    assert version("backstory") == stated
+    assert backstory(installed, "--version", env=env).stdout == f"backstory {stated}\n"
+    assert [path.name.split("-")[1] for path in wheels.glob("backstory-*.whl")] == [stated]
     elsewhere = [
         REPOSITORY / "pyproject.toml",
         manifests / "marketplace.json",

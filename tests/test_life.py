@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.errors import BadInput, NotFound
-from recollect.intake.note import keep
-from recollect.model import Memory
-from recollect.paths import place
-from recollect.recall.index import Index
-from recollect.recall.search import search
-from recollect.store import life, memories, projects, salience, sessions, vectors
-from recollect.store.connection import transaction
+from backstory.errors import BadInput, NotFound
+from backstory.intake.note import keep
+from backstory.model import Memory
+from backstory.paths import place
+from backstory.recall.index import Index
+from backstory.recall.search import search
+from backstory.store import life, memories, projects, salience, sessions, vectors
+from backstory.store.connection import transaction
 
 NOW = 1_800_000_000_000
 DAY = salience.DAY_MS
@@ -288,7 +288,7 @@ def test_what_was_forgotten_supersedes_nothing(db: sqlite3.Connection, project: 
     """Else both would be out of every answer."""
     old, new = note(db, project, "the port is 8080"), note(db, project, "the port is 8081")
     life.forget(db, new, None, NOW)
-    with pytest.raises(NotFound, match=f"recollect restore {new}"):
+    with pytest.raises(NotFound, match=f"backstory restore {new}"):
         life.supersede(db, old, new, None, NOW, said_by="user")
     assert known(db, old).valid_until is None
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.store.likeness import FLIPS, SMALL, bands, distance, is_near, same_facts, simhash
+from backstory.store.likeness import FLIPS, SMALL, bands, distance, is_near, same_facts, simhash
 
 # Pairs that tell the same. A few are beyond us and stay two memories; the floor below counts them.
 SAME = [
@@ -218,7 +218,7 @@ def test_hashes_do_not_change_between_versions() -> None:
 
 
 def test_hashes_are_the_same_in_another_process() -> None:
-    code = "from recollect.store.likeness import simhash; print(simhash('Alice owns the parser'))"
+    code = "from backstory.store.likeness import simhash; print(simhash('Alice owns the parser'))"
     answers = {
         subprocess.check_output([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed})
         for seed in ("1", "2")

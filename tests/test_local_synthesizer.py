@@ -17,17 +17,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.capture.event import read_event
-from recollect.intake.item import item_of
-from recollect.model import Batch, Item, Memory, Observation, Project, Session, Summary
-from recollect.store.queue import CHECKPOINT, COMPACT, FINALIZE, MARKS, PROMPT
-from recollect.synthesis.local import Local, observe
-from recollect.synthesis.rules import shell
-from recollect.synthesis.rules.decisions import decisions
-from recollect.synthesis.rules.prompts import is_request
-from recollect.synthesis.rules.replaced import replaced
-from recollect.synthesis.rules.wishes import is_about_user, wishes
-from recollect.synthesis.rules.words import sentences, shorten
+from backstory.capture.event import read_event
+from backstory.intake.item import item_of
+from backstory.model import Batch, Item, Memory, Observation, Project, Session, Summary
+from backstory.store.queue import CHECKPOINT, COMPACT, FINALIZE, MARKS, PROMPT
+from backstory.synthesis.local import Local, observe
+from backstory.synthesis.rules import shell
+from backstory.synthesis.rules.decisions import decisions
+from backstory.synthesis.rules.prompts import is_request
+from backstory.synthesis.rules.replaced import replaced
+from backstory.synthesis.rules.wishes import is_about_user, wishes
+from backstory.synthesis.rules.words import sentences, shorten
 
 ROOT = "/home/dev/shop"
 PROJECT = Project("p", 1, "shop", ROOT)

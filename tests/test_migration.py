@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import StoreError
-from recollect.intake.note import keep
-from recollect.paths import Place
-from recollect.recall.index import Index
-from recollect.recall.search import search
-from recollect.store import connection, memories, projects, sessions, terms
-from recollect.store.connection import connect, transaction
+from backstory.errors import StoreError
+from backstory.intake.note import keep
+from backstory.paths import Place
+from backstory.recall.index import Index
+from backstory.recall.search import search
+from backstory.store import connection, memories, projects, sessions, terms
+from backstory.store.connection import connect, transaction
 
 NOW = 1_800_000_000_000
 FIRST = Path(connection.MIGRATIONS) / "0001_foundation.sql"
@@ -87,7 +87,7 @@ def project(tmp_path: Path) -> str:
 @pytest.fixture
 def path(tmp_path: Path, project: str) -> str:
     """A store at schema 1."""
-    file = str(tmp_path / "recollect.db")
+    file = str(tmp_path / "backstory.db")
     db = sqlite3.connect(file, isolation_level=None)
     db.execute("PRAGMA foreign_keys = ON")
     db.executescript(FIRST.read_text())
@@ -163,7 +163,7 @@ def test_the_file_is_sound_afterwards(db: sqlite3.Connection) -> None:
 
 
 def test_the_schema_is_that_of_a_new_store(db: sqlite3.Connection, tmp_path: Path) -> None:
-    fresh = connect(str(tmp_path / "fresh" / "recollect.db"))
+    fresh = connect(str(tmp_path / "fresh" / "backstory.db"))
     schema = "SELECT type, name, sql FROM sqlite_master ORDER BY type, name"
     assert [tuple(row) for row in db.execute(schema)] == [tuple(row) for row in fresh.execute(schema)]
     fresh.close()
@@ -265,7 +265,7 @@ def test_traces_are_in_no_thread_and_the_rest_is_in_its_session_s(db: sqlite3.Co
 
 
 def test_an_empty_store_of_the_first_version_is_migrated_too(tmp_path: Path) -> None:
-    file = tmp_path / "recollect.db"
+    file = tmp_path / "backstory.db"
     old = sqlite3.connect(file)
     old.executescript(FIRST.read_text() + "PRAGMA user_version = 1;")
     old.close()
@@ -277,7 +277,7 @@ def test_an_empty_store_of_the_first_version_is_migrated_too(tmp_path: Path) -> 
 
 OPEN = """
 import sys
-from recollect.store.connection import connect
+from backstory.store.connection import connect
 sys.stdin.readline()
 connect(sys.argv[1]).close()
 """
@@ -323,7 +323,7 @@ def test_a_migration_that_breaks_off_half_way_leaves_the_old_store_intact(
 
     with monkeypatch.context() as patched:
         patched.setattr(terms, "count_words", broken)
-        with pytest.raises(StoreError, match="recollect doctor"):
+        with pytest.raises(StoreError, match="backstory doctor"):
             connect(path)
     db = sqlite3.connect(path)
     assert connection.version(db) == 1
@@ -335,8 +335,8 @@ def test_a_migration_that_breaks_off_half_way_leaves_the_old_store_intact(
 
 KILLED = """
 import os, signal, sys
-from recollect.store import terms
-from recollect.store.connection import connect
+from backstory.store import terms
+from backstory.store.connection import connect
 def dies(text):
     os.kill(os.getpid(), signal.SIGKILL)
 terms.index_terms = dies

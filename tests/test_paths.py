@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.paths import place
+from backstory.paths import place
 
 
 def git(folder: Path, *args: str) -> str:

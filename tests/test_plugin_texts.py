@@ -15,11 +15,11 @@ import click
 import pytest
 from conftest import REPOSITORY
 
-from recollect.surfaces.cli.main import cli
+from backstory.surfaces.cli.main import cli
 
-PLUGIN = REPOSITORY / "src" / "recollect" / "plugin"
+PLUGIN = REPOSITORY / "src" / "backstory" / "plugin"
 MANIFEST = json.loads((REPOSITORY / ".claude-plugin" / "plugin.json").read_text())
-LAUNCHER = 'sh "${CLAUDE_PLUGIN_ROOT}/src/recollect/plugin/bin/recollect.sh"'
+LAUNCHER = 'sh "${CLAUDE_PLUGIN_ROOT}/src/backstory/plugin/bin/backstory.sh"'
 AGENTS = sorted((PLUGIN / "agents").glob("*.md"))
 SKILLS = sorted((PLUGIN / "skills").glob("*/SKILL.md"))
 COMMANDS = sorted((PLUGIN / "commands").glob("*.md"))
@@ -50,9 +50,9 @@ def code(path: Path) -> list[str]:
 
 
 def ours(path: Path) -> list[list[str]]:
-    """The arguments of every recollect command that a text names."""
-    found = [line.replace(LAUNCHER, "recollect", 1) for line in code(path)]
-    words = [shlex.split(line.split(" <<")[0]) for line in found if line.startswith("recollect ")]
+    """The arguments of every backstory command that a text names."""
+    found = [line.replace(LAUNCHER, "backstory", 1) for line in code(path)]
+    words = [shlex.split(line.split(" <<")[0]) for line in found if line.startswith("backstory ")]
     return [given[1:] for given in words if given[1] != "..."]
 
 
@@ -94,7 +94,7 @@ def test_an_agent_is_a_few_words_and_cannot_edit_files(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=name_of)
-def test_a_command_is_a_few_words_costs_nothing_until_it_is_typed_and_may_run_recollect(path: Path) -> None:
+def test_a_command_is_a_few_words_costs_nothing_until_it_is_typed_and_may_run_backstory(path: Path) -> None:
     head, body = read(path)
     assert 20 <= tokens(body) <= 50
     assert head["disable-model-invocation"] == "true", "else every session lists it for the model"
@@ -114,12 +114,12 @@ def test_a_skill_tells_all_once_it_is_read_and_asks_for_no_permissions(path: Pat
 
 
 @pytest.mark.parametrize("path", [*SKILLS, *COMMANDS], ids=name_of)
-def test_every_command_of_recollect_that_a_text_names_exists_with_those_options(path: Path) -> None:
+def test_every_command_of_backstory_that_a_text_names_exists_with_those_options(path: Path) -> None:
     for given in ours(path):
         group, words = cli, list(given)
         while True:
             command = group.get_command(click.Context(group), words[0])
-            assert command is not None, f"recollect {shlex.join(given)}"
+            assert command is not None, f"backstory {shlex.join(given)}"
             name, *words = words
             if not isinstance(command, click.Group):
                 break
@@ -138,13 +138,13 @@ def test_texts_name_the_commands_they_are_there_for() -> None:
 
 
 def test_texts_name_each_other_by_the_names_that_claude_code_gives_them() -> None:
-    known = {f"recollect:{name_of(path)}" for path in TEXTS}
-    named = {path: set(re.findall(r"recollect:[a-z-]+", path.read_text())) for path in TEXTS}
+    known = {f"backstory:{name_of(path)}" for path in TEXTS}
+    named = {path: set(re.findall(r"backstory:[a-z-]+", path.read_text())) for path in TEXTS}
     assert set().union(*named.values()) <= known
-    assert [named[path] for path in AGENTS] == [{"recollect:memory-processor"}]
+    assert [named[path] for path in AGENTS] == [{"backstory:memory-processor"}]
     by_command = {name_of(path): named[path] for path in COMMANDS}
     assert by_command == {
-        "memory-init": {"recollect:codebase-analyzer"},
+        "memory-init": {"backstory:codebase-analyzer"},
         "memory-status": set(),
-        "memory-sync": {"recollect:memory-processor"},
+        "memory-sync": {"backstory:memory-processor"},
     }

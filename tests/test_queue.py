@@ -33,12 +33,12 @@ from chaos import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect import fence
-from recollect.capture.event import CHANGE_LIMIT, CUT_MARGIN, EXCERPT_LIMIT, RESULT_LIMIT, TEXT_LIMIT
-from recollect.intake.item import PROMPT_LIMIT
-from recollect.model import Item
-from recollect.store import life, queue, sessions
-from recollect.store.connection import connect, transaction
+from backstory import fence
+from backstory.capture.event import CHANGE_LIMIT, CUT_MARGIN, EXCERPT_LIMIT, RESULT_LIMIT, TEXT_LIMIT
+from backstory.intake.item import PROMPT_LIMIT
+from backstory.model import Item
+from backstory.store import life, queue, sessions
+from backstory.store.connection import connect, transaction
 
 HOUR = 60 * MINUTE
 QUEUED = "SELECT * FROM observation_queue ORDER BY created_at_epoch, id"
@@ -91,16 +91,16 @@ NOT_QUEUED: dict[str, Json] = {
     "Grep": tool_use("Grep", {"pattern": "x"}, {"content": "a:1:x"}),
     "ListMcpResourcesTool": tool_use("ListMcpResourcesTool", {}, []),
     "a failed Grep": failed("Grep", {"pattern": "("}, "regex parse error"),
-    "our own tool": tool_use("mcp__plugin_recollect_memory__memory_search", {"query": "x"}, "[1] old"),
-    "our own tool, too large": tool_use("mcp__recollect__memory_search", {"query": "x"}, "o" * 20_000),
-    "our own tool, failed": failed("mcp__recollect__memory_add", {"content": "x"}, "no"),
-    "how our own tools are found": tool_use("ToolSearch", {"query": "select:mcp__recollect__x"}, {}),
-    "the echo of our CLI": bash("recollect search login", stdout="[1] an old memory"),
-    "the echo of our CLI in a pipe": bash("cd x && recollect show mem_1 | head", stdout="an old memory"),
-    "the echo of our CLI, failed": failed("Bash", {"command": "recollect search x && false"}, "old memory"),
-    "our agent is started": tool_use("Agent", {"subagent_type": "recollect:memory-updater"}, {}),
-    "our skill is loaded": tool_use("Skill", {"skill": "recollect:memory-processor"}, {}),
-    "what our agent does": bash("git log -1", stdout="a commit", agent_type="recollect:memory-updater"),
+    "our own tool": tool_use("mcp__plugin_backstory_memory__memory_search", {"query": "x"}, "[1] old"),
+    "our own tool, too large": tool_use("mcp__backstory__memory_search", {"query": "x"}, "o" * 20_000),
+    "our own tool, failed": failed("mcp__backstory__memory_add", {"content": "x"}, "no"),
+    "how our own tools are found": tool_use("ToolSearch", {"query": "select:mcp__backstory__x"}, {}),
+    "the echo of our CLI": bash("backstory search login", stdout="[1] an old memory"),
+    "the echo of our CLI in a pipe": bash("cd x && backstory show mem_1 | head", stdout="an old memory"),
+    "the echo of our CLI, failed": failed("Bash", {"command": "backstory search x && false"}, "old memory"),
+    "our agent is started": tool_use("Agent", {"subagent_type": "backstory:memory-updater"}, {}),
+    "our skill is loaded": tool_use("Skill", {"skill": "backstory:memory-processor"}, {}),
+    "what our agent does": bash("git log -1", stdout="a commit", agent_type="backstory:memory-updater"),
     "a report of a background agent": prompt("<task-notification>\n<task-id>7</task-id> done"),
     "the same after blanks": prompt("\n <task-notification>done</task-notification>"),
     "an empty prompt": prompt(""),
@@ -347,7 +347,7 @@ def test_what_was_drained_late_takes_its_place_by_time(data: Path) -> None:
     put(data, bash("first"), at=NOW - 3)
     put(data, bash("second"), at=NOW - 2)
     drain(data)
-    with closing(connect(str(data / "recollect.db"))) as db:
+    with closing(connect(str(data / "backstory.db"))) as db:
         items = queue.claim(db, "session-1", NOW, "lease")
     assert [item.input.get("command", item.tool) for item in items] == [
         "first",
@@ -363,7 +363,7 @@ def test_what_was_drained_late_takes_its_place_by_time(data: Path) -> None:
     ids=lambda s: s.split()[-1],
 )
 def test_an_event_is_queued_with_its_memory_or_not_at_all(statement: str, data: Path) -> None:
-    connect(str(data / "recollect.db")).close()
+    connect(str(data / "backstory.db")).close()
     put(data, bash("echo once"))
     with start(suicidal_at_statement(statement, 1), str(data)) as process:
         process.communicate(timeout=30)
@@ -378,7 +378,7 @@ def test_an_event_is_queued_with_its_memory_or_not_at_all(statement: str, data: 
 
 
 def test_an_event_that_the_queue_refuses_leaves_no_memory_behind(data: Path) -> None:
-    with closing(connect(str(data / "recollect.db"))) as db:
+    with closing(connect(str(data / "backstory.db"))) as db:
         db.execute(
             "CREATE TRIGGER refused BEFORE INSERT ON observation_queue WHEN new.tool_name = 'Odd'"
             " BEGIN SELECT raise(ABORT, 'not this one'); END"
@@ -395,7 +395,7 @@ def test_an_event_that_the_queue_refuses_leaves_no_memory_behind(data: Path) -> 
 
 @pytest.fixture
 def store(data: Path) -> Iterator[sqlite3.Connection]:
-    with closing(connect(str(data / "recollect.db"))) as db:
+    with closing(connect(str(data / "backstory.db"))) as db:
         yield db
 
 
@@ -713,7 +713,7 @@ def waiting_memory(data: Path) -> str:
 
 def test_what_is_forgotten_while_it_waits_is_not_observed(data: Path) -> None:
     memory_id = waiting_memory(data)
-    with closing(connect(str(data / "recollect.db"))) as db:
+    with closing(connect(str(data / "backstory.db"))) as db:
         with transaction(db):
             life.forget(db, memory_id, None, NOW)
         assert queue.claim(db, "session-1", NOW, "lease") == []
@@ -726,7 +726,7 @@ def test_what_is_forgotten_while_it_waits_is_not_observed(data: Path) -> None:
 
 def test_what_is_forgotten_while_a_worker_has_it_stays_skipped(data: Path) -> None:
     memory_id = waiting_memory(data)
-    with closing(connect(str(data / "recollect.db"))) as db:
+    with closing(connect(str(data / "backstory.db"))) as db:
         ids = [item.id for item in queue.claim(db, "session-1", NOW, "lease")]
         with transaction(db):
             life.forget(db, memory_id, None, NOW)
@@ -737,14 +737,14 @@ def test_what_is_forgotten_while_a_worker_has_it_stays_skipped(data: Path) -> No
 
 def test_what_is_erased_is_gone_from_the_queue_as_well(data: Path) -> None:
     memory_id = waiting_memory(data)
-    with closing(connect(str(data / "recollect.db"))) as db, transaction(db):
+    with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
         life.erase(db, memory_id)
     assert rows(data, QUEUED) == []
 
 
 def test_a_session_that_is_purged_takes_its_items_along(data: Path) -> None:
     waiting_memory(data)
-    with closing(connect(str(data / "recollect.db"))) as db, transaction(db):
+    with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
         sessions.purge(db, "session-1")
     assert rows(data, QUEUED) == []
 

@@ -17,20 +17,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp.server.mcpserver.exceptions import ToolError
 
-from recollect.blob import LARGEST, blob_id
-from recollect.errors import BadInput, EmbedderAway, NotFound
-from recollect.intake.note import keep
-from recollect.model import SECTORS, Answer, Filters, Hit
-from recollect.paths import place
-from recollect.recall import about, rank
-from recollect.recall.embedders.protocol import Patient
-from recollect.recall.embedders.static import Static
-from recollect.recall.index import Index
-from recollect.recall.search import search, search_documents
-from recollect.recall.timeline import timeline
-from recollect.store import connection, life, memories, projects, salience, sessions
-from recollect.store.connection import connect, transaction
-from recollect.surfaces.mcp import memory as mcp_memory
+from backstory.blob import LARGEST, blob_id
+from backstory.errors import BadInput, EmbedderAway, NotFound
+from backstory.intake.note import keep
+from backstory.model import SECTORS, Answer, Filters, Hit
+from backstory.paths import place
+from backstory.recall import about, rank
+from backstory.recall.embedders.protocol import Patient
+from backstory.recall.embedders.static import Static
+from backstory.recall.index import Index
+from backstory.recall.search import search, search_documents
+from backstory.recall.timeline import timeline
+from backstory.store import connection, life, memories, projects, salience, sessions
+from backstory.store.connection import connect, transaction
+from backstory.surfaces.mcp import memory as mcp_memory
 
 NOW = 1_800_000_000_000
 DAY = salience.DAY_MS
@@ -290,7 +290,7 @@ def test_without_an_embedder_words_decide_and_the_answer_says_so(
 def test_a_memory_without_a_vector_is_found_by_its_words_and_gets_its_vector_later(
     db: sqlite3.Connection, project: str, static: Static, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.recall.index.FILL_BATCH", 2)
+    monkeypatch.setattr("backstory.recall.index.FILL_BATCH", 2)
     for text in NOTES:
         keep(db, project, text, now=NOW)
     index = Index(static)
@@ -753,7 +753,7 @@ def test_a_path_as_seen_from_a_folder_of_the_project_is_found_again(
     (inner / "auth.py").write_text("one")
     put(data, tool_use("Grep", {"pattern": "walrus"}, {"filenames": ["./auth.py"]}, cwd=str(inner)))
     drain(data)
-    store = connect(str(data / "recollect.db"))
+    store = connect(str(data / "backstory.db"))
     try:
         assert stale(store, project) == ()
     finally:
@@ -817,7 +817,7 @@ def busy(data: Path, project: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", project)
     monkeypatch.setattr(connection, "BUSY_SECONDS", 0.1)
     mcp_memory.memory_add("the walrus is awake")
-    other = connect(str(data / "recollect.db"))
+    other = connect(str(data / "backstory.db"))
     other.execute("BEGIN IMMEDIATE")
     yield
     other.close()
@@ -826,7 +826,7 @@ def busy(data: Path, project: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 @pytest.mark.usefixtures("busy")
 def test_a_busy_store_still_answers_and_only_forgets_to_note_it(data: Path) -> None:
     assert "the walrus is awake" in mcp_memory.memory_search("walrus")
-    assert "a recall was not noted" in (data / "logs" / "recollect.log").read_text()
+    assert "a recall was not noted" in (data / "logs" / "backstory.log").read_text()
 
 
 @pytest.mark.usefixtures("busy")

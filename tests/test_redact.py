@@ -21,8 +21,8 @@ from detect_secrets.settings import transient_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.capture.event import clean
-from recollect.capture.redact import PATTERNS, Token, _long_words, redact
+from backstory.capture.event import clean
+from backstory.capture.redact import PATTERNS, Token, _long_words, redact
 
 
 def made_up(length: int, alphabet: str = string.ascii_letters + string.digits) -> str:
@@ -1009,10 +1009,10 @@ def test_a_payload_without_secrets_costs_next_to_nothing() -> None:
 
 def test_importing_compiles_nothing_and_loads_only_re() -> None:
     script = (
-        "import re, sys; import recollect.capture; before = set(sys.modules); compile = re.compile\n"
+        "import re, sys; import backstory.capture; before = set(sys.modules); compile = re.compile\n"
         "re.compile = None\n"
-        "import recollect.capture.redact as module\n"
-        "ours = {'recollect.capture.redact', 'recollect.capture.judge', '__future__'}\n"
+        "import backstory.capture.redact as module\n"
+        "ours = {'backstory.capture.redact', 'backstory.capture.judge', '__future__'}\n"
         "loaded = set(sys.modules) - before - ours\n"
         "assert not loaded, loaded\n"
         "module.redact('def area(width, height): return width * height')\n"

@@ -20,21 +20,21 @@ from typing import Any
 import pytest
 from conftest import REPOSITORY, Ran, Run
 
-from recollect import config, paths
-from recollect.model import Spent
-from recollect.store import projects, queue, sessions
-from recollect.store import spend as ledger
-from recollect.store.connection import connect, transaction
-from recollect.surfaces.cli import worker
-from recollect.surfaces.cli.config import ABOUT, with_setting
-from recollect.surfaces.cli.spend import Cost, dollars, drawn_bar, raises_it, rows, short
+from backstory import config, paths
+from backstory.model import Spent
+from backstory.store import projects, queue, sessions
+from backstory.store import spend as ledger
+from backstory.store.connection import connect, transaction
+from backstory.surfaces.cli import worker
+from backstory.surfaces.cli.config import ABOUT, with_setting
+from backstory.surfaces.cli.spend import Cost, dollars, drawn_bar, raises_it, rows, short
 
-RECOLLECT = os.path.join(os.path.dirname(sys.executable), "recollect")
+BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
 DAY = 24 * 3_600_000
 
 
 def in_a_terminal(command: str, cwd: str, columns: int) -> str:
-    script = ["script", "-qec", f"stty cols {columns}; {RECOLLECT} {command}", "/dev/null"]
+    script = ["script", "-qec", f"stty cols {columns}; {BACKSTORY} {command}", "/dev/null"]
     env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     return subprocess.run(
         script,
@@ -60,7 +60,7 @@ def now() -> int:
 def store(data: Path, project: str, now: int) -> Iterator[sqlite3.Connection]:
     """The store that the commands see, with a session `abcdef01-2345`."""
     data.mkdir(parents=True, mode=0o700)
-    db = connect(str(data / "recollect.db"))
+    db = connect(str(data / "backstory.db"))
     place = paths.place(project)
     with transaction(db):
         owner = projects.ensure(db, place, now)
@@ -80,17 +80,17 @@ def spent(usd: float, requests: int = 1, sent: int = 1_000) -> Spent:
 @pytest.mark.parametrize(
     ("synthesizer", "cap", "says"),
     [
-        ("local", "1", "`recollect config synthesizer auto` lets a model observe"),
-        ("off", "1", "`recollect config synthesizer auto` lets a model observe"),
-        ("auto", "0", "`recollect config spend.daily_usd 1` allows a dollar a day"),
-        ("auto", "1", "`recollect worker --status` shows what waits"),
+        ("local", "1", "`backstory config synthesizer auto` lets a model observe"),
+        ("off", "1", "`backstory config synthesizer auto` lets a model observe"),
+        ("auto", "0", "`backstory config spend.daily_usd 1` allows a dollar a day"),
+        ("auto", "1", "`backstory worker --status` shows what waits"),
     ],
 )
 def test_where_nothing_was_spent_it_says_so_and_what_to_do(
     run: Run, monkeypatch: pytest.MonkeyPatch, synthesizer: str, cap: str, says: str
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", synthesizer)
-    monkeypatch.setenv("RECOLLECT_SPEND_DAILY_USD", cap)
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", synthesizer)
+    monkeypatch.setenv("BACKSTORY_SPEND_DAILY_USD", cap)
     ran = run("spend")
     assert (ran.code, ran.err) == (0, "")
     assert "Nothing was spent in the last 14 days" in ran.out
@@ -106,17 +106,17 @@ def test_where_nothing_was_spent_it_says_so_and_what_to_do(
 
 
 def test_without_a_claude_it_says_what_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.synthesis.claude.find_cli", lambda env: None)
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "auto")
+    monkeypatch.setattr("backstory.synthesis.claude.find_cli", lambda env: None)
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "auto")
     assert "by rules, because there is no claude on PATH" in run("spend").out
     assert run("spend", "--json").json["synthesizer"]["uses"] == "local"
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "claude")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "claude")
     assert "install Claude Code" in run("spend").out
     assert run("spend", "--json").json["synthesizer"]["uses"] is None
 
 
 def test_a_synthesizer_that_does_not_exist_is_wrong_use(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "psychic")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "psychic")
     ran = run("spend")
     assert (ran.code, ran.out) == (2, "")
     assert "one of auto, claude, local, off" in ran.err
@@ -202,14 +202,14 @@ def test_a_terminal_gets_colours_and_never_a_second_row(
 def test_a_cap_that_is_reached_and_what_fell_back_is_said(
     run: Run, store: sqlite3.Connection, now: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "auto")
-    monkeypatch.setenv("RECOLLECT_SPEND_DAILY_USD", "0.5")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "auto")
+    monkeypatch.setenv("BACKSTORY_SPEND_DAILY_USD", "0.5")
     fill(store, now)
     with transaction(store):
         ledger.add(store, "abcdef01-2345", spent(0.75), now)
     ran = run("spend")
     assert "$0.75 of $0.50 spent today: the cap is reached" in ran.out
-    assert "`recollect config spend.daily_usd 1` raises it" in ran.out
+    assert "`backstory config spend.daily_usd 1` raises it" in ran.out
     clock = time.strftime("%H:%M", time.localtime(now / 1000))
     fell_back = f"today {clock}: 2 items observed by local instead of the model: the daily cap is reached"
     assert fell_back in ran.out.splitlines()
@@ -242,16 +242,16 @@ def test_of_what_fell_back_the_latest_comes_first_with_its_day(
 def test_a_cap_of_nothing_is_for_good_and_not_until_midnight(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "auto")
-    monkeypatch.setenv("RECOLLECT_SPEND_DAILY_USD", "0")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "auto")
+    monkeypatch.setenv("BACKSTORY_SPEND_DAILY_USD", "0")
     told = run("spend").out
     assert "with spend.daily_usd 0 the model is never asked" in told
-    assert told.count("recollect config spend.daily_usd") == 1
+    assert told.count("backstory config spend.daily_usd") == 1
 
 
 def test_what_raises_the_cap_is_a_command_that_does() -> None:
     for spent_today, cap, wanted in ((1.0, 1.0, "2"), (0.75, 0.5, "1"), (8.0, 1.0, "9"), (0.1, 0.1, "1")):
-        assert raises_it(spent_today, cap) == f"`recollect config spend.daily_usd {wanted}` raises it"
+        assert raises_it(spent_today, cap) == f"`backstory config spend.daily_usd {wanted}` raises it"
 
 
 def test_what_was_spent_for_a_session_that_is_gone_still_counts(
@@ -280,7 +280,7 @@ def test_a_day_begins_at_midnight_where_the_user_is(
         ledger.add(store, "abcdef01-2345", spent(0.25), midnight)
         ledger.add(store, "abcdef01-2345", spent(0.5), midnight - 1)
     ran = subprocess.run(
-        [RECOLLECT, "spend", "--days", "2", "--json"],
+        [BACKSTORY, "spend", "--days", "2", "--json"],
         env=os.environ | {"TZ": "XXX-13"},
         cwd=project,
         capture_output=True,
@@ -405,9 +405,9 @@ def test_the_status_says_that_nobody_will_observe_anything(
     run: Run, store: sqlite3.Connection, now: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(store, now)
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "off")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")
     told = run("worker", "--status").out.splitlines()
-    off = "the synthesizer is off, nothing is observed; `recollect config synthesizer auto` turns it on"
+    off = "the synthesizer is off, nothing is observed; `backstory config synthesizer auto` turns it on"
     assert told[:2] == [off, "no worker runs"]
     assert told[2].startswith("2 items wait since")
 
@@ -467,7 +467,7 @@ def test_asking_whether_one_runs_takes_no_lock_from_one_that_starts(
 
 
 def test_a_worker_within_a_worker_does_nothing(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECOLLECT_WORKER", "1")
+    monkeypatch.setenv("BACKSTORY_WORKER", "1")
     assert run("worker") == Ran(0, "", "")
     assert not data.exists()
 
@@ -475,7 +475,7 @@ def test_a_worker_within_a_worker_does_nothing(run: Run, data: Path, monkeypatch
 def test_a_worker_that_could_not_work_as_set_does_not_begin(
     run: Run, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for variable, value in (("RECOLLECT_SYNTHESIZER", "psychic"), ("RECOLLECT_SPEND_DAILY_USD", "much")):
+    for variable, value in (("BACKSTORY_SYNTHESIZER", "psychic"), ("BACKSTORY_SPEND_DAILY_USD", "much")):
         with monkeypatch.context() as patched:
             patched.setenv(variable, value)
             ran = run("worker")
@@ -489,8 +489,8 @@ def test_a_worker_ended_by_its_user_says_what_it_did_and_leaves_no_pid(
     """Ctrl-C, while it waits for more."""
     with transaction(store):
         queue.put(store, "abcdef01-2345", queue.FINALIZE, "{}", "{}", now, None)
-    env = os.environ | {"RECOLLECT_WORKER_IDLE_SECONDS": "60"}
-    command = [RECOLLECT, "worker", "--json"]
+    env = os.environ | {"BACKSTORY_WORKER_IDLE_SECONDS": "60"}
+    command = [BACKSTORY, "worker", "--json"]
     with subprocess.Popen(command, cwd=project, env=env, stdout=subprocess.PIPE, text=True) as started:
         deadline = time.monotonic() + 30
         while queue.waiting(store)[0] and time.monotonic() < deadline:
@@ -537,14 +537,14 @@ def test_every_setting_is_listed_with_its_value_and_where_that_comes_from(
     run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert set(ABOUT) == {*config.DEFAULTS, *config.NUMBERS}
-    monkeypatch.setenv("RECOLLECT_EMBEDDER", "off")
+    monkeypatch.setenv("BACKSTORY_EMBEDDER", "off")
     run("config", "log.level", "debug")
     told = {one["name"]: one for one in run("config", "--json").json}
     assert list(told) == sorted(ABOUT)
     assert (told["log.level"]["value"], told["log.level"]["source"]) == ("debug", "config.toml")
     assert (told["embedder"]["value"], told["embedder"]["source"]) == ("off", "environment")
     assert (told["brief.tokens"]["value"], told["brief.tokens"]["source"]) == (1500, "default")
-    assert told["claude.model"]["variable"] == "RECOLLECT_CLAUDE_MODEL"
+    assert told["claude.model"]["variable"] == "BACKSTORY_CLAUDE_MODEL"
     listed = run("config").out.splitlines()
     assert [line.split()[0] for line in listed] == sorted(ABOUT)
     (line,) = [line for line in listed if line.startswith("log.level")]
@@ -583,7 +583,7 @@ def test_one_setting_is_told_alone_for_scripts(run: Run) -> None:
 def test_a_setting_is_written_and_read_back(
     run: Run, file: Path, monkeypatch: pytest.MonkeyPatch, name: str, given: str, stored: str | float
 ) -> None:
-    for variable in ("RECOLLECT_SYNTHESIZER", "RECOLLECT_WORKER_IDLE_SECONDS"):
+    for variable in ("BACKSTORY_SYNTHESIZER", "BACKSTORY_WORKER_IDLE_SECONDS"):
         monkeypatch.delenv(variable)  # what the suite sets for everybody wins over the file
     ran = run("config", name, given)
     assert (ran.code, ran.err) == (0, "")
@@ -739,7 +739,7 @@ def test_a_key_is_never_shown(run: Run, file: Path, monkeypatch: pytest.MonkeyPa
     assert ran == Ran(0, "embedding.key = ********\n", "")
     assert 'key = "sk-walrus-12345"' in file.read_text()
     said = [run("config"), run("config", "--json"), run("config", "embedding.key")]
-    monkeypatch.setenv("RECOLLECT_EMBEDDING_KEY", "sk-walrus with a space")
+    monkeypatch.setenv("BACKSTORY_EMBEDDING_KEY", "sk-walrus with a space")
     said += [run("config"), run("config", "embedding.key", "--json"), run("config", "embedding.key", "x y")]
     for one in said:
         assert "walrus" not in one.out + one.err
@@ -749,14 +749,14 @@ def test_a_key_is_never_shown(run: Run, file: Path, monkeypatch: pytest.MonkeyPa
 def test_a_variable_that_wins_over_the_file_is_named(
     run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_LOG_LEVEL", "error")
+    monkeypatch.setenv("BACKSTORY_LOG_LEVEL", "error")
     ran = run("config", "log.level", "debug")
     assert (ran.code, ran.out) == (0, "log.level = debug\n")
-    assert "RECOLLECT_LOG_LEVEL is set in your environment and wins" in ran.err
+    assert "BACKSTORY_LOG_LEVEL is set in your environment and wins" in ran.err
     assert tomllib.loads(file.read_text()) == {"log": {"level": "debug"}}
 
 
 def test_the_docs_name_every_setting_and_its_variable() -> None:
     text = (REPOSITORY / "docs" / "cli.md").read_text()
     for name in ABOUT:
-        assert f"| `{name}` | `RECOLLECT_{name.upper().replace('.', '_')}` |" in text
+        assert f"| `{name}` | `BACKSTORY_{name.upper().replace('.', '_')}` |" in text

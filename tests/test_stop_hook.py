@@ -32,9 +32,9 @@ from conftest import Run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import dirty
-from recollect.surfaces import hook
-from recollect.surfaces.cli import install
+from backstory import dirty
+from backstory.surfaces import hook
+from backstory.surfaces.cli import install
 
 SHELLS = [("dash",), ("bash", "--posix"), ("sh",)]
 
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("real_python", "no_worker")
 @pytest.fixture
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nothing for one to do here, and each start of one takes its time."""
-    monkeypatch.setenv("RECOLLECT_SYNTHESIZER", "off")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def prompt_of(ran: Ran) -> str:
     before, found = said["reason"].split(" with prompt: ")
     assert before == (
         "Files were modified this turn. Use the Agent tool (called Task in older clients)"
-        " to spawn the 'recollect:memory-updater' agent"
+        " to spawn the 'backstory:memory-updater' agent"
     )
     assert found[0] == found[-1] == "'" and "'" not in found[1:-1]
     return str(found[1:-1])
@@ -304,7 +304,7 @@ def test_what_is_edited_counts_not_where_the_shell_is(root: Path, tmp_path: Path
 def test_in_the_worker_s_own_session_nothing_is_told(root: Path, data: Path) -> None:
     edit(root, "a.py")
     before = spooled(data)
-    assert silent(stop(root, {"RECOLLECT_WORKER": "1"}))
+    assert silent(stop(root, {"BACKSTORY_WORKER": "1"}))
     assert spooled(data) == before and not (data / "announced").exists()
 
 
@@ -333,7 +333,7 @@ def configure(data: Path, text: str) -> None:
 
 @pytest.mark.parametrize("by", ["file", "variable"])
 def test_off_only_tracks(by: str, root: Path, data: Path) -> None:
-    env = {"RECOLLECT_CLAUDE_MD_ON_STOP": "off"} if by == "variable" else {}
+    env = {"BACKSTORY_CLAUDE_MD_ON_STOP": "off"} if by == "variable" else {}
     if by == "file":
         configure(data, '[claude_md]\non_stop = "off"\n')
     edit(root, "a.py")
@@ -352,7 +352,7 @@ def test_agent_is_what_happens_otherwise(text: str, root: Path, data: Path) -> N
 
 def test_a_setting_that_makes_no_sense_is_a_line_in_the_log(root: Path, data: Path) -> None:
     edit(root, "a.py")
-    assert silent(stop(root, {"RECOLLECT_CLAUDE_MD_ON_STOP": "sometimes"}))
+    assert silent(stop(root, {"BACKSTORY_CLAUDE_MD_ON_STOP": "sometimes"}))
     assert "it is one of agent, auto, off" in log_text(data)
     assert dirty.read(str(root)) == [f"{root}/a.py"]
 
@@ -363,8 +363,8 @@ def test_a_setting_that_makes_no_sense_is_a_line_in_the_log(root: Path, data: Pa
 @pytest.fixture
 def stand_in(tmp_path: Path) -> Path:
     """The plugin as it is, but for what a sync does: it notes what it was called with."""
-    package = tmp_path / "stand-in" / "src" / "recollect"
-    shutil.copytree(Path(SOURCE) / "recollect", package, ignore=shutil.ignore_patterns("__pycache__"))
+    package = tmp_path / "stand-in" / "src" / "backstory"
+    shutil.copytree(Path(SOURCE) / "backstory", package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "surfaces" / "cli" / "claude_md.py").write_text(
         "import os\n"
         "def background(root):\n"
@@ -398,7 +398,7 @@ def test_a_sync_that_fails_in_the_background_is_a_line_in_the_log(
     stand_in: Path, root: Path, data: Path
 ) -> None:
     (stand_in.parents[2] / "surfaces" / "cli" / "claude_md.py").write_text("raise RuntimeError('no sync')\n")
-    env = {**os.environ, "CLAUDE_PROJECT_DIR": str(root), "RECOLLECT_CLAUDE_MD_ON_STOP": "auto"}
+    env = {**os.environ, "CLAUDE_PROJECT_DIR": str(root), "BACKSTORY_CLAUDE_MD_ON_STOP": "auto"}
     edit(root, "a.py")
     assert silent(run_hook(event("Stop", cwd=str(root)), "stop", env=env, script=stand_in))
     assert eventually(lambda: "sync: RuntimeError: no sync" in log_text(data))
@@ -416,8 +416,8 @@ def test_auto_brings_claude_md_up_to_date_without_a_model(project: str, run: Run
     manifest["scripts"] = {"build": "vite build", "lint": "eslint ."}
     (root / "package.json").write_text(json.dumps(manifest))
     edit(root, "package.json")
-    env = {**os.environ, "CLAUDE_PROJECT_DIR": project, "RECOLLECT_CLAUDE_MD_ON_STOP": "auto"}
-    script = plugin / "src" / "recollect" / "plugin" / "hooks" / "hook.sh"
+    env = {**os.environ, "CLAUDE_PROJECT_DIR": project, "BACKSTORY_CLAUDE_MD_ON_STOP": "auto"}
+    script = plugin / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"
     assert silent(run_hook(event("Stop", cwd=project), "stop", env=env, script=script))
     assert "npm run lint" in (root / "CLAUDE.md").read_text()
     assert dirty.read(project) == []
@@ -499,7 +499,7 @@ def test_a_spool_with_a_great_deal_in_it_is_not_looked_through_to_its_end(root: 
 
 # --- what it costs ------------------------------------------------------------------------------------------
 
-SLOW = ("json", "re", "sqlite3", "recollect.intake", "recollect.store", "enum", "functools", "collections")
+SLOW = ("json", "re", "sqlite3", "backstory.intake", "backstory.store", "enum", "functools", "collections")
 
 
 def test_what_is_waited_for_loads_no_more_than_it_must(root: Path) -> None:

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.docmem import tree
-from recollect.errors import SchemaTooNew, StoreError
-from recollect.paths import Place
-from recollect.store import connection, documents, life, memories, nodes, projects, salience, sessions
-from recollect.store.connection import connect, transaction
+from backstory.docmem import tree
+from backstory.errors import SchemaTooNew, StoreError
+from backstory.paths import Place
+from backstory.store import connection, documents, life, memories, nodes, projects, salience, sessions
+from backstory.store.connection import connect, transaction
 
 NOW = 1_800_000_000_000
 DAY = salience.DAY_MS
@@ -25,7 +25,7 @@ DAY = salience.DAY_MS
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    return str(tmp_path / "store" / "recollect.db")
+    return str(tmp_path / "store" / "backstory.db")
 
 
 @pytest.fixture
@@ -102,12 +102,12 @@ def test_every_table_is_strict(db: sqlite3.Connection) -> None:
 
 def test_a_newer_schema_is_refused_with_what_to_do(db: sqlite3.Connection, path: str) -> None:
     db.execute("PRAGMA user_version = 99")
-    with pytest.raises(SchemaTooNew, match=r"schema 99, this recollect knows \d+; upgrade recollect"):
+    with pytest.raises(SchemaTooNew, match=r"schema 99, this backstory knows \d+; upgrade backstory"):
         connect(path)
 
 
 def test_a_damaged_file_is_an_error_that_says_so(tmp_path: Path) -> None:
-    broken = tmp_path / "recollect.db"
+    broken = tmp_path / "backstory.db"
     broken.write_bytes(b"not a database at all" * 100)
     with pytest.raises(StoreError, match="damaged"):
         connect(str(broken))

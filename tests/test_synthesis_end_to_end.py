@@ -19,8 +19,8 @@ from conftest import REPOSITORY
 from scripted_model import ScriptedModel, say, text_of, together, use
 from test_end_to_end import BIN, git, repository
 
-from recollect.fence import TAG
-from recollect.synthesis import prompt
+from backstory.fence import TAG
+from backstory.synthesis import prompt
 
 OBSERVE, SUMMARISE = f"mcp__memory__{prompt.OBSERVATION}", f"mcp__memory__{prompt.SUMMARY}"
 USERS_OWN = "the user keeps llamas"  # in ~/.claude/CLAUDE.md
@@ -78,7 +78,7 @@ def of_the_user(model: ScriptedModel) -> list[Json]:
 
 
 def rows(data: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(data / "recollect.db", timeout=10)) as db:
+    with closing(sqlite3.connect(data / "backstory.db", timeout=10)) as db:
         return db.execute(sql, values).fetchall()
 
 
@@ -127,7 +127,7 @@ def briefs(body: Json) -> str:
 def test_a_session_starts_with_what_the_model_made_of_the_one_before(
     data: Path, project: Path, env: dict[str, str], model: ScriptedModel
 ) -> None:
-    env["RECOLLECT_SYNTHESIZER"] = "claude"
+    env["BACKSTORY_SYNTHESIZER"] = "claude"
     model.when(
         together(
             use(
@@ -179,7 +179,7 @@ def test_a_session_starts_with_what_the_model_made_of_the_one_before(
 def test_the_workers_own_session_fires_none_of_our_hooks_and_loads_nobodys_instructions(
     data: Path, project: Path, env: dict[str, str], model: ScriptedModel, home: Path
 ) -> None:
-    env["RECOLLECT_SYNTHESIZER"] = "claude"
+    env["BACKSTORY_SYNTHESIZER"] = "claude"
     model.when(
         use(SUMMARISE, request="Lanterns", completed="Lit them", next_steps=""), offers=OBSERVE, repeat=True
     )
@@ -189,7 +189,7 @@ def test_the_workers_own_session_fires_none_of_our_hooks_and_loads_nobodys_instr
     from claude import binary, cli
 
     assert cli("plugin", "marketplace", "add", str(REPOSITORY), env=installed).code == 0
-    assert cli("plugin", "install", "recollect@recollect", env=installed).code == 0
+    assert cli("plugin", "install", "backstory@backstory", env=installed).code == 0
     assert binary().exists()
     result = run("light the lanterns please", cwd=project, env=installed)
     assert result.code == 0, result.stderr
@@ -214,7 +214,7 @@ def test_the_workers_own_session_fires_none_of_our_hooks_and_loads_nobodys_instr
 def test_without_a_model_the_rules_tell_the_next_session_what_was_fixed(
     data: Path, project: Path, env: dict[str, str], model: ScriptedModel, tmp_path: Path
 ) -> None:
-    env["RECOLLECT_SYNTHESIZER"] = "local"
+    env["BACKSTORY_SYNTHESIZER"] = "local"
     env["PATH"] = os.pathsep.join(
         folder for folder in env["PATH"].split(os.pathsep) if not (Path(folder) / "claude").exists()
     )
@@ -263,7 +263,7 @@ def test_what_a_killed_claude_code_left_is_picked_up_by_the_next_session(
 def test_after_a_compaction_the_session_is_told_its_own_thread(
     data: Path, project: Path, env: dict[str, str], model: ScriptedModel
 ) -> None:
-    env["RECOLLECT_SYNTHESIZER"] = "local"
+    env["BACKSTORY_SYNTHESIZER"] = "local"
     model.when(*fixing(project), anywhere="a cent too much, why", offers="Edit")
     model.when(say("It was about carts."), anywhere="Your task is to create a detailed summary")
     model.when(say("Going on."), anywhere="go on where we were")

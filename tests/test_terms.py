@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.errors import BadInput
-from recollect.intake.note import keep
-from recollect.recall.index import Index
-from recollect.recall.search import search
-from recollect.store import terms
+from backstory.errors import BadInput
+from backstory.intake.note import keep
+from backstory.recall.index import Index
+from backstory.recall.search import search
+from backstory.store import terms
 
 NOW = 1_794_700_800_000  # 2026-11-15, at midnight UTC
 LONG = 200_000

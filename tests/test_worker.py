@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from chaos import DAY, MINUTE, NOW, Json, assert_sound, bash, event, log_text, prompt, put, rows, tool_use
 
-from recollect.capture.event import clean
-from recollect.intake.drain import open_store
-from recollect.model import Batch, Findings, Observation, Spent, Summary
-from recollect.store import backup, life, queue, recovery, sessions
-from recollect.store.connection import connect, transaction
-from recollect.synthesis.batch import KNOWN
-from recollect.synthesis.protocol import Away, Malformed
-from recollect.synthesis.worker import AT_ONCE, PATIENCE_MS, Settings, Worker
+from backstory.capture.event import clean
+from backstory.intake.drain import open_store
+from backstory.model import Batch, Findings, Observation, Spent, Summary
+from backstory.store import backup, life, queue, recovery, sessions
+from backstory.store.connection import connect, transaction
+from backstory.synthesis.batch import KNOWN
+from backstory.synthesis.protocol import Away, Malformed
+from backstory.synthesis.worker import AT_ONCE, PATIENCE_MS, Settings, Worker
 
 ROOT = "/somewhere/project"
 TOLD = Summary(
@@ -185,7 +185,7 @@ def test_findings_summary_cost_and_observed_are_stored_together(desk: Desk) -> N
     ],
 )
 def test_what_cannot_be_stored_whole_is_not_stored_at_all(table: str, when: str, desk: Desk) -> None:
-    with closing(connect(str(desk.data / "recollect.db"))) as db:
+    with closing(connect(str(desk.data / "backstory.db"))) as db:
         db.execute(
             f"CREATE TRIGGER refused BEFORE {table} WHEN {when} BEGIN SELECT raise(ABORT, 'no room'); END"
         )
@@ -201,14 +201,14 @@ def test_what_cannot_be_stored_whole_is_not_stored_at_all(table: str, when: str,
 def test_a_store_that_is_locked_or_full_is_no_fault_of_what_waits(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.store.connection.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("backstory.store.connection.BUSY_SECONDS", 0.05)
     desk.happened(edit(), STOP)
 
     def busy(batch: Batch) -> Findings:
         other.execute("BEGIN IMMEDIATE")
         return Findings((FIX,), TOLD)
 
-    with closing(connect(str(desk.data / "recollect.db"))) as other:
+    with closing(connect(str(desk.data / "backstory.db"))) as other:
         for _ in range(4):
             assert len(desk.observed(busy).batches) == 1, "no use to try again at once"
             other.execute("ROLLBACK")
@@ -224,7 +224,7 @@ def test_a_store_that_is_locked_or_full_is_no_fault_of_what_waits(
 def test_what_was_paid_is_booked_though_the_store_was_locked_when_the_answer_came(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.store.connection.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("backstory.store.connection.BUSY_SECONDS", 0.05)
     desk.happened(edit(), STOP)
 
     async def run(other: sqlite3.Connection) -> None:
@@ -240,7 +240,7 @@ def test_what_was_paid_is_booked_though_the_store_was_locked_when_the_answer_cam
         claude.close = closing_takes_a_moment  # type: ignore[method-assign]
         await asyncio.wait_for(desk.worker(claude, "claude", 1.0).run(), 20)
 
-    with closing(connect(str(desk.data / "recollect.db"))) as other:
+    with closing(connect(str(desk.data / "backstory.db"))) as other:
         asyncio.run(run(other))
     assert [row["usd"] for row in desk.rows("SELECT usd FROM spend")] == [COST.usd]
 
@@ -248,7 +248,7 @@ def test_what_was_paid_is_booked_though_the_store_was_locked_when_the_answer_cam
 def test_a_worker_that_cannot_even_claim_ends_and_does_not_turn_in_circles(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.store.connection.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("backstory.store.connection.BUSY_SECONDS", 0.05)
     desk.happened(edit(), STOP)
     with open_store(str(desk.data), now=NOW):
         pass
@@ -262,7 +262,7 @@ def test_a_worker_that_cannot_even_claim_ends_and_does_not_turn_in_circles(
             await running
         assert worker.stopped
 
-    with closing(connect(str(desk.data / "recollect.db"))) as other:
+    with closing(connect(str(desk.data / "backstory.db"))) as other:
         asyncio.run(run(other))
     assert log_text(desk.data).count("was busy") == 1
     assert desk.queue("attempts", "leased_until") == [(0, 0)] * 2
@@ -355,7 +355,7 @@ def test_the_traces_that_an_observation_rests_on_are_reinforced(desk: Desk) -> N
 def test_a_trace_of_an_earlier_batch_can_be_cited_and_a_forgotten_one_is_left_alone(desk: Desk) -> None:
     desk.happened(bash("pytest -q"), bash("rm -rf build"), STOP)
     desk.observed(Findings())
-    with closing(connect(str(desk.data / "recollect.db"))) as db, transaction(db):
+    with closing(connect(str(desk.data / "backstory.db"))) as db, transaction(db):
         life.forget(db, desk.trace("rm")["id"], None, NOW)
     desk.happened(bash("make"), STOP)
     desk.observed(lambda batch: Findings((replace(FIX, cites=tuple(item.id for item in batch.earlier)),)))
@@ -390,7 +390,7 @@ def test_what_was_forgotten_meanwhile_is_not_superseded(desk: Desk) -> None:
     desk.happened(edit(), STOP)
     desk.observed(Findings((old,)))
     old_id = desk.memories("decision")[0]["id"]
-    with closing(connect(str(desk.data / "recollect.db"))) as db, transaction(db):
+    with closing(connect(str(desk.data / "backstory.db"))) as db, transaction(db):
         life.forget(db, old_id, None, NOW)
     desk.happened(edit(), STOP)
     desk.observed(Findings((replace(FIX, supersedes=(old_id,)),)))
@@ -540,7 +540,7 @@ def test_files_of_long_ago_stay_in_the_summary_when_the_queue_has_been_tidied(de
 def test_a_summary_that_the_user_forgot_is_told_anew_and_not_brought_back(desk: Desk) -> None:
     desk.happened(edit(), STOP)
     desk.observed(Findings((), TOLD))
-    with closing(connect(str(desk.data / "recollect.db"))) as db, transaction(db):
+    with closing(connect(str(desk.data / "backstory.db"))) as db, transaction(db):
         life.forget(db, desk.memories("summary")[0]["id"], None, NOW)
     desk.happened(bash("make"), STOP)
     desk.observed(Findings((), replace(TOLD, completed="built")))
@@ -660,7 +660,7 @@ def test_a_session_that_goes_on_promotes_nothing_yet(desk: Desk) -> None:
 
 def test_what_was_forgotten_while_the_model_thought_stays_skipped(desk: Desk) -> None:
     def forgets(batch: Batch) -> Findings:
-        with closing(connect(str(desk.data / "recollect.db"))) as db, transaction(db):
+        with closing(connect(str(desk.data / "backstory.db"))) as db, transaction(db):
             life.forget(db, str(batch.items[0].memory_id), None, NOW)
         return Findings((replace(FIX, cites=(batch.items[0].id,)),))
 
@@ -744,7 +744,7 @@ def test_without_a_login_the_rules_do_it_at_once_and_it_shows(desk: Desk) -> Non
     desk.observed(AUTH, mode="auto")
     assert desk.queue("processed_by", "trouble", "skipped") == [("local", str(AUTH), None)] * 2
     assert desk.rows("SELECT made_by FROM session_summaries") == [{"made_by": "local"}]
-    with closing(connect(str(desk.data / "recollect.db"))) as db:
+    with closing(connect(str(desk.data / "backstory.db"))) as db:
         assert [trouble[:3] for trouble in queue.troubles(db)] == [("local", str(AUTH), 2)]
     assert f"observed by rules, not by the model: {AUTH}" in log_text(desk.data)
 
@@ -997,7 +997,7 @@ def test_after_a_restore_the_same_numbers_are_not_taken_for_the_same_items(desk:
 def test_what_was_forgotten_does_not_come_back_with_the_next_summary(desk: Desk) -> None:
     desk.happened(prompt("draft the secret letter"), bash("cat letter"), STOP)
     desk.observed(Findings((), replace(TOLD, request="Draft the secret letter")))
-    with closing(connect(str(desk.data / "recollect.db"))) as db, transaction(db):
+    with closing(connect(str(desk.data / "backstory.db"))) as db, transaction(db):
         for kind in ("prompt", "tool", "summary"):
             for row in desk.memories(kind):
                 life.forget(db, row["id"], None, desk.now)

@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def record(scenario: Scenario) -> list[Payload]:
-    with tempfile.TemporaryDirectory(prefix="recollect-record-") as folder:
+    with tempfile.TemporaryDirectory(prefix="backstory-record-") as folder:
         top = Path(folder).resolve()
         project = top / "projects" / scenario.project
         _lay_out(project, scenario)
@@ -117,7 +117,7 @@ def tidy(name: str, scenario: Scenario, payloads: list[Payload]) -> list[Payload
     """The payloads with ids and times that do not depend on the recording."""
     generator = random.Random(name)  # noqa: S311  the same pauses in every recording
     at = int(datetime.fromisoformat(scenario.began).replace(tzinfo=UTC).timestamp() * 1000)
-    session = str(uuid.uuid5(uuid.NAMESPACE_URL, f"https://recollect.invalid/sessions/{name}"))
+    session = str(uuid.uuid5(uuid.NAMESPACE_URL, f"https://backstory.invalid/sessions/{name}"))
     text = json.dumps(payloads, ensure_ascii=False).replace(payloads[0]["session_id"], session)
     renamed: list[Payload] = json.loads(text)
     for place, payload in enumerate(renamed):

@@ -1,0 +1,3 @@
+from backstory.surfaces.cli.main import main
+
+main()

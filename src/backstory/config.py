@@ -1,0 +1,107 @@
+"""Settings, read once at the edge: the environment wins over config.toml, which wins over the default.
+
+The file lies in the data folder and nowhere else: a cloned repository must not redirect anyone's memory.
+"""
+
+from __future__ import annotations
+
+import os
+
+from backstory import paths
+from backstory.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULTS: dict[str, str] = {
+    "claude.model": "haiku",
+    "claude_md.on_stop": "agent",
+    "claude_md.practices_url": "https://docs.claude.com/en/docs/claude-code/best-practices",
+    "docs.folders": "",
+    "embedder": "static",
+    "embedding.key": "",
+    "embedding.url": "",
+    "log.level": "info",
+    "synthesizer": "auto",
+}
+NUMBERS: dict[str, float] = {
+    "brief.tokens": 1500,
+    "spend.daily_usd": 1.0,
+    "worker.idle_seconds": 30,
+}
+SYNTHESIZERS = ("auto", "claude", "local", "off")
+ON_STOP = ("agent", "auto", "off")
+
+
+def setting(name: str, env: Mapping[str, str]) -> str:
+    """`log.level` comes from BACKSTORY_LOG_LEVEL, else from `level` under `[log]` in config.toml."""
+    value = _given(name, DEFAULTS[name], env)
+    if not isinstance(value, str):
+        raise BadInput(f"config.toml: {name} should be a string like {DEFAULTS[name]!r}; correct that line")
+    return value
+
+
+def number(name: str, env: Mapping[str, str]) -> float:
+    """A setting that counts something; none of them can be negative."""
+    value = _given(name, NUMBERS[name], env)
+    try:
+        found = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else -1.0
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < float("inf"):
+        raise BadInput(f"{name} is {value!r}; it should be a number like {NUMBERS[name]:g}, 0 or more")
+    return found
+
+
+def synthesizer(env: Mapping[str, str]) -> str:
+    return _one_of("synthesizer", SYNTHESIZERS, env)
+
+
+def on_stop(env: Mapping[str, str]) -> str:
+    """What the end of a turn does about changed files: ask the agent, compute by itself, or nothing."""
+    return _one_of("claude_md.on_stop", ON_STOP, env)
+
+
+def _one_of(name: str, values: tuple[str, ...], env: Mapping[str, str]) -> str:
+    chosen = setting(name, env).strip().lower() or DEFAULTS[name]
+    if chosen not in values:
+        raise BadInput(f"{name} is {chosen[:40]!r}; it is one of {', '.join(values)}")
+    return chosen
+
+
+def variable_of(name: str) -> str:
+    return "BACKSTORY_" + name.upper().replace(".", "_")
+
+
+def _given(name: str, default: str | float, env: Mapping[str, str]) -> object:
+    override = env.get(variable_of(name))
+    if override is not None:
+        return override
+    value: object = _read(env)
+    for part in name.split("."):
+        value = value.get(part, default) if isinstance(value, dict) else default
+    return value
+
+
+def unknown(env: Mapping[str, str]) -> list[str]:
+    """What config.toml sets that nobody reads: most likely misspelt."""
+    found = []
+    for section, value in _read(env).items():
+        names = [f"{section}.{name}" for name in value] if isinstance(value, dict) else [section]
+        found += [name for name in names if name not in DEFAULTS and name not in NUMBERS]
+    return found
+
+
+def _read(env: Mapping[str, str]) -> dict[str, object]:
+    folder = paths.data_folder(env)
+    path = os.path.join(folder, "config.toml") if folder else ""
+    if not os.path.exists(path):
+        return {}
+    import tomllib  # here: a hook without a config file must not pay for the parser
+
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (OSError, ValueError) as error:  # not TOML, or not UTF-8
+        raise BadInput(f"{path} cannot be read ({error}); correct it or move it away") from error

@@ -1,0 +1,57 @@
+"""Every error that backstory raises on purpose.
+
+    BackstoryError
+    ├── BadPayload       a hook payload that cannot be read; it goes to failed/, never away
+    ├── BadInput         a person or a model asked for something impossible
+    ├── NotFound         the thing asked for is not there
+    ├── Conflict         somebody else changed it meanwhile
+    ├── StoreError       the database cannot be used
+    │   ├── SchemaTooNew     a newer backstory wrote it
+    │   └── Damaged          what SQLite reads there is no database any more
+    ├── Away             the model cannot be asked now         (both in synthesis/protocol.py)
+    ├── Malformed        its reply could not be used
+    ├── ClientError      Claude Code is missing, or refused what we asked
+    └── EmbedderAway     there are no vectors now; search goes by words
+
+Each message is a sentence that says what to do next. Only the CLI turns them into exit codes.
+"""
+
+
+class BackstoryError(Exception):
+    pass
+
+
+class BadPayload(BackstoryError):
+    pass
+
+
+class BadInput(BackstoryError):
+    pass
+
+
+class NotFound(BackstoryError):
+    pass
+
+
+class Conflict(BackstoryError):
+    pass
+
+
+class StoreError(BackstoryError):
+    pass
+
+
+class SchemaTooNew(StoreError):
+    pass
+
+
+class Damaged(StoreError):
+    pass
+
+
+class ClientError(BackstoryError):
+    pass
+
+
+class EmbedderAway(BackstoryError):
+    """Something is not installed, not reachable, or not what it should be."""

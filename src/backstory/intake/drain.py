@@ -1,0 +1,333 @@
+"""From the spool into the store, one transaction a batch.
+
+A payload is removed only after its transaction is on disk. A drain killed before that leaves everything as it
+was; killed after, the next drain finds the events in the ledger and only tidies up. Several drains may run at
+once: the write lock orders them and the ledger keeps them from storing anything twice.
+
+What changed in an initialised project is listed there as well (dirty.py), before its payload goes.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+
+from backstory import dirty, log, paths
+from backstory.blob import blob_id
+from backstory.capture import changes, spool
+from backstory.capture.event import Event, read_event
+from backstory.errors import BadPayload, Damaged, StoreError
+from backstory.intake.item import is_notification, item_of
+from backstory.intake.trace import trace
+from backstory.store import events, life, memories, projects, queue, sessions, swap, terms
+from backstory.store.connection import connect, is_busy, is_damage, refusal, savepoint, transaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from backstory.store.recovery import Recovery
+
+    Progress = Callable[[int, int], None]  # so many of so many are stored
+
+BATCH_EVENTS = 250
+BATCH_BYTES = 16_000_000
+HURRIED_EVENTS = 25  # a batch where somebody waits: small enough to stop in time
+HURRIED_BYTES = 200_000  # to read, clean and redact a megabyte takes a sixth of a second
+HURRIED_SECONDS = 0.2  # how long such a one waits for a lock
+TELLING_WORDS = 3  # `yes` and `go on` are kept with the session, but nobody will look for them
+PROMPT_SHOWN = 4_000  # characters of a prompt that search sees; the prompts table has it whole
+
+
+class Drained:
+    __slots__ = ("failed", "left", "stored")
+
+    def __init__(self) -> None:
+        self.stored = 0  # events new to the store
+        self.failed = 0  # payloads put aside
+        self.left = 0  # still waiting when the time was up
+
+
+class open_store:
+    """`with open_store(folder, now=now) as db:` is the store with all in it that was captured before now.
+
+    Whoever reads opens it like this. It is closed afterwards, and what SQLite refuses becomes a StoreError
+    that says what to do. A damaged database is recovered from a backup on the way. Who is `hurried` gets it
+    as it can be had at once: while others write, without the latest events; else a StoreError.
+    """
+
+    __slots__ = ("_db", "_folder", "_handle", "_hurried", "_now", "recovered")
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        now: int,
+        seconds: float | None = None,
+        progress: Progress | None = None,
+        hurried: bool = False,
+    ) -> None:
+        self._folder = folder
+        self._now = now
+        self._hurried = hurried
+        self.recovered: Recovery | None = None
+        try:
+            done = self._open(seconds, progress)
+        except Damaged:
+            if hurried:
+                raise
+            self._recover()
+            done = self._open(seconds, progress)
+        if done.stored or done.failed or done.left:
+            log.write(
+                "debug", f"drained {done.stored} events; {done.failed} put aside, {done.left} left waiting"
+            )
+
+    def __enter__(self) -> sqlite3.Connection:
+        return self._db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._close()
+        if is_damage(error) and not self._hurried:
+            self._recover()
+            if self.recovered:
+                raise StoreError(f"{self.recovered.sentence()}. Ask again") from error
+        self._translate(error)
+
+    def _open(self, seconds: float | None, progress: Progress | None) -> Drained:
+        hurry = HURRIED_SECONDS if self._hurried else None
+        self._handle = swap.share(self._folder, hurry)
+        try:
+            self._db = connect(paths.database(self._folder), hurry)
+        except BaseException:
+            os.close(self._handle)
+            raise
+        try:
+            return drain(
+                self._db,
+                paths.spool(self._folder),
+                now=self._now,
+                seconds=seconds,
+                progress=progress,
+                hurried=self._hurried,
+            )
+        except BaseException as error:
+            if self._hurried and is_busy(error):
+                return Drained()
+            self._close()
+            self._translate(error)
+            raise
+
+    def _close(self) -> None:
+        self._db.close()
+        os.close(self._handle)
+
+    def _recover(self) -> None:
+        from backstory.store import recovery
+
+        self.recovered = recovery.recover(self._folder, self._now)
+
+    def _translate(self, error: BaseException | None) -> None:
+        if isinstance(error, sqlite3.DatabaseError):
+            raise refusal(paths.database(self._folder), error) from error
+
+
+def drain(
+    db: sqlite3.Connection,
+    folder: str,
+    *,
+    now: int,
+    seconds: float | None = None,
+    progress: Progress | None = None,
+    hurried: bool = False,
+) -> Drained:
+    """Store what is waiting, oldest first; with `seconds`, stop after the batch in which they end. `hurried`
+    makes it small batches, and leaves what is too large for one."""
+    done = Drained()
+    deadline = None if seconds is None else time.monotonic() + seconds
+    salvaged = spool.salvage(folder, now)
+    if salvaged:
+        log.write("warning", f"took over {salvaged} payloads left in tmp by hooks that were killed")
+    waiting = spool.waiting(folder)
+    total = len(waiting)
+    while batch := _take(waiting, hurried):
+        _store(db, folder, batch, done)
+        if progress:
+            progress(total - len(waiting), total)
+        if deadline is not None and time.monotonic() >= deadline:
+            break
+    done.left = len(waiting)
+    if sessions.any_silent(db, now):
+        with transaction(db):
+            sessions.mark_interrupted(db, now)
+    return done
+
+
+def _take(waiting: list[spool.Spooled], hurried: bool) -> list[spool.Spooled]:
+    events, most = (HURRIED_EVENTS, HURRIED_BYTES) if hurried else (BATCH_EVENTS, BATCH_BYTES)
+    size = count = 0
+    for payload in waiting[:events]:
+        size += payload.size
+        if size > most and (count or hurried):
+            break
+        count += 1
+    batch = waiting[:count]
+    del waiting[:count]
+    return batch
+
+
+class _Prepared:
+    """An event with all that can be known of it without the write lock, which others wait for."""
+
+    __slots__ = ("changed", "event", "files", "hashes", "item", "name", "place", "trace")
+
+    def __init__(
+        self,
+        name: str,
+        raw: bytes,
+        event: Event,
+        places: dict[str, paths.Place],
+        blobs: dict[str, str | None],
+        roots: dict[str, str | None],
+    ) -> None:
+        self.name = name  # of its payload
+        self.event = event
+        self.trace = trace(event)
+        self.item = item_of(event)  # for the queue
+        files = self.trace.files if self.trace else []
+        # Whoever reads this later may look from another folder.
+        self.files = [os.path.normpath(os.path.join(event.cwd, file)) for file in files]
+        for file in self.files:
+            if file not in blobs:
+                blobs[file] = blob_id(file)
+        self.hashes = [blobs[file] for file in self.files]
+        if event.cwd not in places:
+            places[event.cwd] = paths.place(event.cwd)
+        self.place = places[event.cwd]
+        self.changed: list[tuple[str, str]] = []  # (root, path), for lists of dirty files
+        # From the payload as it came: a path that was redacted leads nowhere, and the list stays in the
+        # project, where the file of that name lies.
+        if event.name == "PostToolUse" and event.tool in changes.TOOLS:
+            self.changed = dirty.listed(changes.of_payload(raw), roots)
+
+
+def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done: Drained) -> None:
+    found: list[_Prepared] = []
+    settled: list[str] = []
+    bad: list[tuple[str, str]] = []
+    places: dict[str, paths.Place] = {}
+    blobs: dict[str, str | None] = {}
+    roots: dict[str, str | None] = {}
+    lists: dict[str, list[str]] = {}  # root -> what changed there
+    for payload in batch:
+        try:
+            raw = spool.read(folder, payload.name)
+            if raw is not None:
+                event = read_event(raw, spool_name=payload.name, at=payload.at)
+                found.append(_Prepared(payload.name, raw, event, places, blobs, roots))
+        except BadPayload as error:
+            bad.append((payload.name, str(error)))
+        except PermissionError as error:  # a session under sudo left it; those behind it are readable
+            bad.append((payload.name, f"may not be read: {error.strerror}"))
+        except OSError as error:  # a disk that fails may work again: it stays in new/
+            log.write("error", f"payload {payload.name} could not be read: {error}")
+        except Exception as error:  # noqa: BLE001  one odd payload must not hold up those behind it
+            bad.append((payload.name, f"could not be understood: {type(error).__name__}: {error}"))
+    with transaction(db):
+        for prepared in found:
+            try:
+                with savepoint(db):
+                    is_new = _remember(db, prepared)
+                done.stored += is_new
+                settled.append(prepared.name)
+                for root, path in prepared.changed if is_new else ():
+                    lists.setdefault(root, []).append(path)
+            except Exception as error:  # one odd event must not hold up those behind it
+                if _is_fault_of_the_store(error):
+                    raise
+                bad.append((prepared.name, f"could not be stored: {type(error).__name__}: {error}"))
+        _list(lists)  # before the ledger knows them: a change may be listed twice, but is never missing
+    for name in settled:
+        spool.remove(folder, name)
+    done.failed += sum(_put_aside(folder, name, reason) for name, reason in bad)
+
+
+def _list(lists: dict[str, list[str]]) -> None:
+    for root, changed in lists.items():
+        try:
+            dirty.append(root, changed)
+        except FileNotFoundError:
+            pass  # the project is not initialised any more
+        except OSError as error:
+            log.write("warning", f"changes not noted in {root}/{dirty.NAME}: {error}")
+
+
+def _put_aside(folder: str, name: str, reason: str) -> bool:
+    try:
+        spool.fail(folder, name, reason)
+    except OSError as error:  # it stays in new/, and the next drain tries again
+        log.write("error", f"payload {name} could not be put aside ({error}): {reason}")
+        return False
+    log.write("warning", f"payload {name} put aside in {folder}/failed: {reason}")
+    return True
+
+
+def _is_fault_of_the_store(error: Exception) -> bool:
+    """Locked, full, damaged: no event's fault, so the whole batch stays in the spool for the next drain."""
+    return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
+
+
+def _remember(db: sqlite3.Connection, prepared: _Prepared) -> bool:
+    event, place = prepared.event, prepared.place
+    if not events.first_time(db, event.key, event.name, event.session_id, event.at):
+        return False
+    project_id = sessions.project_of(db, event.session_id)
+    if project_id is None:
+        project_id = projects.ensure(db, place, event.at)
+        sessions.start(db, event.session_id, project_id, event.cwd, place, event.at)
+    if event.name in ("UserPromptSubmit", "SessionStart"):
+        sessions.reopen(db, event.session_id, event.at)
+    sessions.touch(db, event.session_id, event.at)
+    memory_id = _memory(db, prepared, project_id)
+    if prepared.item:
+        queue.put(db, event.session_id, *prepared.item, event.at, memory_id)
+    if event.name == "SessionEnd":
+        sessions.end(db, event.session_id, event.at)
+        life.promote(db, event.session_id, event.at)
+    return True
+
+
+def _memory(db: sqlite3.Connection, prepared: _Prepared, project_id: str) -> str | None:
+    """What a prompt or a tool use leaves behind at once."""
+    event = prepared.event
+    if event.prompt and not is_notification(event.prompt):
+        sessions.keep_prompt(db, event.session_id, event.prompt, event.at)
+        if terms.count_words(event.prompt[:PROMPT_SHOWN]) >= TELLING_WORDS:
+            return memories.add(
+                db,
+                project_id=project_id,
+                session_id=event.session_id,
+                kind="prompt",
+                sector="episodic",
+                tier="session",
+                content=event.prompt[:PROMPT_SHOWN],
+                author="user",
+                importance=0.3,
+                now=event.at,
+            )
+    elif prepared.trace:
+        return memories.add(
+            db,
+            project_id=project_id,
+            session_id=event.session_id,
+            kind="tool",
+            sector="episodic",
+            tier="session",
+            content=prepared.trace.content,
+            files=prepared.files,
+            hashes=prepared.hashes,
+            importance=prepared.trace.importance,
+            now=event.at,
+        )
+    return None

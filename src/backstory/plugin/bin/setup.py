@@ -1,0 +1,102 @@
+"""Sets backstory up in the plugin's own data folder, for a plugin that came straight from a marketplace.
+
+backstory.sh starts this in the background when a session begins. It is a file of its own, stdlib only,
+because there is no backstory yet. The environment is built beside the old one and a link is switched at the
+end, so an upgrade never leaves a half-installed backstory; capture needs none of it and records meanwhile.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+TIME_OUT = 900
+READY = "has been set up; start a new session"
+
+
+def main(root: str, data: str) -> None:
+    try:
+        os.setsid()  # live on when the session ends
+    except OSError:
+        pass
+    with open(os.path.join(data, "setup.lock"), "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return  # another session is at it
+        version = _version(root)
+        home = os.path.join(data, "venv-" + version)
+        if os.path.exists(os.path.join(home, "ready")):
+            if os.path.realpath(os.path.join(data, "venv")) != os.path.realpath(home):
+                _switch(data, home)  # killed before it could, or back from a newer version
+                _say(data, READY)
+            return
+        _say(
+            data, "is being set up in the background; its tools are there once that is done, in a new session"
+        )
+        problem = _build(root, data, home)
+        if problem:
+            log = os.path.join(data, "setup.log")
+            _say(data, f"could not be set up ({problem}); the next session tries again; details: {log}")
+            return
+        _switch(data, home)
+        _say(data, READY)
+
+
+def _build(root: str, data: str, home: str) -> str | None:
+    shutil.rmtree(home, ignore_errors=True)
+    python = os.path.join(home, "bin", "python")
+    steps = [
+        ("no virtual environment; on Debian: apt install python3-venv", [sys.executable, "-m", "venv", home]),
+        (
+            "pip could not install it",
+            [python, "-m", "pip", "install", "--disable-pip-version-check", root],
+        ),
+    ]
+    with open(os.path.join(data, "setup.log"), "a", encoding="utf-8") as log:
+        for problem, command in steps:
+            log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {' '.join(command)}\n")
+            log.flush()
+            try:
+                subprocess.run(command, stdout=log, stderr=log, check=True, timeout=TIME_OUT)
+            except (OSError, subprocess.SubprocessError) as error:
+                log.write(f"{error}\n")
+                return problem
+    with open(os.path.join(home, "ready"), "w", encoding="utf-8"):
+        return None
+
+
+def _switch(data: str, home: str) -> None:
+    link = os.path.join(data, "venv")
+    old = os.path.realpath(link)
+    fresh = link + ".new"
+    if os.path.lexists(fresh):
+        os.unlink(fresh)
+    os.symlink(os.path.basename(home), fresh)
+    os.replace(fresh, link)
+    for name in os.listdir(data):
+        path = os.path.join(data, name)
+        # A server of a running session may still use the environment before this one.
+        if name.startswith("venv-") and os.path.realpath(path) not in (os.path.realpath(home), old):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _version(root: str) -> str:
+    with open(os.path.join(root, ".claude-plugin", "plugin.json"), encoding="utf-8") as file:
+        return str(json.load(file)["version"])
+
+
+def _say(data: str, status: str) -> None:
+    path = os.path.join(data, "setup.status")
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(status + "\n")
+    os.replace(path + ".new", path)
+
+
+if __name__ == "__main__":
+    main(os.path.realpath(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,203 @@
+"""How well a line fits a query: words, meaning, who said it, and what stands around it. Pure arithmetic.
+
+    score = y + f * ((.1 + .2 * asks_before) * y_before + .1 * y_after)
+            + .35 * A - .1 * asks + .3 * window + .3 * thread           y = (1 - w) * words + w * meaning
+
+A is 1 where the line's author is one that the query is about; f is A where the query is about somebody, else
+1. An answer follows its question, so a question lends most of its score to the line after it. Each of words,
+window and thread is BM25 over which lines a word is in, divided by its best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from backstory.model import Part
+from backstory.recall.corpus import Corpus, Lengths
+from backstory.recall.nearness import Column, Floats, Ints
+
+K1, B = 1.2, 0.75
+BEFORE, ASKED_BEFORE, AFTER = 0.1, 0.2, 0.1
+AUTHOR, ASKS, WINDOW, THREAD = 0.35, 0.1, 0.3, 0.3
+ALONE = 0.5  # of how well a line fits by itself counts as its window and thread, where it has none
+SHORT = 10  # words; what is much shorter matches anything, so its meaning counts less
+LIFT = 0.05  # each of salience, recency and sector, so that together they move a score by 15 % at most
+RECENT_DAYS = 30
+SCORED = 20_000  # lines whose whole score is computed; where more are eligible, the best by either measure
+SECTOR_WEIGHT = {"reflective": 1.2, "semantic": 1.1, "procedural": 1.0, "emotional": 0.9, "episodic": 0.8}
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The parts of some lines' scores; `total` is their sum."""
+
+    words: Floats
+    meaning: Floats
+    neighbours: Floats
+    author: Floats
+    asks: Floats
+    window: Floats
+    thread: Floats
+
+    @property
+    def total(self) -> Floats:
+        total: Floats = self.words + self.meaning + self.neighbours + self.author
+        total += self.asks + self.window + self.thread
+        return total
+
+    def parts(self, place: int) -> list[Part]:
+        named = {name: float(getattr(self, name)[place]) for name in self.__slots__}
+        return [Part(name, value) for name, value in named.items() if abs(value) >= 0.0005]
+
+
+@dataclass(frozen=True, slots=True)
+class WordScores:
+    """How well lines, windows and threads fit by their words; 1 is the best of each. Windows and threads have
+    one more at the end, a 0, which is where the -1 of a line without any points."""
+
+    lines: Floats
+    windows: Floats
+    threads: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """How near every line is, and the range of that."""
+
+    cosines: Floats
+    lowest: float
+    highest: float
+
+
+def no_words(corpus: Corpus) -> WordScores:
+    lines, windows, threads = corpus.size, corpus.windows.size + 1, corpus.threads.size + 1
+    return WordScores(_nothing(lines), _nothing(windows), _nothing(threads))
+
+
+def no_meaning(corpus: Corpus) -> Meaning:
+    return Meaning(_nothing(corpus.size), 0.0, 0.0)
+
+
+def by_words(corpus: Corpus, terms: Sequence[Ints], pairs: Sequence[Ints]) -> WordScores:
+    """BM25 of lines, windows and threads from the lines that each word and each pair of words is in."""
+    found = no_words(corpus)
+    length = corpus.relative_length()
+    for lines in (*terms, *pairs):
+        found.lines[lines] += _rarity(corpus.size, len(lines)) * (K1 + 1) / (1 + _norm(length[lines]))
+    window, window_before = corpus.column("window"), corpus.column("window_before")
+    thread = corpus.column("thread")
+    for lines in terms:
+        _count_up(found.windows, corpus.windows, np.concatenate([window[lines], window_before[lines]]))
+        _count_up(found.threads, corpus.threads, thread[lines])
+    return WordScores(_of_best(found.lines), _of_best(found.windows), _of_best(found.threads))
+
+
+def by_meaning(cosines: Floats) -> Meaning:
+    return Meaning(cosines, float(cosines.min()), float(cosines.max()))
+
+
+def promising(corpus: Corpus, words: WordScores, meaning: Meaning, eligible: Column) -> Ints:
+    """The lines whose score is worth computing: where there are very many, those that are among the best by
+    words or by meaning, and what stands beside them."""
+    lines: Ints = np.flatnonzero(eligible).astype(np.int32)
+    if len(lines) <= SCORED:
+        return lines
+    best = [
+        lines[np.argpartition(-values[lines], SCORED // 10)[: SCORED // 10]]
+        for values in (words.lines, meaning.cosines)
+    ]
+    chosen = np.unique(np.concatenate(best))
+    beside = np.concatenate([corpus.column("before")[chosen], corpus.column("after")[chosen]])
+    beside = beside[beside >= 0]
+    found: Ints = np.unique(np.concatenate([chosen, beside[eligible[beside]]]))
+    return found
+
+
+def fuse(
+    corpus: Corpus, lines: Ints, words: WordScores, meaning: Meaning, weight: float, about: set[int]
+) -> Scores:
+    """The scores of these lines. `weight` is the share of meaning; `about` are the authors that the query is
+    about."""
+
+    share = np.float32(weight)
+
+    def fits(at: Ints) -> Column:
+        return (1 - share) * words.lines[at] + share * _meant(corpus, meaning, at)
+
+    before, after = corpus.column("before")[lines], corpus.column("after")[lines]
+    question = corpus.column("question")
+    author = np.isin(corpus.column("author")[lines], list(about)).astype(np.float32)
+    around = _where(before, lambda at: (BEFORE + ASKED_BEFORE * question[at]) * fits(at))
+    around += _where(after, lambda at: AFTER * fits(at))
+    window, window_before = corpus.column("window")[lines], corpus.column("window_before")[lines]
+    thread = corpus.column("thread")[lines]
+    # A trace stands in no thread. Without anything in place of it, whatever was said and shares half of the
+    # words would come before the trace that has them all.
+    alone = np.where(thread < 0, np.float32(ALONE) * fits(lines), np.float32(0))
+    return Scores(
+        words=(1 - share) * words.lines[lines],
+        meaning=share * _meant(corpus, meaning, lines),
+        neighbours=around * author if about else around,
+        author=AUTHOR * author,
+        asks=np.float32(-ASKS) * question[lines],
+        window=np.float32(WINDOW) * (alone + np.maximum(words.windows[window], words.windows[window_before])),
+        thread=np.float32(THREAD) * (alone + words.threads[thread]),
+    )
+
+
+def lift(score: float, salience: float, sector: str, age_days: float) -> list[Part]:
+    """What a memory is worth re-orders those that fit about equally well."""
+    weights = SECTOR_WEIGHT.values()
+    sector_share = (SECTOR_WEIGHT[sector] - min(weights)) / (max(weights) - min(weights))
+    worth = {
+        "salience": salience,
+        "recency": math.exp(-max(0.0, age_days) / RECENT_DAYS),
+        "sector": sector_share,
+    }
+    return [Part(name, max(0.0, score) * LIFT * share) for name, share in worth.items() if share > 0]
+
+
+def _meant(corpus: Corpus, meaning: Meaning, lines: Ints) -> Floats:
+    """0 for the farthest line, 1 for the nearest, less for lines that say next to nothing."""
+    if meaning.highest <= meaning.lowest:
+        return _nothing(len(lines))
+    spread = (meaning.cosines[lines] - meaning.lowest) / (meaning.highest - meaning.lowest)
+    says = 1 - np.exp(-corpus.column("words")[lines] / SHORT)
+    meant: Floats = spread * says * corpus.vectors.there[lines]
+    return meant
+
+
+def _count_up(scores: Floats, spaces: Lengths, within: Ints) -> None:
+    """Add the BM25 of one word, given the places of the lines it is in; its frequency is their number."""
+    often = np.bincount(within + 1, minlength=spaces.size + 1)[1:].astype(np.float32)
+    rarity = _rarity(spaces.size, int(np.count_nonzero(often)))
+    scores[:-1] += rarity * (K1 + 1) * often / (often + _norm(spaces.relative()))
+
+
+def _norm(relative_length: Floats) -> Floats:
+    return np.float32(K1 * (1 - B)) + np.float32(K1 * B) * relative_length
+
+
+def _rarity(of: int, found: int) -> np.float32:
+    return np.float32(math.log(1 + (of - found + 0.5) / (found + 0.5)) if found else 0.0)
+
+
+def _of_best(scores: Floats) -> Floats:
+    best = float(scores.max()) if len(scores) else 0.0
+    return scores / np.float32(best) if best > 0 else scores
+
+
+def _nothing(count: int) -> Floats:
+    return np.zeros(count, np.float32)
+
+
+def _where(places: Ints, value: Callable[[Ints], Column]) -> Floats:
+    """The values at these places; 0 where there is no place."""
+    found = _nothing(len(places))
+    there = places >= 0
+    found[there] = value(places[there])
+    return found

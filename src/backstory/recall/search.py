@@ -1,0 +1,296 @@
+"""Finding memories and documents: surface -> here -> store. (docmem/search.py finds nodes with `ranked`.)
+
+The keyword index says which lines each word is in, the vectors how near each line is in meaning, and
+recall/rank.py makes one score of both. Where there is no embedder, words alone decide, and the answer says
+so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from sqlite3 import Connection, OperationalError
+from typing import NamedTuple
+
+import numpy as np
+
+from backstory import ids, log, paths
+from backstory.errors import BadInput, EmbedderAway
+from backstory.model import (
+    KINDS,
+    MODES,
+    SECTORS,
+    TIERS,
+    Answer,
+    DocumentAnswer,
+    DocumentHit,
+    Filters,
+    Hit,
+    Memory,
+    Part,
+    Project,
+)
+from backstory.recall import about, fresh, rank
+from backstory.recall.corpus import DELETED, SUPERSEDED, Corpus, Source
+from backstory.recall.index import Index
+from backstory.recall.nearness import Column, Floats, Ints
+from backstory.store import documents, life, memories, projects, sessions, terms
+from backstory.store import lines as stored_lines
+from backstory.store.salience import DAY_MS
+
+NO_FILTERS = Filters()
+DEFAULT_LIMIT, MAX_LIMIT = 10, 100
+MAX_QUERY = 2_000
+POOL = 5  # times the limit: so many of the best are looked at for salience, recency and sector
+COMMON = 20_000  # lines; a pair of words that are in more says little and takes long
+UNFINISHED = 20  # words that the beginning of one may stand for
+SHORTEST_STEM = 4
+PATIENCE = 0.05  # seconds a search may spend on making vectors that are missing
+
+
+class Scored(NamedTuple):
+    row: int
+    score: float
+    parts: list[Part]
+
+
+class Ranking(NamedTuple):
+    best: list[Scored]
+    notice: str | None
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The query as the embedder sees it."""
+
+    vector: Floats | None = None  # None: words alone decide
+    floor: float = 0.0  # cosines below it may be chance
+    weight: float = 0.0  # the share of meaning in the score
+    notice: str | None = None
+    waiting: int = 0  # lines without a vector
+
+
+def search(
+    index: Index,
+    db: Connection,
+    cwd: str,
+    query: str,
+    *,
+    now: int,
+    mode: str = "hybrid",
+    limit: int = DEFAULT_LIMIT,
+    filters: Filters = NO_FILTERS,
+    include_superseded: bool = False,
+    asking: str | None = None,
+    patience: float = PATIENCE,
+) -> Answer:
+    """What fits the query best of this folder's project and of the user's global memories. The id of a memory
+    finds that one, superseded or not. What the user said in the session that asks is no answer to it."""
+    query = checked(query, mode, limit, filters)
+    project = projects.at(db, paths.place(cwd))
+    named = memories.get(db, query.strip(), now)
+    if (
+        named
+        and not named.deleted_at
+        and named.project_id in (project.id if project else "", projects.GLOBAL)
+    ):
+        by_id = [(named, 1.0, [Part("id", 1.0)])]
+        return Answer(_hits(db, by_id, paths.checkout(cwd)), by_id=True)
+    if ids.is_id(query.strip()):
+        return Answer(())  # of another project, or erased: its letters are no words
+
+    def wanted(corpus: Corpus) -> Column:
+        unwanted = DELETED if include_superseded else DELETED | SUPERSEDED
+        passing: Column = (corpus.column("state") & unwanted) == 0
+        if filters != NO_FILTERS:
+            passing &= _passing(db, corpus, filters)
+        if asking:
+            passing &= ~_passing(db, corpus, Filters(kind="prompt", session_id=asking))
+        return passing
+
+    pool, notice, waiting = ranked(index, db, memories, project, query, mode, limit * POOL, patience, wanted)
+    best = _lifted(db, pool, now)[:limit]
+    known = memories.at(db, [one.row for one in best], now)
+    found = [(known[one.row], one.score, one.parts) for one in best if one.row in known]
+    return Answer(_hits(db, found, paths.checkout(cwd)), notice, waiting)
+
+
+def search_documents(
+    index: Index,
+    db: Connection,
+    cwd: str,
+    query: str,
+    *,
+    mode: str = "hybrid",
+    limit: int = 5,
+    patience: float = PATIENCE,
+) -> DocumentAnswer:
+    """The chunks of this project's documents that fit the query best."""
+    query = checked(query, mode, limit)
+    project = projects.at(db, paths.place(cwd))
+    best, notice, waiting = ranked(index, db, documents, project, query, mode, limit, patience)
+    known = documents.at(db, [one.row for one in best])
+    hits = tuple(
+        DocumentHit(
+            known[one.row], one.score, tuple(one.parts), fresh.gone(known[one.row].document.source_path)
+        )
+        for one in best
+        if one.row in known
+    )
+    return DocumentAnswer(hits, notice, waiting)
+
+
+def living(corpus: Corpus) -> Column:
+    there: Column = (corpus.column("state") & DELETED) == 0
+    return there
+
+
+def ranked(
+    index: Index,
+    db: Connection,
+    source: Source,
+    project: Project | None,
+    query: str,
+    mode: str,
+    count: int,
+    patience: float,
+    wanted: Callable[[Corpus], Column] = living,
+) -> Ranking:
+    """The best of the wanted lines of a project, and what there is to say about how they were found."""
+    with index.lock:
+        corpus = index.corpus(db, source, project)
+    asked = _ask(index, db, corpus, query, mode, patience)
+    with index.lock:
+        best = _top(db, corpus, query, asked, wanted(corpus), count)
+    return Ranking(best, asked.notice, asked.waiting)
+
+
+def checked(query: str, mode: str, limit: int, filters: Filters = NO_FILTERS) -> str:
+    """The query, where it can be answered. Half of a surrogate pair is no text, and nothing that is stored
+    has one."""
+    query = query.encode("utf-8", "replace").decode()
+    if not terms.words(query):
+        raise BadInput("the query has no words; ask for something like 'database migration'")
+    if len(query) > MAX_QUERY:
+        raise BadInput(f"the query is longer than {MAX_QUERY:,} characters; a sentence is enough")
+    for name, value, possible in (
+        ("mode", mode, MODES),
+        ("sector", filters.sector, SECTORS),
+        ("kind", filters.kind, KINDS),
+        ("tier", filters.tier, TIERS),
+    ):
+        if value is not None and value not in possible:
+            raise BadInput(f"there is no {name} {value[:40]!r}; it is one of {', '.join(possible)}")
+    if not 1 <= limit <= MAX_LIMIT:
+        raise BadInput(f"limit is {limit}; it must be between 1 and {MAX_LIMIT}")
+    return query
+
+
+def _ask(index: Index, db: Connection, corpus: Corpus, query: str, mode: str, patience: float) -> _Asked:
+    """Ask the embedder about the query, after making vectors that are missing. It may be slow or away, so
+    nothing is locked meanwhile; where there is none, words alone must do."""
+    if mode == "keyword" or not corpus.size:
+        return _Asked()
+    try:
+        waiting = _fill(index, db, corpus, patience)
+        vector = index.embedder.embed([about.without_names(query, corpus.names)])[0]
+        floor, weight = (index.floor(), index.embedder.weight) if mode == "hybrid" else (0.0, 1.0)
+    except EmbedderAway as away:
+        return _Asked(notice=f"Searched by words only: {away}.")
+    notice = f"{waiting:,} of {corpus.size:,} have no vector yet and were searched by words only."
+    return _Asked(vector, floor, weight, notice if waiting else None, waiting)
+
+
+def _top(
+    db: Connection, corpus: Corpus, query: str, asked: _Asked, wanted: Column, count: int
+) -> list[Scored]:
+    """The best of the wanted lines. Each shares a word with the query or is nearer than chance explains."""
+    words, meaning, weight = rank.no_words(corpus), rank.no_meaning(corpus), 0.0
+    near = np.zeros(corpus.size, np.bool_)
+    if asked.vector is not None and len(asked.vector) == corpus.vectors.dimension:
+        weight = asked.weight
+        meaning = rank.by_meaning(corpus.vectors.cosines(asked.vector, corpus.size))
+        near = (meaning.cosines >= asked.floor) & corpus.vectors.there[: corpus.size]
+    if weight < 1:
+        words = rank.by_words(corpus, *_postings(db, corpus, query))
+    lines = rank.promising(corpus, words, meaning, wanted & ((words.lines > 0) | near))
+    authors = about.authors_meant(query, corpus.names, corpus.is_conversation())
+    scores = rank.fuse(corpus, lines, words, meaning, weight, authors)
+    total, rows = scores.total, corpus.rows[lines]
+    top = np.arange(len(total)) if len(total) <= count else np.argpartition(-total, count)[:count]
+    top = top[np.lexsort((-rows[top], -total[top]))]
+    return [Scored(int(rows[at]), float(total[at]), scores.parts(int(at))) for at in top]
+
+
+def _lifted(db: Connection, pool: list[Scored], now: int) -> list[Scored]:
+    """What memories are worth re-orders those that fit about equally well."""
+    worth = memories.worth(db, [one.row for one in pool], now)
+    lifted = []
+    for row, score, parts in pool:
+        if row in worth:  # else it was erased a moment ago
+            salience, sector, created_at = worth[row]
+            more = rank.lift(score, salience, sector, (now - created_at) / DAY_MS)
+            lifted.append(Scored(row, score + sum(part.value for part in more), parts + more))
+    return sorted(lifted, key=lambda one: (-one.score, -one.row))
+
+
+def _postings(db: Connection, corpus: Corpus, query: str) -> tuple[list[Ints], list[Ints]]:
+    """The lines that each word of the query is in, and each pair of words side by side."""
+    found = {term: corpus.postings(db, term) for term in terms.query_terms(query)}
+    last = terms.words(query)[-1].lower()
+    if query[-1:].isalnum() and not len(found.get(f'"{last}"', "?")):  # nobody wrote it: an unfinished word
+        found |= _unfinished(db, corpus, last)
+    pairs = []
+    for pair in terms.query_pairs(query):
+        known = [len(found[f'"{word}"']) for word in pair if f'"{word}"' in found]
+        # With a stopword in it, a pair is long to look up and says less.
+        if known and 0 < min(known) <= (COMMON if len(known) == 2 else COMMON // 10):
+            pairs.append(corpus.postings(db, f'"{pair[0]} {pair[1]}"'))
+    return list(found.values()), pairs
+
+
+def _unfinished(db: Connection, corpus: Corpus, beginning: str) -> dict[str, Ints]:
+    """The words of this corpus that begin like this, and the lines they are in. The keyword index knows stems
+    only, so one that the beginning has outgrown counts as well: `migrati` has outgrown `migrat`."""
+    table, found = corpus.source.TABLE, dict[str, Ints]()
+    stems = stored_lines.terms_from(db, table, beginning)
+    for length in range(len(beginning) - 1, SHORTEST_STEM - 1, -1):
+        stems += stored_lines.terms_from(db, table, beginning[:length], whole=True)
+    for stem in stems:
+        if len(found) < UNFINISHED and len(lines := corpus.postings(db, f'"{stem}"*')):
+            found[stem] = lines
+    return found
+
+
+def _fill(index: Index, db: Connection, corpus: Corpus, patience: float) -> int:
+    try:
+        return index.fill(db, corpus, patience)
+    except OperationalError as error:  # somebody else writes: the next search makes them
+        log.write("warning", f"vectors could not be stored: {error}")
+        return len(corpus.without_vector())
+
+
+def _passing(db: Connection, corpus: Corpus, filters: Filters) -> Column:
+    passing = np.zeros(corpus.size, np.bool_)
+    for number, (first, last) in enumerate(corpus.ranges):
+        passing[corpus.among(number, memories.matching(db, first, last, filters))] = True
+    return passing
+
+
+def _hits(db: Connection, ranked: list[tuple[Memory, float, list[Part]]], root: str) -> tuple[Hit, ...]:
+    known = sessions.by_ids(db, sorted({memory.session_id for memory, _, _ in ranked if memory.session_id}))
+    successors = life.successors(db, [memory.id for memory, _, _ in ranked if memory.valid_until])
+    related = life.related(db, [memory.id for memory, _, _ in ranked])
+    return tuple(
+        Hit(
+            memory=memory,
+            score=score,
+            parts=tuple(parts),
+            session=known.get(memory.session_id or ""),
+            superseded_by=successors.get(memory.id),
+            related=related.get(memory.id, 0),
+            stale=fresh.stale(memory, root),
+        )
+        for memory, score, parts in ranked
+    )

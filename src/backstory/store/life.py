@@ -1,0 +1,288 @@
+"""The life of a memory: it gains and loses salience, is replaced, forgotten, brought back, archived.
+
+Every function but `prune` expects to run inside a transaction and takes the id of a memory that is there;
+`known` and `living` are how a surface makes sure of that.
+"""
+
+from __future__ import annotations
+
+import json
+
+from backstory.errors import BadInput, NotFound
+from backstory.store import memories, projects, queue, salience, sessions, summaries
+from backstory.store.connection import transaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from sqlite3 import Connection, Row
+
+FADED_DAYS = 30
+FADED_BELOW = 0.1  # present salience; a trace that nobody came back to is there after about a month
+
+
+def known(db: Connection, memory_id: str, project_ids: Sequence[str] | None = None) -> str:
+    """The id, if there is such a memory, in these projects where they matter."""
+    row = db.execute("SELECT project_id FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    if row is None and project_ids is None and archived(db, memory_id):
+        raise NotFound(f"{memory_id} is archived; `backstory restore {memory_id}` brings it back")
+    if row is None or (project_ids is not None and row["project_id"] not in project_ids):
+        raise NotFound(f"there is no memory {memory_id[:60]!r}; a search shows the ids there are")
+    return memory_id
+
+
+def living(db: Connection, memory_id: str, project_ids: Sequence[str] | None = None) -> str:
+    """The same, and it was not forgotten."""
+    row = _row(db, known(db, memory_id, project_ids))
+    if row is not None and row["deleted_at"] is not None:
+        raise NotFound(f"{memory_id} was forgotten; `backstory restore {memory_id}` brings it back")
+    return memory_id
+
+
+def reinforce(
+    db: Connection,
+    memory_id: str,
+    amount: float,
+    session_id: str | None,
+    now: int,
+    usage_type: str = "reinforced",
+) -> None:
+    """Strengthen a memory from what it is worth now."""
+    _amount(amount)
+    row = _row(db, known(db, memory_id))
+    assert row is not None  # noqa: S101  known a line ago, in the same transaction
+    stored = salience.reinforced(memories.decayed(row, now), amount)
+    db.execute(
+        "UPDATE memories SET salience = ?, access_count = access_count + 1, last_accessed = ? WHERE id = ?",
+        (stored, now, memory_id),
+    )
+    memories.link(db, session_id, memory_id, usage_type, now)
+
+
+def deemphasize(db: Connection, memory_id: str, amount: float, session_id: str | None, now: int) -> None:
+    """Weaken a memory from what it is worth now; it never goes below the floor, so it can still be found."""
+    _amount(amount)
+    row = _row(db, known(db, memory_id))
+    assert row is not None  # noqa: S101  known a line ago, in the same transaction
+    target = max(salience.FLOOR, memories.present(row, now) - amount)
+    # Having been used lifts what is shown above what is stored; the shown value must fall by the amount.
+    lift = salience.lift(row["access_count"])
+    stored = max(0.0, (target - lift) / (1 - lift))
+    db.execute(
+        "UPDATE memories SET salience = ?, last_accessed = ?, updated_at = ?2 WHERE id = ?3",
+        (stored, now, memory_id),
+    )
+    memories.link(db, session_id, memory_id, "updated", now)
+
+
+def promote(db: Connection, session_id: str, now: int) -> None:
+    """At a session's end, what turned out to matter stays with the project."""
+    rows = db.execute(
+        "SELECT * FROM memories WHERE session_id = ? AND tier = 'session' AND deleted_at IS NULL",
+        (session_id,),
+    )
+    worthy = [(now, row["id"]) for row in rows if memories.present(row, now) > salience.PROMOTED_ABOVE]
+    db.executemany("UPDATE memories SET tier = 'project', updated_at = ? WHERE id = ?", worthy)
+
+
+def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> None:
+    """Out of every answer, but not gone."""
+    db.execute(
+        "UPDATE memories SET deleted_at = coalesce(deleted_at, ?1), updated_at = ?1 WHERE id = ?2",
+        (now, memory_id),
+    )
+    # Nor does it come back by way of a summary that is made anew.
+    queue.forget(db, memory_id, now)
+    summaries.hide(db, memory_id)
+    memories.link(db, session_id, memory_id, "updated", now)
+
+
+def erase(db: Connection, memory_id: str) -> None:
+    """Gone, with its vector, its words, its links and its relations; the triggers and foreign keys see to it.
+
+    What it had superseded is not current again by that: only `restore` says so. Of a prompt, what its session
+    keeps of it goes as well.
+    """
+    row = _row(db, memory_id)
+    if row is not None and row["kind"] == "prompt":
+        sessions.drop_prompt(db, row["session_id"], row["content"], row["created_at"])
+    db.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
+    db.execute("DELETE FROM archived_memories WHERE id = ?", (memory_id,))
+    queue.erase(db, memory_id)
+    summaries.erase(db, memory_id)
+
+
+def restore(db: Connection, memory_id: str, session_id: str | None, now: int) -> None:
+    """Bring back what was forgotten, superseded or archived."""
+    archived = db.execute("SELECT memory FROM archived_memories WHERE id = ?", (memory_id,)).fetchone()
+    if archived:
+        row = json.loads(archived["memory"])
+        row["row"] = projects.next_row(db, row["project_id"])  # for those who have seen all up to now
+        row["last_accessed"] = now  # or it would be stale again tomorrow
+        row["deleted_at"] = None
+        if not sessions.by_ids(db, [row["session_id"]]):
+            row["session_id"] = None
+        columns = ", ".join(row)
+        marks = ", ".join("?" * len(row))
+        db.execute(f"INSERT INTO memories ({columns}) VALUES ({marks})", list(row.values()))
+        db.execute("DELETE FROM archived_memories WHERE id = ?", (memory_id,))
+        memories.link(db, row["session_id"], memory_id, "created", row["created_at"])
+    else:
+        row = _row(db, known(db, memory_id))
+        if row is None or (row["deleted_at"] is None and row["valid_until"] is None):
+            raise BadInput(f"{memory_id} was neither forgotten, superseded nor archived; it is there")
+        if row["deleted_at"] is not None:  # forgotten last, so that is what is undone
+            db.execute("UPDATE memories SET deleted_at = NULL, updated_at = ? WHERE id = ?", (now, memory_id))
+            queue.remember(db, memory_id)
+            summaries.show(db, memory_id)
+        else:
+            db.execute(
+                "DELETE FROM memory_relationships WHERE target_id = ? AND relationship_type = 'SUPERSEDES'",
+                (memory_id,),
+            )
+            db.execute(
+                "UPDATE memories SET valid_until = NULL, updated_at = ? WHERE id = ?", (now, memory_id)
+            )
+    memories.link(db, session_id, memory_id, "updated", now)
+
+
+def supersede(
+    db: Connection,
+    old_id: str,
+    new_id: str,
+    session_id: str | None,
+    now: int,
+    said_by: str,
+    confidence: float = 1.0,
+) -> None:
+    """The new memory, which must be a living one, replaces the old one from now on."""
+    living(db, new_id)
+    if old_id == new_id:
+        raise BadInput("a memory cannot supersede itself; give the id of the new one as well")
+    if old_id in _chain(db, new_id):
+        raise BadInput(
+            f"{old_id} supersedes {new_id} already, directly or in a chain; restore {new_id} first"
+        )
+    db.execute(
+        "INSERT INTO memory_relationships (source_id, target_id, relationship_type, said_by, confidence,"
+        " created_at) VALUES (?, ?, 'SUPERSEDES', ?, ?, ?) ON CONFLICT DO NOTHING",
+        (new_id, old_id, said_by, confidence, now),
+    )
+    db.execute(
+        "UPDATE memories SET valid_until = coalesce(valid_until, ?1), updated_at = ?1 WHERE id = ?2",
+        (now, old_id),
+    )
+    memories.link(db, session_id, old_id, "updated", now)
+    memories.link(db, session_id, new_id, "updated", now)
+
+
+def successors(db: Connection, ids: Sequence[str]) -> dict[str, str]:
+    """By what each of these memories was superseded, the latest word of a chain."""
+    found: dict[str, str] = {}
+    for memory_id in ids:
+        row = db.execute(
+            "WITH RECURSIVE later (id, depth) AS (SELECT ?1, 0 UNION"
+            " SELECT source_id, depth + 1 FROM memory_relationships JOIN later ON target_id = later.id"
+            " WHERE relationship_type = 'SUPERSEDES' AND depth < 1000)"
+            " SELECT id FROM later WHERE depth > 0 ORDER BY depth DESC LIMIT 1",
+            (memory_id,),
+        ).fetchone()
+        if row:
+            found[memory_id] = row["id"]
+    return found
+
+
+def relations(db: Connection, memory_id: str) -> list[tuple[str, str, str]]:
+    """(source, relation, target) of all that has to do with a memory."""
+    rows = db.execute(
+        "SELECT source_id, relationship_type, target_id FROM memory_relationships"
+        " WHERE source_id = ?1 OR target_id = ?1 ORDER BY created_at, source_id, target_id",
+        (memory_id,),
+    )
+    return [(row["source_id"], row["relationship_type"], row["target_id"]) for row in rows]
+
+
+def related(db: Connection, ids: Sequence[str]) -> dict[str, int]:
+    """How many memories each of these has to do with."""
+    counted: dict[str, int] = {}
+    for memory_id in ids:
+        row = db.execute(
+            "SELECT count(*) FROM memory_relationships WHERE source_id = ?1 OR target_id = ?1", (memory_id,)
+        ).fetchone()
+        counted[memory_id] = row[0]
+    return counted
+
+
+def faded(db: Connection, now: int, limit: int | None = 1_000) -> list[str]:
+    """Traces of past sessions that faded and that nothing refers to, longest untouched first."""
+    found: list[str] = []
+    for row in db.execute(
+        "SELECT * FROM memories WHERE kind = 'tool' AND tier = 'session' AND last_accessed < ?"
+        " AND NOT EXISTS (SELECT 1 FROM memory_relationships WHERE source_id = id OR target_id = id)"
+        " ORDER BY last_accessed",
+        (now - FADED_DAYS * salience.DAY_MS,),
+    ):
+        if memories.present(row, now) < FADED_BELOW:
+            found.append(row["id"])
+        if limit is not None and len(found) >= limit:
+            break
+    return found
+
+
+def prune(db: Connection, now: int) -> int:
+    """Archive all that faded, some at a time so that others may write in between; how many they were."""
+    done = 0
+    while True:
+        with transaction(db):
+            found = faded(db, now)
+            archive(db, found, now)
+        if not found:
+            return done
+        done += len(found)
+
+
+def archive(db: Connection, ids: Sequence[str], now: int) -> None:
+    """Out of search and its indexes, whole, to be restored by id."""
+    columns = [row["name"] for row in db.execute("PRAGMA table_xinfo(memories)") if not row["hidden"]]
+    for memory_id in ids:
+        row = _row(db, memory_id)
+        if row is None:
+            continue  # another process was faster
+        erase(db, memory_id)
+        db.execute(
+            "INSERT INTO archived_memories (id, project_id, archived_at, memory) VALUES (?, ?, ?, ?)",
+            (memory_id, row["project_id"], now, json.dumps({name: row[name] for name in columns})),
+        )
+
+
+def archived(db: Connection, memory_id: str) -> dict[str, object] | None:
+    row = db.execute(
+        "SELECT archived_at, memory FROM archived_memories WHERE id = ?", (memory_id,)
+    ).fetchone()
+    if row is None:
+        return None
+    memory = json.loads(row["memory"])
+    lists = {name: json.loads(memory[name]) for name in ("tags", "concepts", "files", "hashes")}
+    return {**memory, **lists, "archived_at": row["archived_at"]}
+
+
+def _chain(db: Connection, memory_id: str) -> set[str]:
+    """All that came after a memory: what superseded it, and what superseded that."""
+    rows = db.execute(
+        "WITH RECURSIVE later (id) AS (SELECT source_id FROM memory_relationships"
+        " WHERE target_id = ? AND relationship_type = 'SUPERSEDES' UNION"
+        " SELECT source_id FROM memory_relationships JOIN later ON target_id = later.id"
+        " WHERE relationship_type = 'SUPERSEDES') SELECT id FROM later",
+        (memory_id,),
+    )
+    return {row["id"] for row in rows}
+
+
+def _amount(amount: float) -> None:
+    if not 0 < amount <= 1:
+        raise BadInput(f"amount is {amount:g}; it must be above 0 and at most 1")
+
+
+def _row(db: Connection, memory_id: str) -> Row | None:
+    row: Row | None = db.execute("SELECT * FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    return row

@@ -1,0 +1,360 @@
+"""Memories: storing and finding them. What happens to one afterwards is in store/life.py."""
+
+from __future__ import annotations
+
+import json
+
+from backstory.ids import new_id
+from backstory.store import projects, salience, terms
+from backstory.store.connection import tuples
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from sqlite3 import Connection, Row
+
+    from backstory.model import Filters, Memory
+
+
+def add(
+    db: Connection,
+    *,
+    project_id: str,
+    session_id: str | None,
+    kind: str,
+    sector: str,
+    tier: str,
+    content: str,
+    now: int,
+    importance: float,
+    files: Sequence[str] = (),
+    hashes: Sequence[str | None] = (),
+    tags: Sequence[str] = (),
+    title: str | None = None,
+    concepts: Sequence[str] = (),
+    author: str | None = None,
+    content_hash: str | None = None,
+    simhash: int | None = None,
+) -> str:
+    """Store a new memory, linked to the session that made it. Its salience at birth is its importance."""
+    memory_id = new_id()
+    bare = terms.bare(content)
+    db.execute(
+        "INSERT INTO memories (row, id, project_id, session_id, kind, sector, tier, content, tags, files,"
+        " hashes, importance, salience, created_at, updated_at, last_accessed, content_hash, simhash, thread,"
+        " author, words, question, terms, title, concepts)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, ?13, ?13, ?14, ?15,"
+        " iif(?5 = 'tool' OR ?7 = 'global', NULL, (SELECT number FROM sessions WHERE id = ?4)),"
+        " ?16, ?17, ?18, ?19, ?20, ?21)",
+        (
+            projects.next_row(db, project_id),
+            memory_id,
+            project_id,
+            session_id,
+            kind,
+            sector,
+            tier,
+            content,
+            _list(tags),
+            _list(files),
+            _list(hashes),
+            importance,
+            now,
+            content_hash,
+            simhash,
+            author or (terms.author_of(content) if kind != "tool" else None),
+            terms.count_words(bare),
+            terms.is_question(bare),
+            terms.line_terms(content, kind, now),
+            title,
+            _list(concepts),
+        ),
+    )
+    link(db, session_id, memory_id, "created", now)
+    return memory_id
+
+
+def rewrite(
+    db: Connection, memory_id: str, content: str, files: Sequence[str], hashes: Sequence[str | None], now: int
+) -> None:
+    """The same memory with newer words: a summary of a session that goes on."""
+    bare = terms.bare(content)
+    db.execute(
+        "UPDATE memories SET content = ?, files = ?, hashes = ?, updated_at = ?, words = ?, question = ?,"
+        " terms = ? WHERE id = ?",
+        (
+            content,
+            _list(files),
+            _list(hashes),
+            now,
+            terms.count_words(bare),
+            terms.is_question(bare),
+            terms.line_terms(content, "summary", now),
+            memory_id,
+        ),
+    )
+
+
+def link(db: Connection, session_id: str | None, memory_id: str, usage_type: str, now: int) -> None:
+    """Note what a session did with a memory. A session we never heard of has nothing to link."""
+    db.execute(
+        "INSERT INTO session_memories (session_id, memory_id, usage_type, created_at)"
+        " SELECT id, ?2, ?3, ?4 FROM sessions WHERE id = ?1"
+        " ON CONFLICT DO UPDATE SET created_at = excluded.created_at",
+        (session_id, memory_id, usage_type, now),
+    )
+
+
+def same(db: Connection, project_id: str, kind: str, content_hash: str) -> str | None:
+    """The living memory with exactly this content."""
+    row = db.execute(
+        "SELECT id FROM memories WHERE content_hash = ? AND project_id = ? AND kind = ?"
+        " AND deleted_at IS NULL AND valid_until IS NULL",
+        (content_hash, project_id, kind),
+    ).fetchone()
+    return str(row["id"]) if row else None
+
+
+def alike(
+    db: Connection, project_id: str, kind: str, bands: tuple[int, int, int, int]
+) -> list[tuple[str, str]]:
+    """(id, title and content) of living memories that share a band of their simhash with this one, newest
+    first."""
+    rows = db.execute(
+        # The + keeps SQLite from walking the whole project instead of the four bands.
+        "SELECT id, title, content FROM memories"
+        " WHERE +project_id = ?5 AND +kind = ?6 AND simhash IS NOT NULL"
+        " AND deleted_at IS NULL AND valid_until IS NULL AND ((simhash & 65535) = ?1"
+        " OR (simhash >> 16 & 65535) = ?2 OR (simhash >> 32 & 65535) = ?3 OR (simhash >> 48 & 65535) = ?4)"
+        " ORDER BY row DESC LIMIT 200",
+        (*bands, project_id, kind),
+    )
+    return [(row["id"], "\n".join(filter(None, (row["title"], row["content"])))) for row in rows]
+
+
+def add_tags(db: Connection, memory_id: str, tags: Sequence[str], importance: float | None) -> None:
+    """What was said with a note that was known already is not lost: new tags, and a higher importance."""
+    row = db.execute("SELECT tags FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    every = list(dict.fromkeys((*json.loads(row["tags"]), *tags)))
+    db.execute(
+        "UPDATE memories SET tags = ?, importance = max(importance, ?) WHERE id = ?",
+        (_list(every), importance or 0.0, memory_id),
+    )
+
+
+def get(db: Connection, memory_id: str, now: int) -> Memory | None:
+    row = db.execute("SELECT * FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    return _memory(row, now) if row else None
+
+
+def starting_with(db: Connection, prefix: str, limit: int = 20) -> list[tuple[str, str]]:
+    """(id, project) of memories, also archived ones, whose id begins like this: nobody types it whole."""
+    rows = db.execute(
+        "SELECT id, project_id FROM memories WHERE id >= ?1 AND id < ?1 || char(1114111) UNION"
+        " SELECT id, project_id FROM archived_memories WHERE id >= ?1 AND id < ?1 || char(1114111)"
+        " ORDER BY id LIMIT ?2",
+        (prefix, limit),
+    )
+    return [(row["id"], row["project_id"]) for row in rows]
+
+
+def at(db: Connection, rows: Sequence[int], now: int) -> dict[int, Memory]:
+    """Memories by their row."""
+    marks = ", ".join("?" * len(rows))
+    found = db.execute(f"SELECT * FROM memories WHERE row IN ({marks})", list(rows))
+    return {row["row"]: _memory(row, now) for row in found}
+
+
+def worth(db: Connection, rows: Sequence[int], now: int) -> dict[int, tuple[float, str, int]]:
+    """(salience, sector, created at) of memories by their row."""
+    marks = ", ".join("?" * len(rows))
+    found = db.execute(
+        "SELECT row, salience, sector, importance, last_accessed, access_count, created_at FROM memories"
+        f" WHERE row IN ({marks})",
+        list(rows),
+    )
+    return {row["row"]: (present(row, now), row["sector"], row["created_at"]) for row in found}
+
+
+def standing(db: Connection, project_id: str, kinds: Sequence[str], limit: int, now: int) -> list[Memory]:
+    """The newest living memories of these kinds; a trace or a prompt is none of them."""
+    marks = ", ".join("?" * len(kinds))
+    rows = db.execute(
+        "SELECT * FROM memories WHERE project_id = ?"
+        f" AND kind NOT IN ('tool', 'prompt') AND kind IN ({marks})"  # the first is the index's own condition
+        " AND deleted_at IS NULL AND valid_until IS NULL ORDER BY created_at DESC, row DESC LIMIT ?",
+        (project_id, *kinds, limit),
+    )
+    return [_memory(row, now) for row in rows]
+
+
+def count(db: Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM memories").fetchone()[0])
+
+
+def of_session(db: Connection, session_id: str, now: int) -> list[Memory]:
+    rows = db.execute(
+        "SELECT * FROM memories WHERE session_id = ? AND deleted_at IS NULL ORDER BY created_at, row",
+        (session_id,),
+    )
+    return [_memory(row, now) for row in rows]
+
+
+def around(
+    db: Connection, anchor: Memory, before: int, after: int, now: int
+) -> tuple[list[Memory], list[Memory]]:
+    """What happened in the project just before a memory and just after it; deleted ones are left out."""
+    at, row = anchor.created_at, anchor.row
+    where = "SELECT * FROM memories WHERE project_id = ? AND deleted_at IS NULL"
+    earlier = db.execute(
+        f"{where} AND (created_at, row) < (?, ?) ORDER BY created_at DESC, row DESC LIMIT ?",
+        (anchor.project_id, at, row, before),
+    ).fetchall()
+    later = db.execute(
+        f"{where} AND (created_at, row) > (?, ?) ORDER BY created_at, row LIMIT ?",
+        (anchor.project_id, at, row, after),
+    ).fetchall()
+    return [_memory(one, now) for one in reversed(earlier)], [_memory(one, now) for one in later]
+
+
+def matching(db: Connection, first: int, last: int, filters: Filters) -> str:
+    """Which rows of a range pass the filters, as '1,2,3'."""
+    clauses, values = _where(filters)
+    found = db.execute(
+        f"SELECT group_concat(row) FROM memories WHERE {' AND '.join(['row BETWEEN ? AND ?', *clauses])}",
+        [first, last, *values],
+    ).fetchone()[0]
+    return found or ""
+
+
+def newest(
+    db: Connection,
+    ranges: Sequence[tuple[int, int]],
+    filters: Filters,
+    *,
+    forgotten: bool,
+    limit: int,
+    now: int,
+) -> list[Memory]:
+    """The latest memories of these ranges that pass the filters: the current ones, or the forgotten ones."""
+    clauses, values = _where(filters)
+    clauses.append("deleted_at IS NOT NULL" if forgotten else "deleted_at IS NULL AND valid_until IS NULL")
+    within = " OR ".join(["row BETWEEN ? AND ?"] * len(ranges)) or "0"
+    rows = db.execute(
+        f"SELECT * FROM memories WHERE ({within}) AND {' AND '.join(clauses)}"
+        " ORDER BY created_at DESC, row DESC LIMIT ?",
+        [*(bound for pair in ranges for bound in pair), *values, limit],
+    )
+    return [_memory(row, now) for row in rows]
+
+
+def _where(filters: Filters) -> tuple[list[str], list[object]]:
+    simple = {
+        "sector = ?": filters.sector,
+        "kind = ?": filters.kind,
+        "tier = ?": filters.tier,
+        "session_id = ?": filters.session_id,
+        "created_at >= ?": filters.since,
+        "created_at <= ?": filters.until,
+    }
+    clauses = [clause for clause, value in simple.items() if value is not None]
+    values: list[object] = [value for value in simple.values() if value is not None]
+    for tag in filters.tags:
+        clauses.append("EXISTS (SELECT 1 FROM json_each(tags) WHERE lower(value) = lower(?))")
+        values.append(tag)
+    if filters.files:
+        # One may be the end of the other: src/auth.py finds /home/me/app/src/auth.py and is found by it.
+        ends = (
+            "substr('/' || value, -length(?) - 1) = '/' || ? OR substr(?, -length(value) - 1) = '/' || value"
+        )
+        any_of = " OR ".join([ends] * len(filters.files))
+        clauses.append(f"EXISTS (SELECT 1 FROM json_each(files) WHERE {any_of})")
+        values += [file for file in filters.files for _ in range(3)]
+    return clauses, values
+
+
+# What search holds in RAM: see recall/corpus.py. Long lists of numbers travel as text that numpy parses at
+# once, which is several times faster than fetching rows. store/documents.py has the same three functions.
+
+
+def lines(db: Connection, first: int, last: int) -> str:
+    """row, thread, words, asks, state of each line in a range, in the order of rows; state 1 is deleted,
+    2 superseded."""
+    return str(
+        db.execute(
+            f"SELECT coalesce(group_concat({_LINE}), '') FROM"
+            " (SELECT row, thread, words, question, deleted_at, valid_until FROM memories"
+            " INDEXED BY memories_as_lines WHERE row BETWEEN ? AND ? ORDER BY row)",
+            (first, last),
+        ).fetchone()[0]
+    )
+
+
+def authors(db: Connection, first: int, last: int) -> list[tuple[int, str]]:
+    return (
+        tuples(db)
+        .execute(
+            "SELECT row, author FROM memories INDEXED BY memories_said"
+            " WHERE author IS NOT NULL AND row BETWEEN ? AND ?",
+            (first, last),
+        )
+        .fetchall()
+    )
+
+
+def texts(db: Connection, rows: Iterable[int]) -> list[tuple[int, str]]:
+    """What the vector of each line is made of: the bare text, without date and author."""
+    found = db.execute(
+        "SELECT row, title, content FROM memories WHERE row IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(rows)),),
+    )
+    return [
+        (row["row"], "\n".join(filter(None, (row["title"], terms.bare(row["content"]))))) for row in found
+    ]
+
+
+TABLE = "memories"
+
+_LINE = (
+    "row || ',' || coalesce(thread, -1) || ',' || words || ',' || question || ',' ||"
+    " ((deleted_at IS NOT NULL) + 2 * (valid_until IS NOT NULL))"
+)
+
+
+def _list(items: Sequence[str | None]) -> str:
+    return json.dumps(list(items), ensure_ascii=False)
+
+
+def decayed(row: Row, now: int) -> float:
+    return salience.decayed(row["salience"], row["sector"], row["importance"], row["last_accessed"], now)
+
+
+def present(row: Row, now: int) -> float:
+    return salience.present(decayed(row, now), row["access_count"])
+
+
+def _memory(row: Row, now: int) -> Memory:
+    from backstory.model import Memory
+
+    return Memory(
+        id=row["id"],
+        row=row["row"],
+        project_id=row["project_id"],
+        session_id=row["session_id"],
+        kind=row["kind"],
+        sector=row["sector"],
+        tier=row["tier"],
+        title=row["title"],
+        content=row["content"],
+        tags=tuple(json.loads(row["tags"])),
+        files=tuple(json.loads(row["files"])),
+        hashes=tuple(json.loads(row["hashes"])),
+        concepts=tuple(json.loads(row["concepts"])),
+        author=row["author"],
+        importance=row["importance"],
+        salience=present(row, now),
+        access_count=row["access_count"],
+        created_at=row["created_at"],
+        valid_until=row["valid_until"],
+        deleted_at=row["deleted_at"],
+    )

@@ -1,0 +1,82 @@
+"""Projects: whose memories these are."""
+
+from __future__ import annotations
+
+from backstory.ids import new_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection, Row
+
+    from backstory.model import Project
+    from backstory.paths import Place
+
+
+GLOBAL = "global"
+
+
+def ensure(db: Connection, place: Place, now: int) -> str:
+    """The id of the project at this place, new or known."""
+    row = db.execute("SELECT id FROM projects WHERE identity = ?", (place.identity,)).fetchone()
+    if row:
+        return str(row["id"])
+    project_id = new_id("prj_")
+    db.execute(
+        "INSERT INTO projects (id, identity, name, root, created_at) VALUES (?, ?, ?, ?, ?)",
+        (project_id, place.identity, place.name, place.root, now),
+    )
+    return project_id
+
+
+def ensure_global(db: Connection, now: int) -> str:
+    """The id of the project that every project's searches include: what is about the user, not the code."""
+    db.execute(
+        "INSERT INTO projects (id, identity, name, root, created_at) VALUES (?1, ?1, ?1, '', ?2)"
+        " ON CONFLICT DO NOTHING",
+        (GLOBAL, now),
+    )
+    return GLOBAL
+
+
+def ranges(db: Connection, project: Project | None) -> list[tuple[int, int]]:
+    """Where this project's lines are, and the user's global ones."""
+    row = db.execute("SELECT number FROM projects WHERE id = ?", (GLOBAL,)).fetchone()
+    numbers = [project.number if project else None, row["number"] if row else None]
+    return [rows(number) for number in dict.fromkeys(numbers) if number is not None]
+
+
+def every(db: Connection) -> list[Project]:
+    return [_project(row) for row in db.execute("SELECT * FROM projects ORDER BY number")]
+
+
+def at(db: Connection, place: Place) -> Project | None:
+    row = db.execute("SELECT * FROM projects WHERE identity = ?", (place.identity,)).fetchone()
+    return _project(row) if row else None
+
+
+def by_id(db: Connection, project_id: str) -> Project:
+    return _project(db.execute("SELECT * FROM projects WHERE id = ?", (project_id,)).fetchone())
+
+
+def rows(number: int) -> tuple[int, int]:
+    """The first and last possible memories.row of a project."""
+    return number << 32, (number << 32) | 0xFFFFFFFF
+
+
+def next_row(db: Connection, project_id: str) -> int:
+    return next_rows(db, project_id, 1)
+
+
+def next_rows(db: Connection, project_id: str, count: int) -> int:
+    """The first of so many new row numbers."""
+    number, counter = db.execute(
+        "UPDATE projects SET last_memory = last_memory + ?2 WHERE id = ?1 RETURNING number, last_memory",
+        (project_id, count),
+    ).fetchone()
+    return rows(number)[0] | (int(counter) - count + 1)
+
+
+def _project(row: Row) -> Project:
+    from backstory.model import Project
+
+    return Project(id=row["id"], number=row["number"], name=row["name"], root=row["root"])

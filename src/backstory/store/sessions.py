@@ -1,0 +1,200 @@
+"""Sessions and what the user said in them.
+
+Events may be stored late or out of order, so every change here compares times instead of trusting order.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection, Row
+
+    from backstory.model import Session
+    from backstory.paths import Place
+
+SILENT_MS = 24 * 3600 * 1000
+CLEARING_MS = 2_000
+
+
+def project_of(db: Connection, session_id: str) -> str | None:
+    row = db.execute("SELECT project_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return str(row["project_id"]) if row else None
+
+
+def start(db: Connection, session_id: str, project_id: str, cwd: str, place: Place, now: int) -> None:
+    db.execute(
+        "INSERT INTO sessions (id, project_id, cwd, branch, head, started_at, last_event_at, number)"
+        " SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(max(number), 0) + 1 FROM sessions WHERE true"
+        " ON CONFLICT (id) DO NOTHING",
+        (session_id, project_id, cwd, place.branch, place.head, now, now),
+    )
+
+
+def touch(db: Connection, session_id: str, at: int) -> None:
+    """Something happened. An interrupted session was only thought dead, so a sign of life revives it."""
+    db.execute(
+        "UPDATE sessions SET started_at = min(started_at, ?1), last_event_at = max(last_event_at, ?1),"
+        " ended_at = iif(status = 'interrupted' AND last_event_at < ?1, NULL, ended_at),"
+        " status = iif(status = 'interrupted' AND last_event_at < ?1, 'active', status)"
+        " WHERE id = ?2",
+        (at, session_id),
+    )
+
+
+def reopen(db: Connection, session_id: str, at: int) -> None:
+    """A prompt or a resume after the end goes on with the session; one from before the end does not."""
+    db.execute(
+        "UPDATE sessions SET opened_at = max(opened_at, ?2),"
+        " status = iif(coalesce(ended_at, ?2) <= ?2, 'active', status),"
+        " ended_at = iif(ended_at <= ?2, NULL, ended_at) WHERE id = ?1",
+        (session_id, at),
+    )
+
+
+def end(db: Connection, session_id: str, at: int) -> None:
+    """Ended, unless something newer has been seen already."""
+    db.execute(
+        "UPDATE sessions SET status = 'completed', ended_at = ?1 WHERE id = ?2 AND opened_at <= ?1"
+        " AND (status = 'interrupted' OR coalesce(ended_at, 0) <= ?1)",
+        (at, session_id),
+    )
+
+
+def any_silent(db: Connection, now: int) -> bool:
+    """Is there anything to mark? Asking takes no lock, and mostly the answer is no."""
+    found = db.execute(
+        "SELECT 1 FROM sessions WHERE status = 'active' AND last_event_at < ? LIMIT 1", (now - SILENT_MS,)
+    )
+    return found.fetchone() is not None
+
+
+def mark_interrupted(db: Connection, now: int) -> None:
+    """Sessions that have been silent for a day were interrupted: Claude Code says nothing when it dies."""
+    db.execute(
+        "UPDATE sessions SET status = 'interrupted', ended_at = last_event_at"
+        " WHERE status = 'active' AND last_event_at < ?",
+        (now - SILENT_MS,),
+    )
+
+
+def choose(db: Connection, session_id: str, synthesizer: str) -> None:
+    """The session wants to be observed like this, whatever the settings say."""
+    db.execute(
+        "UPDATE sessions SET synthesizer = ?1 WHERE id = ?2 AND synthesizer IS NOT ?1",
+        (synthesizer, session_id),
+    )
+
+
+def following(db: Connection, session_id: str) -> str:
+    """The session that this one has become. `/clear` ends a session and begins another at once, in the same
+    folder, and a server that was started for the first lives on with its id."""
+    for _ in range(1000):
+        row = db.execute(
+            "SELECT next.id FROM sessions this JOIN sessions next ON next.project_id = this.project_id"
+            " AND next.cwd IS this.cwd AND next.id <> this.id"
+            " AND next.started_at BETWEEN this.ended_at AND this.ended_at + ?"
+            " WHERE this.id = ? ORDER BY next.started_at LIMIT 1",
+            (CLEARING_MS, session_id),
+        ).fetchone()
+        if row is None:
+            break
+        session_id = row["id"]
+    return session_id
+
+
+def keep_prompt(db: Connection, session_id: str, prompt: str, at: int) -> None:
+    db.execute(
+        "INSERT INTO prompts (session_id, prompt, created_at) VALUES (?, ?, ?)", (session_id, prompt, at)
+    )
+    _note_the_first_prompt(db, session_id)
+
+
+def drop_prompt(db: Connection, session_id: str, beginning: str, at: int) -> None:
+    """Of a long prompt a memory has only the beginning."""
+    db.execute(
+        "DELETE FROM prompts WHERE session_id = ?1 AND created_at = ?2"
+        " AND substr(prompt, 1, length(?3)) = ?3",
+        (session_id, at, beginning),
+    )
+    _note_the_first_prompt(db, session_id)
+
+
+def _note_the_first_prompt(db: Connection, session_id: str) -> None:
+    db.execute(
+        "UPDATE sessions SET user_prompt ="
+        " (SELECT prompt FROM prompts WHERE session_id = ?1 ORDER BY created_at, id LIMIT 1) WHERE id = ?1",
+        (session_id,),
+    )
+
+
+def starting_with(db: Connection, prefix: str) -> list[Session]:
+    """Sessions by their id, or by the beginning of it: nobody types 36 characters."""
+    rows = db.execute(f"{_SELECT} WHERE substr(s.id, 1, ?) = ? ORDER BY s.id LIMIT 5", (len(prefix), prefix))
+    return [_session(row) for row in rows]
+
+
+def by_ids(db: Connection, session_ids: list[str]) -> dict[str, Session]:
+    marks = ", ".join("?" * len(session_ids))
+    rows = db.execute(f"{_SELECT} WHERE s.id IN ({marks})", session_ids)
+    return {row["id"]: _session(row) for row in rows}
+
+
+def recent(db: Connection, project_id: str, limit: int) -> list[Session]:
+    rows = db.execute(
+        f"{_SELECT} WHERE s.project_id = ? ORDER BY s.started_at DESC LIMIT ?", (project_id, limit)
+    )
+    return [_session(row) for row in rows]
+
+
+def prompts(db: Connection, session_id: str) -> list[tuple[int, str]]:
+    """(when, what) the user said."""
+    rows = db.execute(
+        "SELECT created_at, prompt FROM prompts WHERE session_id = ? ORDER BY created_at, id", (session_id,)
+    )
+    return [(row["created_at"], row["prompt"]) for row in rows]
+
+
+def count(db: Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM sessions").fetchone()[0])
+
+
+def purge(db: Connection, session_id: str) -> None:
+    """Remove a session with all it made, and its project if nothing else is in it."""
+    project_id = project_of(db, session_id)
+    db.execute("DELETE FROM events WHERE session_id = ?", (session_id,))
+    db.execute("DELETE FROM memories WHERE session_id = ?", (session_id,))
+    db.execute("DELETE FROM archived_memories WHERE memory ->> 'session_id' = ?", (session_id,))
+    db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+    db.execute(
+        "DELETE FROM projects WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM sessions WHERE project_id = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM memories WHERE project_id = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM archived_memories WHERE project_id = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM documents WHERE project_id = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM docmem_nodes WHERE project = projects.number)",
+        (project_id,),
+    )
+
+
+_SELECT = (
+    "SELECT s.*, (SELECT count(*) FROM memories m WHERE m.session_id = s.id AND m.deleted_at IS NULL"
+    " AND m.kind <> 'prompt') AS memories FROM sessions s"
+)
+
+
+def _session(row: Row) -> Session:
+    from backstory.model import Session
+
+    return Session(
+        id=row["id"],
+        project_id=row["project_id"],
+        status=row["status"],
+        started_at=row["started_at"],
+        last_event_at=row["last_event_at"],
+        ended_at=row["ended_at"],
+        user_prompt=row["user_prompt"],
+        branch=row["branch"],
+        head=row["head"],
+        summary=row["summary"],
+        memories=row["memories"],
+        synthesizer=row["synthesizer"],
+    )

@@ -1,0 +1,62 @@
+"""What calls of a model cost: what the daily cap looks at, and `backstory spend`."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection, Row
+
+    from backstory.model import Spent
+
+_SUMS = (
+    "sum(requests) AS requests, sum(input_tokens) AS input_tokens,"
+    " sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,"
+    " sum(output_tokens) AS output_tokens, sum(usd) AS usd"
+)
+
+
+def add(db: Connection, session_id: str, spent: Spent, now: int) -> None:
+    db.execute(
+        "INSERT INTO spend (session_id, model, requests, input_tokens, cache_read_tokens,"
+        " cache_write_tokens, output_tokens, usd, created_at)"
+        " VALUES ((SELECT id FROM sessions WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            session_id,
+            spent.model,
+            spent.requests,
+            spent.input_tokens,
+            spent.cache_read_tokens,
+            spent.cache_write_tokens,
+            spent.output_tokens,
+            spent.usd,
+            now,
+        ),
+    )
+
+
+def since(db: Connection, at: int) -> float:
+    """US dollars spent from a moment on."""
+    return float(
+        db.execute("SELECT coalesce(sum(usd), 0) FROM spend WHERE created_at >= ?", (at,)).fetchone()[0]
+    )
+
+
+def by_day(db: Connection, since: int) -> list[Row]:
+    """day (local time, YYYY-MM-DD), requests, tokens and usd, oldest first."""
+    return db.execute(
+        "SELECT strftime('%Y-%m-%d', created_at / 1000, 'unixepoch', 'localtime') AS day,"
+        f" {_SUMS} FROM spend WHERE created_at >= ? GROUP BY day ORDER BY day",
+        (since,),
+    ).fetchall()
+
+
+def by_session(db: Connection, since: int, limit: int) -> list[Row]:
+    """session_id (None where it is gone), project, started_at, request, tokens and usd; dearest first."""
+    return db.execute(
+        "SELECT spend.session_id, p.name AS project, s.started_at, s.user_prompt AS request,"
+        f" max(spend.created_at) AS last_at, {_SUMS} FROM spend LEFT JOIN sessions s"
+        " ON s.id = spend.session_id LEFT JOIN projects p ON p.id = s.project_id"
+        " WHERE spend.created_at >= ? GROUP BY spend.session_id"
+        " ORDER BY usd DESC, last_at DESC LIMIT ?",
+        (since, limit),
+    ).fetchall()

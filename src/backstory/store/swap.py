@@ -1,0 +1,160 @@
+"""Putting another file in the place of the database, while nobody has it in hand.
+
+Whoever uses the store shares a lock; whoever replaces the file is alone. Without it, a drain could store
+events in a file that has just been set aside, and then remove their payloads.
+
+    backstory.db.making      being built; worth nothing
+    backstory.db.incoming    complete: from the moment it has this name it is the database, and whoever comes
+                             next puts it in its place
+    set-aside/               what was the database before, with its write-ahead log; never deleted
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+
+from backstory import paths
+from backstory.errors import StoreError
+
+SECONDS = 10.0  # as long as SQLite waits for a lock
+BESIDE = (
+    "-wal",
+    "-shm",
+    "-journal",
+)  # what SQLite keeps beside a database, and would take for the next one's
+
+
+def share(folder: str, seconds: float | None = None) -> int:
+    """The lock of all who use the store. Closing the descriptor ends it."""
+    while True:
+        handle = _lock(folder, fcntl.LOCK_SH, seconds)
+        if not os.path.exists(_incoming(folder)):
+            return handle
+        os.close(handle)  # somebody died half-way
+        with alone(folder):
+            pass
+
+
+class alone:
+    """`with alone(folder):` nobody else uses the store, and no swap is unfinished."""
+
+    __slots__ = ("_folder", "_handle")
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None:
+        self._handle = _lock(self._folder, fcntl.LOCK_EX)
+        try:
+            _finish(self._folder)
+        except BaseException:
+            os.close(self._handle)
+            raise
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        os.close(self._handle)
+
+
+def making(folder: str) -> str:
+    """Where to build the new database. What an earlier attempt left there is gone."""
+    path = paths.database(folder) + ".making"
+    for end in ("", *BESIDE):
+        try:
+            os.unlink(path + end)
+        except FileNotFoundError:
+            pass
+    return path
+
+
+def aside(folder: str, at: int) -> str:
+    """Where a database is set aside at this time."""
+    return os.path.join(folder, "set-aside", f"backstory-{stamp(at)}.db")
+
+
+def free(folder: str, now: int) -> int:
+    """The first second from now on in which nothing has been set aside."""
+    while any(os.path.lexists(aside(folder, now) + end) for end in ("", *BESIDE)):
+        now += 1_000
+    return now
+
+
+def put(folder: str, made: str, at: int) -> None:
+    """What was made becomes the database, and the present one is set aside. Only for who is alone."""
+    os.utime(made, (at // 1000, at // 1000))  # so that whoever finishes this knows where to
+    sync(made)
+    os.rename(made, _incoming(folder))
+    sync(folder)
+    _finish(folder)
+
+
+def stamp(at: int) -> str:
+    """A time for the name of a file: it sorts."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at // 1000))
+
+
+def sync(path: str) -> None:
+    """On disk, also when the power goes."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _finish(folder: str) -> None:
+    """Every step may be the last before a kill, and all may be done again."""
+    path, incoming = paths.database(folder), _incoming(folder)
+    try:
+        target = aside(folder, int(os.stat(incoming).st_mtime) * 1000)
+    except FileNotFoundError:
+        return
+    os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+    if os.path.lexists(path):
+        try:
+            os.link(path, target)  # not a rename: there is a database at any moment
+        except FileExistsError:
+            pass  # so far somebody had come
+        except OSError:
+            os.rename(path, target)  # a file system without links, or no file
+    for end in BESIDE:  # the log goes before the database: the next one must never meet it
+        if os.path.lexists(path + end):
+            os.rename(path + end, target + end)
+    os.replace(incoming, path)
+    sync(folder)
+
+
+def _incoming(folder: str) -> str:
+    return paths.database(folder) + ".incoming"
+
+
+def _lock(folder: str, kind: int, seconds: float | None = None) -> int:
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        handle = os.open(os.path.join(folder, "store.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f"{folder} cannot be used ({error.strerror});"
+            " mend that, or set BACKSTORY_HOME to a folder of yours"
+        ) from error
+    busy = "another process is restoring the database, or uses it; try again in a moment"
+    wait(handle, kind, SECONDS if seconds is None else seconds, busy)
+    return handle
+
+
+def wait(handle: int, kind: int, seconds: float, busy: str) -> None:
+    """Lock an open file; where that takes too long, close it and say why."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                os.close(handle)
+                raise StoreError(busy) from None
+        except BaseException:
+            os.close(handle)
+            raise
+        time.sleep(0.02)

@@ -1,0 +1,174 @@
+"""`backstory backup`: copies of the store, and coming back from one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from backstory import errors, paths
+from backstory.store.backup import Backup
+from backstory.surfaces.cli.common import existing, folder, json_option, sure
+
+
+@click.group()
+def backup() -> None:
+    """Make, list and restore backups. One a day comes by itself, and one before the store is upgraded."""
+
+
+@backup.command()
+@json_option
+def now(as_json: bool) -> None:
+    """Make a backup now; the last five made so are kept, besides those that come by themselves.
+
+    Who makes one has also seen what `backstory doctor` says about a recovery.
+    """
+    from backstory.store import backup as backups
+    from backstory.store import recovery
+    from backstory.surfaces.cli import output
+
+    home = folder()
+    recovery.verify(home, _now())  # a damaged database is no backup
+    made = backups.make(home, _now(), "manual")
+    removed = backups.prune(home)
+    seen = recovery.notice(home)
+    recovery.acknowledge(home)
+    if as_json:
+        output.as_json({**_plain(made), "removed": removed})
+    else:
+        click.echo(f"Backup made: {output.visible(made.path)} ({output.size(made.size)})")
+        if removed:
+            click.echo(f"Removed, as newer ones are there: {', '.join(removed)}")
+    if seen:
+        click.echo(output.visible(seen), err=True)
+
+
+@backup.command("list")
+@json_option
+def listing(as_json: bool) -> None:
+    """List the backups, newest first, and what was set aside."""
+    from backstory.store import backup as backups
+    from backstory.surfaces.cli import output
+
+    home = folder()
+    found = backups.listed(home)
+    aside = backups.set_aside(home)
+    if as_json:
+        output.as_json([_plain(one) for one in (*found, *aside)])
+    else:
+        if found:
+            _table(found)
+        for one in aside:
+            click.echo(f"set aside: {output.visible(one.path)} ({output.size(one.size)})")
+    if not found:
+        if os.path.lexists(home) or not os.path.isdir(existing(home)):
+            os.listdir(home)  # or it is said why not
+        raise errors.NotFound("There is no backup yet. `backstory backup now` makes one.")
+
+
+@backup.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def restore(name: str, yes: bool, as_json: bool) -> None:
+    """Put a backup in the place of the store: `latest`, the beginning of its name, or any file.
+
+    The present store is set aside, not deleted. What it has and the backup has not is not in the store any
+    more; `backstory backup restore FILE` with the file that was set aside takes it all back.
+    """
+    from backstory.store import recovery
+    from backstory.surfaces.cli import output
+
+    home = folder()
+    path = _named(home, name)
+    if not yes and not sure(f"Put {output.visible(path)} in the place of the store?"):
+        raise errors.NotFound("Nothing was restored; --yes restores it without asking.")
+    with _no_worker(home):
+        had = os.path.exists(paths.database(home))
+        try:
+            aside = recovery.restore(home, path, _now())
+        except errors.Damaged as error:
+            what = str(error).rpartition("; ")[0]
+            raise errors.Damaged(f"{what}; `backstory backup list` shows others") from error
+    if as_json:
+        output.as_json({"restored": path, "set_aside": aside if had else None})
+        return
+    click.echo(f"Restored: {output.visible(path)}")
+    if had:
+        click.echo(f"What was there before is kept as {output.visible(aside)}")
+
+
+def _named(home: str, name: str) -> str:
+    from backstory.store import backup as backups
+
+    found = backups.listed(home)
+    if name == "latest" and found:
+        return found[0].path
+    fitting = [one for one in found if name and one.name.startswith((name, f"backstory-{name}"))]
+    exact = [one for one in fitting if one.name == name]
+    if not fitting and os.path.isfile(name):
+        if not backups.is_store(name):
+            raise errors.BadInput(f"{name} is no backup of backstory; `backstory backup list` shows them")
+        return os.path.abspath(name)
+    if not fitting:
+        raise errors.NotFound(f"There is no backup {name}; `backstory backup list` shows what there is.")
+    if len(fitting) > 1 and not exact:
+        names = ", ".join(one.name for one in fitting)
+        raise errors.BadInput(f"more than one backup starts with {name}: {names}; give more of the name")
+    return (exact or fitting)[0].path
+
+
+@contextmanager
+def _no_worker(home: str) -> Iterator[None]:
+    """A worker would go on with what is not in the store any more; none starts before this is done."""
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    handle = os.open(paths.worker_lock(home), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.pread(handle, 20, 0).decode(errors="replace").strip()
+            whose = f" (process {pid})" if pid.isdigit() else ""
+            raise errors.NotFound(
+                f"a worker is at work{whose}; it ends by itself when it is idle, or end it, and try again"
+            ) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def _table(found: Sequence[Backup]) -> None:
+    """In a narrow terminal what the name tells as well gives way."""
+    from backstory.surfaces.cli import output
+
+    rows = [
+        {
+            "backup": one.name,
+            "made": output.when(one.at),
+            "reason": one.reason.replace("-", " migration "),
+            "schema": "-" if one.schema is None else str(one.schema),
+            "size": "damaged" if one.schema is None else output.size(one.size),
+        }
+        for one in found
+    ]
+    output.table(output.console(), rows, {"schema", "size"}, ("reason", "schema", "size", "made"))
+
+
+def _plain(one: Backup) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "path": one.path,
+        "made_at": one.at,
+        "reason": one.reason,
+        "schema": one.schema,
+        "size": one.size,
+    }
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

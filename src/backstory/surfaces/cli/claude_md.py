@@ -1,0 +1,398 @@
+"""`backstory init`, `sync` and `status`: a CLAUDE.md that says what is true of its project."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from backstory import config, dirty, errors, log, paths
+from backstory.surfaces.cli.common import folder, json_option, project_option, store, typed
+
+if TYPE_CHECKING:
+    from backstory.claude_md.compose import Known
+    from backstory.claude_md.init import Clean, Planned, Progress
+    from backstory.claude_md.sync import Prepared, Trouble
+    from backstory.model import Survey
+
+T = TypeVar("T")
+
+CHOICES = ("merge", "migrate", "backup", "cancel")
+LARGE = 1_000  # files; fewer are read before anyone could look at a bar
+NOBODY_TO_ASK = (
+    "nobody is here to ask; --yes writes CLAUDE.md (to one that is there, sections are added),"
+    " --existing says what becomes of that, --dry-run only shows what would be written"
+)
+
+offline_option = click.option("--offline", is_flag=True, help="Fetch nothing: no best practices.")
+
+
+@click.command()
+@click.option(
+    "--existing",
+    type=click.Choice(CHOICES),
+    help="What becomes of a CLAUDE.md that is there: it gets sections (merge), or is the manual part of a new"
+    " one (migrate), or is kept beside a new one (backup), or all stays as it is (cancel).",
+)
+@click.option(
+    "--subtree", "subtrees", multiple=True, metavar="PATH", help="A folder that gets one too; repeatable."
+)
+@click.option("--no-subtrees", is_flag=True, help="Only the one at the top.")
+@offline_option
+@click.option("--dry-run", is_flag=True, help="Only show what would be written.")
+@click.option("--yes", is_flag=True, help="Do not ask: merge, and all folders that are proposed.")
+@project_option
+@json_option
+def init(
+    existing: str | None,
+    subtrees: tuple[str, ...],
+    no_subtrees: bool,
+    offline: bool,
+    dry_run: bool,
+    yes: bool,
+    project: str,
+    as_json: bool,
+) -> None:
+    """Find out about a project, write its CLAUDE.md, and track what changes from now on.
+
+    It looks at the files and at git, and shows what it found. Where there is an AGENTS.md, the sections
+    go there, and CLAUDE.md imports it. Safe to repeat: only what is missing is added.
+    """
+    from backstory.claude_md import init as claude_md
+    from backstory.surfaces.cli import claude_md_output as shown
+
+    root = _root(project)
+    may_ask = _is_terminal() and not (yes or dry_run or as_json)
+    if not (yes or existing or dry_run or may_ask):
+        raise errors.BadInput(NOBODY_TO_ASK)
+    if subtrees and no_subtrees:
+        raise errors.BadInput("--subtree names a folder and --no-subtrees says none; leave one of them out")
+    folders = list(dict.fromkeys(_subtree(root, path) for path in subtrees))
+    _decided(root, folders, existing, may_ask=False)  # who cancels need not wait
+    clean = _clean()
+    advice = None if offline or dry_run else _practices(root)
+    with _progress() as progress:
+        known = claude_md.learn(root, practices=advice, progress=progress)
+    if may_ask:
+        shown.known(known, clean)
+    if not (folders or no_subtrees):
+        folders = list(known.survey.subtrees[: claude_md.MOST_SUBTREES])
+        folders = _asked(lambda: shown.choose(folders)) if may_ask else folders
+    existing = _decided(root, folders, existing, may_ask)
+    planned = claude_md.plan(root, known, folders, existing, clean, _had(root))
+    if may_ask:
+        shown.planned(planned, root)
+        shown.drafts(planned, root, clean)
+        if any(one.action != "keep" for one in planned) and not _asked(shown.confirm):
+            raise errors.NotFound("Nothing was written.")
+    kept: dict[str, str] = {}
+    if not dry_run:
+        with store() as (db, now):
+            kept = claude_md.carry_out(db, folder(), root, planned, clean=clean, now=now)
+    # Nobody who stops reading keeps it from being written, so all is said after that.
+    if as_json:
+        return _print(_as_json(root, known, planned, clean, not dry_run))
+    if not may_ask:
+        shown.known(known, clean)
+        shown.planned(planned, root)
+    if dry_run:
+        shown.drafts(planned, root, clean)
+        return click.echo("\nNothing was written.")
+    shown.done(planned, root, kept, existing, config.on_stop(os.environ))
+    if advice and known.practices is None:
+        click.echo(f"best-practices left out: {shown.shortly(advice.trouble)}", err=True)
+
+
+def _decided(root: str, folders: list[str], existing: str | None, may_ask: bool) -> str | None:
+    """What becomes of files that are there and have nothing of ours."""
+    from backstory.claude_md.init import CANCELLED, undecided
+    from backstory.surfaces.cli import claude_md_output as shown
+
+    found = undecided(root, folders)
+    if found and may_ask and not existing:
+        existing = _asked(lambda: shown.decide([os.path.relpath(path, root) for path in found]))
+    if found and existing == "cancel":
+        raise errors.NotFound(CANCELLED)
+    return existing
+
+
+def _had(root: str) -> dict[str, frozenset[str]]:
+    """The sections that files of this project had before. A store that is not there is not made for that."""
+    from backstory.claude_md.init import recorded
+    from backstory.store.connection import connect
+
+    path = paths.database(folder())
+    if not os.path.exists(path):
+        return {}
+    try:
+        with closing(connect(path, hurry=5.0)) as db:  # a store of an older backstory stays as it is
+            return recorded(db, root)
+    except errors.StoreError:  # whoever opens it to write can mend it
+        return {}
+
+
+@click.command()
+@click.option(
+    "--all", "everything", is_flag=True, help="Every section of every managed file, whatever changed."
+)
+@offline_option
+@click.option("--yes", is_flag=True, help="Write without asking.")
+@project_option
+@json_option
+def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool) -> None:
+    """Bring CLAUDE.md up to date with what changed.
+
+    What changed is known from Claude Code's edits and from git. Sections that a model wrote are
+    left to it, and those that a person edited are offered a new text instead.
+    """
+    from backstory.claude_md import sync as claude_md
+    from backstory.surfaces.cli import claude_md_output as shown
+
+    root = _initialised(project)
+    practices = None if offline or not everything else _practices(root)
+    may_ask = _is_terminal() and not as_json
+    with claude_md.turn(folder(), root):
+        with store() as (db, now), _progress() as progress:
+            prepared = claude_md.prepare(
+                db,
+                root,
+                everything=everything,
+                clean=_clean(),
+                now=now,
+                practices=practices,
+                progress=progress,
+            )
+        is_news = any(change.outcome == "written" for change in prepared.changes)
+        if not as_json:
+            shown.prepared(prepared)
+        if is_news and not yes and not (may_ask and _asked(shown.confirm)):
+            if as_json:
+                _print(_synced(prepared, None, []))
+            nothing = f"Nothing was written{'.' if may_ask else '; --yes writes it.'}"
+            raise errors.NotFound(shown.complaint(prepared, prepared.troubles, nothing))
+        with store() as (db, now):  # nobody keeps the store open while a person thinks
+            outcomes, refused = claude_md.carry_out(db, folder(), prepared, clean=_clean(), now=now)
+    troubles = [*prepared.troubles, *refused]
+    if as_json:
+        _print(_synced(prepared, outcomes, refused))
+    else:
+        shown.synced(prepared, outcomes, bool(troubles))
+    if troubles:
+        raise errors.NotFound(shown.complaint(prepared, troubles))
+
+
+@click.command()
+@project_option
+@json_option
+def status(project: str, as_json: bool) -> None:
+    """Show how far CLAUDE.md is behind: changed files, sections edited by hand, stale references."""
+    from backstory.claude_md import status as claude_md
+    from backstory.surfaces.cli import claude_md_output as shown
+
+    root = _initialised(project)
+    on_stop = config.on_stop(os.environ)
+    with store() as (db, now):
+        found = claude_md.status(db, root)
+    if as_json:
+        _print(shown.plain_status(found, on_stop))
+    else:
+        shown.status(found, on_stop, now)
+
+
+COMMANDS = (init, sync, status)
+
+
+def background(root: str) -> None:
+    """What `claude_md.on_stop = auto` does after a turn, in a process that nobody sees."""
+    if os.environ.get("BACKSTORY_WORKER") == "1":
+        return
+    from backstory.claude_md.sync import sync
+    from backstory.intake.drain import open_store
+
+    try:
+        now = int(time.time() * 1000)
+        with open_store(folder(), now=now) as db:
+            sync(db, folder(), root, clean=_clean(), now=now)
+    except errors.BackstoryError as error:
+        log.write("warning", f"CLAUDE.md was not brought up to date: {error}")
+
+
+def _is_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _asked(question: Callable[[], T]) -> T:
+    """The answer. Who leaves instead is told that nothing has happened."""
+    try:
+        return question()
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("\nNothing was written.", err=True)
+        raise
+
+
+def _initialised(project: str) -> str:
+    """The initialised project that a folder is in."""
+    from backstory.claude_md.sync import root_of
+
+    if dirty.root_of(project) is None:
+        _root(project)  # where there cannot be one, nobody is told to make one
+    return root_of(project)
+
+
+def _root(project: str) -> str:
+    """The initialised project that a folder is in, or else the top of its work tree; outside git, the
+    folder."""
+    homes = {"/", os.path.realpath(os.path.expanduser("~"))}
+    root = dirty.root_of(project)
+    if root is None or root in homes:
+        root = paths.checkout(project)
+    if root in homes:
+        raise errors.BadInput(
+            f"{paths.text(root)} is no project; go to the folder of one, or name it with --project"
+        )
+    return root
+
+
+def _subtree(root: str, given: str) -> str:
+    """A folder as seen from the root."""
+    path = os.path.realpath(os.path.join(root, given))
+    inside = os.path.relpath(path, root)
+    is_below = os.path.isdir(path) and path.startswith(root.rstrip("/") + "/")
+    if not is_below or not dirty.FOLDERS.isdisjoint(inside.split("/")):
+        raise errors.BadInput(
+            f"{typed([given])[:300]} is no folder in {paths.text(root)}; give its path from there"
+        )
+    return inside
+
+
+def _clean() -> Clean:
+    from backstory.capture.event import clean
+
+    return partial(clean, limit=sys.maxsize)
+
+
+class _Advice:
+    """What the documentation advises for a project, and why that cannot be had."""
+
+    def __init__(self, url: str, root: str) -> None:
+        self.url = url
+        self.root = root
+        self.trouble = "nothing on the page suits this project"
+
+    def __call__(self, survey: Survey) -> str | None:
+        from backstory.claude_md.practices import practices
+
+        has_git = paths.place(self.root).head is not None
+        return practices(self.url, self._page, folder(), survey, int(time.time() * 1000), has_git=has_git)
+
+    def _page(self, url: str) -> str:
+        from backstory.claude_md.practices import HOSTS
+        from backstory.recall.documents import fetch
+
+        try:
+            return fetch.page(url, hosts=HOSTS)
+        except errors.BackstoryError as error:
+            self.trouble = str(error)
+            raise
+
+
+def _practices(root: str) -> _Advice | None:
+    """None where nobody wants them."""
+    url = config.setting("claude_md.practices_url", os.environ).strip()
+    return _Advice(url, root) if url else None
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    from backstory.surfaces.cli import output
+
+    bar = (TextColumn("looking at files"), BarColumn(), TextColumn("{task.completed:,.0f}"))
+    with Progress(*bar, **output.progress()) as shown:
+        task = shown.add_task("", total=None, visible=False)
+
+        def progress(files: int) -> None:
+            shown.update(task, completed=files, visible=files >= LARGE)
+
+        yield progress
+
+
+def _print(value: Any) -> None:
+    from backstory.surfaces.cli import output
+
+    output.as_json(value)
+
+
+def _as_json(
+    root: str, known: Known, planned: list[Planned], clean: Clean, is_written: bool
+) -> dict[str, Any]:
+    from backstory.claude_md.patterns import shape
+    from backstory.claude_md.sections import harmless
+
+    found = {
+        "survey": asdict(known.survey),
+        "patterns": shape(known.patterns),
+        "pattern_list": [asdict(pattern) for pattern in known.patterns],
+        "insights": asdict(known.insights) if known.insights else None,
+    }
+    return {
+        "root": paths.text(root),
+        **_cleaned(found, clean),
+        "files": [
+            {
+                "path": paths.text(os.path.relpath(one.path, root)),
+                "action": one.action,
+                "sections": list(one.texts),
+                "text": {name: harmless(clean(text)) for name, text in one.texts.items()},
+                "removed": list(one.removed),
+            }
+            for one in planned
+        ],
+        "written": is_written,
+    }
+
+
+def _cleaned(value: Any, clean: Clean) -> Any:
+    """The same, with every text in it redacted."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {name: _cleaned(part, clean) for name, part in value.items()}
+    return [_cleaned(part, clean) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _synced(
+    prepared: Prepared, outcomes: dict[str, dict[str, str]] | None, refused: list[Trouble]
+) -> dict[str, Any]:
+    """What became of the sections; without outcomes, what would become of them."""
+    told = prepared.told
+    if outcomes is None:
+        outcomes = {path: {} for path in prepared.files}
+        for change in prepared.changes:
+            would = "would be written" if change.outcome == "written" else change.outcome
+            outcomes[change.path][change.name] = would
+    return {
+        "root": paths.text(prepared.root),
+        "files": [{"path": told(path), "sections": sections} for path, sections in outcomes.items()],
+        "dirty": list(dict.fromkeys(told(line) for line in prepared.lines)),
+        "outside": [told(path) for path in prepared.outside],
+        "prose": [
+            {"file": told(one.path), "section": one.name, "because": [told(path) for path in one.because]}
+            for one in prepared.prose
+        ],
+        "waiting": [{"file": told(path), "section": name} for path, name in prepared.waiting],
+        "lacking": [{"file": told(path), "section": name} for path, name in prepared.lacking],
+        "problems": [
+            {"file": told(one.path), "line": one.line, "said": one.said}
+            for one in (*prepared.troubles, *refused)
+        ],
+        "written": any("written" in sections.values() for sections in outcomes.values()),
+    }

@@ -1,0 +1,328 @@
+"""How the CLI prints what it found out about a project and what became of its CLAUDE.md, under the same rules
+as output.py."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+from rich.text import Text
+
+from backstory import paths
+from backstory.claude_md.compose import Known
+from backstory.claude_md.init import CHOICES, Clean, Planned, draft
+from backstory.claude_md.status import FileStatus, Status
+from backstory.claude_md.sync import Prepared, Trouble
+from backstory.surfaces.cli import sections
+from backstory.surfaces.cli.output import console, lately, number_of, one_line, table, visible
+
+MOST_LISTED = 20
+MOST_PATTERNS = 12
+ACTIONS = {
+    "create": "is made",
+    "merge": "gets sections at its end",
+    "migrate": "is made anew, with the old text as its manual part",
+    "backup": "is made anew; the old one is kept beside it",
+    "add": "gets the sections that are missing",
+    "keep": "stays as it is",
+    "import": "gets a first line that imports AGENTS.md",
+}
+
+LOOKED_AT = "/backstory:memory-sync has it looked at."
+AFTER_A_TURN = {
+    "agent": "After a turn that edits files, Claude is asked once to update it;"
+    " `backstory config claude_md.on_stop off` stops that, `auto` does it without a model.",
+    "auto": "After a turn that edits files, what can be computed is renewed in the background;"
+    " `backstory config claude_md.on_stop off` stops that, `agent` has Claude do it.",
+    "off": "Nothing more happens by itself; `backstory config claude_md.on_stop agent` has Claude update it"
+    " after a turn that edits files.",
+}
+
+
+# --- init ---------------------------------------------------------------------------------------------------
+
+
+def known(found: Known, clean: Clean) -> None:
+    """What was found out about a project, a row each."""
+    survey = found.survey
+    rows: list[tuple[str, str]] = [
+        ("project", survey.name),
+        ("about", survey.description),
+        ("languages", ", ".join(f"{name} {share:.0%}" for name, share in survey.languages)),
+        ("frameworks", ", ".join(survey.frameworks)),
+        ("packages", ", ".join(survey.managers)),
+    ]
+    for role in ("build", "test", "lint", "run"):
+        rows.append((role, ", ".join(one.line for one in survey.commands if one.role == role)))
+    rows.append(("workspaces", _some(survey.workspaces)))
+    for pattern in found.patterns[:MOST_PATTERNS]:
+        said = f"{pattern.subject}: {pattern.value}" if pattern.subject else pattern.value
+        rows.append((pattern.type, f"{said} ({pattern.confidence:.0%} of {pattern.cases:,})"))
+    if found.insights:
+        rows.append(("hot files", _some([path for path, _ in found.insights.hot])))
+        rows += [("commits", habit) for habit in found.insights.habits]
+        rows += [("decided", said) for _, _, said in found.insights.decisions[:3]]
+    rows += [("practice", line.removeprefix("- ")) for line in (found.practices or "").splitlines()]
+    _rows((name, clean(value)) for name, value in rows)
+    if not found.tree.whole:
+        click.echo("There are more files than were looked at.", err=True)
+
+
+def choose(proposed: Sequence[str]) -> list[str]:
+    """Ask which folders get a CLAUDE.md of their own."""
+    if not proposed:
+        return []
+    click.echo("\nThese folders are worth a CLAUDE.md of their own:", err=True)
+    for number, path in enumerate(proposed, 1):
+        click.echo(f"{number:>3}  {one_line(path)}", err=True)
+    while True:
+        given = click.prompt("Which? all, none, or numbers like 1,3", default="all", err=True).strip().lower()
+        if given in ("all", "y", "yes"):
+            return list(proposed)
+        if given in ("none", "n", "no"):
+            return []
+        numbers = [int(word) for word in re.findall(r"\d{1,4}", given)]
+        if numbers and re.fullmatch(r"[\d\s,]+", given) and all(0 < one <= len(proposed) for one in numbers):
+            return [proposed[one - 1] for one in dict.fromkeys(numbers)]
+        click.echo(f"There are numbers from 1 to {len(proposed)}.", err=True)
+
+
+def decide(existing: Sequence[str]) -> str:
+    """Ask what becomes of files that are there."""
+    names = ", ".join(one_line(paths.text(path)) for path in existing)
+    click.echo(
+        f"\n{names} {'is' if len(existing) == 1 else 'are'} there already:\n"
+        "  merge    add sections at the end, and change nothing else\n"
+        "  migrate  a new file, with all of the old text as its manual part\n"
+        "  backup   a new file; the old one is kept as .backup\n"
+        "  cancel   write nothing",
+        err=True,
+    )
+    return str(click.prompt("Which?", type=click.Choice(CHOICES), default="merge", err=True))
+
+
+def confirm() -> bool:
+    return click.confirm("Write this?", err=True)
+
+
+def planned(plan: Iterable[Planned], root: str) -> None:
+    """What happens to each file. However narrow a terminal, all of it is shown."""
+    out = console()
+    out.print()
+    for one in plan:
+        line = Text(_name(one.path, root), style="cyan").append(f"  {ACTIONS[one.action]}", style="default")
+        if one.texts:
+            line.append(f": {', '.join(one.texts)}", style="default")
+        out.print(line)
+        if one.removed:
+            out.print(
+                Text(
+                    f"  left out, since somebody removed it: {', '.join(one.removed)}; where its two markers"
+                    " are put back, init fills it",
+                    style="dim",
+                )
+            )
+
+
+def drafts(plan: Iterable[Planned], root: str, clean: Clean) -> None:
+    """The text of each new file, and what changes in one that is there."""
+    out = console()
+    for one in plan:
+        old, new = (text.decode(errors="replace").rstrip("\n") for text in draft(one, clean))
+        if old == new:
+            continue
+        name = _name(one.path, root)
+        out.print()
+        if old.strip() and one.action != "backup":
+            sections.show(sections.difference(old, new, name, name))
+        else:
+            out.print(Text(f"{name}:", style="bold"))
+            out.print(Text(visible(new)), soft_wrap=True)
+
+
+def done(
+    plan: Sequence[Planned], root: str, kept: Mapping[str, str], existing: str | None, on_stop: str
+) -> None:
+    """What was written, and what happens from now on."""
+    ours = [_name(one.path, root) for one in plan if one.action in ("add", "keep")]
+    if ours and existing in ("migrate", "backup"):
+        have = f"{', '.join(ours)} {'has' if len(ours) == 1 else 'have'} sections of backstory's already"
+        click.echo(f"\n{have}: what was missing was added, instead of {existing}.")
+    said = []
+    for one in plan:
+        if one.action != "keep":
+            number = f" ({number_of(len(one.texts), 'section', 'sections')})" if one.texts else ""
+            beside = f", the old one is {_name(kept[one.path], root)}" if one.path in kept else ""
+            said.append(f"{_name(one.path, root)}{number}{beside}")
+    click.echo(f"\nWritten: {'; '.join(said)}" if said else "\nNothing had to be written.")
+    click.echo("Changes are tracked from now on; `backstory status` shows what is pending.")
+    click.echo(AFTER_A_TURN[on_stop])
+
+
+def shortly(why: str) -> str:
+    return one_line(why, 160)
+
+
+def _name(path: str, root: str) -> str:
+    return one_line(paths.text(os.path.relpath(path, root)))
+
+
+# --- sync ---------------------------------------------------------------------------------------------------
+
+
+def prepared(found: Prepared) -> None:
+    """What changed in the project, and what changes in CLAUDE.md for it."""
+    changed = list(dict.fromkeys(found.told(path) for path in (*found.lines, *found.outside)))
+    if changed:
+        click.echo(f"{number_of(len(changed), 'file', 'files')} changed: {_some(changed)}")
+    for change in found.changes:
+        if change.outcome in ("written", "offered"):
+            name = f"{found.told(change.path)}: {change.name}"
+            suffix = " (offered, since a person edited it)" if change.outcome == "offered" else ""
+            sections.show(sections.difference(change.old, change.new, name, name + suffix))
+
+
+def synced(found: Prepared, outcomes: Mapping[str, Mapping[str, str]], is_troubled: bool) -> None:
+    said: dict[str, list[str]] = {}
+    for path, names in outcomes.items():
+        for name, outcome in names.items():
+            said.setdefault(outcome, []).append(f"{name} in {found.told(path)}")
+    for outcome, how in (
+        ("written", "Written"),
+        ("offered", "Offered, since a person edited it (`backstory claude-md section diff NAME` shows it)"),
+        ("kept", "Left as a person wants it"),
+        ("skipped", "Left to the model, which wrote it meanwhile"),
+    ):
+        if outcome in said:
+            click.echo(visible(f"{how}: {', '.join(said[outcome])}"))
+    for one in found.prose:
+        how = ", and files it is about changed" if one.because else ""
+        why = f" ({_some(one.because)})" if one.because else ""
+        name = f"{one.name} in {found.told(one.path)}"
+        click.echo(visible(f"Written by Claude{how}: {name}{why}"))
+    if found.prose:
+        click.echo(LOOKED_AT)
+    if found.waiting:
+        waits = number_of(len(found.waiting), "offer waits", "offers wait")
+        click.echo(visible(f"{waits}: {', '.join(_diff(found, *one) for one in found.waiting)}"))
+    if found.lacking:
+        more = ", ".join(f"{name} to {found.told(path)}" for path, name in found.lacking)
+        click.echo(visible(f"`backstory sync --all` would add {more}."))
+    if not (is_troubled or {"written", "offered", "skipped"} & said.keys() or found.prose or found.waiting):
+        click.echo(visible(f"Up to date: {_some([found.told(path) for path in found.files])}"))
+
+
+def _diff(found: Prepared, path: str, name: str) -> str:
+    told = found.told(path)
+    within = "" if "/" not in told else f" --in {shlex.quote(told)}"
+    return f"`backstory claude-md section diff {name}{within}`"
+
+
+def complaint(found: Prepared, troubles: Iterable[Trouble], *more: str) -> str:
+    """What keeps files from being brought up to date, in one line."""
+    said = []
+    for one in troubles:
+        line = f":{one.line}" if one.line else ""
+        name = found.told(one.path)
+        said.append(one.said if name in one.said else f"{name}{line} {one.said}")
+    return visible("; ".join((*said, *more)))
+
+
+# --- status -------------------------------------------------------------------------------------------------
+
+
+def status(found: Status, on_stop: str, now: int) -> None:
+    changed = [*found.pending, *(f"{path} (outside of Claude Code)" for path in found.outside)]
+    pending = number_of(len(changed), "file", "files") if changed else "nothing"
+    last = lately(found.synced_at, now) if found.synced_at else "never"
+    _rows([("pending", pending), ("last sync", last), ("on stop", on_stop)])
+    out = console()
+    for path in changed[:MOST_LISTED]:
+        out.print(Text(f"  {one_line(paths.text(path))}"))
+    if len(changed) > MOST_LISTED:
+        out.print(Text(f"  and {len(changed) - MOST_LISTED:,} more", style="dim"))
+    for file in found.files:
+        out.print()
+        _file(file, found.root)
+    if changed:
+        click.echo("\n`backstory sync` brings CLAUDE.md up to date.")
+    if any(one.behind for file in found.files if file.state for one in file.state.sections):
+        click.echo(f"\nBehind: files changed that Claude wrote this about. {LOOKED_AT}")
+
+
+def _file(file: FileStatus, root: str) -> None:
+    out = console()
+    name = one_line(paths.text(os.path.relpath(file.path, root)))
+    if file.state is None:
+        out.print(
+            Text(name, style="bold").append(
+                "  is gone, or cannot be read; `backstory init` makes it, or says why", style="yellow"
+            )
+        )
+        return
+    size = (
+        f"{number_of(file.state.lines, 'line', 'lines')}, {number_of(file.state.tokens, 'token', 'tokens')}"
+    )
+    out.print(Text(name, style="bold").append(f"  {size}", style="dim"))
+    rows = []
+    for one in file.state.sections:
+        state = [*sections.said(one), *(["unknown name"] if one.name in file.unknown else [])]
+        rows.append(
+            {
+                "section": visible(one.name),
+                "author": one.author or "-",
+                "tokens": f"{one.tokens:,}",
+                "state": ", ".join(state) or "-",
+            }
+        )
+    if rows:
+        table(out, rows, {"tokens"}, ("tokens", "author"))
+    for stale in file.stale:
+        out.print(
+            Text(f"{stale.section} names {one_line(stale.reference)}, which is not there", style="yellow")
+        )
+    for problem in file.state.problems:
+        out.print(Text(f"line {problem.line}: {visible(problem.said)}", style="yellow"))
+
+
+def plain_status(found: Status, on_stop: str) -> dict[str, Any]:
+    return {
+        "root": paths.text(found.root),
+        "pending": [paths.text(path) for path in found.pending],
+        "outside": [paths.text(path) for path in found.outside],
+        "synced_at": found.synced_at,
+        "on_stop": on_stop,
+        "files": [
+            {
+                **(
+                    sections.plain(file.state)
+                    if file.state
+                    else {"lines": 0, "tokens": 0, "sections": [], "problems": []}
+                ),
+                "file": paths.text(os.path.relpath(file.path, found.root)),
+                "there": file.state is not None,
+                "template": file.template,
+                "synced_at": file.synced_at,
+                "unknown": list(file.unknown),
+                "stale": [{"section": one.section, "reference": one.reference} for one in file.stale],
+            }
+            for file in found.files
+        ],
+    }
+
+
+def _some(things: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(one_line(paths.text(thing)) for thing in things[:most])
+    return shown + (f" and {len(things) - most:,} more" if len(things) > most else "")
+
+
+def _rows(rows: Iterable[tuple[str, str]]) -> None:
+    out = console()
+    for name, value in rows:
+        words = " ".join(visible(value).split())
+        if words:
+            out.print(Text(f"{name:>12}  ", style="dim").append(words, style="not dim default"))

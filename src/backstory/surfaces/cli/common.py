@@ -1,0 +1,211 @@
+"""What several commands share: their options, the store, and names typed by hand."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from sqlite3 import Connection
+from typing import Any
+
+import click
+
+from backstory import errors, paths
+from backstory.model import KINDS, SECTORS, TIERS, Filters
+
+SECTOR = click.Choice(SECTORS)
+FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+project_option = click.option(
+    "--project",
+    default=".",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="The project to look at.  [default: the current folder]",
+)
+
+
+FILTERS = (
+    click.option("--sector", type=SECTOR, help="Only this sector of memory."),
+    click.option("--kind", type=click.Choice(KINDS), help="Only this kind of memory."),
+    click.option(
+        "--tier", type=click.Choice(TIERS), help="Only what belongs to a session, the project, or everywhere."
+    ),
+    click.option("--tag", "tags", multiple=True, help="Only with this tag; may be given more than once."),
+    click.option(
+        "--file", "files", multiple=True, metavar="PATH", help="Only about this file; may be repeated."
+    ),
+    click.option("--session", "session_id", metavar="ID", help="Only of this session."),
+    click.option("--since", metavar="WHEN", help="Only after: 2026-11-15, today, or 7d, 12h, 90m ago."),
+    click.option("--until", metavar="WHEN", help="Only before."),
+)
+
+
+def filter_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that choose among memories; `filters_from` makes Filters of what was given."""
+    for option in reversed(FILTERS):
+        command = option(command)
+    return command
+
+
+def filters_from(db: Connection, now: int, given: Mapping[str, Any]) -> Filters:
+    filters = dict(given)
+    for bound in ("since", "until"):
+        filters[bound] = moment(filters[bound], now, bound == "until") if filters[bound] else None
+    for name in ("tags", "files"):
+        filters[name] = tuple(typed([one]) for one in filters[name])
+    if filters["session_id"]:
+        filters["session_id"] = session_id(db, filters["session_id"])
+    return Filters(**filters)
+
+
+def typed(given: Iterable[str]) -> str:
+    """What was typed, as text: signs that are not UTF-8 cannot be stored, so they cannot be found either."""
+    return os.fsencode(" ".join(given)).decode("utf-8", "backslashreplace")
+
+
+def only(what: str, prefix: str, found: Sequence[str], listing: str) -> str:
+    """The one id that begins like this."""
+    if prefix in found:
+        return prefix
+    if not found or not prefix:
+        raise errors.NotFound(f"There is no {what} {prefix}; `{listing}` shows ids.")
+    if len(found) > 1:
+        raise errors.BadInput(
+            f"more than one {what} starts with {prefix}: {', '.join(found)}; give more of the id"
+        )
+    return found[0]
+
+
+def memory_id(db: Connection, prefix: str, project: str) -> str:
+    """A memory of this project, or a global one. Whoever means another project's must say so."""
+    from backstory.store import memories, projects
+
+    prefix = typed([prefix])
+    here = projects.at(db, paths.place(project))
+    scope = (here.id if here else None, projects.GLOBAL)
+    found = memories.starting_with(db, prefix) or memories.starting_with(db, "mem_" + prefix)
+    ours = [known for known, owner in found if owner in scope]
+    if not ours and found:
+        roots = {one.id: one.root for one in projects.every(db)}
+        raise errors.NotFound(f"{found[0][0]} is of another project; add --project {roots[found[0][1]]}")
+    return only("memory", prefix, ours, "backstory search")
+
+
+def session_id(db: Connection, prefix: str) -> str:
+    from backstory.store import sessions
+
+    prefix = typed([prefix])
+    found = [session.id for session in sessions.starting_with(db, prefix)]
+    return only("session", prefix, found, "backstory sessions")
+
+
+def moment(given: str, now: int, is_end: bool = False) -> int:
+    """A time as people type it: 2026-11-15, 2026-11-15T14:30, today, or how long ago, 90m, 12h, 7d, 4w. Until
+    a day means to its end."""
+    given = given.strip()
+    ago = re.fullmatch(r"(\d{1,6})([mhdw])(?: ago)?", given)
+    if given in ("today", "yesterday"):
+        given = datetime.fromtimestamp(now / 1000 - 86_400 * (given == "yesterday")).strftime("%Y-%m-%d")
+    elif ago:
+        return now - int(ago[1]) * {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}[ago[2]] * 1000
+    try:
+        whole_day = is_end and re.fullmatch(r"\d{4}-\d\d-\d\d", given)
+        return int(datetime.fromisoformat(given).timestamp() * 1000) + (86_400_000 - 1 if whole_day else 0)
+    except (ValueError, OverflowError) as error:
+        raise errors.BadInput(f"{given!r} is no time; write 2026-11-15, or 7d for seven days ago") from error
+
+
+@contextmanager
+def store() -> Iterator[tuple[Connection, int]]:
+    from backstory.intake.drain import open_store
+
+    now = int(time.time() * 1000)
+    opened = open_store(folder(), now=now, progress=_progress if sys.stderr.isatty() else None)
+    if opened.recovered:
+        click.echo(f"backstory: {opened.recovered.sentence()}", err=True)
+    with opened as db:
+        yield db, now
+
+
+def lost(db: Connection, home: str) -> tuple[str, str] | None:
+    """A store without memories, beside a backup with some, has most likely lost its file: what there is, and
+    how to get it back."""
+    from backstory.store import backup, memories
+    from backstory.surfaces.cli import output
+
+    if memories.count(db) or (found := backup.with_memories(home)) is None:
+        return None
+    name = "latest" if found.name == backup.listed(home)[0].name else found.name
+    made, size = output.when(found.at), output.size(found.size)
+    there = f"the store is empty, but there is a backup of {made} with {size}"
+    return there, f"`backstory backup restore {name}` brings it back"
+
+
+def nothing(db: Connection, sentence: str) -> str:
+    """What to say where nothing was found."""
+    gone = lost(db, folder())
+    return f"{sentence} But {gone[0].replace(', but', ', and')}; {gone[1]}." if gone else sentence
+
+
+def _progress(stored: int, total: int) -> None:
+    if total >= 1_000:  # fewer are stored before anyone could read this
+        click.echo(f"\rstoring what was captured: {stored:,} of {total:,}", err=True, nl=stored == total)
+
+
+def sure(question: str) -> bool:
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:  # nobody there to ask
+        click.echo(err=True)
+        return False
+
+
+def unusable(error: BaseException | None) -> str | None:
+    """What to do about a file or folder that may not be used, where that is what an error comes from."""
+    while error is not None and not _is_refused(error):
+        error = error.__cause__
+    home = paths.data_folder(os.environ)
+    if error is None or home is None:
+        return None
+    home = os.path.abspath(home)
+    named = getattr(error, "filename", None)
+    wanted = os.path.abspath(os.fsdecode(named) if isinstance(named, str | bytes) else paths.database(home))
+    at = existing(wanted)
+    is_ours = os.path.commonpath((home, wanted)) == home
+    if at != wanted and not os.path.isdir(at):
+        way_out = "set BACKSTORY_HOME to a folder of yours" if is_ours else "name a place in one that is"
+        return f"{at} is no folder; {way_out}"
+    while at not in ("/", home) and os.access(at, os.W_OK):
+        at = os.path.dirname(at)  # SQLite does not say whether it was the file or its folder
+    reason = error.strerror if isinstance(error, OSError) else error
+    way_out = ", or set BACKSTORY_HOME to a folder of yours" if is_ours else ""
+    return f"{at} cannot be used ({reason}); make it writable{way_out}"
+
+
+def _is_refused(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+
+
+def existing(path: str) -> str:
+    """The path itself, or what there is of the way to it."""
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def folder() -> str:
+    found = paths.data_folder(os.environ)
+    if found is None:
+        raise errors.BadInput("there is no data folder; set HOME, or BACKSTORY_HOME to where it should be")
+    return os.path.abspath(found)

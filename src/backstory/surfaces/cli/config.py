@@ -1,0 +1,280 @@
+"""`backstory config`: what is set, where that comes from, and a careful way to change it.
+
+config.toml belongs to the user, so a change touches one line and leaves comments and order alone. There is no
+TOML writer behind it: a changed line is proposed, the whole file is read again, and only if exactly the one
+setting differs is it written.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+import click
+from rich.text import Text
+
+from backstory import config as settings
+from backstory import errors, log
+from backstory.surfaces.cli import output
+
+ABOUT = {
+    "brief.tokens": "how long the brief at a session's start may be, in tokens; 0: no brief",
+    "claude.model": "which model observes: an alias like haiku, or a model's whole name",
+    "claude_md.on_stop": "when a turn ends with changed files: agent (Claude is asked), auto (sync) or off",
+    "claude_md.practices_url": "the page that best practices come from; empty: none",
+    "docs.folders": "folders beside the project from which documents may be read, separated by :",
+    "embedder": "where vectors come from: static, onnx:MODEL, ollama:MODEL, openai:MODEL or off",
+    "embedding.key": "the key of the embedder's server",
+    "embedding.url": "the embedder's server",
+    "log.level": f"what the log tells: {', '.join(log.LEVELS)}",
+    "spend.daily_usd": "what the model may cost a day, in US dollars; at the cap, rules observe instead",
+    "synthesizer": "who observes: auto (the model, else rules), claude, local (rules) or off",
+    "worker.idle_seconds": "how long a worker without work waits for more",
+}
+SECRET = frozenset({"embedding.key"})
+MASK = "********"
+NARROW = 140  # in a terminal below that, what a setting does has a row of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    name: str
+    value: str | float
+    source: str  # default, config.toml, environment
+    variable: str
+    about: str
+    problem: str | None = None  # why the value cannot be used
+
+
+def tell_all(folder: str, as_json: bool) -> None:
+    found = [_look(one, _path(folder)) for one in sorted(ABOUT)]
+    if as_json:
+        output.as_json([asdict(one) for one in found])
+    else:
+        _listing(found)
+    for strange in settings.unknown(os.environ):
+        click.echo(f"backstory: config.toml sets {output.visible(strange)}, which nobody reads", err=True)
+
+
+def tell(folder: str, name: str, as_json: bool) -> None:
+    """One value alone, for scripts."""
+    found = _look(_known(name), _path(folder))
+    output.as_json(asdict(found)) if as_json else click.echo(output.visible(str(found.value)))
+    if found.problem:
+        raise errors.BadInput(found.problem)
+
+
+def change(folder: str, name: str, given: str, as_json: bool) -> None:
+    path = _path(folder)
+    _write(path, _known(name), _valid(name, {settings.variable_of(name): given}))
+    found = _look(name, path)
+    if as_json:
+        output.as_json(asdict(found))
+    else:
+        click.echo(f"{name} = {output.visible(MASK if name in SECRET else str(_now_in(path, name)))}")
+    if found.source == "environment":
+        click.echo(f"backstory: {found.variable} is set in your environment and wins", err=True)
+
+
+def problems(env: Mapping[str, str]) -> list[str]:
+    """A sentence for every setting that cannot be used, or the one for a file that cannot be read."""
+    found = []
+    for name in sorted(ABOUT):
+        try:
+            _valid(name, env)
+        except errors.BadInput as error:
+            said = f"{name} cannot be used; set it again" if name in SECRET else str(error)
+            variable = settings.variable_of(name)
+            found.append(f"{said} (it comes from {variable})" if variable in env else said)
+    return list(dict.fromkeys(found))
+
+
+def _path(folder: str) -> str:
+    return os.path.join(folder, "config.toml")
+
+
+def _known(name: str) -> str:
+    if name in ABOUT:
+        return name
+    near = difflib.get_close_matches(name, ABOUT, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(ABOUT))}"
+    raise errors.BadInput(f"there is no setting {name!r}; {hint}")
+
+
+def _listing(found: list[Setting]) -> None:
+    out = output.console()
+    is_narrow = out.width < NARROW
+    wide = min(24, max(len(str(one.value)) for one in found))
+    for one in found:
+        value = output.one_line(str(one.value), 24)
+        row = Text(f"{one.name:<19}", style="cyan").append(f"  {value:<{wide}}", style="bold default")
+        row.append(
+            f"  {one.source:<11}",
+            style="not bold dim default" if one.source == "default" else "not bold green",
+        )
+        about = Text(
+            output.visible(one.problem or one.about), style="not dim red" if one.problem else "default"
+        )
+        if is_narrow:
+            output.one_row(out, row)
+            out.print(Text("    ") + about)
+        else:
+            output.one_row(out, row + Text("  ") + about)
+
+
+def _look(name: str, path: str) -> Setting:
+    variable, problem = settings.variable_of(name), None
+    value: str | float
+    try:
+        value = _valid(name, os.environ)
+    except errors.BadInput as error:
+        value, problem = str(os.environ.get(variable, _now_in(path, name))), str(error)
+    in_file = _now_in(path, name) is not None
+    source = "environment" if variable in os.environ else "config.toml" if in_file else "default"
+    if name in SECRET:
+        value, problem = MASK if value else "", problem and "it cannot be used; set it again"
+    return Setting(name, value, source, variable, ABOUT[name], problem)
+
+
+def _valid(name: str, env: Mapping[str, str]) -> str | float:
+    """A setting's value, or BadInput that says what is allowed."""
+    if name in settings.NUMBERS:
+        number = settings.number(name, env)
+        return int(number) if number == int(number) else number
+    if name == "synthesizer":
+        return settings.synthesizer(env)
+    if name == "claude_md.on_stop":
+        return settings.on_stop(env)
+    value = settings.setting(name, env)
+    if name == "log.level":
+        if value.lower() not in log.LEVELS:
+            raise errors.BadInput(f"log.level is {value[:40]!r}; it is one of {', '.join(log.LEVELS)}")
+        return value
+    if name == "claude.model" and not re.fullmatch(r"[\w.:/@\[\]-]{1,200}", value):
+        raise errors.BadInput(f"claude.model is {value[:40]!r}; it is a model's name, like haiku")
+    if name == "docs.folders":
+        strange = [one for one in value.split(os.pathsep) if one.strip() and not one.startswith(("/", "~"))]
+        if strange:
+            raise errors.BadInput(f"docs.folders names {strange[0][:80]!r}; give whole paths, separated by :")
+    if name in ("embedding.url", "embedding.key"):
+        from backstory.recall.embedders import remote
+
+        url = value if name == "embedding.url" and value else remote.OLLAMA
+        remote.check(url, value.strip() if name == "embedding.key" else "")
+    if name == "embedder" and value not in ("", "static", "off"):
+        from backstory.recall.embedders import choose
+
+        choose.chosen({**env, "BACKSTORY_EMBEDDING_URL": "", "BACKSTORY_EMBEDDING_KEY": ""})
+    return value
+
+
+def _read(path: str) -> str:
+    """The file as it is, line ends included. A file that is no TOML is left to its owner."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            text = file.read()
+        tomllib.loads(text)
+    except FileNotFoundError:
+        return ""
+    except ValueError as error:  # not TOML, or not UTF-8
+        raise errors.BadInput(f"{path} cannot be read ({error}); correct it or move it away") from error
+    return text
+
+
+def _now_in(path: str, name: str) -> object:
+    """What the file says; None where it says nothing."""
+    value: object = tomllib.loads(_read(path))
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def _write(path: str, name: str, value: str | float) -> None:
+    """Into the file itself, also where config.toml is a link to it; whole or not at all."""
+    path = os.path.realpath(path)
+    text = with_setting(_read(path), name, value)
+    if text is None:
+        raise errors.BadInput(f"{path} sets {name} in a way that is not for us to edit; change it there")
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o600
+    beside = f"{path}.{os.getpid()}"
+    try:
+        with open(
+            os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8", newline=""
+        ) as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        raise
+
+
+def with_setting(text: str, name: str, value: str | float) -> str | None:
+    """The text of a config.toml with one setting changed or added and every other line as it was; None where
+    no such edit is found. Pure."""
+    before = tomllib.loads(text)
+    for proposed in _proposals(text, name, value):
+        try:
+            if tomllib.loads(proposed) == _set(before, name, value):
+                return proposed
+        except tomllib.TOMLDecodeError:
+            continue
+    return None
+
+
+def _set(document: Mapping[str, object], name: str, value: object) -> dict[str, object]:
+    section, _, key = name.rpartition(".")
+    if not section:
+        return {**document, key: value}
+    inside = document.get(section)
+    return {**document, section: {**(inside if isinstance(inside, dict) else {}), key: value}}
+
+
+def _proposals(text: str, name: str, value: str | float) -> Iterator[str]:
+    """First the line that sets it already, wherever one seems to; then a new line in its section; then a new
+    section. Which of them are right is for the caller to see."""
+    section, _, key = name.rpartition(".")
+    lines = re.findall(
+        r"[^\n]*\n|[^\n]+", text
+    )  # of all that splitlines knows, TOML ends lines with this only
+    end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
+    written = _toml(value)
+    for number, line in enumerate(lines):
+        found = re.match(r"(\s*)([\w.\"' -]+?)(\s*=\s*)", line)
+        if found and found[2].replace(" ", "").translate({34: None, 39: None}) in (key, name):
+            after = re.match(
+                r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^#\r\n]*?)(\s*(?:#[^\n]*\n?)?)\Z", line[found.end() :]
+            )
+            if after:
+                yield "".join([*lines[:number], found[0], written, after[1], *lines[number + 1 :]])
+    new = f"{key} = {written}{end}"
+    is_open = lines and not lines[-1].endswith("\n")
+    whole = [*lines[:-1], lines[-1] + end] if is_open else lines
+    headers = [number for number, line in enumerate(whole) if re.match(r"\s*\[", line)]
+    if not section:
+        for header in headers:
+            at = header
+            while at and whole[at - 1].lstrip().startswith("#"):
+                at -= 1  # what is said above a section belongs to it
+            yield "".join([*whole[:at], new, end, *whole[at:]])
+        yield "".join([*whole, new])
+        return
+    for number in headers:
+        if re.match(rf"\s*\[\s*[\"']?{re.escape(section)}[\"']?\s*\]", whole[number]):
+            yield "".join([*whole[: number + 1], new, *whole[number + 1 :]])
+    gap = [end] if whole else []
+    yield "".join([*whole, *gap, f"[{section}]{end}", new])
+
+
+def _toml(value: str | float) -> str:
+    """A JSON string is a TOML string, but for one sign that TOML wants escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

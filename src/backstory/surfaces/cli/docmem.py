@@ -1,0 +1,435 @@
+"""`backstory docmem`: trees of text that a model writes, for people to look at, bring in and take out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from sqlite3 import Connection
+
+import click
+
+from backstory import errors, paths
+from backstory.model import MODES, Node, Project
+from backstory.surfaces.cli.common import (
+    FILL_SECONDS,
+    folder,
+    json_option,
+    nothing,
+    only,
+    project_option,
+    store,
+    sure,
+    typed,
+)
+
+PAUSE_SECONDS = 0.05
+SHOWN_NODES = 300
+MOST_SHOWN = 100_000
+MARKDOWN = (".md", ".markdown", ".mdx")
+FORMATS = {".toml": "toml", ".txt": "txt", "": "txt", **dict.fromkeys(MARKDOWN, "md")}
+NO_TREES = (
+    "No trees here yet. A model makes them with docmem_create,"
+    " and `backstory docmem import FILE` makes one of a document."
+)
+
+node_argument = click.argument("node", metavar="ID")
+
+
+@click.group()
+def docmem() -> None:
+    """Trees of text that a model writes and edits, and shows itself.
+
+    The beginning of a node's id is enough. When a tree changes here, the views of it in CLAUDE.md follow.
+    """
+
+
+@docmem.command("list")
+@project_option
+@json_option
+def listing(project: str, as_json: bool) -> None:
+    """List this project's trees. Each with its nodes and tokens, and when it last changed."""
+    from backstory.store import nodes, projects
+    from backstory.surfaces.cli import output, trees_output
+
+    with store() as (db, _):
+        here = projects.at(db, paths.place(project))
+        roots = nodes.roots(db, here.number) if here else []
+        totals = nodes.totals(db, here.number) if here else {}
+        found = [
+            {
+                "id": root.id,
+                "context": root.context,
+                "nodes": root.size,
+                "tokens": totals[root.id][0],
+                "created_at": root.created_at,
+                "updated_at": totals[root.id][1],
+            }
+            for root in roots
+        ]
+        none = "" if found else nothing(db, NO_TREES)
+    if as_json:
+        output.as_json(found)
+    elif found:
+        trees_output.trees(found)
+    if not found:
+        raise errors.NotFound(none)
+
+
+@docmem.command()
+@click.argument("node", metavar="[ID]", required=False)
+@click.option("--depth", type=click.IntRange(0), metavar="N", help="Only so many levels below it.")
+@click.option(
+    "--limit",
+    default=SHOWN_NODES,
+    show_default=True,
+    type=click.IntRange(1, MOST_SHOWN),
+    help="How many nodes; upper levels come first.",
+)
+@project_option
+@json_option
+def tree(node: str | None, depth: int | None, limit: int, project: str, as_json: bool) -> None:
+    """Show how a tree is built, one line a node.
+
+    A line has the node's id, its context and the first line of its text. Without an ID it is the
+    project's only tree. `+12 below` stands for twelve nodes that are left out.
+    """
+    from backstory.store import nodes
+    from backstory.store.connection import savepoint
+    from backstory.surfaces.cli import output, trees_output
+
+    with store() as (db, _):
+        here, start = _only_tree(db, project) if node is None else _find(db, project, node)
+        with savepoint(db):  # one state of the tree, whoever edits it meanwhile
+            rows = trees_output.outline(
+                start, lambda above: nodes.children(db, here.number, above.id), depth, limit
+            )
+    listed = [{**trees_output.plain(row.node), "depth": row.depth} for row in rows if row.node]
+    if as_json:
+        output.as_json({"id": start.id, "nodes": start.size, "shown": len(listed), "tree": listed})
+    else:
+        trees_output.tree(rows)
+    if len(listed) < start.size:
+        total = output.number_of(start.size, "node", "nodes")
+        how = "--limit and --depth show more, the id of a node what is below it"
+        click.echo(f"{len(listed):,} of {total}; {how}", err=True)
+
+
+@docmem.command()
+@node_argument
+@project_option
+@json_option
+def show(node: str, project: str, as_json: bool) -> None:
+    """Show one node whole. Every field, the nodes above it, and its text."""
+    from backstory.store import nodes
+    from backstory.surfaces.cli import output, trees_output
+
+    with store() as (db, _):
+        here, found = _find(db, project, node)
+        above = nodes.path(db, here.number, found.id)[:-1]
+    if as_json:
+        output.as_json({**trees_output.plain(found), "path": trees_output.plain_path(above)})
+    else:
+        trees_output.node(found, above)
+
+
+@docmem.command()
+@node_argument
+@click.option(
+    "--tokens", default=10_000, show_default=True, type=click.IntRange(1), help="How long it may get."
+)
+@project_option
+@json_option
+def expand(node: str, tokens: int, project: str, as_json: bool) -> None:
+    """Print a node and what is below it, as a view shows it.
+
+    It ends where the tokens do. Upper levels come first, in each the last nodes first. What was
+    taken is printed in the order of the document, each node with a line that says which it is.
+    """
+    from backstory.docmem import expand as trees
+    from backstory.surfaces.cli import output, trees_output
+
+    with store() as (db, _):
+        here, start = _find(db, project, node)
+        shown = trees.shown(db, here.number, start, tokens)
+    if as_json:
+        blocks = [{"id": one.id, "block": block} for one, block in shown]
+        output.as_json({"id": start.id, "nodes": start.size, "shown": len(shown), "blocks": blocks})
+    else:
+        trees_output.blocks(block for _, block in shown)
+    if len(shown) < start.size:
+        total = output.number_of(start.size, "node", "nodes")
+        how = f"--tokens shows more, `backstory docmem tree {start.id}` lists them"
+        click.echo(f"{len(shown):,} of {total}; {how}", err=True)
+
+
+@docmem.command("import")
+@click.argument("file", metavar="FILE|-")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["toml", "md", "txt"]),
+    help="What it is written in.  [default: by the file's extension]",
+)
+@click.option("--root-id", metavar="ID", help="What to call the tree.  [default: as it says, or as the file]")
+@project_option
+@json_option
+def import_(file: str, kind: str | None, root_id: str | None, project: str, as_json: bool) -> None:
+    """Make a tree of a document. `-` reads standard input.
+
+    TOML is what `backstory docmem export` writes; its nodes can be edited. Of Markdown the headings become
+    the upper nodes, of plain text each paragraph is a node; those are readonly.
+    """
+    from backstory.capture.event import clean
+    from backstory.docmem.exchange import import_document
+    from backstory.store import projects
+    from backstory.store.connection import transaction
+    from backstory.surfaces.cli import output, trees_output
+
+    kind = kind or _format_of(file)
+    name, text = _read(file, kind)
+    wanted = None if root_id is None else typed([root_id])
+    is_changed = False
+
+    def cleaned(given: str) -> str:
+        nonlocal is_changed
+        kept = clean(given, sys.maxsize, may_quote=True)  # nobody cuts a document silently
+        is_changed = is_changed or kept != given
+        return kept
+
+    with store() as (db, now):
+        with transaction(db):
+            here = projects.by_id(db, projects.ensure(db, paths.place(project), now))
+        with _busy("importing"):
+            root = import_document(db, here, text, kind, wanted, name, cleaned, now)
+        _refresh(here, root.root_id, now)
+    if as_json:
+        output.as_json(trees_output.plain(root))
+    else:
+        size = output.number_of(root.size, "node", "nodes")
+        click.echo(f"Tree imported: {root.id} ({size}); `backstory docmem tree {root.id}` shows it")
+    if is_changed:
+        click.echo("Something private or secret in it was left out.", err=True)
+
+
+@docmem.command()
+@node_argument
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["md", "toml"]),
+    help="What to write.  [default: by the extension of --output, else toml]",
+)
+@click.option("--output", "target", metavar="FILE", help="Where to write it.  [default: standard output]")
+@click.option("--force", is_flag=True, help="With --output: also over a file that is there.")
+@project_option
+@json_option
+def export(node: str, kind: str | None, target: str | None, force: bool, project: str, as_json: bool) -> None:
+    """Write a tree, or what is below a node, as a document.
+
+    TOML has ids, contexts and texts, and `backstory docmem import` makes the same tree of it; Markdown is for
+    reading. A file or a pipe gets every text as it is.
+    """
+    from backstory.docmem import exchange
+    from backstory.store import nodes
+    from backstory.surfaces.cli import output
+
+    target = None if target == "-" else target
+    if kind is None:
+        kind = "md" if _extension(target or "") in MARKDOWN else "toml"
+    with store() as (db, _):
+        here, start = _find(db, project, node)
+        whole = nodes.subtree(db, here.number, start.id)
+    text = exchange.export_markdown(whole) if kind == "md" else exchange.export_toml(whole)
+    if target is not None:
+        _save(target, text, force)
+    told = {"id": start.id, "format": kind, "nodes": len(whole), "output": target and typed([target])}
+    if as_json:
+        output.as_json(told if target else {**told, "text": text})
+    elif target is not None:
+        size = output.number_of(len(whole), "node", "nodes")
+        click.echo(f"Exported: {start.id} ({size}) to {output.visible(typed([target]))}")
+    else:
+        click.echo(output.visible(text) if sys.stdout.isatty() else text.encode(), nl=False)
+
+
+@docmem.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("--tree", "within", metavar="ID", help="Only in this tree.")
+@click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to look.")
+@click.option("--limit", default=10, show_default=True, help="How many, 1 to 100.")
+@project_option
+@json_option
+def search(
+    query: tuple[str, ...], within: str | None, mode: str, limit: int, project: str, as_json: bool
+) -> None:
+    """Find nodes by what they say and mean. Nodes that a hit above them stands for are counted there."""
+    from backstory.docmem.search import search as find
+    from backstory.recall.index import Index
+    from backstory.store import projects
+    from backstory.surfaces.cli import output, trees_output
+
+    with store() as (db, _):
+        here = projects.at(db, paths.place(project))
+        found = find(
+            Index.configured(),
+            db,
+            here,
+            typed(query),
+            root_id=None if within is None else _find(db, project, within)[1].root_id,
+            limit=limit,
+            mode=mode,
+            patience=FILL_SECONDS,
+        )
+    if as_json:
+        output.as_json([trees_output.plain_hit(hit) for hit in found.hits])
+    else:
+        trees_output.hits(found.hits)
+    if found.notice:
+        click.echo(found.notice, err=True)
+    if not found.hits:
+        raise errors.NotFound("No nodes found. Other words may do; `backstory docmem list` shows the trees.")
+
+
+@docmem.command()
+@node_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@project_option
+@json_option
+def delete(node: str, yes: bool, project: str, as_json: bool) -> None:
+    """Delete a node and all nodes below it, for good. Of a root that is the tree; `export` keeps a copy."""
+    from backstory.docmem import tree as trees
+    from backstory.surfaces.cli import output
+
+    with store() as (db, now):
+        here, found = _find(db, project, node)
+        size = output.number_of(found.size, "node", "nodes")
+        what = f"the tree {found.id}" if found.parent_id is None else f"the node {found.id}"
+        if not yes and not sure(f"Delete {what} ({size}) for good?"):
+            raise errors.NotFound("Nothing was deleted; --yes deletes it without asking.")
+        with _busy("deleting"):
+            gone = trees.delete(db, here, found.id)
+        _refresh(here, found.root_id, now)
+    if as_json:
+        output.as_json({"deleted": found.id, "nodes": gone})
+    else:
+        click.echo(f"Deleted: {found.id} ({output.number_of(gone, 'node', 'nodes')})")
+
+
+def _find(db: Connection, project: str, prefix: str) -> tuple[Project, Node]:
+    """The one node of this project whose id begins like this."""
+    from backstory.store import nodes, projects
+
+    prefix = typed([prefix])
+    here = projects.at(db, paths.place(project))
+    found = {one.id: one for one in nodes.starting_with(db, here.number, prefix)} if here else {}
+    if prefix and not found:
+        for other in projects.every(db):
+            if elsewhere := nodes.starting_with(db, other.number, prefix):
+                raise errors.NotFound(f"{elsewhere[0].id} is of another project; add --project {other.root}")
+    known = only("node", prefix, list(found), "backstory docmem tree")
+    assert here is not None  # noqa: S101  it has this node
+    return here, found[known]
+
+
+def _only_tree(db: Connection, project: str) -> tuple[Project, Node]:
+    from backstory.store import nodes, projects
+
+    here = projects.at(db, paths.place(project))
+    roots = nodes.roots(db, here.number) if here else []
+    if here is None or not roots:
+        raise errors.NotFound(nothing(db, NO_TREES))
+    if len(roots) > 1:
+        named = ", ".join(root.id for root in roots[:10])
+        raise errors.BadInput(
+            f"there are {len(roots):,} trees here (`backstory docmem list` lists them); name one: {named}"
+        )
+    return here, roots[0]
+
+
+def _format_of(file: str) -> str:
+    """What a document is written in, by its name."""
+    if file == "-" or _extension(file) not in FORMATS:
+        what = "standard input" if file == "-" else f"a file called {typed([file])[:300]}"
+        raise errors.BadInput(f"nothing says what {what} is written in; add --format toml, md or txt")
+    return FORMATS[_extension(file)]
+
+
+def _extension(file: str) -> str:
+    return os.path.splitext(file)[1].lower()
+
+
+def _read(file: str, kind: str) -> tuple[str, str]:
+    """The name and the text of a document, from wherever the user may read."""
+    from backstory.docmem import exchange
+    from backstory.recall.documents.file import read_file
+
+    most = exchange.most_bytes(kind)
+    if file == "-":
+        body = _standard_input(most + 1)
+        if len(body) > most:
+            raise errors.BadInput(f"standard input has more than {most:,} bytes; import it in parts")
+        return "", exchange.text_of(body, kind, "standard input")
+    named = typed([file])[:300]
+    if os.path.exists(file) and not os.path.isfile(file):
+        raise errors.BadInput(f"{named} is not a file; name one, or pipe it to `import -`")
+    body = read_file(file, [os.sep], most)[1]
+    return os.path.splitext(os.path.basename(named))[0], exchange.text_of(body, kind, named)
+
+
+def _standard_input(most: int) -> bytes:
+    if sys.stdin is None:  # closed by whoever started us
+        return b""
+    raw = getattr(sys.stdin, "buffer", None)
+    return bytes(raw.read(most)) if raw else sys.stdin.read(most).encode()
+
+
+def _save(path: str, document: str, force: bool) -> None:
+    """Another file is replaced only by `force`, never its link."""
+    from backstory.docmem.exchange import save
+
+    path = os.path.realpath(path) if force else os.path.abspath(path)
+    if os.path.lexists(path):
+        if not force:
+            raise errors.BadInput(f"{path} is there already; --force replaces it, or name another file")
+        if not os.path.isfile(path):
+            raise errors.BadInput(f"{path} is no file; name one")
+    save(path, document, replaces=force)
+
+
+@contextmanager
+def _busy(doing: str) -> Iterator[None]:
+    """Large trees take their time; whoever waits sees why."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+
+    from backstory.surfaces.cli import output
+
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), **output.progress()) as shown:
+        shown.add_task(doing, total=None)
+        yield
+
+
+def _refresh(here: Project, root_id: str, now: int) -> None:
+    """Let the views of running servers follow. The edit is done; what keeps a view from it is only said."""
+    from backstory.claude_md.writer import put_views
+    from backstory.docmem import views
+    from backstory.intake.drain import open_store
+    from backstory.store.connection import BUSY_SECONDS, is_busy
+    from backstory.surfaces.cli import output
+
+    data = folder()
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            # With CLAUDE.md's lock in hand nobody waits for the store: a server that ends is in a hurry.
+            with open_store(data, now=now, seconds=0, hurried=True) as db:
+                views.refresh(db, data, here, [root_id], lambda at, shown: put_views(at, data, shown, now))
+            return
+        except (errors.BackstoryError, OSError) as error:
+            if not is_busy(error.__cause__) or time.monotonic() > deadline:
+                why = output.visible(str(error))
+                click.echo(f"backstory: a view could not be refreshed: {why}", err=True)
+                return
+        time.sleep(PAUSE_SECONDS)

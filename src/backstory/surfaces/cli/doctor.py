@@ -1,0 +1,361 @@
+"""Is everything in order? One line each, and what to do where it is not.
+
+The canary is a real event: through the hook script into the spool, through intake into the store, and found
+by search; afterwards it is removed again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+
+from rich.text import Text
+
+from backstory import config, paths
+from backstory.capture import spool
+from backstory.errors import BackstoryError, BadInput, ClientError, EmbedderAway
+from backstory.ids import new_id
+from backstory.intake.drain import open_store
+from backstory.recall.index import Index
+from backstory.recall.search import search
+from backstory.store import backup, documents, memories, nodes, recovery, sessions, spend, vectors
+from backstory.store.connection import connect, has_fts5, transaction
+from backstory.store.connection import version as schema_of
+from backstory.surfaces.cli import config as settings
+from backstory.surfaces.cli import install, output, worker
+from backstory.surfaces.cli import spend as spends
+from backstory.surfaces.cli.common import existing, lost, unusable
+from backstory.synthesis.worker import midnight
+
+OLDEST_CLIENT = (2, 1, 197)  # the oldest Claude Code this was tried with
+LATE_MS = 3 * backup.DAY_MS  # of what was captured and is in no backup
+HOOK = os.path.join("plugin", "hooks", "hook.sh")
+SIGNS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    level: str  # ok, warn, bad
+    finding: str
+    advice: str = ""
+
+
+def examine(folder: str, env: Mapping[str, str], claude: str | None = None) -> list[Check]:
+    checks: list[tuple[str, Callable[[], Check]]] = [
+        ("python", _python),
+        ("data folder", lambda: _data_folder(folder)),
+        ("disk", lambda: _disk(folder)),
+        ("settings", lambda: _settings(env)),
+        ("canary", lambda: _canary(folder, env)),
+        ("database", lambda: _database(folder)),
+        ("backup", lambda: _backup(folder)),
+        ("search", lambda: _search(folder)),
+        ("spool", lambda: _spool(folder)),
+        ("worker", lambda: _worker(folder, env)),
+        ("synthesis", lambda: _synthesis(folder, env)),
+        ("Claude Code", lambda: _client(claude)),
+        ("plugin", lambda: _plugin(claude, env)),
+    ]
+    found: list[Check] = []
+    for name, check in checks:
+        is_told = any(one.name == "settings" and one.level == "bad" for one in found)
+        found.append(_guarded(name, check, is_told=is_told))
+    return found
+
+
+def report(found: list[Check], *, as_json: bool) -> None:
+    if as_json:
+        output.as_json([asdict(check) for check in found])
+        return
+    out = output.console()
+    for check in found:
+        sign, colour = SIGNS[check.level]
+        line = Text(f"{sign} ", style=colour).append(f"{check.name:<12}", style="bold not dim default")
+        line.append(f" {output.visible(check.finding)}", style="default")
+        if check.advice:
+            line.append(f" → {output.visible(check.advice)}", style=colour)
+        out.print(line)
+
+
+def _guarded(name: str, check: Callable[[], Check], *, is_told: bool) -> Check:
+    """A check, whatever happens in it. A setting that cannot be used `is_told` once."""
+    try:
+        return check()
+    except BadInput as error:
+        finding = "not checked, for a setting cannot be used; see above" if is_told else str(error)
+        return Check(name, "bad", finding)
+    except BackstoryError as error:
+        # Whoever reads this looks closer already.
+        said = re.sub(r"; `backstory doctor` [^;]*$", "", str(error))
+        return Check(name, "bad", unusable(error.__cause__) or said)
+    except Exception as error:  # noqa: BLE001  what is examined must not break the examination
+        if cannot := unusable(error):
+            return Check(name, "bad", cannot)
+        return Check(name, "bad", f"{type(error).__name__}: {error}", "mend that, then run doctor again")
+
+
+def _python() -> Check:
+    found = f"{sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}"
+    if not has_fts5():
+        return Check("python", "bad", f"{found} without FTS5", "use a Python whose SQLite has FTS5")
+    return Check("python", "ok", found)
+
+
+def _data_folder(folder: str) -> Check:
+    at = existing(folder)
+    if not os.path.isdir(at) or not os.access(at, os.W_OK | os.X_OK):
+        problem = "is not a folder" if not os.path.isdir(at) else "cannot be written"
+        return Check("data folder", "bad", f"{at} {problem}", "set BACKSTORY_HOME to a folder of yours")
+    if at != folder:
+        return Check("data folder", "ok", f"{folder} (made when the first event comes)")
+    if stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
+        return Check("data folder", "warn", f"{folder} is open to others", f"chmod 700 {shlex.quote(folder)}")
+    return Check("data folder", "ok", folder)
+
+
+def _disk(folder: str) -> Check:
+    free = shutil.disk_usage(existing(folder)).free / 1e6
+    finding = f"{free / 1000:.1f} GB free" if free >= 1000 else f"{free:.0f} MB free"
+    if free < 50:
+        return Check("disk", "bad", finding, "events are lost on a full disk; make room")
+    return Check("disk", "warn" if free < 500 else "ok", finding, "make room soon" if free < 500 else "")
+
+
+def _settings(env: Mapping[str, str]) -> Check:
+    known = f"known: {', '.join(sorted({*config.DEFAULTS, *config.NUMBERS}))}"
+    if wrong := settings.problems(env):
+        try:
+            strange = config.unknown(env)
+        except BadInput:  # it is what is wrong
+            strange = []
+        wrong += [f"unknown in config.toml: {', '.join(strange)}"] if strange else []
+        return Check("settings", "bad", ". ".join(wrong), known if strange else "")
+    if strange := config.unknown(env):
+        return Check("settings", "warn", f"unknown in config.toml: {', '.join(strange)}", known)
+    return Check("settings", "ok", f"log.level = {config.setting('log.level', env)}")
+
+
+def _canary(folder: str, env: Mapping[str, str]) -> Check:
+    with open_store(folder, now=int(time.time() * 1000)):
+        pass  # without a store, the event would wait in the spool and stay
+    word = new_id("canary")
+    session_id = f"backstory-doctor-{word}"
+    event = {
+        "hook_event_name": "PostToolUse",
+        "session_id": session_id,
+        "cwd": folder,
+        "tool_name": "Bash",
+        "tool_use_id": word,
+        "tool_input": {"command": f"echo {word}"},
+        "tool_response": {"stdout": word, "stderr": ""},
+    }
+    laid_out = os.path.join(install.plugin_folder(folder), "src", "backstory", HOOK)
+    hook = laid_out if os.path.exists(laid_out) else os.path.join(install.PACKAGE, HOOK)
+    hook_env = {**env, "BACKSTORY_HOME": folder}
+    hook_env.pop("BACKSTORY_WORKER", None)
+    started = time.perf_counter()
+    ran = subprocess.run(
+        ["sh", hook],
+        input=json.dumps(event).encode(),
+        env=hook_env,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    milliseconds = (time.perf_counter() - started) * 1000
+    if ran.returncode or ran.stdout or ran.stderr:
+        return Check(
+            "canary", "bad", f"the hook said {ran.stderr.decode(errors='replace')!r}", f"try: sh {hook}"
+        )
+    now = int(time.time() * 1000)
+    with open_store(folder, now=now) as db:
+        answer = search(Index(None), db, folder, word, now=now, mode="keyword")
+        found = any(hit.memory.session_id == session_id for hit in answer.hits)
+        with transaction(db):
+            sessions.purge(db, session_id)
+    if not found:
+        advice = f"see {paths.log_file(folder)} and {paths.spool(folder)}"
+        return Check("canary", "bad", "a test event did not arrive in search", advice)
+    return Check("canary", "ok", f"hook → spool → intake → search; the hook took {milliseconds:.1f} ms")
+
+
+def _database(folder: str) -> Check:
+    path = paths.database(folder)
+    recovery.verify(folder, int(time.time() * 1000))
+    db = connect(path)
+    try:
+        remembered, met = memories.count(db), sessions.count(db)
+        schema = schema_of(db)
+    finally:
+        db.close()
+    what = output.number_of(remembered, "memory", "memories")
+    whose = output.number_of(met, "session", "sessions")
+    finding = f"schema {schema}, {what}, {whose}, {output.size(os.path.getsize(path))}"
+    return Check("database", "ok", finding)
+
+
+def _backup(folder: str) -> Check:
+    if said := recovery.notice(folder):
+        return Check("backup", "warn", said, "`backstory backup now` makes a new one and ends this note")
+    with open_store(folder, now=int(time.time() * 1000)) as db:
+        gone = lost(db, folder)
+    if gone:
+        return Check("backup", "warn", *gone)
+    found = backup.listed(folder)
+    if backup.only_in_the_database(folder) > LATE_MS:
+        finding = f"the newest is of {output.when(found[0].at)}" if found else "there is none"
+        return Check("backup", "warn", finding, "backstory backup now")
+    if not found:
+        return Check("backup", "ok", "none yet: one is made every day that Claude Code is used")
+    size = output.size(sum(one.size for one in found))
+    many = output.number_of(len(found), "backup", "backups")
+    return Check("backup", "ok", f"{many}, the newest of {output.when(found[0].at)}, {size}")
+
+
+def _search(folder: str) -> Check:
+    """Which embedder, whether it answers, and how many memories have a vector of it."""
+    index = Index.configured()
+    if index.is_off:
+        return Check("search", "ok", "by words only, as set")
+    db = connect(paths.database(folder))
+    try:
+        model = index.embedder.id
+        index.embedder.embed(["does it answer"])
+        made = dict(vectors.counts(db)).get(model, 0)
+        total = memories.count(db) + documents.count(db) + nodes.count(db)
+    except EmbedderAway as away:
+        return Check("search", "warn", f"by words only: {away}", "`backstory config embedder` tells which")
+    finally:
+        db.close()
+    waiting = f", {total - made:,} wait for theirs" if total > made else ""
+    return Check("search", "ok", f"{model}, {output.number_of(made, 'vector', 'vectors')}{waiting}")
+
+
+def _spool(folder: str) -> Check:
+    place = paths.spool(folder)
+    waiting = len(spool.waiting(place))
+    failed = spool.failures(place)
+    if failed:
+        payloads = output.number_of(len(failed), "payload", "payloads")
+        finding = f"{payloads} could not be stored; the last: {failed[-1][1]}"
+        return Check("spool", "warn", finding, f"look at {place}/failed; delete what is not needed")
+    return Check("spool", "ok", f"{waiting} waiting, none failed")
+
+
+def _worker(folder: str, env: Mapping[str, str]) -> Check:
+    """Is one running, and does what is due get its turn?"""
+    now = int(time.time() * 1000)
+    with open_store(folder, now=now) as db:
+        seen = worker.look(db, now)
+    pid = worker.running(folder)
+    finding = f"{f'process {pid}' if pid else 'none runs'}, {worker.waiting_told(seen)}"
+    if config.synthesizer(env) == "off":
+        return Check("worker", "ok", f"{finding}; synthesis is off")
+    reasons = [reason for state, reason, *_ in seen.troubles if state == "waiting"]
+    late = seen.since is not None and now - seen.since > backup.DAY_MS
+    if late and seen.due:
+        return Check("worker", "warn", f"{finding}, after more than a day", "backstory worker")
+    if late and reasons:
+        return Check("worker", "warn", f"{finding}, after more than a day: {reasons[0]}")
+    if seen.skipped:
+        reason, number = seen.skipped[0]
+        finding = f"{finding}; {worker.items(sum(many for _, many in seen.skipped))} skipped"
+        what = f"{finding}, {number} because: {reason}"
+        return Check("worker", "warn", what, f"they stay traces; see {paths.log_file(folder)}")
+    return Check("worker", "ok", finding)
+
+
+def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
+    """Who observes, what it costs, and whether it had to be somebody else."""
+    chosen = worker.synthesizer(env)
+    if chosen.setting in ("off", "local"):
+        return Check("synthesis", "ok", str(chosen))
+    if chosen.uses is None:
+        return Check("synthesis", "warn", str(chosen), "or: backstory config synthesizer auto")
+    now, cap = int(time.time() * 1000), config.number("spend.daily_usd", env)
+    with open_store(folder, now=now) as db:
+        spent = spend.since(db, midnight(now))
+        # What is known to be missing now is said already, and what is over is not what is wrong now.
+        seen = [
+            one
+            for one in worker.look(db, now).troubles
+            if one[1] != chosen.why and (one[0] == "waiting" or one[3] > now - backup.DAY_MS)
+        ]
+    told = (
+        f"{chosen}{f' by {chosen.program}' if chosen.program else ''}; ${spent:.2f} of ${cap:.2f} spent today"
+    )
+    if chosen.uses == "claude" and cap <= 0:
+        return Check("synthesis", "warn", told, spends.never_asked())
+    if chosen.uses == "claude" and spent >= cap:
+        advice = f"rules observe until midnight; {spends.raises_it(spent, cap)}"
+        return Check("synthesis", "warn", f"{told}, the cap is reached", advice)
+    if seen:
+        state, reason, number, at = seen[0]
+        when, one = output.lately(at, now), number == 1
+        waits = f"wait{'s' * one} since {when}"
+        what = waits if state == "waiting" else f"{'was' if one else 'were'} observed by {state}, last {when}"
+        return Check(
+            "synthesis", "warn", f"{told}; {worker.items(number)} {what}: {reason}", "backstory spend"
+        )
+    return Check("synthesis", "ok", told)
+
+
+def _client(claude: str | None) -> Check:
+    client = install.find_client(claude)
+    said = subprocess.run(
+        [client, "--version"], capture_output=True, text=True, timeout=30, check=False
+    ).stdout
+    number = re.match(r"(\d+)\.(\d+)\.(\d+)", said)
+    if number is None:
+        return Check("Claude Code", "warn", f"{client} does not tell its version", "is it Claude Code?")
+    if tuple(int(part) for part in number.groups()) < OLDEST_CLIENT:
+        oldest = ".".join(map(str, OLDEST_CLIENT))
+        return Check("Claude Code", "warn", f"{number[0]} is older than {oldest}", "claude update")
+    return Check("Claude Code", "ok", f"{number[0]} at {client}")
+
+
+def _plugin(claude: str | None, env: Mapping[str, str]) -> Check:  # noqa: PLR0911  one line a problem
+    try:
+        plugin = install.registered(install.find_client(claude))
+    except ClientError as error:
+        return Check("plugin", "warn", str(error))
+    if plugin is None:
+        return Check("plugin", "warn", "not registered with Claude Code", "backstory install")
+    if not plugin.get("enabled"):
+        return Check(
+            "plugin", "warn", "registered but switched off", f"claude plugin enable {install.PLUGIN}"
+        )
+    root = str(plugin.get("readFromFolder") or plugin.get("installPath"))
+    if not os.path.exists(os.path.join(root, "src", "backstory", HOOK)):
+        return Check("plugin", "bad", f"its files are missing from {root}", "backstory install")
+    runs = str(plugin.get("folderVersion") or plugin.get("version"))
+    if runs != version("backstory"):
+        finding = f"Claude Code runs {runs}, this is {version('backstory')}"
+        return Check("plugin", "warn", finding, "backstory install")
+    if problem := _server_problem(root, env):
+        return Check("plugin", "bad", f"its server does not start: {problem}", "backstory install")
+    return Check("plugin", "ok", f"{runs}, enabled, from {root}")
+
+
+def _server_problem(root: str, env: Mapping[str, str]) -> str | None:
+    """What the plugin's launcher says when it is asked for backstory, as Claude Code would ask it."""
+    launcher = os.path.join(root, "src", "backstory", "plugin", "bin", "backstory.sh")
+    # Set up from a marketplace, we run from an environment in the folder that Claude Code gives the plugin.
+    asking = {"CLAUDE_PLUGIN_DATA": os.path.dirname(sys.prefix), **env}
+    asking.pop("BACKSTORY_WORKER", None)
+    asked = subprocess.run(
+        ["sh", launcher, "--version"], env=asking, capture_output=True, text=True, timeout=30, check=False
+    )
+    return None if asked.returncode == 0 else asked.stderr.strip().removeprefix("backstory: ")

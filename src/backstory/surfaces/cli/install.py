@@ -1,0 +1,141 @@
+"""Registering the plugin with Claude Code, and taking it out again.
+
+Claude Code runs a plugin from a directory marketplace in place, so the plugin is laid out once in the data
+folder: a copy that outlives the virtual environment it came from, so that hooks never point into nothing.
+The copy has the repository's own layout; both ways of installing run the same files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+import click
+
+import backstory
+from backstory.errors import ClientError
+
+PLUGIN = "backstory@backstory"
+MARKETPLACE = "backstory"
+PACKAGE = os.path.dirname(os.path.abspath(backstory.__file__))
+
+
+def install(folder: str, claude: str | None) -> list[str]:
+    client = find_client(claude)
+    root = plugin_folder(folder)
+    known = {market["name"]: market for market in ask(client, "marketplace", "list")}
+    os.makedirs(folder, mode=0o700, exist_ok=True)  # the mode is only for the last folder of a path
+    lay_out(root)
+    done = [f"plugin {version('backstory')} laid out in {root}"]
+    if MARKETPLACE in known and not _is_at(known[MARKETPLACE], root):
+        _call(client, "marketplace", "remove", MARKETPLACE)
+        done.append("replaced a marketplace of the same name that pointed elsewhere")
+    _call(client, "marketplace", "add", root)
+    _call(client, "install", PLUGIN)
+    if registered(client) is None:
+        raise ClientError("Claude Code accepted the plugin but does not list it; try: claude plugin list")
+    done.append(f"registered with Claude Code as {PLUGIN}")
+    done.append("done: new sessions are remembered; `backstory doctor` checks every part")
+    return done
+
+
+def uninstall(folder: str, claude: str | None) -> list[str]:
+    client = find_client(claude)
+    done = []
+    if registered(client) is not None:
+        _call(client, "uninstall", PLUGIN, "--keep-data")
+        done.append(f"{PLUGIN} removed from Claude Code")
+    if any(market["name"] == MARKETPLACE for market in ask(client, "marketplace", "list")):
+        _call(client, "marketplace", "remove", MARKETPLACE)
+        done.append("marketplace removed")
+    shutil.rmtree(plugin_folder(folder), ignore_errors=True)
+    if not done:
+        done.append("the plugin was not installed")
+    done.append(f"your memories stay in {folder}; delete that folder to forget everything")
+    return done
+
+
+def find_client(claude: str | None) -> str:
+    found = shutil.which(claude or "claude")
+    if found is None:
+        missing = f"{claude} is not a program" if claude else "Claude Code is not on PATH"
+        raise ClientError(f"{missing}; name it with: --claude PATH")
+    return found
+
+
+def plugin_folder(folder: str) -> str:
+    return os.path.join(folder, "plugin")
+
+
+def registered(client: str) -> dict[str, Any] | None:
+    """What Claude Code says about our plugin."""
+    return next((plugin for plugin in ask(client, "list") if plugin.get("id") == PLUGIN), None)
+
+
+def ask(client: str, *args: str) -> list[dict[str, Any]]:
+    answer = _call(client, *args, "--json")
+    try:
+        found = json.loads(answer)
+    except ValueError as error:
+        raise ClientError(
+            f"{client} gave no JSON for `plugin {' '.join(args)}`; is it Claude Code?"
+        ) from error
+    return [item for item in found if isinstance(item, dict)]
+
+
+def lay_out(root: str) -> None:
+    """Copy the plugin there, file by file and each at once: sessions may be running from it right now."""
+    wanted = {}
+    for source, place in _files():
+        wanted[os.path.join(root, place)] = source
+    for target, source in wanted.items():
+        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        shutil.copy(source, target + ".new")
+        os.replace(target + ".new", target)
+    interpreter = os.path.join(root, "interpreter")
+    with open(interpreter + ".new", "w", encoding="utf-8") as file:
+        file.write(sys.executable + "\n")
+    os.replace(interpreter + ".new", interpreter)
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(folder, name)
+            if path not in wanted and path != interpreter and not path.endswith(".pyc"):
+                os.unlink(path)
+
+
+def _files() -> Iterator[tuple[str, str]]:
+    """(where it is, where it goes) of every file of the plugin."""
+    manifest = os.path.join(PACKAGE, "plugin", "manifest")  # in a wheel
+    if not os.path.isdir(manifest):
+        manifest = os.path.join(PACKAGE, "..", "..", ".claude-plugin")  # in a checkout
+    for name in sorted(os.listdir(manifest)):
+        yield os.path.join(manifest, name), os.path.join(".claude-plugin", name)
+    for folder, folders, names in os.walk(PACKAGE):
+        folders[:] = sorted(name for name in folders if name not in ("__pycache__", "manifest"))
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            yield path, os.path.join("src", "backstory", os.path.relpath(path, PACKAGE))
+
+
+def _is_at(market: dict[str, Any], root: str) -> bool:
+    return os.path.realpath(str(market.get("path", ""))) == os.path.realpath(root)
+
+
+def _call(client: str, *args: str) -> str:
+    command = [client, "plugin", *args]
+    if sys.stderr.isatty():  # some of them fetch something first, and say nothing meanwhile
+        click.echo(f"waiting for `claude plugin {' '.join(args)}`", err=True)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ClientError(f"`claude plugin {' '.join(args)}` did not run: {error}") from error
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()
+        raise ClientError(f"`claude plugin {' '.join(args)}` failed: {said}")
+    return done.stdout

@@ -1,0 +1,443 @@
+"""The command line. A command parses, calls one function, prints; only `main` turns errors into exit codes.
+
+0  done    1  the answer is no, or not found    2  wrong use    3  a fault of ours
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from backstory import errors, log, paths
+from backstory.model import MODES
+from backstory.surfaces.cli import backup, claude_md, docmem, docs, life, sections
+from backstory.surfaces.cli.common import (
+    FILL_SECONDS,
+    SECTOR,
+    filter_options,
+    filters_from,
+    folder,
+    json_option,
+    nothing,
+    project_option,
+    session_id,
+    store,
+    typed,
+    unusable,
+)
+from backstory.surfaces.cli.common import memory_id as find_memory
+
+MOST_LISTED = 1_000
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="backstory", message="backstory %(version)s")
+def cli() -> None:
+    """A memory for Claude Code: what happened, kept and found again."""
+
+
+@cli.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to look.")
+@filter_options
+@click.option("--superseded", is_flag=True, help="Also what something newer replaced.")
+@click.option("--explain", is_flag=True, help="Show what each score is made of.")
+@click.option("--limit", default=10, show_default=True, help="How many, 1 to 100.")
+@project_option
+@json_option
+def search(
+    query: tuple[str, ...],
+    mode: str,
+    limit: int,
+    project: str,
+    superseded: bool,
+    explain: bool,
+    as_json: bool,
+    **filters: Any,
+) -> None:
+    """Find memories by what they say and mean (or one by its id)."""
+    from backstory.recall.index import Index
+    from backstory.recall.search import search as find
+    from backstory.surfaces.cli import output
+
+    with store() as (db, now):
+        found = find(
+            Index.configured(),
+            db,
+            project,
+            typed(query),
+            now=now,
+            mode=mode,
+            limit=limit,
+            filters=filters_from(db, now, filters),
+            include_superseded=superseded,
+            patience=FILL_SECONDS,
+        )
+        sentence = "No memories found. Other words may do; `backstory sessions` lists what there is."
+        none = "" if found.hits else nothing(db, sentence)
+    if as_json:
+        output.as_json([output.plain_hit(hit) for hit in found.hits])
+    elif found.hits:
+        output.hits(found.hits, paths.place(project).root, explain)
+    if found.notice:
+        click.echo(found.notice, err=True)
+    if not found.hits:
+        raise errors.NotFound(none)
+
+
+@cli.command("list")
+@filter_options
+@click.option("--forgotten", is_flag=True, help="What was forgotten, for `backstory restore`.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST_LISTED), help="How many.")
+@project_option
+@json_option
+def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters: Any) -> None:
+    """List this project's memories and your global ones, newest first."""
+    from backstory.store import memories, projects
+    from backstory.surfaces.cli import output
+
+    with store() as (db, now):
+        ranges = projects.ranges(db, projects.at(db, paths.place(project)))
+        chosen = filters_from(db, now, filters)
+        every = memories.newest(db, ranges, chosen, forgotten=forgotten, limit=MOST_LISTED + 1, now=now)
+        found = every[:limit]
+        sentence = "No memories. `backstory add` keeps a note; sessions bring the rest."
+        none = "" if found else nothing(db, sentence)
+    if as_json:
+        output.as_json([asdict(memory) for memory in found])
+    else:
+        output.memories(found, paths.place(project).root)
+    if len(every) > limit:
+        total = len(every) if len(every) <= MOST_LISTED else f"more than {MOST_LISTED:,}"
+        click.echo(f"{limit} of {total}; --limit shows more", err=True)
+    if not found:
+        raise errors.NotFound(none)
+
+
+@cli.command()
+@click.argument("memory_id", metavar="ID")
+@project_option
+@json_option
+def show(memory_id: str, project: str, as_json: bool) -> None:
+    """Show one memory whole (the beginning of its id is enough)."""
+    from backstory.recall.fresh import stale
+    from backstory.store import life, memories
+    from backstory.surfaces.cli import output
+
+    with store() as (db, now):
+        known = find_memory(db, memory_id, project)
+        memory = memories.get(db, known, now)
+        archived = life.archived(db, known)
+        relations = life.relations(db, known)
+    if memory is None:
+        output.archived(archived or {}, as_json)
+        return
+    changed = stale(memory, paths.checkout(project))
+    if as_json:
+        named = ("source", "relation", "target")
+        output.as_json(
+            {
+                **asdict(memory),
+                "stale": list(changed),
+                "relations": [dict(zip(named, one, strict=True)) for one in relations],
+            }
+        )
+    else:
+        output.memory(memory, changed, relations)
+
+
+@cli.command()
+@click.argument("text", nargs=-1, required=True)
+@click.option("--sector", type=SECTOR, help="What kind of memory it is.")
+@click.option("--tag", "tags", multiple=True, help="A tag; may be given more than once.")
+@click.option("--importance", type=float, help="From 0 to 1.  [default: 0.5]")
+@click.option(
+    "--global", "is_global", is_flag=True, help="For all your projects: it is about you, not about one."
+)
+@project_option
+@json_option
+def add(
+    text: tuple[str, ...],
+    sector: str | None,
+    tags: tuple[str, ...],
+    importance: float | None,
+    is_global: bool,
+    project: str,
+    as_json: bool,
+) -> None:
+    """Remember a note. `-` reads it from standard input."""
+    from backstory.intake.note import keep
+    from backstory.surfaces.cli import output
+
+    content = typed(text)
+    if content == "-":
+        content = sys.stdin.read() if sys.stdin else ""
+    with store() as (db, now):
+        kept = keep(
+            db,
+            project,
+            content,
+            now=now,
+            sector=sector,
+            tags=tags,
+            importance=importance,
+            is_global=is_global,
+        )
+    if as_json:
+        output.as_json({"created": kept.is_new, **asdict(kept.memory)})
+    else:
+        click.echo(kept)
+
+
+@cli.command()
+@click.argument("prefix", metavar="[ID]", required=False)
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="How many.")
+@project_option
+@json_option
+def sessions(prefix: str | None, limit: int, project: str, as_json: bool) -> None:
+    """List this project's sessions, or tell what one of them did (the beginning of its id is enough)."""
+    if prefix:
+        _tell(prefix, project, as_json)
+    else:
+        _list_sessions(project, limit, as_json)
+
+
+def _list_sessions(project: str, limit: int, as_json: bool) -> None:
+    from backstory.store import projects
+    from backstory.store import sessions as stored
+    from backstory.surfaces.cli import output
+
+    with store() as (db, _):
+        here = projects.at(db, paths.place(project))
+        found = stored.recent(db, here.id, limit) if here else []
+        sentence = "No sessions here yet. They appear with the first Claude Code session."
+        none = "" if found else nothing(db, sentence)
+    if as_json:
+        output.as_json([asdict(session) for session in found])
+    elif found:
+        output.sessions(found)
+    if not found:
+        raise errors.NotFound(none)
+
+
+def _tell(prefix: str, project: str, as_json: bool) -> None:
+    from backstory.store import memories, summaries
+    from backstory.store import sessions as stored
+    from backstory.surfaces.cli import output
+
+    with store() as (db, now):
+        known = session_id(db, prefix)
+        session = stored.by_ids(db, [known])[known]
+        summary, made_by = summaries.get(db, known), summaries.made_by(db, known)
+        prompts = stored.prompts(db, session.id)
+        made = [one for one in memories.of_session(db, session.id, now) if one.kind != "prompt"]
+    if as_json:
+        said = [{"created_at": at, "prompt": prompt} for at, prompt in prompts]
+        output.as_json(
+            {
+                **asdict(session),
+                "summary_fields": asdict(summary) if summary else None,
+                "summary_by": made_by,
+                "prompts": said,
+                "memories": [asdict(memory) for memory in made],
+            }
+        )
+    else:
+        output.session(session, prompts, made, paths.place(project).root, summary, made_by)
+
+
+@cli.command()
+@click.option("--claude", metavar="PATH", help="The Claude Code to register with.  [default: from PATH]")
+@json_option
+def install(claude: str | None, as_json: bool) -> None:
+    """Register the plugin with Claude Code. Safe to repeat, and to run after an upgrade."""
+    from backstory.surfaces.cli import install as plugin
+
+    _report(plugin.install(folder(), claude), as_json)
+
+
+@cli.command()
+@click.option("--claude", metavar="PATH", help="The Claude Code to remove it from.  [default: from PATH]")
+@json_option
+def uninstall(claude: str | None, as_json: bool) -> None:
+    """Remove the plugin from Claude Code. The memories stay."""
+    from backstory.surfaces.cli import install as plugin
+
+    _report(plugin.uninstall(folder(), claude), as_json)
+
+
+@cli.command()
+@click.option("--claude", metavar="PATH", help="The Claude Code to look at.  [default: from PATH]")
+@json_option
+def doctor(claude: str | None, as_json: bool) -> None:
+    """Check every part, with a test event sent all the way through."""
+    from backstory.surfaces.cli import doctor as checks
+
+    found = checks.examine(folder(), os.environ, claude)
+    checks.report(found, as_json=as_json)
+    if any(check.level == "bad" for check in found):
+        sys.exit(1)
+
+
+for command in (
+    backup.backup,
+    docmem.docmem,
+    docs.docs,
+    *claude_md.COMMANDS,
+    sections.claude_md,
+    *life.COMMANDS,
+):
+    cli.add_command(command)
+
+
+@cli.command()
+@click.option("--days", default=14, show_default=True, type=click.IntRange(1, 366), help="How many days.")
+@click.option(
+    "--sessions",
+    "most",
+    default=10,
+    show_default=True,
+    type=click.IntRange(0, 1000),
+    help="How many sessions.",
+)
+@json_option
+def spend(days: int, most: int, as_json: bool) -> None:
+    """Show what synthesis cost: by day, with a bar chart, and by session, the dearest first."""
+    from backstory.surfaces.cli import spend as spends
+
+    with store() as (db, now):
+        spends.show(db, now, days, most, as_json)
+
+
+@cli.command(context_settings={"ignore_unknown_options": True})  # -1 is a value, if a wrong one
+@click.argument("name", required=False)
+@click.argument("value", required=False)
+@json_option
+def config(name: str | None, value: str | None, as_json: bool) -> None:
+    """List the settings, tell one, or set one. `-` as the value reads it from standard input."""
+    from backstory.surfaces.cli import config as settings
+
+    if name is None:
+        settings.tell_all(folder(), as_json)
+    elif value is None:
+        settings.tell(folder(), name, as_json)
+    else:
+        given = (sys.stdin.read().strip() if sys.stdin else "") if value == "-" else typed([value])
+        settings.change(folder(), name, given, as_json)
+
+
+@cli.command()
+@click.option("--status", is_flag=True, help="Only say whether one runs, what waits, and what went wrong.")
+@json_option
+def worker(status: bool, as_json: bool) -> None:
+    """Observe what waits, here and now. Hooks start a worker by themselves; one at a time is enough."""
+    from backstory.surfaces.cli import worker as desk
+
+    if status:
+        with store() as (db, now):
+            desk.status(db, folder(), now, as_json)
+        return
+    if os.environ.get("BACKSTORY_WORKER") == "1":  # we were started by a worker's own model session
+        return
+    from backstory.surfaces.worker import run
+
+    desk.announce(os.environ)
+    began = int(time.time() * 1000)
+    if not run(folder()):
+        raise errors.NotFound(desk.another(folder()))
+    if as_json or sys.stdout.isatty():
+        with store() as (db, _):
+            desk.done(db, began, as_json)
+
+
+@cli.group()
+def mcp() -> None:
+    """The MCP servers; Claude Code starts them."""
+
+
+@mcp.command("memory")
+def mcp_memory() -> None:
+    """Search, add to and correct memories, over stdio."""
+    from backstory.surfaces.mcp.memory import serve
+
+    serve()
+
+
+@mcp.command("docmem")
+def mcp_docmem() -> None:
+    """Write and read trees of nodes, and show them in CLAUDE.md, over stdio."""
+    from backstory.surfaces.mcp.docmem import serve
+
+    serve()
+
+
+def main() -> None:
+    """Every error ends here, as one sentence and an exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # no locale is too small to print in
+    sys.exit(_run(cli))
+
+
+def _run(command: click.Command) -> int:  # noqa: PLR0911  one line an error
+    try:
+        command(standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except (errors.NotFound, errors.ClientError, errors.EmbedderAway) as error:
+        return _complain(error, 1)
+    except errors.BadInput as error:
+        return _complain(error, 2)
+    except errors.BackstoryError as error:
+        return _complain(unusable(error.__cause__) or error, 3)
+    except BrokenPipeError:
+        _silence()  # the reader has had enough
+        return 0
+    except OSError as error:
+        _silence()
+        if isinstance(error, FileNotFoundError) and not error.filename:
+            return _complain("the current folder is gone; go to one that exists", 2)
+        return _complain(unusable(error) or error, 3)
+    except Exception as error:  # noqa: BLE001  the edge of the program
+        if said := unusable(error):
+            return _complain(said, 3)
+        log.crash("cli")
+        return _complain(f"{type(error).__name__}: {error} (a fault of backstory; the log has more)", 3)
+    return 0
+
+
+def _silence() -> None:
+    """Python flushes at the end; what could not be printed before must not fail there again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _complain(message: object, code: int) -> int:
+    from backstory.surfaces.cli.output import visible
+
+    click.echo(f"backstory: {visible(str(message))}", err=True)
+    return code
+
+
+def _report(lines: list[str], as_json: bool) -> None:
+    from backstory.surfaces.cli import output
+
+    if as_json:
+        output.as_json(lines)
+    else:
+        for line in lines:
+            click.echo(line)

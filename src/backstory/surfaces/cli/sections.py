@@ -1,0 +1,338 @@
+"""`backstory claude-md`: the sections of ours in a CLAUDE.md, for the model that writes their prose, and for
+the person who decides about what is offered."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from backstory import errors, paths
+from backstory.surfaces.cli.common import folder, json_option, project_option, store, typed
+
+if TYPE_CHECKING:
+    from backstory.claude_md.managed import FileState, SectionState
+
+MOST_BYTES = 100_000
+FILES = ("CLAUDE.md", "AGENTS.md")
+
+name_argument = click.argument("name", metavar="NAME")
+in_option = click.option(
+    "--in",
+    "within",
+    metavar="FILE",
+    help="The file it is in.  [default: the CLAUDE.md at the top, or AGENTS.md where that has the sections]",
+)
+
+
+@click.group("claude-md")
+def claude_md() -> None:
+    """Parts of CLAUDE.md that backstory keeps true. `backstory init` adds them, `backstory sync` renews
+    them."""
+
+
+@claude_md.group()
+def section() -> None:
+    """A section is what stands between `<!-- AUTO-MANAGED: name -->` and its end.
+
+    Where a person has edited one, a new text is not written but offered: `diff` shows it, `accept` takes it,
+    `keep` turns it down. A section whose text somebody takes out is written anew.
+    """
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    """What every command here has."""
+    for option in (json_option, project_option, in_option):
+        command = option(command)
+    return command
+
+
+@section.command()
+@name_argument
+@_options
+def get(name: str, within: str | None, project: str, as_json: bool) -> None:
+    """Print the text of a section."""
+    from backstory.claude_md import managed, sections
+    from backstory.surfaces.cli import output
+
+    at = _target(project, within)
+    name = typed([name])
+    text = sections.get(managed.read(at.path), name)
+    if as_json:
+        output.as_json({"file": paths.text(at.path), "section": name, "text": text})
+    else:
+        _print(text)
+
+
+@section.command("set")
+@name_argument
+@click.option(
+    "--file", default="-", metavar="FILE", help="Where the text is.  [default: `-`, standard input]"
+)
+@_options
+def set_(name: str, file: str, within: str | None, project: str, as_json: bool) -> None:
+    """Give a section a new text, in Markdown without the markers. `sync` then leaves it to you.
+
+    Exit code 1 where a person has edited the section: then the text is offered to them instead.
+    """
+    from backstory.capture.event import clean
+    from backstory.claude_md import managed, sections
+    from backstory.surfaces.cli import output
+
+    name = typed([name])
+    if name not in sections.NAMES:
+        raise errors.BadInput(f"no section is called {name[:80]}; there are {', '.join(sections.NAMES)}")
+    at = _target(project, within)
+    text = _text(file)
+    is_changed = False
+
+    def cleaned(given: str) -> str:
+        nonlocal is_changed
+        kept = clean(given, sys.maxsize)  # nobody cuts a text silently
+        is_changed = kept != given.replace("\0", "")
+        return kept
+
+    with store() as (db, now):
+        outcome = managed.put(
+            db, folder(), at.path, name, text, author="model", clean=cleaned, now=now, root=at.root
+        )
+    if as_json:
+        output.as_json({"file": paths.text(at.path), "section": name, "outcome": outcome})
+    elif outcome in ("written", "unchanged"):
+        click.echo(f"Section {outcome}: {name} in {at.shown}")
+    if is_changed:
+        click.echo("Something private or secret in it was left out.", err=True)
+    edited = f"A person has edited {name} in {at.shown}, so it stays as it is"
+    if outcome == "offered":
+        raise errors.NotFound(f"{edited}; the new text is offered: {_command('diff', name, at)} shows it.")
+    if outcome == "kept":
+        raise errors.NotFound(f"{edited}; they have turned this very text down.")
+
+
+@section.command("list")
+@_options
+def listing(within: str | None, project: str, as_json: bool) -> None:
+    """List the sections of a file: who wrote each, its size, and whether a person edited it."""
+    from backstory.claude_md import managed
+    from backstory.surfaces.cli import output
+
+    at = _target(project, within)
+    with store() as (db, _):
+        found = managed.state(db, at.path, root=at.root)
+    if as_json:
+        output.as_json(plain(found))
+    elif found.sections:
+        rows = [
+            {
+                "section": output.visible(one.name),
+                "author": one.author or "-",
+                "lines": f"{one.lines:,}",
+                "tokens": f"{one.tokens:,}",
+                "state": ", ".join(said(one)) or "-",
+            }
+            for one in found.sections
+        ]
+        output.table(output.console(), rows, {"lines", "tokens"}, ("lines", "tokens", "author"))
+    for problem in found.problems:
+        click.echo(f"{at.shown}:{problem.line}: {output.visible(problem.said)}", err=True)
+    if not found.sections:
+        raise errors.NotFound(f"No sections in {at.shown}. `backstory init` adds them.")
+
+
+@section.command()
+@name_argument
+@_options
+def diff(name: str, within: str | None, project: str, as_json: bool) -> None:
+    """Show how what is offered differs from the section, or else what a person changed in it.
+
+    Exit code 1 where there is neither.
+    """
+    from backstory.claude_md import managed
+    from backstory.store import claude_files
+    from backstory.surfaces.cli import output
+
+    at = _target(project, within)
+    name = typed([name])
+    with store() as (db, _):
+        found = managed.state(db, at.path, root=at.root)
+        record = claude_files.sections(db, found.path).get(name)
+    one = next((one for one in found.sections if one.name == name), None)
+    if one is None:
+        raise errors.NotFound(f"There is no sound section {name[:80]} in {at.shown}; {managed.LISTING}.")
+    if one.offered is not None:
+        old, new, names = one.body, one.offered, ("in the file", "offered")
+    elif one.is_edited and record and record.written:
+        old, new, names = record.written, one.body, ("as it was written", "in the file")
+    else:
+        raise errors.NotFound(f"Nothing is offered for {name}, and nothing is known of an edit.")
+    lines = difference(old, new, *names)
+    if as_json:
+        told = {"file": paths.text(at.path), "section": name, "offered": one.offered is not None}
+        output.as_json({**told, "diff": "\n".join(lines)})
+        return
+    show(lines)
+    if one.offered is not None:
+        either = f"{_command('accept', name, at)} takes it, {_command('keep', name, at)} turns it down"
+        click.echo(either, err=True)
+
+
+@section.command()
+@name_argument
+@_options
+def accept(name: str, within: str | None, project: str, as_json: bool) -> None:
+    """Take what is offered for a section, in place of what a person wrote there. A backup keeps that."""
+    from backstory.claude_md import managed
+
+    at = _target(project, within)
+    name = typed([name])
+    with store() as (db, now):
+        managed.accept(db, folder(), at.path, name, now, root=at.root)
+    _done("accepted", name, at, as_json)
+
+
+@section.command()
+@name_argument
+@_options
+def keep(name: str, within: str | None, project: str, as_json: bool) -> None:
+    """Turn down what is offered for a section. It is offered again only when it has become another text.
+
+    Where nothing is offered, a section that is behind stays as it is: it is still true.
+    """
+    from backstory.claude_md import managed
+
+    at = _target(project, within)
+    name = typed([name])
+    with store() as (db, _):
+        managed.keep(db, at.path, name, root=at.root)
+    _done("kept", name, at, as_json)
+
+
+def plain(found: FileState) -> dict[str, Any]:
+    """The state of a file as JSON."""
+    return {
+        "file": found.path,
+        "lines": found.lines,
+        "tokens": found.tokens,
+        "sections": [
+            {
+                "name": one.name,
+                "author": one.author,
+                "lines": one.lines,
+                "tokens": one.tokens,
+                "edited": one.is_edited,
+                "offered": one.offered is not None,
+                "behind": [paths.text(path) for path in one.behind],
+            }
+            for one in found.sections
+        ],
+        "problems": [{"line": problem.line, "said": problem.said} for problem in found.problems],
+    }
+
+
+def difference(old: str, new: str, old_name: str, new_name: str) -> list[str]:
+    """A unified diff, line by line."""
+    from difflib import unified_diff
+
+    return list(unified_diff(old.split("\n"), new.split("\n"), old_name, new_name, lineterm=""))
+
+
+def show(lines: list[str]) -> None:
+    """A diff, in colours at a terminal."""
+    from rich.text import Text
+
+    from backstory.surfaces.cli import output
+
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    out = output.console()
+    for number, line in enumerate(lines):
+        style = "bold" if number < 2 else styles.get(line[:1], "default")
+        out.print(Text(output.visible(line), style=style), soft_wrap=True)
+
+
+class _Target(NamedTuple):
+    path: str
+    root: str  # of the project
+    shown: str  # as people see it
+    within: str | None  # as it was named
+
+
+def _target(project: str, within: str | None) -> _Target:
+    """The file that is meant."""
+    from backstory import dirty
+    from backstory.claude_md import managed, sections
+    from backstory.surfaces.cli import output
+
+    here = os.path.realpath(project)
+    root = dirty.root_of(here) or paths.checkout(here)
+    if within is not None:
+        path = os.path.abspath(within)
+        if os.path.commonpath([os.path.realpath(path), os.path.realpath(root)]) != os.path.realpath(root):
+            raise errors.BadInput(
+                f"{typed([within])[:300]} is outside of the project {paths.text(root)}; name a file in it,"
+                " or say with --project which one is meant"
+            )
+    else:
+        there = [path for name in FILES if os.path.isfile(path := os.path.join(root, name))]
+        ours = [path for path in there if sections.parse(managed.read(path)).sections]
+        path = [*ours, *there, os.path.join(root, FILES[0])][0]
+    return _Target(path, root, output.visible(paths.text(os.path.relpath(path, root))), within)
+
+
+def _text(file: str) -> str:
+    from backstory.recall.documents.file import read_file
+
+    if file != "-":
+        named = typed([file])[:300]
+        raw = read_file(file, [os.sep], MOST_BYTES)[1]
+    elif sys.stdin is None or sys.stdin.isatty():
+        raise errors.BadInput("nothing says what to write; pipe the text into it, or name a file with --file")
+    else:
+        named = "standard input"
+        stream = getattr(sys.stdin, "buffer", None)
+        raw = stream.read(MOST_BYTES + 1) if stream else sys.stdin.read(MOST_BYTES + 1).encode()
+        if len(raw) > MOST_BYTES:
+            raise errors.BadInput(f"{named} has more than {MOST_BYTES:,} bytes; a section says less")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise errors.BadInput(f"{named} is not UTF-8; convert it") from error
+    if not text.strip():
+        raise errors.BadInput(f"there is no text in {named}; a section is emptied in its file, by hand")
+    return str(text)
+
+
+def _print(text: str) -> None:
+    from backstory.surfaces.cli import output
+
+    # A model gets a text, changes it and sets it again: a pipe gets it as it is.
+    text = output.visible(text) if sys.stdout.isatty() else text
+    click.echo(text.encode("utf-8", "replace") + b"\n", nl=False)
+
+
+def said(one: SectionState) -> list[str]:
+    """What is to be known of a section."""
+    edited = "edited by hand" if one.author else "not written by this backstory"
+    return [
+        *([edited] if one.is_edited else []),
+        *(["offered"] if one.offered is not None else []),
+        *(["behind"] if one.behind else []),
+    ]
+
+
+def _command(verb: str, name: str, at: _Target) -> str:
+    import shlex
+
+    within = "" if at.within is None else f" --in {shlex.quote(typed([at.within]))}"
+    return f"`backstory claude-md section {verb} {name}{within}`"
+
+
+def _done(what: str, name: str, at: _Target, as_json: bool) -> None:
+    from backstory.surfaces.cli import output
+
+    if as_json:
+        output.as_json({"file": paths.text(at.path), "section": name, "outcome": what})
+    else:
+        click.echo(f"Section {what}: {output.visible(name)} in {at.shown}")

@@ -1,0 +1,191 @@
+"""What people can see of the worker: is there one, what waits for it, and what it could not do."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import Any
+
+import click
+from rich.text import Text
+
+from backstory import config, paths
+from backstory.store import queue, spend
+from backstory.surfaces.cli import output
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Who observes, as it is set and as it turns out."""
+
+    setting: str
+    uses: str | None  # claude, local; None where nobody does
+    model: str | None
+    program: str | None  # the Claude Code that asks it
+    why: str | None = None  # why the model cannot be asked
+
+    def __str__(self) -> str:
+        if self.setting == "off":
+            return "synthesizer off: nothing is observed"
+        if self.setting == "local":
+            return "synthesizer local: by rules, at no cost"
+        if self.why is None:
+            return f"synthesizer {self.setting}: claude, model {self.model}"
+        return f"synthesizer {self.setting}: {f'by rules, because {self.why}' if self.uses else self.why}"
+
+
+def synthesizer(env: Mapping[str, str]) -> Chosen:
+    from backstory.synthesis.claude import available, find_cli
+
+    setting = config.synthesizer(env)
+    if setting in ("off", "local"):
+        return Chosen(setting, None if setting == "off" else setting, None, None)
+    model = config.setting("claude.model", env)
+    if away := available(env):
+        return Chosen(setting, "local" if setting == "auto" else None, model, None, str(away))
+    return Chosen(setting, "claude", model, find_cli(env))
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What waits and why."""
+
+    waiting: int  # items
+    since: int | None
+    due: int  # sessions that a worker would begin with now
+    skipped: tuple[tuple[str, int], ...]
+    troubles: tuple[tuple[str, str, int, int], ...]
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        return {
+            "waiting": self.waiting,
+            "since": self.since,
+            "due": self.due,
+            "skipped": [{"reason": reason, "items": number} for reason, number in self.skipped],
+            "troubles": plain_troubles(self.troubles),
+        }
+
+
+def look(db: Connection, now: int) -> Queue:
+    waiting, since = queue.waiting(db)
+    due = queue.due(db, now, config.synthesizer(os.environ))
+    return Queue(waiting, since, len(due), tuple(queue.skipped(db)), tuple(queue.troubles(db)))
+
+
+def running(folder: str) -> int | None:
+    """The pid of the worker that runs. The lock is tried only where a process has that pid: a worker that
+    starts at that very moment would take the trial for another worker."""
+    try:
+        handle = os.open(paths.worker_lock(folder), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        said = os.read(handle, 20).strip()
+        if not said.isdigit() or not _lives(int(said)):
+            return None
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return int(said)
+    finally:
+        os.close(handle)
+    return None
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
+
+
+def status(db: Connection, folder: str, now: int, as_json: bool) -> None:
+    pid = running(folder)
+    seen = look(db, now)
+    setting = config.synthesizer(os.environ)
+    if as_json:
+        output.as_json({"running": pid is not None, "pid": pid, "synthesizer": setting, **seen.plain})
+        return
+    out = output.console()
+    if setting == "off":
+        off = "the synthesizer is off, nothing is observed; `backstory config synthesizer auto` turns it on"
+        out.print(Text(off, style="yellow"))
+    if pid is None and setting == "off":
+        out.print(Text("no worker runs"))
+    elif pid is None:
+        out.print(Text("no worker runs").append(" (hooks start one when there is work)", style="dim"))
+    else:
+        out.print(Text(f"a worker runs, process {pid}", style="green"))
+    out.print(Text(waiting_told(seen)))
+    for line in troubles_told(seen, now):
+        out.print(Text(output.visible(line), style="yellow"))
+
+
+def waiting_told(seen: Queue) -> str:
+    if not seen.waiting or seen.since is None:
+        return "nothing waits to be observed"
+    some = f"{items(seen.waiting)} wait{'s' * (seen.waiting == 1)} since {output.when(seen.since)}"
+    if not seen.due:
+        return f"{some}, none is due yet"
+    return f"{some}, {output.number_of(seen.due, 'session is', 'sessions are')} due now"
+
+
+def troubles_told(seen: Queue, now: int) -> list[str]:
+    """A line for whatever did not go as it should have."""
+    lines = []
+    for state, reason, number, at in seen.troubles:
+        when = output.lately(at, now)
+        if state == "waiting":
+            lines.append(f"since {when}: {items(number)} could not be observed yet: {reason}")
+        else:
+            lines.append(f"{when}: {items(number)} observed by {state} instead of the model: {reason}")
+    return lines + [f"{items(number)} skipped: {reason}" for reason, number in seen.skipped]
+
+
+def plain_troubles(troubles: Sequence[tuple[str, str, int, int]]) -> list[dict[str, Any]]:
+    return [
+        {"state": state, "reason": reason, "items": number, "at": at}
+        for state, reason, number, at in troubles
+    ]
+
+
+def items(number: int) -> str:
+    return output.number_of(number, "item", "items")
+
+
+def announce(env: Mapping[str, str]) -> None:
+    """To a person who waits for it: the idle time would look like a stall. A setting that makes no sense is
+    refused here, before there is a worker to end badly."""
+    chosen, idle = synthesizer(env), config.number("worker.idle_seconds", env)
+    config.number("spend.daily_usd", env)
+    if sys.stderr.isatty():
+        click.echo(output.visible(f"{chosen}; ends after {idle:g} s without work, or with Ctrl-C"), err=True)
+
+
+def another(folder: str) -> str:
+    pid = running(folder)
+    whose = f", process {pid}" if pid else ""
+    return f"another worker is at it{whose}; `backstory worker --status` shows what waits for it"
+
+
+def done(db: Connection, since: int, as_json: bool) -> None:
+    """What a worker did that began then."""
+    observed = queue.observed(db, since)
+    cost = spend.since(db, since)
+    waiting, _ = queue.waiting(db)
+    if as_json:
+        output.as_json({"observed": observed, "usd": cost, "waiting": waiting})
+        return
+    told = [
+        f"{items(number)} {by if by == 'skipped' else f'observed by {by}'}" for by, number in observed.items()
+    ]
+    told += [f"${cost:.4f} spent"] if cost else []
+    told += [f"{items(waiting)} still wait{'s' * (waiting == 1)}"] if waiting else []
+    output.console().print(Text("; ".join(told) or "there was nothing to do"))

@@ -1,0 +1,247 @@
+"""The part of a hook that is Python: the brief at a session's start, what changed at the end of a turn, and
+what goes on after Claude Code has its answer: drain the spool, and start the worker where there is work for
+it.
+
+hook.sh starts it with `python -I -S`: the standard library and this package, nothing else. stdout carries the
+brief or the block decision and nothing else; what goes wrong is a line in the log, and the payloads stay in
+the spool for the next drain.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from backstory import config, dirty, log, paths
+from backstory.capture import changes, spool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from sqlite3 import Connection
+
+MINIMUM = (3, 11)
+SECONDS = 2.0  # a backlog beyond that is left to the worker
+SECONDS_AWAITED = 0.05  # the same where the user waits
+SECONDS_LOOKING = 0.1  # for changes in the spool; those that were not seen are told of next time
+MOST_FILES = 20  # named at the end of a turn
+LONGEST_NAME = 200  # characters shown of a path
+START_WORKER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from backstory import log
+try:
+    from backstory.surfaces import worker
+    worker.main()
+except Exception:
+    log.crash("worker")  # nobody is there to see it
+"""
+START_SYNC = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from backstory import log
+try:
+    from backstory.surfaces.cli import claude_md
+    claude_md.background(sys.argv[2])
+except Exception:
+    log.crash("sync")
+"""
+
+
+def main(mode: str, payload: str = "") -> None:
+    if sys.version_info < MINIMUM or os.environ.get("BACKSTORY_WORKER") == "1":
+        return
+    folder = paths.data_folder(os.environ)
+    if folder is None:
+        return
+    try:
+        if mode == "start":
+            begin(folder, sys.stdin.buffer.read())
+        elif mode == "announce":
+            announce(folder, payload)
+        else:
+            go_on(folder)
+            if mode == "stop":
+                bring_up_to_date(folder)
+    except Exception:  # noqa: BLE001  the edge of a hook: nothing may surface
+        log.crash("hook")
+
+
+def begin(folder: str, payload: bytes) -> None:
+    """Tell the model what happened before; it is all that the user waits for. Where the store cannot be had
+    at once, nothing is told, and the worker sees to it."""
+    import json
+    from sqlite3 import OperationalError
+
+    from backstory.errors import StoreError
+    from backstory.intake.drain import open_store
+    from backstory.recall import brief
+
+    given = json.loads(payload)
+    env = _shared(given["session_id"])
+    now = int(time.time() * 1000)
+    try:
+        with open_store(folder, now=now, seconds=SECONDS_AWAITED, hurried=True) as db:
+            tokens = int(config.number("brief.tokens", os.environ))
+            told = brief.brief(db, given["cwd"], given["session_id"], given.get("source", ""), tokens)
+            if told.text:
+                sys.stdout.buffer.write(told.text.encode("utf-8", "replace") + b"\n")
+                sys.stdout.buffer.flush()
+            needed = _is_work(db, folder, now, env)
+            try:
+                _choose(db, given["session_id"])
+                brief.note(db, given["session_id"], told.ids, now)
+            except OperationalError:
+                pass  # others write. The prompt's hook says again what was chosen; what was shown can wait
+    except StoreError as error:
+        log.write("warning", f"no brief: {error}")
+        needed = True
+    if needed:
+        start_worker(folder, env)
+
+
+def announce(folder: str, payload: str) -> None:
+    """Tell the model which files changed, and how to get CLAUDE.md updated; of each change once. The user
+    waits for this, so neither SQLite nor json is loaded. `payload` is the name of this event's in the spool.
+    """
+    root = _root()
+    if root is None or _on_stop(folder) != "agent":
+        return
+    stop = changes.parse(spool.read(paths.spool(folder), payload) or b"")
+    if isinstance(stop, dict) and stop.get("stop_hook_active"):
+        return  # the model has just been told
+    # The spool before the list: what a drain takes out of the one is in the other by then.
+    new = dirty.announce(root, folder, _undrained(folder, root))
+    if new:
+        # JSON without a module for it: no sign is left in it that would need one.
+        sys.stdout.buffer.write(b'{"decision": "block", "reason": "%b"}\n' % told(new, root).encode())
+        sys.stdout.buffer.flush()
+
+
+def told(changed: list[str], root: str) -> str:
+    """What the model is told. A repository decides what its files are called, so no sign in a name may end
+    the prompt, or the string of JSON it stands in."""
+    names = []
+    for path in changed[:MOST_FILES]:
+        name = path[len(root.rstrip("/")) + 1 :] or "."
+        shown = "".join(sign if sign.isprintable() and sign not in "'\"`<>\\" else "?" for sign in name)
+        names.append(shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 3]}...")
+    more = len(changed) - MOST_FILES
+    listed = ", ".join(names) + (f" (and {more} more)" if more > 0 else "")
+    return (
+        "Files were modified this turn. Use the Agent tool (called Task in older clients) to spawn the"
+        " 'backstory:memory-updater' agent with prompt:"
+        f" 'Update CLAUDE.md for changed files: {listed}'"
+    )
+
+
+def go_on(folder: str) -> None:
+    """Nobody waits for this; Claude Code ends the hook's process group when the session ends, not ours."""
+    try:
+        os.setsid()
+    except OSError:
+        pass  # already the leader of one
+    from backstory.intake.drain import open_store
+
+    session_id = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    env = _shared(session_id)
+    now = int(time.time() * 1000)
+    with open_store(folder, now=now, seconds=SECONDS) as db:
+        _choose(db, session_id)
+        needed = _is_work(db, folder, now, env)
+    if needed:
+        start_worker(folder, env)
+
+
+def bring_up_to_date(folder: str) -> None:
+    """Where CLAUDE.md is to follow without a model, start a process that sees to it."""
+    root = _root()
+    if root is None:
+        return
+    if not spool.waiting(paths.spool(folder)):
+        dirty.prune(root, folder)
+    if config.on_stop(os.environ) == "auto" and dirty.read(root):
+        _spawn(START_SYNC, os.environ, root)
+
+
+def _root() -> str | None:
+    """The initialised project that the session is in."""
+    return dirty.root_of(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
+
+
+def _on_stop(folder: str) -> str:
+    """As config.on_stop; but to load a parser takes as long as all the rest, and few files speak of it."""
+    if config.variable_of("claude_md.on_stop") not in os.environ:
+        try:
+            with open(os.path.join(folder, "config.toml"), "rb") as file:
+                is_set = b"on_stop" in file.read()
+        except FileNotFoundError:
+            is_set = False
+        if not is_set:
+            return config.DEFAULTS["claude_md.on_stop"]
+    return config.on_stop(os.environ)
+
+
+def _undrained(folder: str, root: str) -> list[str]:
+    """What changed according to payloads that wait in the spool."""
+    deadline = time.monotonic() + SECONDS_LOOKING
+    roots: dict[str, str | None] = {}
+    found: dict[str, None] = {}
+    for payload in spool.waiting(paths.spool(folder)):
+        if time.monotonic() > deadline:
+            break
+        try:
+            raw = spool.read(paths.spool(folder), payload.name)
+        except OSError:
+            continue  # the drain puts it aside
+        for above, path in dirty.listed(changes.of_payload(raw or b""), roots):
+            if above == root:
+                found[path] = None
+    return list(found)
+
+
+def _choose(db: Connection, session_id: str) -> None:
+    """Who keeps one session from the model does not want it sent by a worker that another session started."""
+    if "BACKSTORY_SYNTHESIZER" in os.environ:
+        from backstory.store import sessions
+
+        sessions.choose(db, session_id, config.synthesizer(os.environ))
+
+
+def _shared(session_id: str) -> Mapping[str, str]:
+    """The environment of a worker. It serves every session, so what was chosen for this one stays out of it,
+    unless the client does not say which one this is: then it can be kept in no other way."""
+    if not session_id:
+        return os.environ
+    return {name: value for name, value in os.environ.items() if name != "BACKSTORY_SYNTHESIZER"}
+
+
+def _is_work(db: Connection, folder: str, now: int, env: Mapping[str, str]) -> bool:
+    """Something to observe, to back up, or more in the spool than this hook could take."""
+    from backstory.store import backup, queue
+
+    if queue.due(db, now, config.synthesizer(env)):
+        return True
+    return backup.due(folder, now) or bool(spool.waiting(paths.spool(folder)))
+
+
+def start_worker(folder: str, env: Mapping[str, str]) -> None:
+    """A process of its own, unless one runs already."""
+    import fcntl
+
+    lock = os.open(paths.worker_lock(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(lock)
+    _spawn(START_WORKER, env)
+
+
+def _spawn(code: str, env: Mapping[str, str], *args: str) -> None:
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    nothing = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+    command = [sys.executable, "-I", "-X", "utf8", "-c", code, package, *args]
+    os.posix_spawn(sys.executable, command, env, file_actions=nothing, setsid=True)

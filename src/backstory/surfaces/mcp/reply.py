@@ -1,0 +1,125 @@
+"""What the MCP tools answer, as text: fenced, because what is remembered is data and never instructions.
+
+Contents are indented, so that no memory can pose as another or as a line of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from backstory import fence
+from backstory.gist import of_summary
+
+if TYPE_CHECKING:
+    from backstory.model import Answer, DocumentAnswer, Hit, Session
+    from backstory.recall.documents.ingest import Ingested
+    from backstory.recall.timeline import Timeline
+
+SHOWN = 300  # characters of a memory in a list; its id brings the whole
+SHOWN_IN_TIMELINE = 200
+SHOWN_OF_CHUNK = 1_500  # enough to answer from; the source has the rest
+
+
+def memories(answer: Answer, relations: Sequence[tuple[str, str, str]] | None = None) -> str:
+    """`relations` are those of the one memory that was asked for by its id, which is shown whole."""
+    if not answer.hits:
+        return _noticed("No memories found.", answer.notice)
+    shown = [_hit(place, hit, relations) for place, hit in enumerate(answer.hits, 1)]
+    return _noticed(fence.fence("\n\n---\n\n".join(shown), "backstory memory_search"), answer.notice)
+
+
+def timeline(found: Timeline) -> str:
+    lines = ["Timeline:", ""]
+    for memory in (*found.before, found.anchor, *found.after):
+        marker = ">>>" if memory.id == found.anchor.id else "   "
+        superseded = " [SUPERSEDED]" if memory.valid_until else ""
+        lines.append(f"{marker} [{_minute(memory.created_at)}] ({memory.sector}){superseded} {memory.id}")
+        told = f"{_line(memory.title)} - {memory.content}" if memory.title else memory.content
+        content = _indented(_cut(told, SHOWN_IN_TIMELINE), " " * 6)
+        lines += [" " * 6 + content, ""]
+    if found.sessions:
+        lines.append("Sessions in timeline:")
+        for session in found.sessions:
+            lines.append(f"  - {_minute(session.started_at)}: {_about(session, 200) or 'No summary'}")
+    return fence.fence("\n".join(lines), "backstory memory_timeline")
+
+
+def documents(answer: DocumentAnswer) -> str:
+    if not answer.hits:
+        return _noticed("No documents found.", answer.notice)
+    shown = []
+    for place, hit in enumerate(answer.hits, 1):
+        document = hit.chunk.document
+        lines = [
+            f"[{place}] {_line(document.title or 'Untitled')} (score: {hit.score:.2f})",
+            f"Source: {_line(document.source_path or document.source_url or 'inline')}",
+        ]
+        if hit.stale:
+            lines.append(f"Files: {_line(hit.stale)}")
+        if hit.chunk.heading:
+            lines.append(f"Section: {_line(hit.chunk.heading)}")
+        lines.append("Match: " + _indented(_cut(hit.chunk.text, SHOWN_OF_CHUNK), "  "))
+        shown.append("\n".join(lines))
+    return _noticed(fence.fence("\n\n".join(shown), "backstory docs_search"), answer.notice)
+
+
+def ingested(done: Ingested, name: str | None) -> str:
+    """By the name the caller gave it, never by the one it gives itself: a page may be called anything."""
+    return str(replace(done, title=_cut(_line(name), 80) if name else None))
+
+
+def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None) -> str:
+    memory = hit.memory
+    lines = [
+        f"[{place}] ({memory.sector}, score: {hit.score:.2f}, salience: {memory.salience:.2f})",
+        f"ID: {memory.id}",
+    ]
+    if memory.title:
+        lines.append(f"Title: {_line(memory.title)} ({memory.kind})")
+    if memory.valid_until:
+        lines.append(f"⚠️ SUPERSEDED by: {hit.superseded_by or 'something newer'}")
+    if hit.session:
+        about = _about(hit.session, 50)
+        lines.append(f"Session: {_minute(hit.session.started_at)}" + (f" - {about}" if about else ""))
+    else:
+        lines.append(f"Created: {_minute(memory.created_at)}")  # of two that differ, the newer one holds
+    if hit.related:
+        lines.append(f"Related: {hit.related} {'memory' if hit.related == 1 else 'memories'}")
+    if hit.stale:
+        lines.append(f"Files: {_line('; '.join(hit.stale))}")
+    if relations is not None and memory.concepts:
+        lines.append(f"Concepts: {_line(', '.join(memory.concepts))}")
+    for source, relation, target in relations or ():
+        lines.append(f"Relation: {source} {relation} {target}")
+    whole = relations is not None
+    lines.append("Content: " + _indented(memory.content if whole else _cut(memory.content, SHOWN), "  "))
+    return "\n".join(lines)
+
+
+def _noticed(text: str, notice: str | None) -> str:
+    return f"{text}\n\n({_line(notice)})" if notice else text
+
+
+def _about(session: Session, length: int) -> str:
+    told = of_summary(session.summary or "", length)
+    return told or _cut(_line(session.summary or session.user_prompt or ""), length)
+
+
+def _minute(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _indented(text: str, by: str) -> str:
+    """All lines but the first; splitlines knows every sign that ends one."""
+    return f"\n{by}".join(text.splitlines())
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[:length] + "..."

@@ -1,0 +1,118 @@
+"""`backstory worker`: the process around the worker. Hooks start it, nobody waits for it.
+
+A lock keeps it the only one of its store. The lock's file holds its pid while it runs and is empty when it
+ended well; whoever finds a pid there after the lock was free knows that it did not, and looks at the database
+before trusting it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import signal
+import time
+from contextlib import AbstractContextManager
+from sqlite3 import Connection
+
+from backstory import config, log, paths
+from backstory.capture.event import clean
+from backstory.errors import Damaged
+from backstory.intake.drain import open_store
+from backstory.store import backup, queue, recovery
+from backstory.synthesis.claude import Claude, available
+from backstory.synthesis.local import Local
+from backstory.synthesis.worker import Settings, Worker
+
+DRAIN_SECONDS = 2.0
+
+
+def main() -> None:
+    """As hooks start it."""
+    folder = paths.data_folder(os.environ)
+    if folder is not None:
+        os.chdir(folder)  # not to keep the project's folder busy
+        run(folder)
+
+
+def run(folder: str) -> bool:
+    """Work until there is nothing left to do; False where another worker is at it."""
+    worked = False
+    while (lock := _take(folder)) is not None:
+        worked = True
+        try:
+            stopped = asyncio.run(_work(folder))
+        finally:
+            os.ftruncate(lock, 0)
+            os.close(lock)
+        # Who queued something a moment ago may have seen the lock still taken.
+        if stopped or not _is_needed(folder):
+            break
+    return worked
+
+
+def _take(folder: str) -> int | None:
+    """The lock, with our pid in it. The database is checked where the last worker did not end well."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    lock = os.open(paths.worker_lock(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    ended_well = os.fstat(lock).st_size == 0
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    if not ended_well:
+        log.write("warning", "the last worker did not end well; checking the database")
+        recovery.verify(folder, _now())
+    return lock
+
+
+async def _work(folder: str) -> bool:
+    """Whether it was told to end, though there may be work left."""
+    env = os.environ
+    settings = Settings(
+        synthesizer=config.synthesizer(env),
+        daily_usd=config.number("spend.daily_usd", env),
+        idle_seconds=config.number("worker.idle_seconds", env),
+    )
+    away = available(env)
+    worker = Worker(
+        lambda: _store(folder),
+        settings,
+        local=Local(),
+        claude=None if away else Claude(env, config.setting("claude.model", env)),
+        missing=str(away or ""),
+        clean=clean,
+    )
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, worker.stop)
+    await worker.run()
+    if backup.due(folder, _now()) and not worker.stopped:  # last: the copy of a large store takes its time
+        _back_up(folder)
+    return worker.stopped
+
+
+def _back_up(folder: str) -> None:
+    try:
+        backup.make(folder, _now())
+        backup.prune(folder)
+    except Damaged:  # a copy shows what nobody had run into yet
+        recovery.recover(folder, _now())
+    except Exception:  # noqa: BLE001  a full disk must not keep anything from being observed
+        log.crash("backup")
+
+
+def _is_needed(folder: str) -> bool:
+    with _store(folder) as db:
+        return bool(queue.due(db, _now(), config.synthesizer(os.environ)))
+
+
+def _store(folder: str) -> AbstractContextManager[Connection]:
+    return open_store(folder, now=_now(), seconds=DRAIN_SECONDS)
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

@@ -1,3 +1,0 @@
-from recollect.surfaces.cli.main import main
-
-main()
