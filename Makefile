@@ -42,9 +42,9 @@ bench-million: $(VENV)/installed-dev
 	$(BIN)/python bench/recall_speed.py --budget-install
 
 chaos: $(VENV)/installed-dev
-	BACKSTORY_CHAOS_ROUNDS=$${BACKSTORY_CHAOS_ROUNDS:-300} $(BIN)/python -m pytest tests/test_drain.py -k "kill or chaos" -q
-	BACKSTORY_SOAK_SECONDS=$${BACKSTORY_SOAK_SECONDS:-300} $(BIN)/python -m pytest tests/test_faults.py -k random -q
-	BACKSTORY_SOAK_WRITES=$${BACKSTORY_SOAK_WRITES:-10000} $(BIN)/python -m pytest tests/test_docmem_two_servers.py -q
+	BACKSTORY_CHAOS_ROUNDS=$${BACKSTORY_CHAOS_ROUNDS:-300} $(BIN)/python -m pytest tests/intake/test_drain.py -k "kill or chaos" -q
+	BACKSTORY_SOAK_SECONDS=$${BACKSTORY_SOAK_SECONDS:-300} $(BIN)/python -m pytest tests/store/test_faults.py -k random -q
+	BACKSTORY_SOAK_WRITES=$${BACKSTORY_SOAK_WRITES:-10000} $(BIN)/python -m pytest tests/surfaces/test_docmem_two_servers.py -q
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "backstory needs Python 3.11 or newer; install it, or: make PYTHON=/path/to/python3"; exit 1; }

@@ -35,8 +35,9 @@ from rich.table import Table
 from backstory import paths
 from backstory.blob import blob_id
 from backstory.model import OBSERVATIONS, Summary
-from backstory.store import backup, life, memories, projects, queue, sessions, summaries
-from backstory.store.connection import connect, transaction
+from backstory.store import life, memories, projects, queue, sessions, summaries
+from backstory.store.file import backup
+from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.cli import install
 
 SIZES = (0, 10_000, 100_000)

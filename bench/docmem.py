@@ -35,14 +35,14 @@ from rich.console import Console
 from rich.table import Table
 
 from backstory import paths
-from backstory.claude_md import writer
+from backstory.claude_md.write import writer
 from backstory.docmem import expand, tree
 from backstory.docmem.tree import Made
 from backstory.model import Node, Project
 from backstory.recall.embedders.static import Static
 from backstory.recall.index import Index
 from backstory.store import nodes, projects
-from backstory.store.connection import connect, transaction
+from backstory.store.file.connection import connect, transaction
 
 SIZE = 100_000
 BUDGET = 10_000  # tokens of an expansion

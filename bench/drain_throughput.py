@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from backstory.intake.drain import BATCH_EVENTS, drain
-from backstory.store.connection import connect
+from backstory.store.file.connection import connect
 
 ROUNDS = 5
 BUDGET = 1_000  # events a second

@@ -45,8 +45,8 @@ from rich.table import Table
 
 import backstory
 from backstory import paths
+from backstory.memory import terms
 from backstory.recall.documents import chunk
-from backstory.store import terms
 
 LIMIT = 10
 CATEGORIES = {1: "several facts", 2: "time", 3: "inference", 4: "one fact"}  # 5: there is no answer

@@ -39,12 +39,13 @@ from rich.console import Console
 from rich.table import Table
 
 from backstory import paths
+from backstory.memory import terms
 from backstory.model import SECTORS
 from backstory.recall.embedders.protocol import unit
 from backstory.recall.embedders.static import Static
 from backstory.recall.index import Index
-from backstory.store import memories, projects, sessions, terms
-from backstory.store.connection import connect, transaction
+from backstory.store import memories, projects, sessions
+from backstory.store.file.connection import connect, transaction
 
 SIZES = (10_000, 100_000, 1_000_000)
 WORDS = 89  # in a memory, on average

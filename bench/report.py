@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from backstory.store.connection import MIGRATIONS
+from backstory.store.file.connection import MIGRATIONS
 
 HOLDS = {"below": operator.lt, "at most": operator.le, "at least": operator.ge}
 

@@ -44,9 +44,9 @@ from backstory import paths
 from backstory.model import Item
 from backstory.synthesis import prompt
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from claude import environment
-from scripted_model import ScriptedModel, Step, say, text_of, together, use
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tests.helpers.claude import environment
+from tests.helpers.scripted_model import ScriptedModel, Step, say, text_of, together, use
 
 EVENTS = 200
 TURN = 17  # events on average, the prompt and the Stop among them

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from backstory.store.connection import connect
+from backstory.store.file.connection import connect
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOOK = REPOSITORY / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"

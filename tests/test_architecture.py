@@ -13,14 +13,20 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "backstory"
 # room -> the rooms it may import besides itself and the root files; the same as in docs/architecture.md
 MAY_IMPORT = {
     "root": set[str](),
-    "capture": set[str](),
-    "store": set[str](),
-    "intake": {"capture", "store"},
-    "synthesis": {"store"},
-    "recall": {"store"},
-    "docmem": {"store", "recall"},
-    "claude_md": {"store"},
-    "surfaces": {"capture", "store", "intake", "synthesis", "recall", "docmem", "claude_md"},
+    "safety": set[str](),
+    "clients": set[str](),
+    "memory": set[str](),
+    "capture": {"safety", "clients"},
+    "store": {"memory"},
+    "intake": {"safety", "clients", "memory", "capture", "store"},
+    "synthesis": {"safety", "memory", "store"},
+    "recall": {"safety", "memory", "store"},
+    "docmem": {"safety", "store", "recall"},
+    "claude_md": {"safety", "store"},
+    "surfaces": {
+        *("safety", "clients", "memory", "capture", "store", "intake"),
+        *("synthesis", "recall", "docmem", "claude_md"),
+    },
 }
 FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}
 

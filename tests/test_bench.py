@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
+
+from tests.conftest import REPOSITORY
 
 # One conversation in LoCoMo's format. The ids of evidence are as odd as some in the real file.
 CONVERSATION = {

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import click
 import pytest
-from conftest import REPOSITORY
 
 from backstory.surfaces.cli.main import cli
+from tests.conftest import REPOSITORY
 
 PLUGIN = REPOSITORY / "src" / "backstory" / "plugin"
 MANIFEST = json.loads((REPOSITORY / ".claude-plugin" / "plugin.json").read_text())

@@ -30,10 +30,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from claude import converse, environment
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from scenario import Scenario, Step
-from scripted_model import UNSCRIPTED, ScriptedModel, say
+
+from tests.helpers.claude import converse, environment
+from tests.helpers.scripted_model import UNSCRIPTED, ScriptedModel, say
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from scripted_model import Step, say, together, use
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tests.helpers.scripted_model import Step, say, together, use
 
 __all__ = [
     "Scenario",

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 
-from backstory.capture import shell
-from backstory.capture.shell import Word
+from backstory import shell
+from backstory.shell import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from backstory.capture.shell import Step
+    from backstory.shell import Step
 
 FIELDS = {
     "Edit": "file_path",

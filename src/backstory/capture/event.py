@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 
-from backstory import fence
-from backstory.capture.redact import redact
 from backstory.errors import BadPayload
+from backstory.safety.clean import TEXT_LIMIT, clean, excerpt, storable
 
 EVENTS = frozenset(
     {
@@ -30,7 +29,6 @@ TOOL_EVENTS = frozenset({"PostToolUse", "PostToolUseFailure"})
 SAYING = {"Stop": "last_assistant_message", "PostCompact": "compact_summary"}
 RESULT_FIELDS = ("tool_response", "tool_result", "tool_output")  # the client's own name first
 RESULT_LIMIT = 10_000  # characters of JSON; more is not a memory
-TEXT_LIMIT = 8_000  # of any one string; no memory shows that much of a trace
 PROMPT_LIMIT = 100_000
 ROOM = 24_000  # characters of a tool's input or result that are looked at; a trace shows a few hundred
 PATH_LIMIT = 4_096
@@ -38,8 +36,6 @@ ID_LIMIT = 200
 CHANGE_LIMIT = 2_000  # characters of a text that was written or replaced, for synthesis
 EXCERPT_LIMIT = 4_000  # of any one string in a result that is too large to be a memory
 EXCERPT_ROOM = 8_000  # of such a result altogether
-CLOSING = "</private>"
-CUT_MARGIN = 4_000  # redaction sees this much beyond a cut, so that no cut leaves half a secret
 
 # What the client repeats of a file's text in the result of an edit. The file has it, so it is not counted.
 # (NotebookEdit spells them with underscores.)
@@ -130,31 +126,6 @@ def _read(payload: dict[str, object], spool_name: str, at: int) -> Event:
     return event
 
 
-def clean(text: str, limit: int = TEXT_LIMIT, *, may_quote: bool = False) -> str:
-    """Text that may be stored. What may quote recalled text, as a document about us does, keeps it."""
-    window = _storable(text[: limit + CUT_MARGIN])
-    if "</private" in text[limit + CUT_MARGIN :].lower():  # whatever it closes is private up to the cut
-        window += CLOSING
-    cleaned = redact(window if may_quote else fence.remove(window)).removesuffix(CLOSING)
-    if len(text) > limit + CUT_MARGIN:  # what stands at the cut may be half a secret
-        cleaned = cleaned[: max(0, len(cleaned) - CUT_MARGIN)]
-    return cleaned[:limit]
-
-
-def excerpt(text: str, limit: int) -> str:
-    """A clean text cut in the middle, with its size: what matters stands at the beginning and at the end."""
-    # The whole is cleaned before the cut: half a fence, half a private passage or key is not seen as one.
-    return without_middle(redact(fence.remove(_storable(text))), limit)
-
-
-def without_middle(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    left_out = f"[... {len(text) - 2 * half:,} of {len(text):,} characters left out ...]"
-    return f"{text[:half]}\n{left_out}\n{text[len(text) - half :]}"
-
-
 def _excerpt_of(part: object, limit: int, room: list[int]) -> object:
     """A value of JSON with every text in it cut, as far as the room goes."""
     room[0] -= 8
@@ -237,7 +208,7 @@ def _key(event: Event, payload: dict[str, object], field: str) -> str:
 
 
 def _path(payload: dict[str, object]) -> str:
-    path = _storable(_text(payload, "cwd"))
+    path = storable(_text(payload, "cwd"))
     if len(path) > PATH_LIMIT:
         raise BadPayload(f"cwd has {len(path):,} characters")
     if not path.startswith("/"):
@@ -267,10 +238,3 @@ def _clean_dict(given: dict[str, object]) -> dict[str, object]:
 
 def _without(fields: frozenset[str], given: dict[str, object]) -> dict[str, object]:
     return {name: part for name, part in given.items() if name not in fields}
-
-
-def _storable(text: str) -> str:
-    """JSON can spell half a surrogate pair and NUL; SQLite's text can hold neither."""
-    if text.isascii():
-        return text.replace("\0", "") if "\0" in text else text
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from backstory.claude_md.source import language_of
+from backstory.claude_md.read.source import language_of
 
 MANIFESTS = frozenset(
     "package.json pyproject.toml setup.py setup.cfg Pipfile Cargo.toml go.mod pom.xml build.gradle"

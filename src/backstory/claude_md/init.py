@@ -24,15 +24,16 @@ from dataclasses import dataclass, field
 from sqlite3 import Connection
 
 from backstory import dirty, paths
-from backstory.claude_md import compose, dynamic, git, managed, patterns, sections, writer
-from backstory.claude_md.compose import Known
-from backstory.claude_md.patterns import Evidence
-from backstory.claude_md.survey import survey
-from backstory.claude_md.tree import Tree, walk
+from backstory.claude_md.read import git, patterns
+from backstory.claude_md.read.files import Tree, walk
+from backstory.claude_md.read.patterns import Evidence
+from backstory.claude_md.read.survey import survey
+from backstory.claude_md.write import compose, dynamic, managed, sections, writer
+from backstory.claude_md.write.compose import Known
 from backstory.errors import BadInput, Conflict, NotFound
 from backstory.model import Pattern, Survey
 from backstory.store import claude_files, projects
-from backstory.store.connection import transaction
+from backstory.store.file.connection import transaction
 
 CHOICES = ("merge", "migrate", "backup", "cancel")
 MOST_SUBTREES = 10

@@ -10,9 +10,11 @@ from functools import cache
 from sqlite3 import Connection
 
 from backstory import dirty, log
-from backstory.claude_md import git, managed, sections, sync
-from backstory.claude_md.references import references
-from backstory.claude_md.tree import OUTPUT, VENDORED, walk
+from backstory.claude_md import sync
+from backstory.claude_md.read import git
+from backstory.claude_md.read.files import OUTPUT, VENDORED, walk
+from backstory.claude_md.read.references import references
+from backstory.claude_md.write import managed, sections
 from backstory.errors import BackstoryError
 
 

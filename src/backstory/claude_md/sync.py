@@ -25,15 +25,17 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from backstory import dirty, paths
-from backstory.claude_md import compose, git, managed, sections
 from backstory.claude_md.affected import affected, bears_on
 from backstory.claude_md.init import Clean, Practices, Progress, learn, texts_of
-from backstory.claude_md.references import references
-from backstory.claude_md.tree import walk
+from backstory.claude_md.read import git
+from backstory.claude_md.read.files import walk
+from backstory.claude_md.read.references import references
+from backstory.claude_md.write import compose, managed, sections
 from backstory.errors import BackstoryError, NotFound
-from backstory.store import claude_files, projects, swap
+from backstory.store import claude_files, projects
 from backstory.store.claude_files import ManagedFile
-from backstory.store.connection import transaction
+from backstory.store.file import swap
+from backstory.store.file.connection import transaction
 
 MOST_GONE = 1_000  # files that are noted as gone
 MOST_BEHIND = 100  # files that a section keeps in mind

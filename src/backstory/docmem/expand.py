@@ -16,7 +16,7 @@ from sqlite3 import Connection
 
 from backstory.model import Node
 from backstory.store import nodes as stored
-from backstory.store.connection import savepoint
+from backstory.store.file.connection import savepoint
 
 MOST_EMPTY = 10_000  # nodes without a text take nothing from the budget, but each is a line
 DEEPEST = 500  # levels that are told by indentation; without an end, a chain of nodes is mostly blanks

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from backstory.errors import StoreError
-from backstory.fence import fence
+from backstory.safety.fence import fence
 from backstory.store.views import Block, Stamps, View
 
 UNKNOWN = "?"

@@ -18,7 +18,7 @@ from sqlite3 import Connection
 from backstory.errors import BadInput, Conflict, NotFound
 from backstory.model import Node, Project
 from backstory.store import nodes, projects
-from backstory.store.connection import transaction
+from backstory.store.file.connection import transaction
 
 Context = tuple[str, str, str]
 

@@ -38,9 +38,10 @@ from backstory.docmem import expand, outbox, tree
 from backstory.errors import BackstoryError, BadInput, StoreError
 from backstory.ids import new_id
 from backstory.model import Node, Project
-from backstory.store import nodes, projects, sessions, swap
+from backstory.store import nodes, projects, sessions
 from backstory.store import views as stored
-from backstory.store.connection import transaction
+from backstory.store.file import swap
+from backstory.store.file.connection import transaction
 from backstory.store.views import Block, Server
 
 BUDGET = 10_000  # tokens a view

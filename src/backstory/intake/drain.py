@@ -20,14 +20,16 @@ from backstory.capture.event import Event, read_event
 from backstory.errors import BadPayload, Damaged, StoreError
 from backstory.intake.item import is_notification, item_of
 from backstory.intake.trace import trace
-from backstory.store import events, life, memories, projects, queue, sessions, swap, terms
-from backstory.store.connection import connect, is_busy, is_damage, refusal, savepoint, transaction
+from backstory.memory import terms
+from backstory.store import events, life, memories, projects, queue, sessions
+from backstory.store.file import swap
+from backstory.store.file.connection import connect, is_busy, is_damage, refusal, savepoint, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from backstory.store.recovery import Recovery
+    from backstory.store.file.recovery import Recovery
 
     Progress = Callable[[int, int], None]  # so many of so many are stored
 
@@ -124,7 +126,7 @@ class open_store:
         os.close(self._handle)
 
     def _recover(self) -> None:
-        from backstory.store import recovery
+        from backstory.store.file import recovery
 
         self.recovered = recovery.recover(self._folder, self._now)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 
-from backstory.capture.event import without_middle
-from backstory.capture.redact import redact
 from backstory.intake.trace import is_echo, is_ours
+from backstory.safety.clean import without_middle
+from backstory.safety.redact import redact
 from backstory.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
 
 TYPE_CHECKING = False

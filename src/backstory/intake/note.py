@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from backstory import paths
 from backstory.blob import blob_id
-from backstory.capture.event import clean
 from backstory.errors import BadInput
+from backstory.memory import likeness, salience
+from backstory.memory.sector import classify
 from backstory.model import SECTORS, Memory
-from backstory.store import life, likeness, memories, projects, salience, sessions
-from backstory.store.connection import transaction
-from backstory.store.sector import classify
+from backstory.safety.clean import clean
+from backstory.store import life, memories, projects, sessions
+from backstory.store.file.connection import transaction
 
 MAX_CONTENT = 20_000
 MAX_TAGS, MAX_TAG = 20, 60

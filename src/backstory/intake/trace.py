@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from backstory.capture.event import ECHOING_TOOLS
-from backstory.capture.redact import redact
+from backstory.safety.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

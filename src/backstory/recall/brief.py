@@ -14,13 +14,14 @@ import json
 import os
 import time
 
-from backstory import fence, paths
+from backstory import paths
 from backstory.blob import blob_id
+from backstory.memory.salience import DAY_MS
+from backstory.safety import fence
 from backstory.store import sessions, standing
-from backstory.store.connection import unhurried
+from backstory.store.file.connection import unhurried
 from backstory.store.memories import present
 from backstory.store.projects import GLOBAL
-from backstory.store.salience import DAY_MS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from backstory.recall.corpus import Corpus, Source
 from backstory.recall.embedders.choose import chosen
 from backstory.recall.embedders.protocol import Embedder, Patient, quantise
 from backstory.store import projects, vectors
-from backstory.store.connection import transaction
+from backstory.store.file.connection import transaction
 
 FILL_BATCH = 256
 REMOVED = 64  # lines, or a tenth of all: with more that are gone, a corpus is built anew

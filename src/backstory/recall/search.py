@@ -16,6 +16,8 @@ import numpy as np
 
 from backstory import ids, log, paths
 from backstory.errors import BadInput, EmbedderAway
+from backstory.memory import terms
+from backstory.memory.salience import DAY_MS
 from backstory.model import (
     KINDS,
     MODES,
@@ -34,9 +36,8 @@ from backstory.recall import about, fresh, rank
 from backstory.recall.corpus import DELETED, SUPERSEDED, Corpus, Source
 from backstory.recall.index import Index
 from backstory.recall.nearness import Column, Floats, Ints
-from backstory.store import documents, life, memories, projects, sessions, terms
+from backstory.store import documents, life, memories, projects, sessions
 from backstory.store import lines as stored_lines
-from backstory.store.salience import DAY_MS
 
 NO_FILTERS = Filters()
 DEFAULT_LIMIT, MAX_LIMIT = 10, 100

@@ -1,7 +1,7 @@
 """What is ours in a project's CLAUDE.md files: which files, what was written into them, what is only offered.
 
 A section's text is known by its digest. Which texts count as equal, and so have one digest, is not decided
-here: claude_md/managed.py makes the digests.
+here: claude_md/write/managed.py makes the digests.
 """
 
 from __future__ import annotations

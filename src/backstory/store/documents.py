@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from backstory.ids import new_id
-from backstory.store import projects, terms
+from backstory.memory import terms
+from backstory.store import projects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

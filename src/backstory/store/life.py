@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 
 from backstory.errors import BadInput, NotFound
-from backstory.store import memories, projects, queue, salience, sessions, summaries
-from backstory.store.connection import transaction
+from backstory.memory import salience
+from backstory.store import memories, projects, queue, sessions, summaries
+from backstory.store.file.connection import transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

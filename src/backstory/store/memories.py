@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from backstory.ids import new_id
-from backstory.store import projects, salience, terms
-from backstory.store.connection import tuples
+from backstory.memory import salience, terms
+from backstory.store import projects
+from backstory.store.file.connection import tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from contextlib import closing
 from secrets import token_hex
 
 from backstory.errors import BadInput
-from backstory.store.connection import is_busy, is_damage, tuples
+from backstory.store.file.connection import is_busy, is_damage, tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

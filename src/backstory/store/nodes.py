@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 
-from backstory.store import terms
-from backstory.store.connection import tuples
+from backstory.memory import terms
+from backstory.store.file.connection import tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backstory.store.connection import tuples
+from backstory.store.file.connection import tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -219,7 +219,8 @@ def _shared(session_id: str) -> Mapping[str, str]:
 
 def _is_work(db: Connection, folder: str, now: int, env: Mapping[str, str]) -> bool:
     """Something to observe, to back up, or more in the spool than this hook could take."""
-    from backstory.store import backup, queue
+    from backstory.store import queue
+    from backstory.store.file import backup
 
     if queue.due(db, now, config.synthesizer(env)):
         return True

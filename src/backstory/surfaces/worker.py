@@ -16,13 +16,14 @@ from contextlib import AbstractContextManager
 from sqlite3 import Connection
 
 from backstory import config, log, paths
-from backstory.capture.event import clean
 from backstory.errors import Damaged
 from backstory.intake.drain import open_store
-from backstory.store import backup, queue, recovery
+from backstory.safety.clean import clean
+from backstory.store import queue
+from backstory.store.file import backup, recovery
 from backstory.synthesis.claude import Claude, available
 from backstory.synthesis.local import Local
-from backstory.synthesis.worker import Settings, Worker
+from backstory.synthesis.runner import Settings, Worker
 
 DRAIN_SECONDS = 2.0
 

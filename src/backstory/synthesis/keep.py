@@ -9,9 +9,10 @@ from sqlite3 import Connection
 
 from backstory.blob import blob_id
 from backstory.errors import BackstoryError
+from backstory.memory import likeness, salience
+from backstory.memory.sector import classify
 from backstory.model import Batch, Findings, Item, Observation, Summary
-from backstory.store import life, likeness, memories, projects, salience, sessions, summaries
-from backstory.store.sector import classify
+from backstory.store import life, memories, projects, sessions, summaries
 
 CITED = 0.2  # what being cited adds to a trace
 IMPORTANCE = {"decision": 0.7, "summary": 0.7}

@@ -18,7 +18,7 @@ from backstory.config import setting
 from backstory.errors import BadInput
 from backstory.recall.documents import chunk, fetch, file
 from backstory.store import documents, projects
-from backstory.store.connection import transaction
+from backstory.store.file.connection import transaction
 
 MAX_TITLE = 300
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from backstory import errors, paths
-from backstory.store.backup import Backup
+from backstory.store.file.backup import Backup
 from backstory.surfaces.cli.common import existing, folder, json_option, sure
 
 
@@ -28,8 +28,8 @@ def now(as_json: bool) -> None:
 
     Who makes one has also seen what `backstory doctor` says about a recovery.
     """
-    from backstory.store import backup as backups
-    from backstory.store import recovery
+    from backstory.store.file import backup as backups
+    from backstory.store.file import recovery
     from backstory.surfaces.cli import output
 
     home = folder()
@@ -52,7 +52,7 @@ def now(as_json: bool) -> None:
 @json_option
 def listing(as_json: bool) -> None:
     """List the backups, newest first, and what was set aside."""
-    from backstory.store import backup as backups
+    from backstory.store.file import backup as backups
     from backstory.surfaces.cli import output
 
     home = folder()
@@ -81,7 +81,7 @@ def restore(name: str, yes: bool, as_json: bool) -> None:
     The present store is set aside, not deleted. What it has and the backup has not is not in the store any
     more; `backstory backup restore FILE` with the file that was set aside takes it all back.
     """
-    from backstory.store import recovery
+    from backstory.store.file import recovery
     from backstory.surfaces.cli import output
 
     home = folder()
@@ -104,7 +104,7 @@ def restore(name: str, yes: bool, as_json: bool) -> None:
 
 
 def _named(home: str, name: str) -> str:
-    from backstory.store import backup as backups
+    from backstory.store.file import backup as backups
 
     found = backups.listed(home)
     if name == "latest" and found:

@@ -17,9 +17,9 @@ from backstory import config, dirty, errors, log, paths
 from backstory.surfaces.cli.common import folder, json_option, project_option, store, typed
 
 if TYPE_CHECKING:
-    from backstory.claude_md.compose import Known
     from backstory.claude_md.init import Clean, Planned, Progress
     from backstory.claude_md.sync import Prepared, Trouble
+    from backstory.claude_md.write.compose import Known
     from backstory.model import Survey
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ def _decided(root: str, folders: list[str], existing: str | None, may_ask: bool)
 def _had(root: str) -> dict[str, frozenset[str]]:
     """The sections that files of this project had before. A store that is not there is not made for that."""
     from backstory.claude_md.init import recorded
-    from backstory.store.connection import connect
+    from backstory.store.file.connection import connect
 
     path = paths.database(folder())
     if not os.path.exists(path):
@@ -273,7 +273,7 @@ def _subtree(root: str, given: str) -> str:
 
 
 def _clean() -> Clean:
-    from backstory.capture.event import clean
+    from backstory.safety.clean import clean
 
     return partial(clean, limit=sys.maxsize)
 
@@ -287,13 +287,13 @@ class _Advice:
         self.trouble = "nothing on the page suits this project"
 
     def __call__(self, survey: Survey) -> str | None:
-        from backstory.claude_md.practices import practices
+        from backstory.claude_md.read.practices import practices
 
         has_git = paths.place(self.root).head is not None
         return practices(self.url, self._page, folder(), survey, int(time.time() * 1000), has_git=has_git)
 
     def _page(self, url: str) -> str:
-        from backstory.claude_md.practices import HOSTS
+        from backstory.claude_md.read.practices import HOSTS
         from backstory.recall.documents import fetch
 
         try:
@@ -334,8 +334,8 @@ def _print(value: Any) -> None:
 def _as_json(
     root: str, known: Known, planned: list[Planned], clean: Clean, is_written: bool
 ) -> dict[str, Any]:
-    from backstory.claude_md.patterns import shape
-    from backstory.claude_md.sections import harmless
+    from backstory.claude_md.read.patterns import shape
+    from backstory.claude_md.write.sections import harmless
 
     found = {
         "survey": asdict(known.survey),

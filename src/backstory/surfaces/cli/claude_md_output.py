@@ -13,10 +13,10 @@ import click
 from rich.text import Text
 
 from backstory import paths
-from backstory.claude_md.compose import Known
 from backstory.claude_md.init import CHOICES, Clean, Planned, draft
 from backstory.claude_md.status import FileStatus, Status
 from backstory.claude_md.sync import Prepared, Trouble
+from backstory.claude_md.write.compose import Known
 from backstory.surfaces.cli import sections
 from backstory.surfaces.cli.output import console, lately, number_of, one_line, table, visible
 

@@ -138,7 +138,8 @@ def store() -> Iterator[tuple[Connection, int]]:
 def lost(db: Connection, home: str) -> tuple[str, str] | None:
     """A store without memories, beside a backup with some, has most likely lost its file: what there is, and
     how to get it back."""
-    from backstory.store import backup, memories
+    from backstory.store import memories
+    from backstory.store.file import backup
     from backstory.surfaces.cli import output
 
     if memories.count(db) or (found := backup.with_memories(home)) is None:

@@ -97,7 +97,7 @@ def tree(node: str | None, depth: int | None, limit: int, project: str, as_json:
     project's only tree. `+12 below` stands for twelve nodes that are left out.
     """
     from backstory.store import nodes
-    from backstory.store.connection import savepoint
+    from backstory.store.file.connection import savepoint
     from backstory.surfaces.cli import output, trees_output
 
     with store() as (db, _):
@@ -182,10 +182,10 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
     TOML is what `backstory docmem export` writes; its nodes can be edited. Of Markdown the headings become
     the upper nodes, of plain text each paragraph is a node; those are readonly.
     """
-    from backstory.capture.event import clean
     from backstory.docmem.exchange import import_document
+    from backstory.safety.clean import clean
     from backstory.store import projects
-    from backstory.store.connection import transaction
+    from backstory.store.file.connection import transaction
     from backstory.surfaces.cli import output, trees_output
 
     kind = kind or _format_of(file)
@@ -413,10 +413,10 @@ def _busy(doing: str) -> Iterator[None]:
 
 def _refresh(here: Project, root_id: str, now: int) -> None:
     """Let the views of running servers follow. The edit is done; what keeps a view from it is only said."""
-    from backstory.claude_md.writer import put_views
+    from backstory.claude_md.write.writer import put_views
     from backstory.docmem import views
     from backstory.intake.drain import open_store
-    from backstory.store.connection import BUSY_SECONDS, is_busy
+    from backstory.store.file.connection import BUSY_SECONDS, is_busy
     from backstory.surfaces.cli import output
 
     data = folder()

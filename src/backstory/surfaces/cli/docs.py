@@ -28,9 +28,9 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: b
     """Take in files, whole folders or web pages. What did not change is skipped; `-` reads standard input."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from backstory.capture.event import clean
     from backstory.recall.documents import ingest as recall
     from backstory.recall.documents.file import LARGEST, SUPPORTED
+    from backstory.safety.clean import clean
     from backstory.surfaces.cli import output
 
     done: list[recall.Ingested] = []
@@ -142,7 +142,7 @@ def show(document: str, as_json: bool) -> None:
 def remove(document: str, as_json: bool) -> None:
     """Remove a document from what can be searched. The file itself stays."""
     from backstory.store import documents
-    from backstory.store.connection import transaction
+    from backstory.store.file.connection import transaction
     from backstory.surfaces.cli import output
 
     with store() as (db, _):

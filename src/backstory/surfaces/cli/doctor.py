@@ -29,14 +29,15 @@ from backstory.ids import new_id
 from backstory.intake.drain import open_store
 from backstory.recall.index import Index
 from backstory.recall.search import search
-from backstory.store import backup, documents, memories, nodes, recovery, sessions, spend, vectors
-from backstory.store.connection import connect, has_fts5, transaction
-from backstory.store.connection import version as schema_of
+from backstory.store import documents, memories, nodes, sessions, spend, vectors
+from backstory.store.file import backup, recovery
+from backstory.store.file.connection import connect, has_fts5, transaction
+from backstory.store.file.connection import version as schema_of
 from backstory.surfaces.cli import config as settings
-from backstory.surfaces.cli import install, output, worker
+from backstory.surfaces.cli import install, output, worker_status
 from backstory.surfaces.cli import spend as spends
 from backstory.surfaces.cli.common import existing, lost, unusable
-from backstory.synthesis.worker import midnight
+from backstory.synthesis.runner import midnight
 
 OLDEST_CLIENT = (2, 1, 197)  # the oldest Claude Code this was tried with
 LATE_MS = 3 * backup.DAY_MS  # of what was captured and is in no backup
@@ -258,9 +259,9 @@ def _worker(folder: str, env: Mapping[str, str]) -> Check:
     """Is one running, and does what is due get its turn?"""
     now = int(time.time() * 1000)
     with open_store(folder, now=now) as db:
-        seen = worker.look(db, now)
-    pid = worker.running(folder)
-    finding = f"{f'process {pid}' if pid else 'none runs'}, {worker.waiting_told(seen)}"
+        seen = worker_status.look(db, now)
+    pid = worker_status.running(folder)
+    finding = f"{f'process {pid}' if pid else 'none runs'}, {worker_status.waiting_told(seen)}"
     if config.synthesizer(env) == "off":
         return Check("worker", "ok", f"{finding}; synthesis is off")
     reasons = [reason for state, reason, *_ in seen.troubles if state == "waiting"]
@@ -271,7 +272,7 @@ def _worker(folder: str, env: Mapping[str, str]) -> Check:
         return Check("worker", "warn", f"{finding}, after more than a day: {reasons[0]}")
     if seen.skipped:
         reason, number = seen.skipped[0]
-        finding = f"{finding}; {worker.items(sum(many for _, many in seen.skipped))} skipped"
+        finding = f"{finding}; {worker_status.items(sum(many for _, many in seen.skipped))} skipped"
         what = f"{finding}, {number} because: {reason}"
         return Check("worker", "warn", what, f"they stay traces; see {paths.log_file(folder)}")
     return Check("worker", "ok", finding)
@@ -279,7 +280,7 @@ def _worker(folder: str, env: Mapping[str, str]) -> Check:
 
 def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
     """Who observes, what it costs, and whether it had to be somebody else."""
-    chosen = worker.synthesizer(env)
+    chosen = worker_status.synthesizer(env)
     if chosen.setting in ("off", "local"):
         return Check("synthesis", "ok", str(chosen))
     if chosen.uses is None:
@@ -290,7 +291,7 @@ def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
         # What is known to be missing now is said already, and what is over is not what is wrong now.
         seen = [
             one
-            for one in worker.look(db, now).troubles
+            for one in worker_status.look(db, now).troubles
             if one[1] != chosen.why and (one[0] == "waiting" or one[3] > now - backup.DAY_MS)
         ]
     told = (
@@ -307,7 +308,7 @@ def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
         waits = f"wait{'s' * one} since {when}"
         what = waits if state == "waiting" else f"{'was' if one else 'were'} observed by {state}, last {when}"
         return Check(
-            "synthesis", "warn", f"{told}; {worker.items(number)} {what}: {reason}", "backstory spend"
+            "synthesis", "warn", f"{told}; {worker_status.items(number)} {what}: {reason}", "backstory spend"
         )
     return Check("synthesis", "ok", told)
 

@@ -41,7 +41,8 @@ def timeline(anchor: str, before: int, after: int, project: str, as_json: bool) 
 @json_option
 def reinforce(memory: str, amount: float | None, project: str, as_json: bool) -> None:
     """Make a memory more present. By 0.1 of what is missing to 1, unless said otherwise."""
-    from backstory.store import life, salience
+    from backstory.memory import salience
+    from backstory.store import life
 
     share = salience.REINFORCED if amount is None else amount
     _change(
@@ -60,7 +61,8 @@ def reinforce(memory: str, amount: float | None, project: str, as_json: bool) ->
 @json_option
 def deemphasize(memory: str, amount: float | None, project: str, as_json: bool) -> None:
     """Make a memory less present. By 0.2, unless said otherwise."""
-    from backstory.store import life, salience
+    from backstory.memory import salience
+    from backstory.store import life
 
     share = salience.DEEMPHASIZED if amount is None else amount
     _change(
@@ -81,7 +83,7 @@ def deemphasize(memory: str, amount: float | None, project: str, as_json: bool) 
 def forget(memory: str, hard: bool, yes: bool, project: str, as_json: bool) -> None:
     """Take a memory out of every answer. It can be restored, unless it is removed with --hard."""
     from backstory.store import life
-    from backstory.store.connection import transaction
+    from backstory.store.file.connection import transaction
     from backstory.surfaces.cli import output
 
     if not hard:
@@ -124,7 +126,7 @@ def restore(memory: str, project: str, as_json: bool) -> None:
 def supersede(old: str, new: str, project: str, as_json: bool) -> None:
     """Say that memory NEW replaces memory OLD. OLD stays, but is left out of answers."""
     from backstory.store import life
-    from backstory.store.connection import transaction
+    from backstory.store.file.connection import transaction
     from backstory.surfaces.cli import output
 
     with store() as (db, now):
@@ -194,7 +196,7 @@ def _change(
     """Do one thing to one memory that is there (`of_any`: or was forgotten or archived), and say what it is
     worth now."""
     from backstory.store import life, memories
-    from backstory.store.connection import transaction
+    from backstory.store.file.connection import transaction
     from backstory.surfaces.cli import output
 
     with store() as (db, now):

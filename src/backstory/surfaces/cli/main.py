@@ -337,7 +337,7 @@ def config(name: str | None, value: str | None, as_json: bool) -> None:
 @json_option
 def worker(status: bool, as_json: bool) -> None:
     """Observe what waits, here and now. Hooks start a worker by themselves; one at a time is enough."""
-    from backstory.surfaces.cli import worker as desk
+    from backstory.surfaces.cli import worker_status as desk
 
     if status:
         with store() as (db, now):

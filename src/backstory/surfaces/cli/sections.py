@@ -14,7 +14,7 @@ from backstory import errors, paths
 from backstory.surfaces.cli.common import folder, json_option, project_option, store, typed
 
 if TYPE_CHECKING:
-    from backstory.claude_md.managed import FileState, SectionState
+    from backstory.claude_md.write.managed import FileState, SectionState
 
 MOST_BYTES = 100_000
 FILES = ("CLAUDE.md", "AGENTS.md")
@@ -55,7 +55,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 @_options
 def get(name: str, within: str | None, project: str, as_json: bool) -> None:
     """Print the text of a section."""
-    from backstory.claude_md import managed, sections
+    from backstory.claude_md.write import managed, sections
     from backstory.surfaces.cli import output
 
     at = _target(project, within)
@@ -78,8 +78,8 @@ def set_(name: str, file: str, within: str | None, project: str, as_json: bool) 
 
     Exit code 1 where a person has edited the section: then the text is offered to them instead.
     """
-    from backstory.capture.event import clean
-    from backstory.claude_md import managed, sections
+    from backstory.claude_md.write import managed, sections
+    from backstory.safety.clean import clean
     from backstory.surfaces.cli import output
 
     name = typed([name])
@@ -116,7 +116,7 @@ def set_(name: str, file: str, within: str | None, project: str, as_json: bool) 
 @_options
 def listing(within: str | None, project: str, as_json: bool) -> None:
     """List the sections of a file: who wrote each, its size, and whether a person edited it."""
-    from backstory.claude_md import managed
+    from backstory.claude_md.write import managed
     from backstory.surfaces.cli import output
 
     at = _target(project, within)
@@ -150,7 +150,7 @@ def diff(name: str, within: str | None, project: str, as_json: bool) -> None:
 
     Exit code 1 where there is neither.
     """
-    from backstory.claude_md import managed
+    from backstory.claude_md.write import managed
     from backstory.store import claude_files
     from backstory.surfaces.cli import output
 
@@ -184,7 +184,7 @@ def diff(name: str, within: str | None, project: str, as_json: bool) -> None:
 @_options
 def accept(name: str, within: str | None, project: str, as_json: bool) -> None:
     """Take what is offered for a section, in place of what a person wrote there. A backup keeps that."""
-    from backstory.claude_md import managed
+    from backstory.claude_md.write import managed
 
     at = _target(project, within)
     name = typed([name])
@@ -201,7 +201,7 @@ def keep(name: str, within: str | None, project: str, as_json: bool) -> None:
 
     Where nothing is offered, a section that is behind stays as it is: it is still true.
     """
-    from backstory.claude_md import managed
+    from backstory.claude_md.write import managed
 
     at = _target(project, within)
     name = typed([name])
@@ -262,7 +262,7 @@ class _Target(NamedTuple):
 def _target(project: str, within: str | None) -> _Target:
     """The file that is meant."""
     from backstory import dirty
-    from backstory.claude_md import managed, sections
+    from backstory.claude_md.write import managed, sections
     from backstory.surfaces.cli import output
 
     here = os.path.realpath(project)

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from backstory import config
 from backstory.store import spend as spends
-from backstory.surfaces.cli import output, worker
-from backstory.synthesis.worker import midnight
+from backstory.surfaces.cli import output, worker_status
+from backstory.synthesis.runner import midnight
 
 PIPE_WIDTH = 100
 NARROWEST = 10  # a bar shorter than this shows nothing; columns give way to it
@@ -60,7 +60,7 @@ class Cost:
 
 def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
     """The last so many days, and the sessions that cost the most in them."""
-    chosen = worker.synthesizer(os.environ)
+    chosen = worker_status.synthesizer(os.environ)
     cap = config.number("spend.daily_usd", os.environ)
     today = datetime.fromtimestamp(now / 1000).date()
     since = _beginning(today - timedelta(days=days - 1))
@@ -68,7 +68,7 @@ def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
     by_session = [dict(row) for row in spends.by_session(db, since, most)]
     spent = spends.since(db, midnight(now))
     ever = spends.since(db, 0)
-    seen = worker.look(db, now)
+    seen = worker_status.look(db, now)
     listed = [(today - timedelta(days=back)).isoformat() for back in reversed(range(days))]
     if as_json:
         output.as_json(
@@ -78,13 +78,13 @@ def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
                 "today": {"usd": spent, "left": max(0.0, cap - spent)},
                 "days": [{"day": day, **asdict(by_day.get(day, Cost()))} for day in listed],
                 "sessions": by_session,
-                "troubles": worker.plain_troubles(seen.troubles),
+                "troubles": worker_status.plain_troubles(seen.troubles),
             }
         )
         return
     out = output.console()
     out.print(Text(output.visible(f"{chosen}; {_left(spent, cap)}")))
-    for line in worker.troubles_told(seen, now):
+    for line in worker_status.troubles_told(seen, now):
         out.print(Text(output.visible(line), style="yellow"))
     out.print()
     if not by_day:
@@ -128,7 +128,7 @@ def raises_it(spent: float, cap: float) -> str:
     return f"`backstory config spend.daily_usd {max(2 * cap, math.floor(spent) + 1):g}` raises it"
 
 
-def _advice(chosen: worker.Chosen, cap: float) -> str:
+def _advice(chosen: worker_status.Chosen, cap: float) -> str:
     """Why that may be, and what to do about it if it should be otherwise."""
     if chosen.setting in ("off", "local"):
         return "`backstory config synthesizer auto` lets a model observe."

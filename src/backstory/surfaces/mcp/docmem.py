@@ -18,12 +18,12 @@ from mcp.types import ToolAnnotations
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
 from backstory import paths
-from backstory.capture.event import clean
 from backstory.docmem import expand, tree
 from backstory.errors import BadInput
 from backstory.model import Project
+from backstory.safety.clean import clean
 from backstory.store import node_query, nodes, projects
-from backstory.store.connection import transaction
+from backstory.store.file.connection import transaction
 from backstory.surfaces.mcp import live, tree_reply
 from backstory.surfaces.mcp.server import Server, fill_in_background, index, project, store
 

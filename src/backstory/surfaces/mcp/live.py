@@ -17,14 +17,14 @@ from sqlite3 import Connection
 from typing import TypeVar
 
 from backstory import log, paths
-from backstory.claude_md import writer
+from backstory.claude_md.write import writer
 from backstory.docmem import views
 from backstory.docmem.views import Shown, Views
 from backstory.errors import BackstoryError, BadInput, StoreError
 from backstory.intake.drain import open_store
 from backstory.model import Project
 from backstory.store import views as stored
-from backstory.store.connection import BUSY_SECONDS, is_busy
+from backstory.store.file.connection import BUSY_SECONDS, is_busy
 from backstory.surfaces.mcp.server import data_folder
 
 START_SECONDS = 1.0  # for putting CLAUDE.md in order before the first answer

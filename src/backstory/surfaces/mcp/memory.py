@@ -15,9 +15,10 @@ from pydantic import Field
 
 from backstory import log
 from backstory.errors import NotFound
+from backstory.memory import salience
 from backstory.model import Filters
-from backstory.store import life, memories, salience
-from backstory.store.connection import transaction, unhurried
+from backstory.store import life, memories
+from backstory.store.file.connection import transaction, unhurried
 from backstory.surfaces.mcp import reply
 from backstory.surfaces.mcp.server import (
     Server,
@@ -225,9 +226,9 @@ def docs_ingest(
 ) -> str:
     """Ingest a document for searchable reference: one of path, url or content. Chunks and embeds the content.
     An unchanged document is skipped, a changed one replaces its older version."""
-    from backstory.capture.event import clean
     from backstory.recall.documents.file import LARGEST
     from backstory.recall.documents.ingest import ingest
+    from backstory.safety.clean import clean
 
     with store() as (db, now):
         done = ingest(

@@ -10,8 +10,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from backstory import fence
 from backstory.gist import of_summary
+from backstory.safety import fence
 
 if TYPE_CHECKING:
     from backstory.model import Answer, DocumentAnswer, Hit, Session

@@ -27,11 +27,11 @@ from mcp.types import ToolAnnotations
 from pydantic import ValidationError
 
 from backstory import log, paths
-from backstory.capture.redact import redact
 from backstory.errors import BackstoryError, StoreError
 from backstory.intake.drain import open_store
+from backstory.safety.redact import redact
 from backstory.store import documents, life, memories, nodes, projects, sessions
-from backstory.store.connection import connect, transaction
+from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.mcp import wire
 from backstory.surfaces.mcp.ending import Ending, after
 

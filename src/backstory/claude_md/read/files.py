@@ -1,0 +1,181 @@
+"""The files of a project, as git would list them, without what others wrote and what tools made."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from itertools import islice
+
+from backstory import paths
+from backstory.claude_md.read.ignore import Rules
+
+MOST = 200_000  # files and folders; a tree beyond that is not read to the end
+DEEPEST = 64  # folders in each other
+SECONDS = 20.0  # a hundred thousand files take two; what is hostile could take hours
+
+VENDORED = frozenset(
+    b"""node_modules bower_components jspm_packages third_party third-party _vendor Pods Carthage
+    .venv venv .virtualenv site-packages .tox .nox .eggs __pycache__ .mypy_cache .pytest_cache
+    .ruff_cache .gradle .bundle .terraform .next .nuxt .svelte-kit .yarn .pnpm-store _build htmlcov
+    .git .hg .svn .bzr""".split()
+)
+AT_THE_TOP = frozenset((b"debian", b".pc"))  # what a distribution added
+OUTPUT = frozenset((b"dist", b"build", b"target"))  # where a manifest stands beside them
+VENDORING = frozenset((b"go.mod", b"composer.json", b"Gemfile", b"package.json"))  # beside a vendor/
+MADE = frozenset((b"pyvenv.cfg", b"CACHEDIR.TAG"))  # a folder with one of these can be made again
+MANIFESTS = frozenset(
+    b"""package.json pyproject.toml setup.py setup.cfg Cargo.toml go.mod pom.xml build.gradle
+    build.gradle.kts composer.json Gemfile CMakeLists.txt""".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    path: str  # from the root, with `/`; bytes that are no UTF-8 are kept as Python keeps them
+    size: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    root: str
+    files: tuple[File, ...]  # sorted by path
+    whole: bool = True  # False where there was more than we look at
+
+    def text(self, path: str, most: int = 1_000_000) -> str | None:
+        """What a file says; None where it is no plain file inside the root, too large, or not readable."""
+        real = os.path.realpath(os.path.join(self.root, path))
+        if not real.startswith(os.path.join(self.root, "")):
+            return None
+        content = read(real, most + 1)
+        if content is None or len(content) > most:
+            return None
+        return content.decode("utf-8-sig", "replace")
+
+    def below(self, folder: str) -> Tree:
+        """The part of it in a folder, seen from there."""
+        start = folder.rstrip("/") + "/"
+        files = (
+            File(file.path[len(start) :], file.size) for file in self.files if file.path.startswith(start)
+        )
+        return Tree(os.path.join(self.root, folder.rstrip("/")), tuple(files), self.whole)
+
+
+def read(path: str | bytes, most: int) -> bytes | None:
+    """The beginning of a plain file. A pipe of that name keeps nobody waiting."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        content = os.read(file, min(most, status.st_size + 1))
+        while len(content) < most and (more := os.read(file, most - len(content))):
+            content += more
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+    return content
+
+
+def walk(root: str, progress: Callable[[int], None] | None = None) -> Tree:
+    """The files below a folder. Links are not followed; what cannot be read is left out."""
+    top = os.path.join(os.fsencode(os.path.realpath(root)), b"")
+    in_git, base, chain = _above(top)
+    files: list[File] = []
+    left = MOST
+    whole = True
+    until = time.monotonic() + SECONDS
+    waiting = deque([(b"", chain)])  # from the top down: a tree that is cut keeps its manifests
+    while waiting and left and time.monotonic() < until:
+        folder, chain = waiting.popleft()
+        try:
+            with os.scandir(top + folder) as found:
+                entries = {entry.name: entry for entry in islice(found, left)}
+                cut = next(found, None) is not None
+        except OSError:
+            continue
+        if folder and (not MADE.isdisjoint(entries) or (in_git and b".git" in entries)):
+            continue  # a cache, a virtual environment, a repository of its own
+        left -= len(entries)
+        whole = whole and not cut
+        if b".gitignore" in entries or cut:
+            chain = _with(chain, base + folder, top + folder + b".gitignore")
+        unwanted = _unwanted(top, folder, entries)
+        for name, entry in entries.items():
+            path = folder + name
+            if time.monotonic() > until:
+                whole = False
+                break
+            try:
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if (is_folder and name in unwanted) or _ignored(chain, base + path, name, folder=is_folder):
+                    continue
+                if is_folder and path.count(b"/") >= DEEPEST:
+                    whole = False
+                elif is_folder:
+                    waiting.append((path + b"/", chain))
+                elif entry.is_file(follow_symlinks=False):
+                    files.append(File(os.fsdecode(path), entry.stat(follow_symlinks=False).st_size))
+            except OSError:
+                continue  # gone meanwhile
+        if progress:
+            progress(len(files))
+    files.sort(key=lambda file: file.path)
+    return Tree(os.fsdecode(top[:-1]) or "/", tuple(files), whole and not waiting)
+
+
+def _unwanted(top: bytes, folder: bytes, names: Collection[bytes]) -> frozenset[bytes]:
+    unwanted = VENDORED
+    if not folder or not MANIFESTS.isdisjoint(names):
+        unwanted |= OUTPUT
+    if not folder:
+        unwanted |= AT_THE_TOP
+    if b"vendor" in names and (not folder or not VENDORING.isdisjoint(names)):
+        # A package of that name is the project's own: there are those that deal with vendors.
+        is_package = os.path.lexists(top + folder + b"vendor/__init__.py")
+        unwanted |= set() if is_package else {b"vendor"}
+    return unwanted
+
+
+# How long the path of the file's folder is, and what the file says; the nearest folder's comes last.
+_Chain = tuple[tuple[int, Rules], ...]
+
+
+def _above(top: bytes) -> tuple[bool, bytes, _Chain]:
+    """Whether a folder is in git, its path from the top of the work tree, and the rules that hold there.
+
+    Somebody who asks about an ignored folder wants to know about it: then nothing above counts.
+    """
+    work = os.path.join(os.fsencode(paths.checkout(os.fsdecode(top))), b"")
+    if not os.path.lexists(work + b".git"):
+        return False, b"", ()
+    git = os.fsencode(paths.place(os.fsdecode(work)).identity)
+    chain = _with((), b"", os.path.join(git, b"info", b"exclude"))
+    base = b""
+    for name in top[len(work) :].split(b"/")[:-1]:
+        chain = _with(chain, base, work + base + b".gitignore")
+        if _ignored(chain, base + name, name, folder=True):
+            return True, b"", ()
+        base += name + b"/"
+    return True, base, chain
+
+
+def _with(chain: _Chain, folder: bytes, path: bytes) -> _Chain:
+    content = read(path, 64_000) or b""  # long ones are cut after a line, and take their time even so
+    rules = Rules(content if len(content) < 64_000 else content[: content.rfind(b"\n") + 1])
+    return (*chain, (len(folder), rules)) if rules else chain
+
+
+def _ignored(chain: _Chain, path: bytes, name: bytes, *, folder: bool) -> bool:
+    for length, rules in reversed(chain):
+        verdict = rules.ignored(path[length:], name, folder)
+        if verdict is not None:
+            return verdict
+    return False

@@ -1,0 +1,184 @@
+"""One folder of a tree, and parsers for what is in it that no content can make fail, hang or run anything."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import tomllib
+import warnings
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+from xml.etree import ElementTree
+
+from backstory.claude_md.read.files import Tree
+
+SMALL = 200_000  # what somebody writes by hand is shorter
+Index = dict[str, frozenset[str]]
+
+
+def index(tree: Tree) -> Index:
+    """The names of the files directly in each folder; the root is the empty string."""
+    folders: dict[str, set[str]] = {"": set()}
+    for file in tree.files:
+        folder, _, name = file.path.rpartition("/")
+        while folder not in folders:
+            folders[folder] = set()
+            folder = folder.rpartition("/")[0]
+        folders[file.path.rpartition("/")[0]].add(name)
+    return {folder: frozenset(names) for folder, names in folders.items()}
+
+
+class Folder:
+    """A folder as a reader of manifests sees it. What is missing or broken is empty."""
+
+    def __init__(self, tree: Tree, folders: Index, path: str = "") -> None:
+        self._tree = tree
+        self._folders = folders
+        self._path = path
+        self.names = folders.get(path, frozenset())
+
+    def inside(self, path: str) -> list[str]:
+        """The files directly in a folder below this one, as paths from here."""
+        return [f"{path}/{name}" for name in sorted(self._folders.get(self._from_root(path), ()))]
+
+    def folders(self, path: str) -> list[str]:
+        """The names of the folders directly in a folder below this one."""
+        start = self._from_root(path) + "/"
+        inside = (folder[len(start) :] for folder in self._folders if folder.startswith(start))
+        return sorted(name for name in inside if "/" not in name)
+
+    def has(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        return name in self._folders.get(self._from_root(folder), ())
+
+    def any_below(self, folder: str, ending: str) -> bool:
+        start = self._from_root(folder)
+        return any(
+            name.endswith(ending)
+            for path, names in self._folders.items()
+            if path == start or path.startswith(start + "/")
+            for name in names
+        )
+
+    def first(self, *names: str) -> str | None:
+        return next((name for name in names if name in self.names), None)
+
+    def text(self, path: str, most: int = SMALL) -> str:
+        return self._tree.text(self._from_root(path), most) or "" if self.has(path) else ""
+
+    def json(self, path: str) -> dict[str, Any]:
+        try:
+            return table(json.loads(self.text(path, 1_000_000)))
+        except (ValueError, RecursionError):
+            return {}
+
+    def toml(self, path: str) -> dict[str, Any]:
+        return toml(self.text(path))
+
+    def ini(self, path: str) -> dict[str, dict[str, str]]:
+        return ini(self.text(path))
+
+    def xml(self, path: str) -> ElementTree.Element | None:
+        text = self.text(path, 1_000_000)
+        if "<!DOCTYPE" in text or "<!ENTITY" in text:  # manifests have none, and entities can grow
+            return None
+        try:
+            return ElementTree.fromstring(text)  # noqa: S314 (no DTD, no entities: see above)
+        except (ElementTree.ParseError, ValueError):
+            return None
+
+    def python(self, path: str) -> ast.Module | None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(self.text(path))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+    def _from_root(self, path: str) -> str:
+        return "/".join(part for part in (self._path, path) if part)
+
+
+def table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def words(value: object) -> list[str]:
+    """The strings of a list, or a single one."""
+    if isinstance(value, str):
+        return [value]
+    return [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
+
+
+def word(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def dig(value: object, *keys: str) -> Any:
+    """What lies below these keys; None where one is missing."""
+    for key in keys:
+        value = table(value).get(key)
+    return value
+
+
+def toml(text: str) -> dict[str, Any]:
+    """A table; empty where it is broken."""
+    # The time that tomllib takes grows with the square of a dotted key. Only a line feed ends one: a quoted
+    # part of it may hold whatever else Python takes for the end of a line.
+    if any(line.count(".") > 200 for line in text.split("\n") if not line.startswith("#")):
+        return {}
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+
+
+def ini(text: str) -> dict[str, dict[str, str]]:
+    """Sections of keys; lines that go on stay lines. (configparser takes its time with hostile ones.)"""
+    sections: dict[str, dict[str, str]] = {}
+    section: dict[str, str] = {}
+    key = ""
+    for line in text.splitlines():
+        bare = line.strip()
+        if not bare or bare[0] in "#;":
+            continue
+        if line[0] in " \t" and key:
+            section[key] += "\n" + bare
+        elif bare[0] == "[" and "]" in bare:
+            section = sections.setdefault(bare[1 : bare.rindex("]")].strip(), {})
+            key = ""
+        else:
+            at = min((bare.find(sign) for sign in "=:" if sign in bare), default=len(bare))
+            key = bare[:at].strip()
+            section[key] = bare[at + 1 :].strip()
+    return sections
+
+
+def yaml_list(text: str, key: str) -> list[str]:
+    """A list of strings below a key at the top, in either notation."""
+    found = re.search(rf"^{key}:[ \t]*+(.*(?:\n(?:[ \t]*+-.*|[ \t]*+(?:\#.*)?))*+)", text, re.MULTILINE)
+    if not found:
+        return []
+    given = found[1].strip()
+    items = given[1:].split("]")[0].split(",") if given.startswith("[") else re.split(r"(?m)^[ \t]*-", given)
+    bare = (re.sub(r"(^|\s)#.*", "", item, flags=re.DOTALL).strip().strip("'\"") for item in items)
+    return [item for item in bare if item]
+
+
+def braces(pattern: str) -> list[str]:
+    """`{a,b}c` as `ac`, `bc`; at most a hundred."""
+    return list(islice(_braces(pattern), 100)) if len(pattern) < 1_000 else [pattern]
+
+
+def _braces(pattern: str) -> Iterator[str]:
+    waiting = [pattern]
+    while waiting:
+        now = waiting.pop()
+        found = re.search(r"\{([^{}]*)\}", now)
+        if not found:
+            yield now
+            continue
+        parts = found[1].split(",")
+        waiting += [now[: found.start()] + part + now[found.end() :] for part in parts[:100][::-1]]

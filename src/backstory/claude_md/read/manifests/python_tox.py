@@ -1,0 +1,58 @@
+"""tox in its three places: tox.ini, tox.toml, pyproject.toml (and setup.cfg)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from backstory.claude_md.read.manifests.folder import Folder, braces, dig, ini, table, word, words
+
+
+@dataclass(frozen=True, slots=True)
+class Tox:
+    source: str
+    envs: tuple[str, ...]
+    requires: tuple[str, ...]  # lines as pip understands them
+
+
+def read(folder: Folder, project: dict[str, Any], setup_cfg: dict[str, dict[str, str]]) -> Tox | None:
+    said = table(dig(project, "tool", "tox"))
+    sections = {name.removeprefix("tox:"): keys for name, keys in setup_cfg.items()}
+    places = (
+        ("tox.ini", _from_ini(folder.ini("tox.ini"))),
+        ("tox.toml", _from_toml(folder.toml("tox.toml"))),
+        ("pyproject.toml", _from_ini(ini(word(said.get("legacy_tox_ini")))) or _from_toml(said)),
+        ("setup.cfg", _from_ini(sections)),
+    )
+    return next((Tox(source, *found) for source, found in places if found), None)
+
+
+def _from_ini(sections: dict[str, dict[str, str]]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    tests = {name: keys for name, keys in sections.items() if name.partition(":")[0] == "testenv"}
+    if not tests and "tox" not in sections:
+        return None
+    main = sections.get("tox", {})
+    listed = main.get("envlist") or main.get("env_list") or ""
+    listed = re.sub(r"\{[^{}]*\}", lambda group: re.sub(r"\s", "", group[0]), listed)
+    # a comma inside braces does not end an environment's name
+    names = re.findall(r"(?:\{[^{}]*\}|[^\s,{])+", listed) + [name.partition(":")[2] for name in tests]
+    envs = [env for name in names for env in braces(name)]
+    requires = [
+        _without_factor(line) for keys in tests.values() for line in keys.get("deps", "").splitlines()
+    ]
+    return tuple(envs), tuple(requires)
+
+
+def _from_toml(said: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    if not said:
+        return None
+    envs = table(said.get("env"))
+    places = [*envs.values(), said.get("env_run_base")]
+    requires = (line for place in places for line in words(table(place).get("deps")))
+    return (*words(said.get("env_list")), *envs), tuple(requires)
+
+
+def _without_factor(line: str) -> str:
+    """`py38,!lint: pytest` holds for some environments only."""
+    return re.sub(r"^[\w!{},.\s-]*:(?=\s)", "", line).strip()

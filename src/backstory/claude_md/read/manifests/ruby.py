@@ -1,0 +1,47 @@
+"""Gemfile and gemspec."""
+
+from __future__ import annotations
+
+import re
+
+from backstory.claude_md.read.manifests.folder import Folder
+from backstory.claude_md.read.manifests.found import Found
+from backstory.model import Command
+
+GEM = re.compile(r"""^[ \t]*+gem[ \t(][ \t]*+["']([\w-]+)["']""", re.MULTILINE)
+NEEDED = re.compile(r"""^[ \t]*+\w++\.add_(?:\w+_)?dependency[ \t(][ \t]*+["']([\w-]+)["']""", re.MULTILINE)
+SAID = r"""^[ \t]*+\w++\.{}[ \t]*+=[ \t]*+(?:"([^"\n]*)"|'([^'\n]*)')"""
+
+
+def read(folder: Folder) -> Found | None:
+    specs = [name for name in sorted(folder.names) if name.endswith(".gemspec")]
+    if "Gemfile" not in folder.names and not specs:
+        return None
+    spec = "\n".join(folder.text(name) for name in specs)
+    found = []
+    if "Gemfile" in folder.names:
+        rakefile = folder.first("Rakefile", "rakefile", "Rakefile.rb")
+        if folder.any_below("spec", ".rb"):
+            found.append(Command("test", "bundle exec rspec", "Gemfile"))
+        elif rakefile:
+            found.append(Command("test", "bundle exec rake", rakefile))
+        if folder.has("bin/rails"):
+            found.append(Command("run", "bin/rails server", "bin/rails"))
+        if ".rubocop.yml" in folder.names:
+            found.append(Command("lint", "bundle exec rubocop", ".rubocop.yml"))
+    name = _said(spec, "name")
+    return Found(
+        ecosystem="gem",
+        language="Ruby",
+        name=name,
+        description=_said(spec, "summary") or _said(spec, "description"),
+        own=frozenset([name]),
+        dependencies=frozenset(GEM.findall(folder.text("Gemfile")) + NEEDED.findall(spec)),
+        managers=("bundler",) if "Gemfile" in folder.names else (),
+        commands=tuple(found),
+    )
+
+
+def _said(spec: str, key: str) -> str:
+    found = re.search(SAID.format(key), spec, re.MULTILINE)
+    return found[1] or found[2] or "" if found else ""

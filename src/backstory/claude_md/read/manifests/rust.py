@@ -1,0 +1,54 @@
+"""Cargo.toml."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words
+from backstory.claude_md.read.manifests.found import Found
+from backstory.claude_md.read.manifests.tasks import ci_runs
+from backstory.model import Command
+
+LISTS = ("dependencies", "dev-dependencies", "build-dependencies")
+CLIPPY = re.compile(r"\bcargo\s+(\+\S+\s+)?clippy\b|clippy-(check|action)@|^\s*command:\s*clippy\b")
+FORMAT = re.compile(r"\bcargo\s+(\+\S+\s+)?fmt\b|\brustfmt\s+--check|^\s*command:\s*fmt\b")
+
+
+def read(folder: Folder) -> Found | None:
+    if "Cargo.toml" not in folder.names:
+        return None
+    cargo = folder.toml("Cargo.toml")
+    package = table(cargo.get("package"))
+    members = [member for member in words(dig(cargo, "workspace", "members")) if member != "."]
+    everywhere = " --workspace" if members else ""
+    found = [
+        Command("build", "cargo build" + everywhere, "Cargo.toml"),
+        Command("test", "cargo test" + everywhere, "Cargo.toml"),
+    ]
+    if source := folder.first("clippy.toml", ".clippy.toml") or ci_runs(folder, CLIPPY):
+        found.append(Command("lint", "cargo clippy", source))
+    if source := folder.first("rustfmt.toml", ".rustfmt.toml") or ci_runs(folder, FORMAT):
+        found.append(Command("lint", "cargo fmt --check", source))
+    if package and (folder.has("src/main.rs") or cargo.get("bin")):
+        found.append(Command("run", "cargo run", "Cargo.toml"))
+    shared = table(dig(cargo, "workspace", "package"))
+    name = word(package.get("name"))
+    return Found(
+        ecosystem="cargo",
+        language="Rust",
+        name=name,
+        description=word(package.get("description")) or word(shared.get("description")),
+        own=frozenset([name]),
+        dependencies=frozenset(_dependencies(cargo)),
+        managers=("cargo",),
+        commands=tuple(found),
+        members=(*members, *("!" + path for path in words(dig(cargo, "workspace", "exclude")))),
+        manifests=("Cargo.toml",),
+    )
+
+
+def _dependencies(cargo: dict[str, Any]) -> set[str]:
+    places = [cargo, table(cargo.get("workspace")), *map(table, table(cargo.get("target")).values())]
+    lists = (table(place.get(kind)) for place in places for kind in LISTS)
+    return {word(dig(how, "package")) or name for listed in lists for name, how in listed.items()}

@@ -1,0 +1,241 @@
+"""Opening the one SQLite file, and bringing it up to date.
+
+A migration is a numbered SQL file. Two processes may start on an empty folder at the same moment: each takes
+the write lock, looks at the version again, and does only what is still missing.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+
+from backstory.errors import Damaged, SchemaTooNew, StoreError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BUSY_SECONDS = 10
+MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
+
+
+def connect(path: str, hurry: float | None = None) -> sqlite3.Connection:
+    """An up-to-date store. Transactions are explicit: `with transaction(db):`. Who is in a `hurry` waits so
+    many seconds for a lock and no longer, and does not bring a store with data up to date."""
+    try:
+        db = _open(path, BUSY_SECONDS if hurry is None else hurry)
+    except (sqlite3.DatabaseError, OSError) as error:
+        raise refusal(path, error) from error
+    try:
+        if hurry is not None and 0 < version(db) < latest():
+            raise StoreError(f"{path} is about to be brought up to date; try again in a moment")
+        migrate(db, path)
+    except sqlite3.DatabaseError as error:
+        db.close()
+        raise refusal(path, error) from error
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+class transaction:
+    """`with transaction(db):` is BEGIN IMMEDIATE ... COMMIT.
+
+    A deferred transaction that upgrades later is refused at once when somebody else writes, whatever the
+    time-out.
+    """
+
+    __slots__ = ("_db",)
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self._db.execute("COMMIT")
+        elif self._db.in_transaction:  # SQLite rolls back by itself when the disk is full
+            self._db.execute("ROLLBACK")
+
+
+class savepoint:
+    """`with savepoint(db):` undoes its part of a transaction when it raises, and lets the rest go on."""
+
+    __slots__ = ("_db",)
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("SAVEPOINT part")
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if self._db.in_transaction:
+            if kind is not None:
+                self._db.execute("ROLLBACK TO part")
+            self._db.execute("RELEASE part")
+
+
+def tuples(db: sqlite3.Connection) -> sqlite3.Cursor:
+    """A cursor whose rows are plain tuples: for many rows that is faster."""
+    cursor = db.cursor()
+    cursor.row_factory = None
+    return cursor
+
+
+def unhurried(db: sqlite3.Connection) -> None:
+    """What this connection writes from now on survives a kill; nobody waits until it survives a power cut."""
+    db.execute("PRAGMA synchronous = NORMAL")
+
+
+def has_fts5() -> bool:
+    db = sqlite3.connect(":memory:")
+    try:
+        db.execute("CREATE VIRTUAL TABLE probe USING fts5 (text)")
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        db.close()
+    return True
+
+
+def version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def latest(folder: str = MIGRATIONS) -> int:
+    return max(number for number, _ in _migrations(folder))
+
+
+def migrate(db: sqlite3.Connection, path: str, folder: str = MIGRATIONS) -> None:
+    newest = latest(folder)
+    at = version(db)
+    if at == newest:
+        return
+    if at > newest:
+        raise SchemaTooNew(f"{path} is at schema {at}, this backstory knows {newest}; upgrade backstory")
+    if at == 0 or db.execute("SELECT 1 FROM projects LIMIT 1").fetchone() is None:
+        apply(db, folder)
+        return
+    from backstory.store.file import backup  # for a store that is up to date nobody needs it
+
+    home = os.path.dirname(path)
+    with backup.turn(home):
+        at = version(db)
+        if at == newest:
+            return  # another process won
+        try:
+            backup.make_in_turn(home, int(time.time() * 1000), f"before-{at + 1}")
+        except StoreError as error:
+            raise type(error)(f"schema {at} is brought up to date only after a backup: {error}") from error
+        apply(db, folder)
+
+
+def apply(db: sqlite3.Connection, folder: str = MIGRATIONS, upto: int | None = None) -> None:
+    """The migrations that are missing, or those of them up to a number."""
+    from backstory.memory import likeness, terms  # for a store that is up to date nobody needs them
+
+    for function, arguments in (
+        (likeness.simhash, 1),
+        (terms.author_of, 1),
+        (terms.bare, 1),
+        (terms.count_words, 1),
+        (terms.is_question, 1),
+        (terms.line_terms, 3),
+    ):
+        db.create_function(function.__name__, arguments, function, deterministic=True)
+    for number, file in _migrations(folder):
+        if upto is not None and number > upto:
+            break
+        with transaction(db):
+            if version(db) >= number:
+                continue  # another process won
+            with open(os.path.join(folder, file), encoding="utf-8") as script:
+                for statement in _statements(script.read()):
+                    db.execute(statement)
+            db.execute(f"PRAGMA user_version = {number}")
+
+
+def _open(path: str, busy: float) -> sqlite3.Connection:
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    is_new = not os.path.exists(path)
+    if not is_new and os.path.getsize(path) == 0:
+        from backstory.store.file import backup
+
+        if backup.listed(os.path.dirname(path)):  # to SQLite it is a new database, and the log goes as well
+            raise Damaged(f"{path} is empty, though there are backups of it; `backstory doctor` restores one")
+    # Nobody but SQLite may ever open this file: closing it would end the locks of all connections of the
+    # process, which is how POSIX locks are, and another process would take the log away from under them.
+    db = sqlite3.connect(path, timeout=busy, isolation_level=None)
+    db.row_factory = sqlite3.Row
+    try:
+        if is_new:
+            os.chmod(path, 0o600)  # its -wal and -shm files get the same mode
+        _use_wal(db, busy)
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _use_wal(db: sqlite3.Connection, busy: float) -> None:
+    """The switch to WAL happens once in a store's life and does not wait for locks by itself."""
+    deadline = time.monotonic() + busy
+    while True:
+        try:
+            if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
+                return
+        except sqlite3.OperationalError as error:
+            is_lock = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
+            if not is_lock or time.monotonic() > deadline:
+                raise
+        if time.monotonic() > deadline:
+            raise sqlite3.OperationalError("the file system does not support write-ahead logging")
+        time.sleep(0.01)
+
+
+def _migrations(folder: str) -> list[tuple[int, str]]:
+    return sorted((int(file[:4]), file) for file in os.listdir(folder) if file.endswith(".sql"))
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def is_damage(error: object) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return isinstance(error, Damaged) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def is_busy(error: object) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def refusal(path: str, error: Exception) -> StoreError:
+    return (Damaged if is_damage(error) else StoreError)(advice(path, error))
+
+
+def advice(path: str, error: Exception) -> str:
+    """What to do about a database that cannot be used. Whatever it is, the spool keeps what is captured."""
+    if "full" in str(error):
+        return f"the disk is full ({error}); make room, nothing that was captured is lost"
+    if "locked" in str(error):
+        return f"{path} was busy for {BUSY_SECONDS} s ({error}); try again in a moment"
+    if is_damage(error):
+        return f"{path} is damaged ({error}); `backstory doctor` restores a backup and says what is lost"
+    if isinstance(error, OSError):
+        return (
+            f"{path} cannot be used ({error.strerror}); mend that, or set BACKSTORY_HOME to a folder of yours"
+        )
+    return f"{path} cannot be used ({error}); `backstory doctor` looks closer"

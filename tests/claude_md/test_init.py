@@ -1,0 +1,870 @@
+"""`backstory init`, in real projects."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from backstory import dirty
+from backstory.claude_md import init
+from backstory.claude_md.read import patterns, practices
+from backstory.claude_md.read.files import Tree, walk
+from backstory.claude_md.write import compose, dynamic, sections
+from tests.conftest import Run
+from tests.helpers.claude_md_project import (
+    BACKSTORY,
+    FILES,
+    at_terminal,
+    commit,
+    make,
+    run_git,
+    snapshot,
+    write,
+)
+
+MINE = "# My notes\n\nDo not feed it *squid*.\n\n```sh\nmake\n```\n"
+NOTICE = "Changes are tracked from now on"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make(tmp_path / "walrus")
+
+
+def text(project: Path, name: str = "CLAUDE.md") -> str:
+    return (project / name).read_text("utf-8")
+
+
+def names(project: Path, name: str = "CLAUDE.md") -> list[str]:
+    return [section.name for section in sections.parse((project / name).read_bytes()).sections]
+
+
+# --- a project without anything -----------------------------------------------------------------------------
+
+
+def test_a_project_gets_a_claude_md_and_is_tracked_from_then_on(run: Run, project: Path) -> None:
+    ran = run("init", "--yes", "--offline")
+    assert ran.code == 0, ran.err
+    assert NOTICE in ran.out
+    made = text(project)
+    assert made.startswith(
+        "# Project: walrus\n\n<!-- AUTO-MANAGED: project-description -->\nKeeps walruses well fed."
+    )
+    assert names(project) == [
+        "project-description",
+        "build-commands",
+        "architecture",
+        "conventions",
+        "patterns",
+        "git-insights",
+    ]
+    assert "- Test: `pytest`" in made
+    assert "- `walrus/`: Feeds walruses, and counts the fish" in made
+    assert "functions, methods and files `snake_case`" in made
+    assert made.endswith("<!-- END MANUAL -->\n")
+    assert dirty.root_of(str(project)) == str(project)
+    assert (project / dirty.NAME).read_bytes() == b""
+
+
+def test_git_does_not_show_the_list_of_changed_files(run: Run, project: Path) -> None:
+    run("init", "--yes", "--offline", "--no-subtrees")
+    assert run_git(project, "status", "--porcelain").split() == ["??", "CLAUDE.md"]
+
+
+def test_what_was_found_is_shown_before(run: Run, project: Path) -> None:
+    ran = run("init", "--yes", "--offline")
+    for said in ("Python", "Flask", "pytest", "python -m build", "snake_case", "CLAUDE.md  is made"):
+        assert said in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_the_findings_are_json_on_request(run: Run, project: Path) -> None:
+    told = run("init", "--yes", "--offline", "--json").json
+    assert told["root"] == str(project)
+    assert told["written"] is True
+    assert told["survey"]["name"] == "walrus"
+    assert ["Python", 1.0] in told["survey"]["languages"]
+    assert {"role": "test", "line": "pytest", "source": "pyproject.toml"} in told["survey"]["commands"]
+    assert told["patterns"]["naming"]
+    assert any(one["value"] == "snake_case" for one in told["pattern_list"])
+    assert told["insights"] is not None
+    assert told["files"][0]["path"] == "CLAUDE.md"
+    assert told["files"][0]["action"] == "create"
+    assert "build-commands" in told["files"][0]["sections"]
+
+
+def test_a_dry_run_writes_nothing_at_all(run: Run, project: Path, data: Path) -> None:
+    before = snapshot(project)
+    ran = run("init", "--dry-run")
+    assert ran.code == 0
+    assert "CLAUDE.md  is made" in ran.out
+    assert ran.out.endswith("Nothing was written.\n")
+    told = run("init", "--dry-run", "--json").json
+    assert told["written"] is False
+    assert snapshot(project) == before
+    assert not (project / ".claude").exists()
+    assert not data.exists()
+
+
+def test_a_folder_inside_of_a_work_tree_stands_for_the_whole(run: Run, project: Path) -> None:
+    ran = run("init", "--yes", "--offline", "--json", "--project", "walrus")
+    assert ran.json["root"] == str(project)
+    assert (project / "CLAUDE.md").exists()
+    assert not (project / "walrus" / "CLAUDE.md").exists()
+
+
+def test_without_git_the_current_folder_is_the_project(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = make(tmp_path / "bare", git=False)
+    monkeypatch.chdir(bare)
+    ran = run("init", "--yes", "--offline")
+    assert ran.code == 0
+    assert "git-insights" not in names(bare)
+    assert "project-description" in names(bare)
+    assert dirty.root_of(str(bare)) == str(bare)
+
+
+def test_where_no_git_is_installed_the_rest_is_done(
+    run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert run("init", "--yes", "--offline").code == 0
+    assert "git-insights" not in names(project)
+
+
+def test_nothing_of_the_repository_is_executed(run: Run, project: Path, tmp_path: Path) -> None:
+    ran = tmp_path / "was-run"
+    write(
+        project,
+        {
+            "setup.py": f"open({str(ran)!r}, 'w')\n",
+            "noxfile.py": f"open({str(ran)!r}, 'w')\n",
+            "conftest.py": f"open({str(ran)!r}, 'w')\n",
+            "Makefile": f"X := $(shell touch {ran})\ntest:\n\ttouch {ran}\n",
+        },
+    )
+    run_git(project, "config", "core.fsmonitor", f"touch {ran}")
+    run_git(project, "config", "diff.external", f"touch {ran}")
+    assert run("init", "--yes", "--offline").code == 0
+    assert not ran.exists()
+
+
+# --- subtrees -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def monorepo(tmp_path: Path) -> Path:
+    root = tmp_path / "mono"
+    write(root, {"package.json": json.dumps({"name": "mono", "workspaces": ["packages/*"]})})
+    for name in ("api", "web"):
+        write(
+            root,
+            {
+                f"packages/{name}/package.json": json.dumps(
+                    {"name": name, "description": f"The {name} of it"}
+                ),
+                **{f"packages/{name}/src/part{number}.ts": "export {};\n" for number in range(20)},
+            },
+        )
+    run_git(root, "init", "-q")
+    commit(root, "feat: begin")
+    return root
+
+
+def test_folders_worth_one_get_a_claude_md_of_their_own(
+    run: Run, monorepo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(monorepo)
+    assert run("init", "--yes", "--offline").code == 0
+    assert "A monorepo of `packages/api`, `packages/web`." in text(monorepo)
+    for name in ("api", "web"):
+        made = text(monorepo, f"packages/{name}/CLAUDE.md")
+        assert made.startswith(
+            f"# Module: packages/{name}\n\n<!-- AUTO-MANAGED: module-description -->\nThe {name} of it.\n"
+        )
+        assert made.endswith("<!-- MANUAL -->\n## Module Notes\n<!-- END MANUAL -->\n")
+        assert "- `src/`" in made
+
+
+def test_a_folder_says_which_commands_its_own_manifest_has(
+    run: Run, monorepo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(monorepo, {"packages/api/package.json": json.dumps({"name": "api", "scripts": {"test": "vitest"}})})
+    monkeypatch.chdir(monorepo)
+    assert run("init", "--yes", "--offline").code == 0
+    said = sections.get((monorepo / "packages/api/CLAUDE.md").read_bytes(), "module-description")
+    assert "After `cd packages/api`:\n- Test: `npm " in said
+
+
+def test_the_code_is_read_once_for_all_files(
+    run: Run, monorepo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(monorepo)
+    begun: list[str] = []
+    read = patterns.read
+
+    def counted(tree: Tree, *given: object) -> patterns.Evidence:
+        begun.append(tree.root)
+        return read(tree, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(patterns, "read", counted)
+    assert len(run("init", "--yes", "--offline", "--json").json["files"]) == 3
+    assert begun == [str(monorepo)]
+
+
+def test_one_may_say_which_folders(run: Run, monorepo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(monorepo)
+    told = run("init", "--dry-run", "--json", "--no-subtrees").json
+    assert [file["path"] for file in told["files"]] == ["CLAUDE.md"]
+    told = run("init", "--dry-run", "--json", "--subtree", "packages/web/").json
+    assert [file["path"] for file in told["files"]] == ["CLAUDE.md", "packages/web/CLAUDE.md"]
+    told = run("init", "--dry-run", "--json").json
+    assert len(told["files"]) == 3
+
+
+@pytest.mark.parametrize("given", ["nowhere", "..", ".", "/", "package.json", "\udcff"])
+def test_a_folder_that_is_none_is_refused(run: Run, project: Path, given: str) -> None:
+    ran = run("init", "--yes", "--subtree", given)
+    assert ran.code == 2
+    assert "is no folder in" in ran.err
+    assert not (project / "CLAUDE.md").exists()
+
+
+@pytest.mark.parametrize("given", [".git", ".git/hooks", ".claude", "node_modules/left", "made"])
+def test_a_folder_that_is_not_the_projects_own_is_refused(run: Run, project: Path, given: str) -> None:
+    write(project, {".gitignore": "/made/\n", "made/a.py": "", "node_modules/left/a.js": "", ".claude/a": ""})
+    ran = run("init", "--yes", "--offline", "--subtree", given)
+    assert ran.code == 2
+    assert not list(project.rglob("CLAUDE.md"))
+
+
+def test_a_folder_that_is_named_twice_counts_once(run: Run, project: Path) -> None:
+    ran = run("init", "--yes", "--offline", "--json", "--subtree", "walrus", "--subtree", "./walrus/")
+    assert ran.code == 0, ran.err
+    assert [file["path"] for file in ran.json["files"]] == ["CLAUDE.md", "walrus/CLAUDE.md"]
+    assert dirty.root_of(str(project)) == str(project)
+
+
+def test_a_link_that_leads_out_is_no_folder_of_the_project(run: Run, project: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (project / "out").symlink_to(tmp_path / "elsewhere")
+    assert run("init", "--yes", "--subtree", "out").code == 2
+    assert not (tmp_path / "elsewhere" / "CLAUDE.md").exists()
+
+
+def test_subtrees_and_none_at_once_is_wrong_use(run: Run) -> None:
+    ran = run("init", "--yes", "--subtree", "walrus", "--no-subtrees")
+    assert (ran.code, "leave one of them out" in ran.err) == (2, True)
+
+
+# --- a CLAUDE.md that is there ------------------------------------------------------------------------------
+
+
+def test_merging_adds_sections_at_the_end_and_changes_nothing_else(run: Run, project: Path) -> None:
+    (project / "CLAUDE.md").write_text(MINE)
+    assert run("init", "--yes", "--offline").code == 0
+    made = text(project)
+    assert made.startswith(MINE + "\n<!-- AUTO-MANAGED: project-description -->\n")
+    assert "build-commands" in names(project)
+    assert "<!-- MANUAL -->" not in made
+
+
+def test_migrating_keeps_the_old_text_byte_for_byte_as_the_manual_part(run: Run, project: Path) -> None:
+    old = MINE.encode().replace(b"\n", b"\r\n") + b"\xff no line break at the end"
+    (project / "CLAUDE.md").write_bytes(old)
+    assert run("init", "--existing", "migrate", "--offline").code == 0
+    made = (project / "CLAUDE.md").read_bytes()
+    assert made.startswith(b"# Project: walrus\r\n")
+    assert b"<!-- MANUAL -->\r\n" + old + b"\n<!-- END MANUAL -->" in made
+    assert b"Custom Notes" not in made
+    assert "patterns" in names(project)
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        "<!-- MANUAL -->\nmine\n<!-- END MANUAL -->\n",
+        "<!-- AUTO-MANAGED: tides -->\nx\n<!-- END AUTO-MANAGED -->\n",
+        "mine\n<!-- END MANUAL -->\nmore\n",
+        "mine\n```sh\nmake\n",
+    ],
+)
+def test_what_cannot_be_a_manual_part_is_not_migrated(run: Run, project: Path, old: str) -> None:
+    (project / "CLAUDE.md").write_text(old)
+    before = snapshot(project)
+    ran = run("init", "--existing", "migrate", "--offline")
+    assert ran.code == 2
+    assert "choose merge or backup" in ran.err
+    assert snapshot(project) == before
+
+
+def test_a_backup_lies_beside_the_new_file(run: Run, project: Path) -> None:
+    (project / "CLAUDE.md").write_text(MINE)
+    (project / "CLAUDE.md.backup").write_text("an earlier one")
+    ran = run("init", "--existing", "backup", "--offline", "--no-subtrees")
+    assert ran.code == 0
+    assert (project / "CLAUDE.md.backup").read_text() == "an earlier one"
+    assert (project / "CLAUDE.md.backup.2").read_text() == MINE
+    assert "CLAUDE.md (6 sections), the old one is CLAUDE.md.backup.2" in ran.out
+    assert text(project).startswith("# Project: walrus\n")
+    assert "squid" not in text(project)
+
+
+def test_cancelling_writes_nothing(run: Run, project: Path, data: Path) -> None:
+    (project / "CLAUDE.md").write_text(MINE)
+    before = snapshot(project)
+    ran = run("init", "--existing", "cancel")
+    assert (ran.code, "nothing was written" in ran.err) == (1, True)
+    assert snapshot(project) == before
+    assert not data.exists()
+
+
+@pytest.mark.parametrize("existing", ["migrate", "backup"])
+def test_a_file_with_sections_of_ours_is_never_begun_afresh(run: Run, project: Path, existing: str) -> None:
+    run("init", "--yes", "--offline", "--no-subtrees")
+    old = text(project).replace("Add your custom notes here.", "No *squid*.")
+    (project / "CLAUDE.md").write_text(old)
+    ran = run("init", "--existing", existing, "--offline", "--no-subtrees")
+    assert (ran.code, text(project)) == (0, old), ran.err
+    said = (
+        f"CLAUDE.md has sections of backstory's already: what was missing was added, instead of {existing}."
+    )
+    assert said in ran.out
+    assert not (project / "CLAUDE.md.backup").exists()
+
+
+def test_cancelling_writes_nothing_whatever_is_there(run: Run, project: Path) -> None:
+    empty = snapshot(project)
+    assert run("init", "--existing", "cancel", "--offline", "--no-subtrees").code == 1
+    assert snapshot(project) == empty
+    run("init", "--yes", "--offline", "--no-subtrees")
+    write(project, {"CLAUDE.md": "<!-- AUTO-MANAGED: patterns -->\n<!-- END AUTO-MANAGED -->\n"})
+    before = snapshot(project)
+    ran = run("init", "--existing", "cancel", "--offline", "--no-subtrees")
+    assert (ran.code, "nothing was written" in ran.err) == (1, True)
+    assert snapshot(project) == before
+
+
+def test_an_empty_file_is_as_good_as_none(run: Run, project: Path) -> None:
+    (project / "CLAUDE.md").write_text("\n")
+    told = run("init", "--yes", "--offline", "--json").json
+    assert told["files"][0]["action"] == "create"
+    assert text(project).startswith("# Project: walrus\n")
+
+
+def test_markers_that_are_not_sound_are_reported_and_nothing_is_written(run: Run, project: Path) -> None:
+    (project / "CLAUDE.md").write_text("mine\n<!-- AUTO-MANAGED: patterns -->\nno end\n")
+    before = snapshot(project)
+    ran = run("init", "--yes", "--offline")
+    assert ran.code == 2
+    assert "CLAUDE.md line 2: section patterns has no end" in ran.err
+    assert snapshot(project) == before
+
+
+@pytest.mark.parametrize("existing", ["merge", "migrate", "backup"])
+def test_docmems_section_stays_the_last_one(run: Run, project: Path, existing: str) -> None:
+    (project / "CLAUDE.md").write_bytes(dynamic.with_views(MINE.encode(), [("handbook", "How to keep it")]))
+    assert run("init", "--existing", existing, "--offline").code == 0
+    made = (project / "CLAUDE.md").read_bytes()
+    assert made.endswith(b"\n" + dynamic.section([("handbook", "How to keep it")]))
+    assert made.count(b"# DOCMEM Dynamic") == 1
+    assert "patterns" in names(project)
+    assert sections.parse(made).problems == ()
+    rest = dynamic.without(made)
+    assert (MINE.encode() in rest) == (existing != "backup")
+    if existing == "backup":
+        assert MINE.encode() in (project / "CLAUDE.md.backup").read_bytes()
+
+
+def test_a_second_init_changes_nothing(run: Run, project: Path) -> None:
+    run("init", "--yes", "--offline")
+    before = snapshot(project)
+    ran = run("init", "--yes", "--offline", "--json")
+    assert ran.code == 0
+    assert {file["action"] for file in ran.json["files"]} == {"keep"}
+    assert snapshot(project) == before
+
+
+def test_a_second_init_adds_what_is_missing_and_nothing_else(
+    run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("init", "--yes", "--offline", "--no-subtrees")
+    made = (project / "CLAUDE.md").read_bytes()
+    (section,) = [one for one in sections.parse(made).sections if one.name == "architecture"]
+    cut = made[: section.start] + b"My own words.\n" + made[section.stop :]
+    (project / "CLAUDE.md").write_bytes(cut)
+    (project / dirty.NAME).unlink()
+    monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path / "another"))  # of which nobody removed it
+    told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
+    (file,) = told["files"]
+    assert (file["path"], file["action"], file["sections"]) == ("CLAUDE.md", "add", ["architecture"])
+    assert file["text"]["architecture"] in text(project)
+    assert (project / "CLAUDE.md").read_bytes().startswith(cut)
+    assert (project / dirty.NAME).exists()
+
+
+def test_a_section_that_somebody_removed_is_not_added_again(run: Run, project: Path) -> None:
+    run("init", "--yes", "--offline", "--no-subtrees")
+    made = (project / "CLAUDE.md").read_bytes()
+    (section,) = [one for one in sections.parse(made).sections if one.name == "patterns"]
+    (project / "CLAUDE.md").write_bytes(made[: section.start] + made[section.stop :])
+    before = snapshot(project)
+    for options in (["--dry-run"], ["--yes"]):
+        ran = run("init", "--offline", "--no-subtrees", *options)
+        assert "left out, since somebody removed it: patterns" in ran.out
+        assert snapshot(project) == before
+    told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
+    assert (told["files"][0]["action"], told["files"][0]["removed"]) == ("keep", ["patterns"])
+    with (project / "CLAUDE.md").open("a") as file:
+        file.write("\n<!-- AUTO-MANAGED: patterns -->\n<!-- END AUTO-MANAGED -->\n")
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    assert sections.get((project / "CLAUDE.md").read_bytes(), "patterns").startswith("## Detected Patterns")
+
+
+def test_sections_that_a_colleague_committed_are_ours_too(
+    run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("init", "--yes", "--offline", "--no-subtrees")
+    commit(project, "docs: describe the project")
+    run_git(tmp_path, "clone", "-q", str(project), "clone")
+    clone = tmp_path / "clone"
+    monkeypatch.chdir(clone)
+    monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path / "another"))
+    told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
+    assert [file["action"] for file in told["files"]] == ["keep"]
+    assert run_git(clone, "status", "--porcelain") == ""
+    with (clone / "pyproject.toml").open("a") as file:
+        file.write("[tool.ruff]\nline-length = 100\n")
+    told = run("sync", "--yes", "--json").json
+    assert told["files"][0]["sections"]["build-commands"] == "written"
+    assert "`ruff check`" in text(clone)
+
+
+def test_lines_in_the_list_survive_a_second_init(run: Run, project: Path) -> None:
+    run("init", "--yes", "--offline")
+    dirty.append(str(project), [str(project / "walrus" / "a.py")])
+    run("init", "--yes", "--offline")
+    assert dirty.read(str(project)) == [str(project / "walrus" / "a.py")]
+
+
+# --- AGENTS.md ----------------------------------------------------------------------------------------------
+
+
+def test_sections_live_in_agents_md_and_claude_md_imports_it(run: Run, project: Path) -> None:
+    (project / "AGENTS.md").write_text(MINE)
+    told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
+    assert [(file["path"], file["action"]) for file in told["files"]] == [
+        ("AGENTS.md", "merge"),
+        ("CLAUDE.md", "import"),
+    ]
+    assert text(project, "AGENTS.md").startswith(MINE)
+    assert "patterns" in names(project, "AGENTS.md")
+    assert text(project) == "@AGENTS.md\n"
+
+
+def test_a_claude_md_beside_agents_md_gets_one_line(run: Run, project: Path) -> None:
+    (project / "AGENTS.md").write_text("for all\n")
+    (project / "CLAUDE.md").write_text(MINE)
+    assert run("init", "--yes", "--offline").code == 0
+    assert text(project) == "@AGENTS.md\n\n" + MINE
+
+
+@pytest.mark.parametrize("line", ["@AGENTS.md", "See @AGENTS.md for more", "- @./AGENTS.md"])
+def test_a_claude_md_that_imports_it_already_stays(run: Run, project: Path, line: str) -> None:
+    (project / "AGENTS.md").write_text("for all\n")
+    (project / "CLAUDE.md").write_text(f"# Mine\n{line}\n")
+    assert run("init", "--yes", "--offline").code == 0
+    assert text(project) == f"# Mine\n{line}\n"
+    assert names(project) == []
+
+
+@pytest.mark.parametrize(
+    "line", ["`@AGENTS.md`", "```\n@AGENTS.md\n```", "me@AGENTS.md", "\\@AGENTS.md", "@AGENTS.md.old"]
+)
+def test_what_imports_nothing_is_no_import(line: str) -> None:
+    assert not init.imports(f"a\n{line}\nb\n".encode())
+    assert init.with_import(f"{line}\n".encode()) == f"@AGENTS.md\n\n{line}\n".encode()
+
+
+def test_the_import_keeps_the_files_line_breaks_and_mark() -> None:
+    assert init.with_import(b"\xef\xbb\xbfa\r\nb\r\n") == b"\xef\xbb\xbf@AGENTS.md\r\n\r\na\r\nb\r\n"
+    assert init.with_import(b"") == b"@AGENTS.md\n"
+    assert init.with_import(init.with_import(b"a\n")) == init.with_import(b"a\n")
+
+
+@pytest.mark.parametrize(("link", "file"), [("CLAUDE.md", "AGENTS.md"), ("AGENTS.md", "CLAUDE.md")])
+def test_a_link_from_one_to_the_other_stays(run: Run, project: Path, link: str, file: str) -> None:
+    (project / file).write_text(MINE)
+    (project / link).symlink_to(file)
+    told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
+    assert [one["action"] for one in told["files"]] == ["merge"]
+    assert (project / link).is_symlink()
+    assert "patterns" in names(project, file)
+
+
+def test_sections_that_are_in_claude_md_stay_there_when_an_agents_md_comes(run: Run, project: Path) -> None:
+    run("init", "--yes", "--offline")
+    (project / "AGENTS.md").write_text("for all\n")
+    before = snapshot(project)
+    assert run("init", "--yes", "--offline").code == 0
+    assert snapshot(project) == before
+
+
+# --- what goes wrong ----------------------------------------------------------------------------------------
+
+
+def test_where_nobody_can_be_asked_one_must_say_what_is_wanted(run: Run, project: Path, data: Path) -> None:
+    before = snapshot(project)
+    ran = run("init")
+    assert ran.code == 2
+    for said in ("--yes", "--existing", "--dry-run"):
+        assert said in ran.err
+    assert snapshot(project) == before
+    assert not data.exists()
+
+
+def test_an_empty_folder_has_nothing_to_say(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    ran = run("init", "--yes", "--offline")
+    assert ran.code == 1
+    assert "run it again when there is code" in ran.err
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_a_home_is_no_project(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(home, FILES)
+    monkeypatch.chdir(home)
+    ran = run("init", "--yes", "--offline")
+    assert ran.code == 2
+    assert "is no project" in ran.err
+    assert not (home / "CLAUDE.md").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is(run: Run, project: Path) -> None:
+    (project / "lib").mkdir()
+    (project / "lib" / "a.py").write_text("")
+    (project / "lib").chmod(0o555)
+    before = snapshot(project)
+    try:
+        ran = run("init", "--yes", "--offline", "--subtree", "lib")
+    finally:
+        (project / "lib").chmod(0o755)
+    assert ran.code == 2
+    assert "cannot be written" in ran.err
+    assert "chmod" in ran.err
+    assert snapshot(project) == before
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is(run: Run, project: Path) -> None:
+    (project / "walrus" / "CLAUDE.md").write_text(MINE)
+    (project / "walrus" / "CLAUDE.md").chmod(0o444)
+    before = snapshot(project)
+    ran = run("init", "--yes", "--offline", "--subtree", "walrus")
+    assert ran.code == 2
+    assert "chmod u+w" in ran.err
+    assert snapshot(project) == before
+
+
+def test_a_claude_md_that_leads_out_of_the_project_is_refused(
+    run: Run, project: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "theirs.md").write_text(MINE)
+    (project / "CLAUDE.md").symlink_to(tmp_path / "theirs.md")
+    ran = run("init", "--yes", "--offline")
+    assert ran.code == 2
+    assert "outside of the project" in ran.err
+    assert (tmp_path / "theirs.md").read_text() == MINE
+    assert not (project / ".claude").exists()
+
+
+@pytest.mark.parametrize("what", ["folder", "pipe", "dangling"])
+def test_a_claude_md_that_is_no_file_is_refused(run: Run, project: Path, what: str) -> None:
+    path = project / "CLAUDE.md"
+    if what == "folder":
+        path.mkdir()
+    elif what == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("nowhere.md")
+    ran = run("init", "--yes", "--offline")
+    assert ran.code == 2
+    assert "is no file" in ran.err
+    assert not (project / ".claude").exists()
+
+
+def test_a_claude_folder_that_is_a_file_is_refused_before_anything_is_written(
+    run: Run, project: Path
+) -> None:
+    (project / ".claude").write_text("")
+    ran = run("init", "--yes", "--offline")
+    assert ran.code == 2
+    assert ".claude" in ran.err
+    assert not (project / "CLAUDE.md").exists()
+
+
+@pytest.mark.parametrize("name", [".claude", dirty.NAME])
+def test_a_list_that_would_lie_outside_is_refused_before_anything_is_written(
+    run: Run, project: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (project / name).parent.mkdir(exist_ok=True)
+    (project / name).symlink_to(tmp_path / "elsewhere")
+    ran = run("init", "--yes", "--offline")
+    assert (ran.code, "leads out of the project" in ran.err) == (2, True)
+    assert not (project / "CLAUDE.md").exists()
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_secret_in_a_description_does_not_get_into_claude_md(run: Run, project: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    write(project, {"pyproject.toml": f'[project]\nname = "walrus"\ndescription = "Key {secret} here"\n'})
+    assert run("init", "--yes", "--offline").code == 0
+    assert secret not in text(project)
+    assert "[redacted:" in text(project)
+
+
+def test_text_of_the_repository_cannot_drive_the_terminal(run: Run, project: Path) -> None:
+    write(
+        project,
+        {"pyproject.toml": '[project]\nname = "w\\u001b[2Jx"\ndescription = "a\\u001b[31mb\\u009b2J"\n'},
+    )
+    ran = run("init", "--yes", "--offline")
+    assert ran.code == 0
+    assert not {"\x1b", "\x9b"} & set(ran.out + text(project))
+
+
+# --- questions ----------------------------------------------------------------------------------------------
+
+
+def test_a_person_is_asked_about_the_file_that_is_there_and_before_anything_is_written(project: Path) -> None:
+    (project / "CLAUDE.md").write_text(MINE)
+    code, seen = at_terminal(
+        project, "init", "--offline", turns=(("Which?", "migrate\n"), ("Write this?", "y\n"))
+    )
+    assert code == 0, seen
+    assert NOTICE in seen
+    assert "\x1b[" in seen
+    assert "<!-- MANUAL -->\n" + MINE + "<!-- END MANUAL -->" in text(project)
+
+
+def test_a_person_chooses_among_the_folders(monorepo: Path) -> None:
+    code, seen = at_terminal(
+        monorepo, "init", "--offline", turns=(("Which?", "7\n"), ("Which?", "2\n"), ("Write this?", "y\n"))
+    )
+    assert code == 0, seen
+    assert (monorepo / "packages" / "web" / "CLAUDE.md").exists()
+    assert not (monorepo / "packages" / "api" / "CLAUDE.md").exists()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("\x03", 130), ("\x04", 130)])
+def test_who_does_not_say_yes_gets_nothing_written(project: Path, data: Path, answer: str, code: int) -> None:
+    before = snapshot(project)
+    ended, seen = at_terminal(project, "init", "--offline", turns=(("Write this?", answer),))
+    assert ended == code, seen
+    assert "Nothing was written." in seen
+    assert snapshot(project) == before
+    assert not (data / "backstory.db").exists()
+
+
+def test_who_leaves_at_a_question_gets_nothing_written(project: Path, data: Path) -> None:
+    (project / "CLAUDE.md").write_text(MINE)
+    before = snapshot(project)
+    ended, seen = at_terminal(project, "init", "--offline", turns=(("Which?", "\x03"),))
+    assert ended == 130, seen
+    assert "Nothing was written." in seen
+    assert "Traceback" not in seen
+    assert snapshot(project) == before
+    assert not (data / "backstory.db").exists()
+
+
+def test_cancelling_at_the_question_writes_nothing(project: Path) -> None:
+    (project / "CLAUDE.md").write_text(MINE)
+    before = snapshot(project)
+    code, seen = at_terminal(project, "init", "--offline", turns=(("Which?", "cancel\n"),))
+    assert (code, "nothing was written" in seen) == (1, True)
+    assert snapshot(project) == before
+
+
+@pytest.mark.parametrize(("answer", "number"), [("y\n", 2), ("n\n", 0)])
+def test_yes_and_no_are_answers_to_which_folders(monorepo: Path, answer: str, number: int) -> None:
+    code, seen = at_terminal(
+        monorepo, "init", "--offline", turns=(("Which?", answer), ("Write this?", "y\n"))
+    )
+    assert code == 0, seen
+    assert len(list(monorepo.glob("packages/*/CLAUDE.md"))) == number
+
+
+def test_the_text_is_shown_before_anybody_is_asked(project: Path) -> None:
+    _, seen = at_terminal(project, "init", "--offline", turns=(("Write this?", "n\n"),))
+    assert "- `walrus/`: Feeds walruses, and counts the fish" in seen
+    (project / "CLAUDE.md").write_text(MINE)
+    turns = (("Which?", "merge\n"), ("Write this?", "n\n"))
+    _, seen = at_terminal(project, "init", "--offline", turns=turns)
+    assert "\x1b[32m+## Build Commands" in seen
+    assert "\x1b[31m-" not in seen
+
+
+def test_a_dry_run_shows_the_text(run: Run, project: Path) -> None:
+    out = run("init", "--dry-run", "--no-subtrees").out
+    told = run("init", "--dry-run", "--no-subtrees", "--json").json
+    run("init", "--yes", "--offline", "--no-subtrees")
+    assert text(project) in out
+    assert "".join(told["files"][0]["text"].values()) == "".join(
+        sections.get((project / "CLAUDE.md").read_bytes(), name) for name in names(project)
+    )
+
+
+def test_what_was_written_and_what_happens_next_is_said(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = run("init", "--yes", "--offline", "--no-subtrees")
+    assert "\nWritten: CLAUDE.md (6 sections)\n" in ran.out
+    assert "Claude is asked once to update it; `backstory config claude_md.on_stop off` stops that" in ran.out
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_ON_STOP", "auto")
+    ran = run("init", "--yes", "--offline", "--no-subtrees")
+    assert "Nothing had to be written.\n" in ran.out
+    assert "in the background" in ran.out
+
+
+def test_a_reader_that_leaves_keeps_nothing_from_being_written(project: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as nobody:
+        subprocess.run([BACKSTORY, "init", "--yes", "--offline"], cwd=project, stdout=nobody, check=False)
+    assert dirty.root_of(str(project)) == str(project)
+    assert "patterns" in names(project)
+
+
+@pytest.mark.parametrize("answer", [(), ("--project", ".")])
+def test_json_asks_nothing(project: Path, answer: tuple[str, ...]) -> None:
+    code, seen = at_terminal(project, "init", "--json", "--offline", *answer)
+    assert (code, "--dry-run only shows" in seen) == (2, True)
+
+
+def test_below_an_initialised_project_without_git_that_is_meant(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = make(tmp_path / "bare", git=False)
+    monkeypatch.chdir(bare)
+    run("init", "--yes", "--offline")
+    monkeypatch.chdir(bare / "walrus")
+    told = run("init", "--yes", "--offline", "--json").json
+    assert told["root"] == str(bare)
+    assert not (bare / "walrus" / ".claude").exists()
+
+
+def test_a_secret_is_not_shown_either(run: Run, project: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    write(project, {"pyproject.toml": f'[project]\nname = "walrus"\ndescription = "Key {secret} here"\n'})
+    for options in (["--dry-run"], ["--dry-run", "--json"], ["--yes", "--offline"]):
+        ran = run("init", *options)
+        assert ran.code == 0
+        assert secret not in ran.out + ran.err
+        assert "[redacted:" in ran.out
+
+
+def test_in_a_narrow_terminal_all_sections_are_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, seen = at_terminal(project, "init", "--yes", "--offline", "--no-subtrees", columns=40)
+    assert code == 0
+    plain = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", seen).split())
+    assert ", ".join(names(project)) in plain
+
+
+# --- the parts ----------------------------------------------------------------------------------------------
+
+
+def test_a_kill_between_two_files_is_made_good_by_the_next_init(
+    run: Run, monorepo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(monorepo)
+    run("init", "--yes", "--offline", "--no-subtrees")
+    (monorepo / dirty.NAME).unlink()
+    blank = compose.skeleton("subtree", "packages/api", compose.names("subtree"))
+    (monorepo / "packages" / "api" / "CLAUDE.md").write_bytes(blank)
+    told = run("init", "--yes", "--offline", "--json").json
+    assert [file["action"] for file in told["files"]] == ["keep", "add", "create"]
+    assert "The api of it." in text(monorepo, "packages/api/CLAUDE.md")
+
+
+def test_a_large_tree_tells_how_far_it_is(project: Path) -> None:
+    write(project, {f"walrus/part_{number // 100}/file_{number}.py": "x = 1\n" for number in range(1_200)})
+    told: list[int] = []
+    init.learn(str(project), wanted=["project-description"], progress=told.append)
+    assert told[-1] > 1_200
+    assert told == sorted(told)
+
+
+def test_what_nobody_asked_for_is_not_computed(project: Path) -> None:
+    known = init.learn(str(project), wanted=["build-commands"])
+    assert (known.patterns, known.insights, known.practices) == ((), None, None)
+    assert walk(str(project)).files == known.tree.files
+
+
+def test_every_command_explains_itself(run: Run) -> None:
+    for command in ("init", "sync", "status"):
+        ran = run(command, "--help")
+        assert ran.code == 0
+        assert "--json" in ran.out
+        assert "--project DIR" in ran.out
+
+
+def test_the_page_of_practices_comes_from_the_setting_and_offline_is_left_out(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_PRACTICES_URL", "http://127.0.0.1:9/none")
+    ran = run("init", "--yes")  # nobody answers there, and a private address is never asked
+    assert ran.code == 0
+    assert "best-practices left out: " in ran.err
+    assert "best-practices" not in names(project)
+    assert "best-practices left out" not in run("init", "--yes", "--offline").err
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_PRACTICES_URL", "")
+    assert run("init", "--yes").code == 0
+    assert "best-practices" not in names(project)
+
+
+def test_what_the_documentation_advises_is_shown_and_written(
+    run: Run, project: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "https://docs.claude.com/en/docs/walrus"
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_PRACTICES_URL", url)
+    page = "# Best practices\n\n- Run the tests before you commit, and fix what fails first.\n"
+    survey = init.learn(str(project), wanted=["build-commands"]).survey
+    now = int(time.time() * 1000)
+    assert practices.practices(url, lambda _: page, str(data), survey, now)  # asked once a week, so not now
+    ran = run("init", "--yes", "--no-subtrees")
+    assert "Run the tests before you commit" in ran.out
+    assert sections.get((project / "CLAUDE.md").read_bytes(), "best-practices").startswith(
+        "## Best Practices\n- Run the tests before you commit"
+    )
+    before = snapshot(project)
+    assert run("sync", "--all", "--offline", "--yes").code == 0  # nobody can tell now: what it says stays
+    assert snapshot(project) == before
+
+
+def test_a_project_that_cannot_be_written_stays_as_it_is(run: Run, project: Path) -> None:
+    before = snapshot(project)
+    project.chmod(0o555)
+    try:
+        ran = run("init", "--yes", "--offline")
+    finally:
+        project.chmod(0o755)
+    assert (ran.code, "chmod u+wx" in ran.err) == (2, True)
+    assert snapshot(project) == before
+
+
+def test_init_runs_as_a_program(project: Path, home: Path) -> None:
+    done = subprocess.run(
+        [BACKSTORY, "init", "--yes", "--offline"], cwd=project, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout

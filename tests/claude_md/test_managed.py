@@ -1,0 +1,1172 @@
+"""Sections are written where they are ours, and offered where a person edited them: the three-way merge."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from backstory import paths
+from backstory.claude_md.write import managed, sections, writer
+from backstory.errors import BadInput, Conflict, NotFound
+from backstory.safety.clean import clean
+from backstory.store import claude_files, projects
+from backstory.store.file import backup, recovery
+from backstory.store.file.connection import connect, transaction
+from tests.conftest import REPOSITORY
+from tests.helpers.claude_md_project import TEMPLATE
+
+NOW = 1_800_000_000_000
+SOURCE = str(REPOSITORY / "src")
+
+
+class Desk:
+    """A file, and what is done to it."""
+
+    def __init__(self, db: sqlite3.Connection, data: Path, file: Path) -> None:
+        self.db = db
+        self.data = data
+        self.file = file
+
+    def put(self, body: str, name: str = "patterns", author: str = "model") -> str:
+        return managed.put(
+            self.db, str(self.data), str(self.file), name, body, author=author, clean=clean, now=NOW
+        )
+
+    def put_many(self, texts: dict[str, str], author: str = "program", **given: bytes) -> dict[str, str]:
+        path = str(self.file)
+        return managed.put_many(
+            self.db,
+            str(self.data),
+            path,
+            texts,
+            author=author,
+            clean=clean,
+            now=NOW,
+            create=given.get("create"),
+        )
+
+    def accept(self, name: str = "patterns") -> None:
+        managed.accept(self.db, str(self.data), str(self.file), name, NOW)
+
+    def keep(self, name: str = "patterns") -> None:
+        managed.keep(self.db, str(self.file), name)
+
+    def body(self, name: str = "patterns") -> str:
+        return sections.get(self.file.read_bytes(), name)
+
+    def edit(self, old: str, new: str) -> None:
+        """What a person does."""
+        text = self.file.read_bytes()
+        assert old.encode() in text
+        self.file.write_bytes(text.replace(old.encode(), new.encode()))
+
+    def write(self, body: str, name: str = "patterns") -> None:
+        """A person writes a whole section."""
+        text = self.file.read_bytes()
+        found = next(one for one in sections.parse(text).sections if one.name == name)
+        self.file.write_bytes(text[: found.body_start] + body.encode() + b"\n" + text[found.body_stop :])
+
+    def state(self, name: str = "patterns") -> managed.SectionState:
+        found = managed.state(self.db, str(self.file))
+        return next(one for one in found.sections if one.name == name)
+
+    def facts(self) -> tuple[str | None, bool, str | None]:
+        one = self.state()
+        return one.author, one.is_edited, one.offered
+
+
+@pytest.fixture
+def desk(db: sqlite3.Connection, data: Path, project: str) -> Desk:
+    file = Path(project, "CLAUDE.md")
+    file.write_text(TEMPLATE)
+    return Desk(db, data, file)
+
+
+def backups(desk: Desk) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(desk.data.glob("backups/claude-md/*/*.md"))]
+
+
+# --- ours, and a person's -----------------------------------------------------------------------------------
+
+
+def test_an_empty_section_is_written(desk: Desk) -> None:
+    assert desk.facts() == (None, False, None)
+    assert desk.put("Tests first.") == "written"
+    expected = TEMPLATE.replace("patterns -->\n", "patterns -->\nTests first.\n")
+    assert desk.file.read_text() == expected
+    assert desk.facts() == ("model", False, None)
+
+
+def test_a_section_of_blank_lines_is_empty(desk: Desk) -> None:
+    desk.write(" \n\t\n\r\n")
+    assert desk.put("Tests first.") == "written"
+
+
+def test_what_we_wrote_is_replaced(desk: Desk) -> None:
+    desk.put("Tests first.")
+    assert desk.put("Tests last.") == "written"
+    assert desk.body() == "Tests last."
+
+
+def test_the_same_text_again_leaves_the_file_alone(desk: Desk) -> None:
+    desk.put("Tests first.\n\n- always")
+    before = desk.file.stat()
+    assert desk.put("\nTests first.  \r\n\r\n- always\n\n") == "unchanged"
+    after = desk.file.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_what_a_person_edited_stays_and_the_new_text_is_offered(desk: Desk) -> None:
+    desk.put("Tests first.")
+    desk.edit("Tests first.", "Tests first, mostly.")
+    before = desk.file.read_bytes()
+    assert desk.put("Tests last.") == "offered"
+    assert desk.file.read_bytes() == before
+    assert desk.facts() == ("model", True, "Tests last.")
+
+
+@pytest.mark.parametrize("edit", ["Tests  first.", "tests first.", " Tests first.", "Tests\nfirst."])
+def test_any_edit_that_could_mean_something_is_one(desk: Desk, edit: str) -> None:
+    desk.put("Tests first.")
+    desk.edit("Tests first.", edit)
+    if edit.startswith(" "):
+        assert desk.body() == edit  # four of them would make it code
+    assert desk.put("Tests last.") == "offered"
+
+
+@pytest.mark.parametrize("edit", ["Tests first.  ", "\n\n\nTests first.\n\n", "Tests first.\t\r"])
+def test_blanks_at_the_ends_of_lines_and_blank_lines_around_are_no_edit(desk: Desk, edit: str) -> None:
+    desk.put("Tests first.")
+    desk.edit("Tests first.", edit)
+    assert desk.facts() == ("model", False, None)
+    assert desk.put("Tests last.") == "written"
+
+
+def test_a_blank_line_within_is_an_edit(desk: Desk) -> None:
+    desk.put("one\ntwo")
+    desk.edit("one\ntwo", "one\n\ntwo")
+    assert desk.put("three") == "offered"
+
+
+def test_a_file_turned_into_crlf_is_no_edit_and_stays_crlf(desk: Desk) -> None:
+    desk.put("Tests first.\n\n- always")
+    desk.file.write_bytes(desk.file.read_bytes().replace(b"\n", b"\r\n"))
+    assert desk.put("Tests last.\n- never") == "written"
+    text = desk.file.read_bytes()
+    assert b"patterns -->\r\nTests last.\r\n- never\r\n<!-- END" in text
+    assert text.count(b"\n") == text.count(b"\r\n")
+
+
+def test_a_section_that_nobody_knows_is_a_persons(desk: Desk) -> None:
+    desk.write("By hand.")
+    assert desk.facts() == (None, True, None)
+    assert desk.put("Computed.", author="program") == "offered"
+    assert desk.body() == "By hand."
+    assert desk.facts() == (None, True, "Computed.")
+
+
+def test_a_text_moved_to_another_section_is_a_persons_there(desk: Desk) -> None:
+    desk.put("Tests first.")
+    desk.write("Tests first.", "build-commands")
+    assert desk.put("make", "build-commands") == "offered"
+
+
+def test_a_text_that_was_turned_back_by_hand_is_ours_again(desk: Desk) -> None:
+    desk.put("One.")
+    desk.put("Two.")
+    desk.write("One.")
+    assert desk.put("Three.") == "written"
+
+
+def test_a_section_that_a_person_emptied_is_written_again(desk: Desk) -> None:
+    desk.put("Tests first.")
+    desk.edit("Tests first.\n", "")
+    assert desk.facts() == (None, False, None)
+    assert desk.put("Computed.", author="program") == "written"
+    assert desk.facts() == ("program", False, None)
+
+
+def test_the_author_is_whose_text_is_there_now(desk: Desk) -> None:
+    desk.put("Computed.", author="program")
+    desk.put("Prose.", author="model")
+    assert desk.facts() == ("model", False, None)
+    desk.write("Computed.")
+    assert desk.facts() == ("program", False, None)
+    desk.write("By hand.")
+    assert desk.facts() == ("model", True, None)
+
+
+def test_an_edit_that_is_no_utf8_is_seen_and_can_be_shown(desk: Desk) -> None:
+    """Of a sign that cannot be shown we write a question mark, and an editor may save a byte like that."""
+    desk.put("caf\x07.")
+    text = desk.file.read_bytes()
+    assert "caf\ufffd.".encode() in text
+    desk.file.write_bytes(text.replace("\ufffd".encode(), b"\xe9"))
+    assert desk.state().is_edited
+    assert desk.state().body == desk.body() == "caf\ufffd."
+    assert desk.put("caf\x07.") == "offered"
+    assert desk.state().offered == "caf\ufffd."
+    assert b"caf\xe9." in desk.file.read_bytes()
+    desk.accept()
+    assert desk.file.read_bytes() == text
+    desk.put("what?")
+    desk.file.write_bytes(desk.file.read_bytes().replace(b"what?", b"what\xff"))
+    assert desk.put("New.") == "offered"
+
+
+def test_what_is_computed_never_goes_over_a_models_prose(desk: Desk) -> None:
+    """A sync that waits for an answer may have looked at the section before the prose was set."""
+    desk.put("Computed.", author="program")
+    desk.put("make", "build-commands", author="program")
+    assert desk.put("Prose.", author="model") == "written"
+    texts = {"patterns": "Computed anew.", "build-commands": "make it"}
+    assert desk.put_many(texts) == {"patterns": "skipped", "build-commands": "written"}
+    assert desk.put("Computed anew.", author="program") == "skipped"
+    assert (desk.body(), desk.body("build-commands")) == ("Prose.", "make it")
+    assert desk.facts() == ("model", False, None)
+    assert desk.put("Prose.", author="program") == "unchanged"
+    assert desk.facts() == ("model", False, None)
+    assert desk.put("More prose.", author="model") == "written"
+
+
+def test_what_was_computed_may_be_taken_by_a_person_in_place_of_edited_prose(desk: Desk) -> None:
+    desk.put("Prose.", author="model")
+    desk.write("By hand.")
+    assert desk.put("Computed.", author="program") == "offered"
+    desk.accept()
+    assert (desk.body(), desk.facts()) == ("Computed.", ("program", False, None))
+    assert desk.put("Computed anew.", author="program") == "written"
+
+
+def test_a_model_that_hands_back_a_persons_text_does_not_make_it_ours(desk: Desk) -> None:
+    """Else the next text would go over it."""
+    desk.put("Computed.", author="program")
+    desk.write("By hand.")
+    assert desk.put("By hand.") == "unchanged"
+    assert desk.state().is_edited
+    assert desk.put("Prose.") == "offered"
+
+
+def test_a_model_that_hands_back_a_computed_text_does_not_make_it_prose(desk: Desk) -> None:
+    desk.put("Computed.", author="program")
+    assert desk.put("Computed.") == "unchanged"
+    assert desk.facts() == ("program", False, None)
+
+
+def test_what_the_program_computes_and_finds_there_is_ours(desk: Desk) -> None:
+    """Another store wrote it, on another machine, or before this one was lost."""
+    desk.write("Computed.")
+    assert desk.state().is_edited
+    assert desk.put("Computed.", author="program") == "unchanged"
+    assert desk.facts() == ("program", False, None)
+    assert desk.put("Computed anew.", author="program") == "written"
+
+
+def test_a_section_may_be_given_an_empty_text(desk: Desk) -> None:
+    desk.put("Computed.", author="program")
+    assert desk.put("", author="program") == "written"
+    assert desk.file.read_text() == TEMPLATE
+    assert desk.put("", author="program") == "unchanged"
+    assert desk.put("Computed.", author="program") == "written"
+
+
+# --- offers -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def offered(desk: Desk) -> Desk:
+    desk.put("Tests first.")
+    desk.write("Tests first, mostly.")
+    assert desk.put("Tests last.", author="program") == "offered"
+    return desk
+
+
+def test_an_offer_that_is_taken_is_written_and_ours(offered: Desk) -> None:
+    before = offered.file.read_bytes()
+    offered.accept()
+    assert offered.body() == "Tests last."
+    assert offered.facts() == ("program", False, None)
+    assert before in backups(offered)
+    assert offered.put("Tests?") == "written"
+
+
+def test_an_offer_is_taken_whatever_the_person_wrote_since(offered: Desk) -> None:
+    offered.write("Tests first, mostly always.")
+    offered.accept()
+    assert offered.body() == "Tests last."
+    assert any(b"mostly always" in text for text in backups(offered))
+
+
+def test_an_offer_that_is_turned_down_is_not_made_again_until_it_is_another(offered: Desk) -> None:
+    offered.keep()
+    assert offered.facts() == ("model", True, None)
+    assert offered.put("Tests last.  \n") == "kept"
+    assert offered.facts() == ("model", True, None)
+    assert offered.put("Tests at last.") == "offered"
+    assert offered.facts() == ("model", True, "Tests at last.")
+    assert offered.body() == "Tests first, mostly."
+
+
+def test_a_later_offer_takes_the_place_of_the_one_before(offered: Desk) -> None:
+    assert offered.put("Tests at last.") == "offered"
+    offered.accept()
+    assert offered.facts() == ("model", False, None)
+    assert offered.body() == "Tests at last."
+
+
+def test_without_an_offer_there_is_nothing_to_take_or_turn_down(desk: Desk) -> None:
+    for act in (desk.accept, desk.keep):
+        with pytest.raises(NotFound, match=r"Nothing is offered for patterns in CLAUDE\.md"):
+            act()
+    desk.put("Tests first.")
+    for act in (desk.accept, desk.keep):
+        with pytest.raises(NotFound, match="section list"):
+            act()
+
+
+def test_an_offer_is_settled_by_whoever_writes_it_by_hand(offered: Desk) -> None:
+    offered.write("Tests last.")
+    assert offered.state().offered is None
+    assert offered.put("Tests last.", author="program") == "unchanged"
+    assert offered.facts() == ("program", False, None)
+    with pytest.raises(NotFound):
+        offered.accept()
+
+
+def test_an_offer_that_is_in_the_file_already_is_ours_when_it_is_taken(offered: Desk) -> None:
+    offered.write("Tests last.")
+    before = offered.file.stat()
+    offered.accept()
+    assert offered.file.stat().st_mtime_ns == before.st_mtime_ns
+    assert offered.facts() == ("program", False, None)
+
+
+def test_an_offer_goes_with_the_edit(offered: Desk) -> None:
+    offered.write("Tests first.")
+    assert offered.put("Tests at last.") == "written"
+    assert offered.state().offered is None
+
+
+def test_an_offer_can_be_taken_by_who_made_room_for_it(offered: Desk) -> None:
+    offered.write("")
+    assert offered.facts() == (None, False, "Tests last.")
+    offered.accept()
+    assert offered.body() == "Tests last."
+
+
+def test_an_offer_does_not_hold_where_the_section_is_ours(offered: Desk) -> None:
+    """Another branch has our text, and nobody edited it there; the offer waits for the branch it is for."""
+    edited = offered.file.read_bytes()
+    offered.write("Tests first.")
+    assert offered.facts() == ("model", False, None)
+    before = offered.file.read_bytes()
+    with pytest.raises(NotFound, match="Nothing is offered"):
+        offered.accept()
+    assert offered.file.read_bytes() == before
+    offered.file.write_bytes(edited)
+    assert offered.state().offered == "Tests last."
+
+
+def test_an_offer_for_a_section_that_is_gone_cannot_be_taken(offered: Desk) -> None:
+    offered.file.write_text("# api\n")
+    with pytest.raises(NotFound, match="no section patterns"):
+        offered.accept()
+    assert offered.file.read_text() == "# api\n"
+    offered.file.unlink()
+    with pytest.raises(NotFound, match=r"no .*CLAUDE\.md; `backstory init` makes one"):
+        offered.accept()
+
+
+def test_of_a_section_every_text_that_a_person_wrote_is_backed_up(desk: Desk) -> None:
+    """In a backup, our own texts take the place of older ones; theirs do not."""
+    desk.put("Computed 0.")
+    for number in range(1, 4):
+        desk.write(f"By hand {number}.")
+        assert desk.put(f"Computed {number}.") == "offered"
+        desk.accept()
+    kept = b"".join(backups(desk))
+    assert [b"By hand %d." % number in kept for number in range(1, 4)] == [True] * 3
+
+
+# --- several at once ----------------------------------------------------------------------------------------
+
+
+def test_several_sections_are_written_at_once_each_with_its_outcome(desk: Desk) -> None:
+    desk.put("Computed.", author="program")
+    desk.write("make", "build-commands")
+    texts = {"build-commands": "make all", "patterns": "Newer.", "architecture": "Layers."}
+    assert desk.put_many(texts) == {
+        "build-commands": "offered",
+        "patterns": "written",
+        "architecture": "skipped",
+    }
+    assert (desk.body("build-commands"), desk.body()) == ("make", "Newer.")
+
+
+def test_a_section_that_is_unsound_is_skipped_and_the_others_are_written(desk: Desk) -> None:
+    desk.edit("<!-- AUTO-MANAGED: build-commands -->", "<!-- AUTO-MANAGED: patterns -->")
+    assert desk.put_many({"patterns": "Newer."}) == {"patterns": "skipped"}
+    desk.edit("<!-- MANUAL -->", "<!-- AUTO-MANAGED: architecture -->\n<!-- END AUTO-MANAGED -->\n")
+    found = desk.put_many({"patterns": "Newer.", "architecture": "Layers."})
+    assert found == {"patterns": "skipped", "architecture": "written"}
+    assert "Newer." not in desk.file.read_text()
+
+
+def test_one_that_is_meant_alone_and_cannot_be_written_is_refused(desk: Desk) -> None:
+    with pytest.raises(NotFound, match=r"there is no section architecture.*build-commands, patterns"):
+        desk.put("Layers.", "architecture")
+    desk.edit("<!-- AUTO-MANAGED: build-commands -->", "<!-- AUTO-MANAGED: patterns -->")
+    with pytest.raises(BadInput, match="section patterns cannot be used: line"):
+        desk.put("Newer.")
+    assert claude_files.get(desk.db, str(desk.file)) is None
+
+
+def test_where_there_is_no_file_one_is_made_only_on_demand(desk: Desk) -> None:
+    desk.file.unlink()
+    with pytest.raises(NotFound, match="backstory init"):
+        desk.put_many({"patterns": "Newer."})
+    assert not desk.file.exists()
+    assert projects.every(desk.db) == []
+    assert desk.put_many({"patterns": "Newer."}, create=TEMPLATE.encode()) == {"patterns": "written"}
+    assert desk.file.read_text() == TEMPLATE.replace("patterns -->\n", "patterns -->\nNewer.\n")
+    assert desk.facts() == ("program", False, None)
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced_by_a_new_one(desk: Desk) -> None:
+    assert desk.put_many({"patterns": "Newer."}, create=b"# other\n") == {"patterns": "written"}
+    assert "Mine." in desk.file.read_text()
+
+
+def test_what_else_is_to_be_done_to_the_file_is_done_in_the_same_write(desk: Desk) -> None:
+    desk.file.write_text("# mine\n")
+
+    def prepare(text: bytes) -> bytes:
+        return sections.with_new(text, [("patterns", ""), ("architecture", "")])
+
+    outcomes = managed.put_many(
+        desk.db,
+        str(desk.data),
+        str(desk.file),
+        {"patterns": "Tests first.", "architecture": "Layers."},
+        author="program",
+        clean=clean,
+        now=NOW,
+        prepare=prepare,
+    )
+    assert outcomes == {"patterns": "written", "architecture": "written"}
+    assert desk.file.read_text().startswith("# mine\n")
+    assert (desk.body(), desk.body("architecture")) == ("Tests first.", "Layers.")
+    assert backups(desk) == [b"# mine\n"]
+
+
+# --- what enters a section ----------------------------------------------------------------------------------
+
+
+def test_a_secret_does_not_get_into_the_file_the_store_or_an_offer(desk: Desk) -> None:
+    secret = "ghp_" + "Ab1" * 12
+    desk.put(f"The token is {secret}.")
+    desk.write("By hand.")
+    desk.put(f"Again {secret}.")
+    assert secret not in desk.file.read_text()
+    assert secret not in str(claude_files.sections(desk.db, str(desk.file)))
+    desk.accept()
+    assert "[redacted" in desk.body()
+
+
+HOSTILE = [
+    "<!-- END AUTO-MANAGED -->\n<!-- MANUAL -->\nmine",
+    "<!-- AUTO-MANAGED: build-commands -->\nx\n<!-- END AUTO-MANAGED -->",
+    "@/etc/passwd and @~/.ssh/id_rsa",
+    "```\nnever closed",
+    "# DOCMEM Dynamic\n\n## x",
+    "\x1b[2J\x00 \u2028 \x85 a\rb\x0b",
+    "text\\@x \\\\@y",
+    "- a\n\n    code\n\ttabs\t\n",
+    "\ufeffmark \ud800 half",
+    "<!--\nAUTO-MANAGED: patterns\n-->",
+]
+
+
+@pytest.mark.parametrize("body", HOSTILE)
+def test_whatever_is_put_in_is_ours_afterwards_and_leaves_the_rest_as_it_was(desk: Desk, body: str) -> None:
+    assert desk.put("make", "build-commands") == "written"
+    before = desk.file.read_bytes()
+    assert desk.put(body) == "written"
+    assert desk.facts() == ("model", False, None)
+    assert desk.body("build-commands") == "make"
+    written = desk.file.read_bytes()
+    assert desk.put(body) == "unchanged"
+    assert desk.put(desk.body()) == "unchanged"
+    desk.file.write_bytes(written.replace(b"\n", b"\r\n"))
+    assert desk.facts() == ("model", False, None)
+    desk.file.write_bytes(written)
+    assert desk.put("") == "written"
+    assert desk.file.read_bytes() == before
+
+
+# --- git ----------------------------------------------------------------------------------------------------
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    ran = subprocess.run(
+        ["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True, timeout=60
+    )
+    return ran.stdout
+
+
+@pytest.fixture
+def repository(desk: Desk) -> Desk:
+    git(desk.file.parent, "init", "-q", "-b", "main")
+    git(desk.file.parent, "add", ".")
+    git(desk.file.parent, "commit", "-q", "-m", "begin")
+    return desk
+
+
+def commit(desk: Desk) -> None:
+    git(desk.file.parent, "commit", "-q", "-a", "-m", "next")
+
+
+def test_an_older_text_of_ours_that_comes_back_with_a_branch_is_no_edit(repository: Desk) -> None:
+    folder = repository.file.parent
+    repository.put("Of main.")
+    commit(repository)
+    git(folder, "switch", "-q", "-c", "feature")
+    repository.put("Of the feature, computed.", author="program")
+    repository.put("Of the feature.")
+    commit(repository)
+    git(folder, "switch", "-q", "main")
+    assert repository.body() == "Of main."
+    assert repository.facts() == ("model", False, None)
+    assert repository.put("Of main, later.") == "written"
+    commit(repository)
+    git(folder, "switch", "-q", "feature")
+    assert repository.facts() == ("model", False, None)
+    git(folder, "checkout", "-q", "HEAD~1", "--", "CLAUDE.md")
+    assert repository.body() == "Of main."
+    git(folder, "checkout", "-q", "HEAD", "--", "CLAUDE.md")
+    assert repository.put("Of the feature, later.") == "written"
+
+
+def test_an_edit_on_one_branch_is_none_on_another(repository: Desk) -> None:
+    folder = repository.file.parent
+    repository.put("Ours.")
+    commit(repository)
+    git(folder, "switch", "-q", "-c", "feature")
+    repository.write("By hand.")
+    commit(repository)
+    assert repository.put("New.") == "offered"
+    git(folder, "switch", "-q", "main")
+    assert repository.put("New.") == "written"
+    commit(repository)
+    git(folder, "switch", "-q", "feature")
+    assert repository.put("Newer.") == "offered"
+    assert repository.body() == "By hand."
+
+
+def test_a_merge_that_left_its_marks_in_a_section_is_an_edit(repository: Desk) -> None:
+    folder = repository.file.parent
+    repository.put("Ours.")
+    commit(repository)
+    git(folder, "switch", "-q", "-c", "feature")
+    repository.put("Of the feature.")
+    commit(repository)
+    git(folder, "switch", "-q", "main")
+    repository.put("Of main.")
+    commit(repository)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(folder, "merge", "-q", "feature")
+    before = repository.file.read_bytes()
+    assert b"<<<<<<<" in before
+    assert repository.put("New.") == "offered"
+    assert repository.file.read_bytes() == before
+    repository.accept()
+    assert repository.body() == "New."
+
+
+def test_a_checkout_that_converts_line_ends_is_no_edit(repository: Desk) -> None:
+    folder = repository.file.parent
+    repository.put("One.\nTwo.")
+    commit(repository)
+    git(folder, "config", "core.autocrlf", "true")
+    repository.file.unlink()
+    git(folder, "checkout", "-q", "--", "CLAUDE.md")
+    assert b"One.\r\nTwo.\r\n" in repository.file.read_bytes()
+    assert repository.facts() == ("model", False, None)
+    assert repository.put("Three.\nFour.") == "written"
+    assert b"Three.\r\nFour.\r\n" in repository.file.read_bytes()
+    commit(repository)
+    assert "\r" not in git(folder, "show", "HEAD:CLAUDE.md")
+
+
+def test_a_worktree_knows_what_was_written_in_another(repository: Desk, tmp_path: Path) -> None:
+    repository.put("Ours.", author="program")
+    commit(repository)
+    git(repository.file.parent, "worktree", "add", "-q", str(tmp_path / "fix"))
+    there = Desk(repository.db, repository.data, tmp_path / "fix" / "CLAUDE.md")
+    assert there.facts() == ("program", False, None)
+    assert there.put("Of the fix.") == "written"
+    assert repository.body() == "Ours."
+    there.write("By hand.")
+    assert there.put("New.") == "offered"
+    assert repository.state().offered is None
+    assert repository.put("New.") == "written"
+    there.accept()
+    assert (there.body(), repository.body()) == ("New.", "New.")
+    listed = claude_files.listed(repository.db, projects.every(repository.db)[0].number)
+    assert [(file.path, file.place) for file in listed] == [
+        (str(repository.file), "CLAUDE.md"),
+        (str(there.file), "CLAUDE.md"),
+    ]
+
+
+def test_files_of_a_repository_are_told_apart_by_their_place(repository: Desk) -> None:
+    below = repository.file.parent / "web"
+    below.mkdir()
+    (below / "CLAUDE.md").write_text(TEMPLATE)
+    repository.put("Ours.")
+    there = Desk(repository.db, repository.data, below / "CLAUDE.md")
+    there.write("Ours.")
+    assert there.put("New.") == "offered"
+    listed = claude_files.listed(repository.db, projects.every(repository.db)[0].number)
+    assert [(file.place, file.template) for file in listed] == [
+        ("CLAUDE.md", "root"),
+        ("web/CLAUDE.md", "subtree"),
+    ]
+
+
+# --- which file ---------------------------------------------------------------------------------------------
+
+
+def test_outside_git_the_files_below_belong_to_the_project_they_were_registered_for(desk: Desk) -> None:
+    below = desk.file.parent / "web"
+    below.mkdir()
+    (below / "CLAUDE.md").write_text(TEMPLATE)
+    managed.register(desk.db, str(desk.file.parent), str(below / "CLAUDE.md"), "subtree", NOW)
+    there = Desk(desk.db, desk.data, below / "CLAUDE.md")
+    there.put("Ours.")
+    (here,) = projects.every(desk.db)
+    assert here.root == str(desk.file.parent)
+    assert [file.place for file in claude_files.listed(desk.db, here.number)] == ["web/CLAUDE.md"]
+    assert there.facts() == ("model", False, None)
+
+
+def test_a_project_that_comes_under_git_keeps_what_is_known_of_its_file(desk: Desk) -> None:
+    root = str(desk.file.parent)
+    desk.put("Old.")
+    desk.put("Ours.")
+    git(desk.file.parent, "init", "-q")
+    desk.write("Old.")
+    assert desk.facts() == ("model", False, None)
+    managed.register(desk.db, root, str(desk.file), "root", NOW)
+    assert [place.root for place in projects.every(desk.db)] == [root, root]
+    assert desk.facts() == ("model", False, None)
+    assert desk.put("New.") == "written"
+
+
+def test_a_link_and_the_file_it_leads_to_are_one(desk: Desk) -> None:
+    agents = desk.file.with_name("AGENTS.md")
+    desk.file.rename(agents)
+    desk.file.symlink_to("AGENTS.md")
+    desk.put("Ours.")
+    assert desk.file.is_symlink()
+    there = Desk(desk.db, desk.data, agents)
+    assert there.facts() == ("model", False, None)
+    assert there.put("New.") == "written"
+    assert desk.body() == "New."
+
+
+def test_a_file_outside_the_project_is_refused(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    outside = tmp_path / "elsewhere" / "CLAUDE.md"
+    outside.write_text(TEMPLATE)
+    desk.file.unlink()
+    desk.file.symlink_to(outside)
+    for act in (
+        lambda: managed.put(
+            desk.db,
+            str(desk.data),
+            str(desk.file),
+            "patterns",
+            "x",
+            author="model",
+            clean=clean,
+            now=NOW,
+            root=str(desk.file.parent),
+        ),
+        lambda: managed.state(desk.db, str(desk.file), root=str(desk.file.parent)),
+        lambda: managed.register(desk.db, str(desk.file.parent), str(outside), "root", NOW),
+    ):
+        with pytest.raises(BadInput, match="outside of the project"):
+            act()
+    assert outside.read_text() == TEMPLATE
+
+
+def test_a_file_whose_name_cannot_be_stored_is_refused(
+    db: sqlite3.Connection, data: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    (folder / "CLAUDE.md").write_text(TEMPLATE)
+    with pytest.raises(BadInput, match=r"not UTF-8.*rename it"):
+        Desk(db, data, folder / "CLAUDE.md").put("x")
+
+
+def test_what_is_no_file_or_too_large_is_not_read(desk: Desk) -> None:
+    desk.file.write_bytes(b"x" * (writer.LARGEST + 1))
+    with pytest.raises(BadInput, match="larger than 10 MB"):
+        managed.state(desk.db, str(desk.file))
+    desk.file.unlink()
+    with pytest.raises(NotFound, match="backstory init"):
+        managed.state(desk.db, str(desk.file))
+    os.mkfifo(desk.file)
+    with pytest.raises(NotFound, match="backstory init"):
+        managed.state(desk.db, str(desk.file))
+
+
+# --- the state of a file ------------------------------------------------------------------------------------
+
+
+def test_the_state_of_a_file_has_its_sizes_and_problems(desk: Desk) -> None:
+    desk.put("one\ntwo")
+    desk.file.write_text(desk.file.read_text() + "<!-- END AUTO-MANAGED -->\nno line end")
+    found = managed.state(desk.db, str(desk.file))
+    text = desk.file.read_text()
+    assert (found.path, found.lines, found.tokens) == (
+        str(desk.file),
+        len(text.splitlines()),
+        -(-len(text) // 4),
+    )
+    assert [(one.name, one.lines, one.tokens) for one in found.sections] == [
+        ("build-commands", 0, 0),
+        ("patterns", 2, 2),
+    ]
+    assert [problem.line for problem in found.problems] == [14]
+
+
+def test_looking_at_a_file_writes_nothing_into_the_store(desk: Desk) -> None:
+    before = desk.db.total_changes
+    managed.state(desk.db, str(desk.file))
+    assert desk.db.total_changes == before
+    assert projects.every(desk.db) == []
+
+
+def test_the_same_texts_again_are_not_stored_again(desk: Desk) -> None:
+    desk.put_many({"patterns": "Tests.", "build-commands": "make"})
+    before = desk.db.total_changes
+    assert desk.put_many({"patterns": "Tests.", "build-commands": "make"}) == {
+        "patterns": "unchanged",
+        "build-commands": "unchanged",
+    }
+    assert desk.db.total_changes == before
+
+
+# --- a lost store, kills, several processes -----------------------------------------------------------------
+
+
+def test_to_a_new_store_every_section_is_a_persons(desk: Desk, tmp_path: Path) -> None:
+    desk.put_many({"patterns": "Tests.", "build-commands": "make"})
+    before = desk.file.read_bytes()
+    with closing(connect(str(tmp_path / "new" / "backstory.db"))) as db:
+        there = Desk(db, tmp_path / "new", desk.file)
+        assert there.facts() == (None, True, None)
+        assert there.put("Prose.") == "offered"
+        assert there.put_many({"patterns": "Tests!", "build-commands": "make"}) == {
+            "patterns": "offered",
+            "build-commands": "unchanged",
+        }
+        assert there.file.read_bytes() == before
+        there.accept()
+        assert there.put("Prose.") == "written"
+        assert there.put("make all", "build-commands") == "written"
+
+
+def test_a_store_that_lost_its_texts_still_knows_the_last_one(desk: Desk) -> None:
+    """Of a damaged database a table may be lost."""
+    desk.put("Tests.")
+    desk.db.execute("DELETE FROM claude_texts")
+    assert desk.facts() == ("model", False, None)
+    assert desk.put("New.") == "written"
+
+
+@pytest.fixture
+def stored(desk: Desk) -> Iterator[Desk]:
+    """With its store in the data folder, and a backup of it from before anything was written."""
+    with closing(connect(str(desk.data / "backstory.db"))) as db:
+        projects.ensure(db, paths.place(str(desk.file.parent)), NOW)
+        backup.make(str(desk.data), NOW)
+        there = Desk(db, desk.data, desk.file)
+        there.put("Ours.")
+        there.put("make", "build-commands", author="program")
+        there.write("make all", "build-commands")
+        assert there.put("make it", "build-commands", author="program") == "offered"
+    yield there
+    there.db.close()
+
+
+def damage(desk: Desk, table: str | None) -> None:
+    """Spoil the first page of a table, or of the whole database; then it is recovered."""
+    path = desk.data / "backstory.db"
+    with closing(sqlite3.connect(path)) as db:
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+        page = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    with path.open("r+b") as file:
+        file.seek((page[0] - 1) * size if page else 0)
+        file.write(os.urandom(size))
+    assert recovery.verify(str(desk.data), NOW) is not None
+    desk.db = connect(str(path))
+
+
+@pytest.mark.parametrize("table", [None, "memories", "claude_files", "claude_sections", "claude_texts"])
+def test_whatever_is_damaged_our_last_text_is_ours_and_a_persons_is_theirs(
+    stored: Desk, table: str | None
+) -> None:
+    damage(stored, table)
+    assert stored.facts() == ("model", False, None)
+    assert stored.state("build-commands").is_edited
+    if table in (None, "memories", "claude_texts"):
+        assert stored.state("build-commands").offered == "make it"
+    assert stored.put("make me", "build-commands", author="program") == "offered"
+    assert stored.body("build-commands") == "make all"
+    assert stored.put("New.") == "written"
+
+
+def test_what_was_written_after_a_backup_that_is_restored_is_offered_something_newer(stored: Desk) -> None:
+    recovery.restore(str(stored.data), backup.listed(str(stored.data))[0].path, NOW)
+    stored.db = connect(str(stored.data / "backstory.db"))
+    assert stored.state().is_edited
+    assert stored.put("New.") == "offered"
+    assert stored.body() == "Ours."
+
+
+DYING = """
+import json, os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from contextlib import closing
+from backstory.claude_md.write import managed, sections
+from backstory.store.file.connection import connect
+
+path, data = sys.argv[2:4]
+HARMLESS = {"stat", "lstat", "fstat", "listdir", "access", "fspath", "getpid", "read", "readline", "readlink",
+            "fetchone", "fetchall", "scandir"}
+
+def put(texts):
+    with closing(connect(os.path.join(data, "backstory.db"))) as db:
+        return managed.put_many(db, data, path, texts, author="program", clean=str, now=0)
+
+def accept():
+    with closing(connect(os.path.join(data, "backstory.db"))) as db:
+        managed.accept(db, data, path, "patterns", 0)
+
+def states():
+    with closing(connect(os.path.join(data, "backstory.db"))) as db:
+        found = managed.state(db, path)
+    return {one.name: [one.body, one.is_edited, one.offered] for one in found.sections}
+
+def die_before(step):
+    # Every call into the system is one into C: of a function in posix or fcntl, of a file or of SQLite.
+    seen = 0
+    def watch(frame, event, call):
+        nonlocal seen
+        if event == "c_call" and call.__name__ not in HARMLESS:
+            origin = getattr(call, "__module__", None) or type(call.__self__).__module__
+            seen += origin in ("posix", "fcntl", "_io", "sqlite3")
+            if seen == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.setprofile(watch)
+
+def forked(run, step):
+    child = os.fork()
+    if not child:
+        die_before(step)
+        run()
+        sys.setprofile(None)
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+def edit(body):
+    with open(path, "rb") as file:
+        text = file.read()
+    found = next(one for one in sections.parse(text).sections if one.name == "patterns")
+    with open(path, "wb") as file:
+        file.write(text[: found.body_start] + body.encode() + b"\\n" + text[found.body_stop :])
+
+step, rounds, status = 0, [], 1
+while status:
+    step += 1
+    ROUND
+print(json.dumps(rounds))
+"""
+
+WRITING = """
+    before = put({"patterns": f"before {step}", "build-commands": f"make before {step}"})
+    status = forked(lambda: put({"patterns": f"after {step}", "build-commands": f"make after {step}"}), step)
+    rounds.append([status, before, states(), put({"patterns": f"mended {step}"}), states()])
+"""
+
+OFFERING = """
+    put({"patterns": f"before {step}"})
+    edit(f"by hand {step}")
+    status = forked(lambda: put({"patterns": f"after {step}"}), step)
+    was = states()
+    edit(f"before {step}")
+    rounds.append([status, was, put({"patterns": f"mended {step}"}), states()])
+"""
+
+ACCEPTING = """
+    put({"patterns": f"before {step}"})
+    edit(f"by hand {step}")
+    put({"patterns": f"after {step}"})
+    status = forked(accept, step)
+    was = states()
+    with open(path, "rb") as file:
+        text = file.read()
+    if b"by hand" in text:
+        edit(f"before {step}")
+    rounds.append([status, was, put({"patterns": f"mended {step}"})])
+"""
+
+
+def killed(desk: Desk, round_: str) -> list[list[object]]:
+    program = DYING.replace("    ROUND\n", round_.strip("\n") + "\n")
+    ran = subprocess.run(
+        [sys.executable, "-c", program, SOURCE, str(desk.file), str(desk.data)],
+        capture_output=True,
+        timeout=240,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr.decode()
+    rounds: list[list[object]] = json.loads(ran.stdout)
+    statuses = [each[0] for each in rounds]
+    assert statuses == [signal.SIGKILL] * (len(rounds) - 1) + [0]
+    return rounds
+
+
+def test_after_a_kill_at_any_step_our_text_is_ours(desk: Desk) -> None:
+    rounds = killed(desk, WRITING)
+    old, new = set[int](), set[int]()
+    for step, (_, before, after, mended, then) in enumerate(rounds, 1):
+        assert before == {"patterns": "written", "build-commands": "written"}
+        assert isinstance(after, dict)
+        body = after["patterns"][0]
+        assert body in (f"before {step}", f"after {step}")
+        assert after["build-commands"] == [f"make {body}", False, None]
+        assert after["patterns"][1:] == [False, None]
+        assert mended == {"patterns": "written"}
+        assert isinstance(then, dict)
+        assert then["patterns"] == [f"mended {step}", False, None]
+        (new if body.startswith("after") else old).add(step)
+    assert desk.file.read_text().endswith("<!-- MANUAL -->\nMine.\n<!-- END MANUAL -->\n")
+    # The kills were before the file was written, and after it, before the store was.
+    assert len(old) > 20
+    assert len(new) > 5
+
+
+def test_after_a_kill_at_any_step_a_persons_text_is_still_there(desk: Desk) -> None:
+    offers = []
+    for step, (_, was, mended, then) in enumerate(killed(desk, OFFERING), 1):
+        assert isinstance(was, dict)
+        body, is_edited, offered = was["patterns"]
+        assert (body, is_edited) == (f"by hand {step}", True)
+        assert offered in (None, f"after {step}")
+        offers.append(offered)
+        assert mended == {"patterns": "written"}
+        assert isinstance(then, dict)
+        assert then["patterns"] == [f"mended {step}", False, None]
+    assert offers[0] is None
+    assert offers[-1] is not None
+
+
+def test_an_offer_whose_taking_was_killed_is_still_there_or_written(desk: Desk) -> None:
+    bodies = set()
+    for step, (_, was, mended) in enumerate(killed(desk, ACCEPTING), 1):
+        assert isinstance(was, dict)
+        assert was["patterns"] in (
+            [f"by hand {step}", True, f"after {step}"],
+            [f"after {step}", False, None],
+        )
+        bodies.add(was["patterns"][0].split()[0])
+        assert mended == {"patterns": "written"}
+    assert bodies == {"by", "after"}
+
+
+RACING = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from contextlib import closing
+from backstory.claude_md.write import managed
+from backstory.store.file.connection import connect
+
+path, data, who, name = sys.argv[2:6]
+for number in range(15):
+    with closing(connect(os.path.join(data, "backstory.db"))) as db:
+        texts = {name: f"{who} {number}"}
+        print(managed.put_many(db, data, path, texts, author=who, clean=str, now=number)[name])
+"""
+
+
+def race(desk: Desk, *racers: tuple[str, str]) -> list[list[str]]:
+    programs = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACING, SOURCE, str(desk.file), str(desk.data), who, name],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for who, name in racers
+    ]
+    said = [program.communicate(timeout=120)[0].split() for program in programs]
+    assert [program.returncode for program in programs] == [0] * len(programs)
+    return said
+
+
+def test_two_processes_that_write_one_section_take_no_text_of_the_other_for_an_edit(desk: Desk) -> None:
+    computed, set_ = race(desk, ("program", "patterns"), ("model", "patterns"))
+    assert set_ == ["written"] * 15
+    assert re.fullmatch("(?:written )*(?:skipped )*", " ".join([*computed, ""]))
+    with closing(connect(str(desk.data / "backstory.db"))) as db:
+        there = Desk(db, desk.data, desk.file)
+        assert there.body() == "model 14"
+        assert there.facts() == ("model", False, None)
+        assert there.put("New.") == "written"
+    assert TEMPLATE.partition("<!-- MANUAL")[2] in desk.file.read_text()
+
+
+def test_two_processes_that_write_two_sections_both_get_there(desk: Desk) -> None:
+    for said in race(desk, ("program", "patterns"), ("model", "build-commands")):
+        assert said == ["written"] * 15
+    assert (desk.body(), desk.body("build-commands")) == ("program 14", "model 14")
+
+
+def test_nobody_waits_for_the_store_with_the_file_in_hand(desk: Desk) -> None:
+    """A docmem server that ends has half a second to take its views out of the file."""
+    outcomes = []
+
+    def views() -> list[tuple[str, str]]:
+        return [("ab12cd34", f"shown at {time.monotonic()}")]
+
+    def put() -> None:
+        with closing(connect(str(desk.data / "backstory.db"))) as db:
+            outcomes.append(Desk(db, desk.data, desk.file).put("Ours."))
+
+    with closing(connect(str(desk.data / "backstory.db"))) as busy:
+        busy.execute("BEGIN IMMEDIATE")
+        waiting = threading.Thread(target=put)
+        waiting.start()
+        deadline = time.monotonic() + 0.5
+        while time.monotonic() < deadline:
+            assert writer.put_views(str(desk.file.parent), str(desk.data), views, NOW, seconds=0.2)
+            time.sleep(0.05)
+        assert outcomes == []
+        busy.execute("ROLLBACK")
+        waiting.join(timeout=30)
+    assert outcomes == ["written"]
+    assert b"shown at" in desk.file.read_bytes()
+
+
+def test_a_file_that_is_open_for_writing_is_left_alone(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "PATIENCE", 0.1)
+    with desk.file.open("a"), pytest.raises(Conflict, match="open for writing"):
+        desk.put("New.")
+    assert desk.put("New.") == "written"
+
+
+# --- anything, in any order ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_text_of_a_persons_goes_but_by_their_own_decision(desk: Desk, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - steps, not secrets
+    bodies = ["one", "two\n\n- three", "```\ncode\n```", "  indented", "CRLF\r\nhere", *HOSTILE]
+    ours: set[str] = set()
+    rest = desk.file.read_text()
+
+    def by_hand() -> None:
+        desk.write(f"by hand {chance.random()}")
+
+    def back() -> None:
+        if ours:
+            desk.write(chance.choice(sorted(ours)))
+
+    def converted() -> None:
+        text = desk.file.read_bytes().replace(b"\r\n", b"\n")
+        desk.file.write_bytes(text.replace(b"\n", chance.choice([b"\n", b"\r\n", b" \n"])))
+
+    def put() -> None:
+        before, text, raw = desk.state(), chance.choice(bodies), desk.file.read_bytes()
+        author = chance.choice(["program", "model"])
+        outcome = desk.put(text, author=author)
+        if (before.author, before.is_edited, author) == ("model", False, "program"):
+            assert outcome in ("skipped", "unchanged")
+            assert desk.file.read_bytes() == raw
+        elif sections.canonical(before.body) in ours or not before.body:
+            assert outcome in ("written", "unchanged")
+            ours.add(sections.canonical(desk.body()))
+            assert sections.same(desk.body(), sections.harmless(clean(text)))
+        else:
+            assert outcome in ("offered", "kept")
+            assert desk.file.read_bytes() == raw
+
+    def accept() -> None:
+        if desk.state().offered is not None:
+            desk.accept()
+            ours.add(sections.canonical(desk.body()))
+
+    def keep() -> None:
+        if desk.state().offered is not None:
+            desk.keep()
+
+    steps: list[Callable[[], None]] = [put, put, put, put, by_hand, back, converted, accept, keep]
+    for _ in range(40):
+        chance.choice(steps)()
+        one = desk.state()
+        assert one.is_edited == (bool(one.body) and sections.canonical(one.body) not in ours)
+    desk.write("")
+    plain = "\n".join(line.rstrip() for line in desk.file.read_bytes().decode().splitlines()) + "\n"
+    assert plain.replace("patterns -->\n\n", "patterns -->\n") == rest
+
+
+# --- prose that is behind -----------------------------------------------------------------------------------
+
+
+def fall_behind(desk: Desk) -> None:
+    with transaction(desk.db):
+        claude_files.fell_behind(desk.db, str(desk.file), "patterns", ["a.py"], NOW)
+    assert desk.state().behind == ("a.py",)
+
+
+@pytest.mark.parametrize("text", ["Tests first.", "Tests last."])
+def test_prose_is_behind_until_a_model_sets_it_be_it_to_the_same(desk: Desk, text: str) -> None:
+    desk.put("Tests first.")
+    fall_behind(desk)
+    desk.put(text)
+    assert desk.state().behind == ()
+
+
+def test_prose_that_a_person_edited_is_behind_until_a_model_has_offered_another(desk: Desk) -> None:
+    desk.put("Tests first.")
+    desk.edit("Tests first.", "Tests first, mostly.")
+    fall_behind(desk)
+    assert desk.put("Tests last.") == "offered"
+    assert desk.state().behind == ()
+
+
+def test_prose_that_is_still_true_is_kept(desk: Desk) -> None:
+    desk.put("Tests first.")
+    fall_behind(desk)
+    desk.keep()
+    assert (desk.state().behind, desk.body()) == ((), "Tests first.")
+    with pytest.raises(NotFound, match="Nothing is offered"):
+        desk.keep()

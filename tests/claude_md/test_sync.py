@@ -1,0 +1,862 @@
+"""`backstory sync`, in real projects."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from sqlite3 import Connection
+
+import pytest
+
+from backstory import dirty
+from backstory.claude_md import sync
+from backstory.claude_md.write import managed, sections
+from backstory.store.file.connection import connect
+from backstory.surfaces.cli import claude_md
+from tests.conftest import Run
+from tests.helpers.claude_md_project import (
+    BACKSTORY,
+    MODULE,
+    at_terminal,
+    commit,
+    make,
+    run_git,
+    snapshot,
+    write,
+)
+
+NEW_COMMAND = "\n[tool.ruff]\nline-length = 100\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make(tmp_path / "walrus")
+
+
+@pytest.fixture
+def ready(run: Run, project: Path) -> Path:
+    """An initialised project, at rest."""
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    commit(project, "docs: describe the project")
+    assert run("sync", "--yes").code == 0
+    return project
+
+
+@contextmanager
+def opened(data: Path) -> Iterator[Connection]:
+    with closing(connect(str(data / "backstory.db"))) as db:
+        yield db
+
+
+def change(project: Path, name: str, added: str, *, listed: bool = True) -> None:
+    """What somebody does, a moment before anything else: what was just done is looked at twice."""
+    path = project / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(added)
+    if listed:
+        dirty.append(str(project), [str(path)])
+    time.sleep(0.05)
+
+
+def section(project: Path, name: str, file: str = "CLAUDE.md") -> str:
+    return sections.get((project / file).read_bytes(), name)
+
+
+def edit(project: Path, name: str, text: str) -> None:
+    """What a person does."""
+    path = project / "CLAUDE.md"
+    path.write_bytes(sections.with_section(path.read_bytes(), name, text))
+
+
+# --- what changed -------------------------------------------------------------------------------------------
+
+
+def test_a_changed_manifest_changes_the_build_commands(run: Run, ready: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    ran = run("sync", "--yes", "--json")
+    assert ran.code == 0, ran.err
+    assert "`ruff check`" in section(ready, "build-commands")
+    told = ran.json
+    assert told["dirty"] == ["pyproject.toml"]
+    assert told["outside"] == []
+    (file,) = told["files"]
+    assert file["path"] == "CLAUDE.md"
+    assert file["sections"]["build-commands"] == "written"
+    assert file["sections"]["architecture"] == "unchanged"
+    assert (told["prose"], told["problems"], told["written"]) == ([], [], True)
+
+
+def test_only_what_differs_is_written_and_the_rest_of_the_file_stays(run: Run, ready: Path) -> None:
+    before = (ready / "CLAUDE.md").read_bytes()
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    run("sync", "--yes")
+    after = (ready / "CLAUDE.md").read_bytes()
+    assert sections.theirs(after) == sections.theirs(before)
+    assert after != before
+
+
+def test_a_sync_after_an_unrelated_edit_does_not_churn(run: Run, ready: Path) -> None:
+    before = snapshot(ready)
+    change(ready, "walrus/feeding_3.py", "\n\ndef feed_again(count: int) -> int:\n    return count\n")
+    write(ready, {"walrus/feeding_99.py": MODULE.format(number=99)})
+    commit(ready, "fix: feed it again")
+    ran = run("sync", "--yes", "--json")
+    assert set(ran.json["files"][0]["sections"].values()) == {"unchanged"}
+    after = snapshot(ready)
+    assert after["CLAUDE.md"] == before["CLAUDE.md"]
+    assert dirty.read(str(ready)) == []
+
+
+def test_a_new_folder_shows_in_the_architecture(run: Run, ready: Path) -> None:
+    change(ready, "kitchen/__init__.py", '"""Where fish is prepared."""\n')
+    run("sync", "--yes")
+    assert "- `kitchen/`: Where fish is prepared" in section(ready, "architecture")
+
+
+def test_what_was_changed_outside_of_claude_code_is_known_from_git(run: Run, ready: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND, listed=False)
+    told = run("sync", "--yes", "--json").json
+    assert (told["dirty"], told["outside"]) == ([], ["pyproject.toml"])
+    assert "`ruff check`" in section(ready, "build-commands")
+    assert run("sync", "--yes", "--json").json["outside"] == []
+
+
+def test_what_was_committed_elsewhere_and_pulled_is_known_from_git(run: Run, ready: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND, listed=False)
+    commit(ready, "build: check with ruff")
+    old = time.time() - 1_000  # as a checkout may leave them
+    os.utime(ready / "pyproject.toml", (old, old))
+    told = run("sync", "--yes", "--json").json
+    assert told["outside"] == ["pyproject.toml"]
+    assert "`ruff check`" in section(ready, "build-commands")
+
+
+def test_claude_md_itself_is_no_change(run: Run, ready: Path) -> None:
+    with (ready / "CLAUDE.md").open("a") as file:
+        file.write("\nMine.\n")
+    told = run("sync", "--yes", "--json").json
+    assert (told["dirty"], told["outside"]) == ([], [])
+    assert (ready / "CLAUDE.md").read_text().endswith("\nMine.\n")
+
+
+def test_without_changes_nothing_is_done(run: Run, ready: Path) -> None:
+    before = snapshot(ready)
+    ran = run("sync")
+    assert (ran.code, ran.out) == (0, "Up to date: CLAUDE.md\n")
+    assert snapshot(ready) == before
+
+
+def test_all_looks_at_every_section_whatever_changed(run: Run, ready: Path) -> None:
+    told = run("sync", "--all", "--offline", "--yes", "--json").json
+    assert set(told["files"][0]["sections"]) == {
+        "project-description",
+        "build-commands",
+        "architecture",
+        "conventions",
+        "patterns",
+        "git-insights",
+    }
+
+
+def test_what_the_hooks_captured_is_drained_first(run: Run, ready: Path, data: Path) -> None:
+    write(ready, {"pyproject.toml": (ready / "pyproject.toml").read_text() + NEW_COMMAND})
+    payload = {
+        "hook_event_name": "PostToolUse",
+        "session_id": "0a3f7c52-1111-4222-8333-444455556666",
+        "transcript_path": "/nowhere",
+        "cwd": str(ready),
+        "tool_name": "Edit",
+        "tool_use_id": "toolu_01",
+        "tool_input": {"file_path": str(ready / "pyproject.toml"), "old_string": "a", "new_string": "b"},
+        "tool_response": {"filePath": str(ready / "pyproject.toml")},
+    }
+    folder = data / "spool" / "new"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "0001").write_text(json.dumps(payload))
+    assert run("sync", "--yes", "--json").json["dirty"] == ["pyproject.toml"]
+
+
+def test_a_folder_that_was_removed_as_a_whole_counts(run: Run, ready: Path) -> None:
+    change(ready, "kitchen/__init__.py", '"""Where fish is prepared."""\n')
+    run("sync", "--yes")
+    (ready / "kitchen" / "__init__.py").unlink()
+    (ready / "kitchen").rmdir()
+    dirty.append(str(ready), [str(ready / "kitchen"), str(ready / "kitchen" / "__init__.py")])
+    run("sync", "--yes")
+    assert "kitchen" not in section(ready, "architecture")
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_change_that_is_taken_back_is_noticed(run: Run, ready: Path, listed: bool) -> None:
+    before = section(ready, "build-commands")
+    change(ready, "pyproject.toml", NEW_COMMAND, listed=listed)
+    run("sync", "--yes")
+    assert section(ready, "build-commands") != before
+    run_git(ready, "checkout", "-q", "--", "pyproject.toml")
+    assert run("sync", "--yes").code == 0
+    assert section(ready, "build-commands") == before
+
+
+def test_a_new_file_that_is_gone_again_is_noticed(run: Run, ready: Path) -> None:
+    before = section(ready, "architecture")
+    write(ready, {"kitchen/__init__.py": '"""Where fish is prepared."""\n'})
+    run("sync", "--yes")
+    assert section(ready, "architecture") != before
+    shutil.rmtree(ready / "kitchen")
+    run("sync", "--yes")
+    assert section(ready, "architecture") == before
+
+
+def test_what_no_name_gives_away_is_noticed(run: Run, ready: Path) -> None:
+    change(ready, "docs/guide.md", "# Guide\n")
+    change(ready, "docs/more.md", "# More\n")
+    run("sync", "--yes")
+    assert "`docs/`" in section(ready, "architecture")
+
+
+def test_what_git_knows_is_looked_at_when_it_names_what_is_gone(run: Run, ready: Path) -> None:
+    assert "`walrus/feeding_1.py`" in section(ready, "git-insights")
+    (ready / "walrus" / "feeding_1.py").unlink()
+    dirty.append(str(ready), [str(ready / "walrus" / "feeding_1.py")])
+    run("sync", "--yes")
+    assert "feeding_1" not in section(ready, "git-insights")
+
+
+def test_what_was_synced_and_then_committed_is_no_change(run: Run, ready: Path) -> None:
+    prose = "## Architecture Overview\nFish come in, walruses come out.\n"
+    run("claude-md", "section", "set", "architecture", stdin=prose)
+    change(ready, "walrus/feeding_3.py", "\n# more\n")
+    assert run("sync", "--yes", "--json").json["prose"] != []
+    run("claude-md", "section", "keep", "architecture")
+    commit(ready, "fix: feed it more")
+    told = run("sync", "--yes", "--json").json
+    assert (told["outside"], told["prose"]) == ([], [])
+
+
+# --- the list -----------------------------------------------------------------------------------------------
+
+
+def test_exactly_what_was_seen_is_taken_off_the_list(
+    run: Run, ready: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    put_many = managed.put_many
+
+    def meanwhile(*given: object, **named: object) -> dict[str, str]:
+        dirty.append(str(ready), [str(ready / "pyproject.toml"), str(ready / "later.py")])
+        return put_many(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(managed, "put_many", meanwhile)
+    assert run("sync", "--yes").code == 0
+    assert dirty.read(str(ready)) == [str(ready / "pyproject.toml"), str(ready / "later.py")]
+
+
+def test_where_a_file_cannot_be_written_the_list_stays(run: Run, ready: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    (ready / "CLAUDE.md").chmod(0o444)
+    ran = run("sync", "--yes", "--json")
+    assert ran.code == 1
+    assert "chmod u+w" in ran.err
+    assert ran.json["problems"][0]["file"] == "CLAUDE.md"
+    assert len(dirty.read(str(ready))) == 1
+    (ready / "CLAUDE.md").chmod(0o644)
+    assert run("sync", "--yes").code == 0
+    assert dirty.read(str(ready)) == []
+    assert "`ruff check`" in section(ready, "build-commands")
+
+
+def test_lines_that_are_no_paths_of_the_project_do_no_harm(run: Run, ready: Path) -> None:
+    (ready / dirty.NAME).write_bytes(
+        b"/etc/passwd\n../../x\n\xff\xfe\n# comment\n" + bytes(ready) + b"/a b'c.py\n"
+    )
+    told = run("sync", "--yes", "--json")
+    assert told.code == 0
+    assert "a b'c.py" in told.json["dirty"]
+    assert dirty.read(str(ready)) == []
+
+
+def test_a_name_that_is_no_utf_8_is_told_in_plain_text(run: Run, ready: Path) -> None:
+    run("claude-md", "section", "set", "architecture", stdin="Fish in, walrus out.\n")
+    change(ready, "walrus/\udcff.py", "")
+    ran = run("sync", "--yes", "--json")
+    ran.out.encode()
+    assert ran.json["dirty"] == ["walrus/\\xff.py"]
+    assert ran.json["prose"][0]["because"] == ["walrus/\\xff.py"]
+
+
+def test_where_a_file_refused_nothing_is_said_to_be_written(run: Run, ready: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    (ready / "CLAUDE.md").chmod(0o444)
+    told = run("sync", "--yes", "--json").json
+    assert (told["written"], told["files"][0]["sections"]) == (False, {})
+
+
+def test_what_a_model_writes_meanwhile_is_left_to_it(
+    run: Run, ready: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(ready, "kitchen/__init__.py", '"""Where fish is prepared."""\n')
+    put_many = managed.put_many
+
+    def meanwhile(*given: object, **named: object) -> dict[str, str]:
+        with monkeypatch.context() as real:
+            real.setattr(managed, "put_many", put_many)
+            run("claude-md", "section", "set", "architecture", stdin="Fish in, walrus out.\n")
+        return put_many(*given, **named)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(managed, "put_many", meanwhile)
+        ran = run("sync", "--yes")
+    assert "Left to the model, which wrote it meanwhile: architecture in CLAUDE.md" in ran.out
+    assert section(ready, "architecture") == "Fish in, walrus out."
+    (one,) = run("sync", "--yes", "--json").json["prose"]
+    assert (one["section"], one["because"]) == ("architecture", ["kitchen/__init__.py"])
+
+
+# --- people and models --------------------------------------------------------------------------------------
+
+
+def test_a_section_that_a_person_edited_is_offered_a_new_text(run: Run, ready: Path) -> None:
+    edit(ready, "build-commands", "## Build Commands\nMy own way.")
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    ran = run("sync", "--yes", "--json")
+    assert ran.json["files"][0]["sections"]["build-commands"] == "offered"
+    assert section(ready, "build-commands") == "## Build Commands\nMy own way."
+    listed = run("claude-md", "section", "list", "--json").json
+    assert [one["name"] for one in listed["sections"] if one["offered"]] == ["build-commands"]
+    assert run("claude-md", "section", "accept", "build-commands").code == 0
+    assert "`ruff check`" in section(ready, "build-commands")
+
+
+def test_what_was_turned_down_is_not_offered_again(run: Run, ready: Path) -> None:
+    edit(ready, "build-commands", "## Build Commands\nMy own way.")
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    assert "Offered" in run("sync", "--yes").out
+    run("claude-md", "section", "keep", "build-commands")
+    change(ready, "pyproject.toml", "\n# more\n")
+    assert run("sync", "--yes", "--json").json["files"][0]["sections"]["build-commands"] == "kept"
+
+
+def test_what_a_model_wrote_is_not_computed_but_told_of(run: Run, ready: Path) -> None:
+    prose = "## Architecture Overview\nFish come in, walruses come out.\n"
+    assert run("claude-md", "section", "set", "architecture", stdin=prose).code == 0
+    change(ready, "walrus/feeding_3.py", "\n# more\n")
+    ran = run("sync", "--yes", "--json")
+    assert ran.json["prose"] == [
+        {"file": "CLAUDE.md", "section": "architecture", "because": ["walrus/feeding_3.py"]}
+    ]
+    assert "architecture" not in ran.json["files"][0]["sections"]
+    assert section(ready, "architecture") == prose.strip()
+    change(ready, "walrus/feeding_3.py", "\n# more\n")
+    assert (
+        "Written by Claude, and files it is about changed: architecture in CLAUDE.md (walrus/feeding_3.py)\n"
+        "/backstory:memory-sync has it looked at.\n" in run("sync", "--yes").out
+    )
+
+
+def test_a_section_that_a_person_removed_stays_removed(run: Run, ready: Path) -> None:
+    text = (ready / "CLAUDE.md").read_bytes()
+    (found,) = [one for one in sections.parse(text).sections if one.name == "build-commands"]
+    (ready / "CLAUDE.md").write_bytes(text[: found.start] + text[found.stop :])
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    told = run("sync", "--yes", "--all", "--offline", "--json").json
+    assert "build-commands" not in told["files"][0]["sections"]
+    assert b"AUTO-MANAGED: build-commands" not in (ready / "CLAUDE.md").read_bytes()
+
+
+def test_unsound_markers_are_told_and_what_is_sound_is_written(run: Run, ready: Path) -> None:
+    text = (ready / "CLAUDE.md").read_text()
+    (ready / "CLAUDE.md").write_text(
+        "<!-- AUTO-MANAGED: patterns -->\nagain\n<!-- END AUTO-MANAGED -->\n\n" + text
+    )
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    ran = run("sync", "--yes", "--json")
+    assert ran.code == 1
+    assert "CLAUDE.md:1 " in ran.err
+    assert "twice" in ran.json["problems"][0]["said"]
+    assert ran.json["problems"][0]["line"] == 1
+    assert "`ruff check`" in section(ready, "build-commands")
+    assert dirty.read(str(ready)) == [str(ready / "pyproject.toml")]
+    (ready / "CLAUDE.md").write_text((ready / "CLAUDE.md").read_text().partition("END AUTO-MANAGED -->\n")[2])
+    assert run("sync", "--yes").code == 0
+    assert dirty.read(str(ready)) == []
+
+
+def test_a_section_of_a_name_that_is_not_ours_is_left_alone(run: Run, ready: Path) -> None:
+    theirs = "<!-- AUTO-MANAGED: tides -->\nhigh and low\n<!-- END AUTO-MANAGED -->\n"
+    with (ready / "CLAUDE.md").open("a") as file:
+        file.write("\n" + theirs)
+    run("sync", "--all", "--offline", "--yes")
+    assert (ready / "CLAUDE.md").read_text().endswith(theirs)
+
+
+def test_a_managed_file_that_is_gone_is_told_and_not_made_again(run: Run, ready: Path) -> None:
+    (ready / "CLAUDE.md").unlink()
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    ran = run("sync", "--yes", "--json")
+    assert (ran.code, "CLAUDE.md is gone; `backstory init`" in ran.err) == (1, True)
+    assert ran.json["written"] is False
+    assert ran.json["problems"][0]["said"].startswith("is gone; `backstory init`")
+    assert not (ready / "CLAUDE.md").exists()
+    assert dirty.read(str(ready)) == [str(ready / "pyproject.toml")]
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    assert run("sync", "--yes").code == 0
+    assert dirty.read(str(ready)) == []
+
+
+def test_a_text_that_would_become_empty_says_so(run: Run, ready: Path) -> None:
+    (ready / "pyproject.toml").unlink()
+    shutil.rmtree(ready / "tests")
+    dirty.append(str(ready), [str(ready / "pyproject.toml")])
+    run("sync", "--yes")
+    assert section(ready, "build-commands") == "## Build Commands\nNothing that the files show."
+
+
+def test_where_nothing_was_written_that_is_said(run: Run, ready: Path) -> None:
+    assert run("sync", "--all", "--offline", "--yes", "--json").json["written"] is False
+    assert run("sync", "--all", "--offline", "--yes").out == "Up to date: CLAUDE.md\n"
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    (ready / "CLAUDE.md").chmod(0o444)
+    ran = run("sync", "--yes")
+    assert (ran.code, "p to date" in ran.out) == (1, False)
+
+
+def test_an_offer_that_waits_is_named(run: Run, ready: Path) -> None:
+    edit(ready, "build-commands", "## Build Commands\nMy own way.")
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    run("sync", "--yes")
+    ran = run("sync", "--yes")
+    assert ran.out == "1 offer waits: `backstory claude-md section diff build-commands`\n"
+    assert run("sync", "--yes", "--json").json["waiting"] == [
+        {"file": "CLAUDE.md", "section": "build-commands"}
+    ]
+    run("claude-md", "section", "keep", "build-commands")
+    ran = run("sync", "--all", "--offline", "--yes")
+    assert "Left as a person wants it: build-commands" in ran.out
+    assert "ruff check" not in ran.out
+
+
+def test_an_edit_alone_is_no_reason_for_an_offer(run: Run, ready: Path) -> None:
+    edit(ready, "build-commands", "## Build Commands\nMy own way.")
+    told = run("sync", "--yes", "--json").json
+    assert "build-commands" not in told["files"][0]["sections"]
+    assert run("sync", "--all", "--offline", "--yes", "--json").json["waiting"] == []
+    assert section(ready, "build-commands") == "## Build Commands\nMy own way."
+
+
+def test_prose_is_named_again_until_a_model_has_seen_to_it(run: Run, ready: Path) -> None:
+    prose = "## Architecture Overview\nFish come in, walruses come out.\n"
+    run("claude-md", "section", "set", "architecture", stdin=prose)
+    change(ready, "walrus/feeding_3.py", "\n# more\n")
+    first = run("sync", "--yes", "--json").json["prose"]
+    assert run("sync", "--yes", "--json").json["prose"] == first  # the model died meanwhile
+    change(ready, "walrus/feeding_4.py", "\n# more\n")
+    (one,) = run("sync", "--yes", "--json").json["prose"]
+    assert one["because"] == ["walrus/feeding_3.py", "walrus/feeding_4.py"]
+    assert run("claude-md", "section", "keep", "architecture").code == 0
+    assert run("sync", "--yes", "--json").json["prose"] == []
+    change(ready, "walrus/feeding_3.py", "\n# more\n")
+    assert run("sync", "--yes", "--json").json["prose"] == first
+    run("claude-md", "section", "set", "architecture", stdin=prose + "Some are fed twice.\n")
+    assert run("sync", "--yes", "--json").json["prose"] == []
+
+
+# --- a CLAUDE.md that changed, and no git -------------------------------------------------------------------
+
+
+def test_an_older_claude_md_that_was_checked_out_is_noticed(run: Run, ready: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    run("sync", "--yes")
+    commit(ready, "build: check with ruff")
+    run("sync", "--yes")
+    run_git(ready, "checkout", "-q", "HEAD~1", "--", "CLAUDE.md")
+    assert "`ruff check`" not in section(ready, "build-commands")
+    assert run("sync", "--yes", "--json").json["files"][0]["sections"]["build-commands"] == "written"
+    assert "`ruff check`" in section(ready, "build-commands")
+
+
+def test_a_text_that_was_pulled_is_ours_where_it_is_what_we_would_say(
+    run: Run, ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_git(tmp_path, "clone", "-q", str(ready), "clone")
+    clone = tmp_path / "clone"
+    monkeypatch.chdir(clone)
+    with monkeypatch.context() as elsewhere:  # a colleague, whose store is not ours
+        elsewhere.setenv("BACKSTORY_HOME", str(tmp_path / "another"))
+        assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+        change(clone, "pyproject.toml", NEW_COMMAND)
+        assert run("sync", "--yes").code == 0
+        commit(clone, "build: check with ruff")
+    monkeypatch.chdir(ready)
+    run_git(ready, "pull", "-q", str(clone), "HEAD")
+    assert "edited by hand" in run("status").out
+    assert run("sync", "--yes", "--json").json["files"][0]["sections"]["build-commands"] == "unchanged"
+    assert "edited by hand" not in run("status").out
+
+
+@pytest.fixture
+def bare(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An initialised project without git."""
+    root = make(tmp_path / "bare", git=False)
+    old = time.time() - 1_000
+    for path in root.rglob("*"):
+        os.utime(path, (old, old))
+    time.sleep(0.05)
+    monkeypatch.chdir(root)
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    return root
+
+
+def test_without_git_the_times_of_files_tell_what_changed(run: Run, bare: Path) -> None:
+    assert run("sync", "--yes", "--json").json["outside"] == []
+    time.sleep(0.05)
+    change(bare, "pyproject.toml", NEW_COMMAND, listed=False)
+    told = run("sync", "--yes", "--json").json
+    assert told["outside"] == ["pyproject.toml"]
+    assert "`ruff check`" in section(bare, "build-commands")
+
+
+def test_without_git_a_file_that_is_gone_is_noticed_by_what_is_said_of_it(run: Run, bare: Path) -> None:
+    write(bare, {"kitchen/__init__.py": '"""Where fish is prepared."""\n'})
+    run("sync", "--yes")
+    assert "kitchen" in section(bare, "architecture")
+    (bare / "kitchen" / "__init__.py").unlink()
+    (bare / "kitchen").rmdir()
+    run("sync", "--yes")
+    assert "kitchen" not in section(bare, "architecture")
+
+
+def test_what_git_knows_is_looked_at_only_with_all(run: Run, ready: Path) -> None:
+    before = section(ready, "git-insights")
+    for number in range(9):
+        change(ready, "walrus/feeding_7.py", f"# {number}\n", listed=False)
+        commit(ready, f"fix: serve dinner {number}")
+    assert "git-insights" not in run("sync", "--yes", "--json").json["files"][0]["sections"]
+    assert section(ready, "git-insights") == before
+    run("sync", "--all", "--offline", "--yes")
+    assert "`walrus/feeding_7.py`" in section(ready, "git-insights")
+
+
+# --- subtrees -----------------------------------------------------------------------------------------------
+
+
+def test_a_change_is_told_of_in_the_nearest_module_and_the_root(run: Run, project: Path) -> None:
+    write(project, {"sea/__init__.py": '"""The sea."""\n', "sea/fish.py": "", "shore/__init__.py": ""})
+    commit(project, "feat: sea and shore")
+    run("init", "--yes", "--offline", "--subtree", "sea", "--subtree", "shore")
+    change(project, "sea/__init__.py", "# more\n")
+    write(project, {"sea/__init__.py": '"""The deep sea."""\n'})
+    told = run("sync", "--yes", "--json").json
+    looked = {file["path"]: file["sections"] for file in told["files"]}
+    assert looked["shore/CLAUDE.md"] == {"module-description": "unchanged"}
+    assert looked["sea/CLAUDE.md"] == {"module-description": "written", "architecture": "unchanged"}
+    assert section(project, "module-description", "sea/CLAUDE.md") == "The deep sea."
+    assert "- `sea/`: The deep sea" in section(project, "architecture")
+
+
+def test_a_modules_file_that_is_gone_does_not_repeat_what_changed(run: Run, project: Path) -> None:
+    write(project, {"sea/__init__.py": '"""The sea."""\n'})
+    commit(project, "feat: the sea")
+    run("init", "--yes", "--offline", "--subtree", "sea")
+    (project / "sea" / "CLAUDE.md").unlink()
+    time.sleep(0.05)
+    change(project, "sea/__init__.py", "# more\n")
+    change(project, "pyproject.toml", NEW_COMMAND, listed=False)
+    ran = run("sync", "--yes", "--json")
+    assert (ran.code, ran.json["dirty"], ran.json["outside"]) == (1, ["sea/__init__.py"], ["pyproject.toml"])
+    ran = run("sync", "--yes", "--json")
+    assert (ran.code, ran.json["dirty"], ran.json["outside"]) == (1, [], [])
+
+
+def test_only_what_bears_on_a_file_with_troubles_stays_in_the_list(run: Run, project: Path) -> None:
+    write(project, {"sea/__init__.py": '"""The sea."""\n'})
+    run("init", "--yes", "--offline", "--subtree", "sea")
+    with (project / "sea" / "CLAUDE.md").open("a") as file:
+        file.write("<!-- END AUTO-MANAGED -->\n")
+    change(project, "sea/__init__.py", "# more\n")
+    change(project, "pyproject.toml", NEW_COMMAND)
+    assert run("sync", "--yes").code == 1
+    assert dirty.read(str(project)) == [str(project / "sea" / "__init__.py")]
+
+
+def test_a_module_that_is_gone_is_no_problem(run: Run, project: Path) -> None:
+    write(project, {"sea/__init__.py": '"""The sea."""\n'})
+    run("init", "--yes", "--offline", "--subtree", "sea")
+    for path in (project / "sea").iterdir():
+        path.unlink()
+    (project / "sea").rmdir()
+    change(project, "pyproject.toml", NEW_COMMAND)
+    told = run("sync", "--yes", "--json").json
+    assert told["problems"] == []
+    assert [file["path"] for file in told["files"]] == ["CLAUDE.md"]
+
+
+def test_each_worktree_has_its_own(
+    run: Run, ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_git(ready, "worktree", "add", "-q", str(tmp_path / "other"), "-b", "other")
+    other = tmp_path / "other"
+    before = (ready / "CLAUDE.md").read_bytes()
+    monkeypatch.chdir(other)
+    ran = run("sync", "--yes")
+    assert (ran.code, "backstory init" in ran.err) == (1, True)
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    change(other, "pyproject.toml", NEW_COMMAND)
+    told = run("sync", "--yes", "--json").json
+    assert told["root"] == str(other)
+    assert told["files"][0]["sections"]["build-commands"] == "written"
+    assert (ready / "CLAUDE.md").read_bytes() == before
+
+
+def test_sections_that_had_nothing_to_say_at_first_come_with_all(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "young"
+    write(root, {"README.md": "# Young\n\nStill small.\n"})
+    monkeypatch.chdir(root)
+    assert run("init", "--yes", "--offline").code == 0
+    assert b"conventions" not in (root / "CLAUDE.md").read_bytes()
+    make(root, git=False)
+    before = (root / "CLAUDE.md").read_bytes()
+    ran = run("sync", "--yes")
+    assert "`backstory sync --all` would add" in ran.out
+    assert "conventions to CLAUDE.md" in ran.out
+    assert b"AUTO-MANAGED: conventions" not in (root / "CLAUDE.md").read_bytes()
+    told = run("sync", "--all", "--offline", "--yes", "--json").json
+    assert told["files"][0]["sections"]["conventions"] == "written"
+    assert "snake_case" in section(root, "conventions")
+    assert sections.theirs((root / "CLAUDE.md").read_bytes()).startswith(sections.theirs(before).rstrip())
+    assert run("sync", "--yes", "--json").json["lacking"] == []
+
+
+# --- questions, and what goes wrong -------------------------------------------------------------------------
+
+
+def test_without_a_terminal_the_difference_is_shown_and_nothing_written(run: Run, ready: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    before = snapshot(ready)
+    ran = run("sync")
+    assert ran.code == 1
+    assert "+- Lint: `ruff check`" in ran.out
+    assert "--yes writes it" in ran.err
+    assert "\x1b" not in ran.out
+    ran = run("sync", "--json")
+    assert ran.code == 1
+    assert ran.json["written"] is False
+    assert ran.json["files"][0]["sections"]["build-commands"] == "would be written"
+    assert snapshot(ready) == before
+
+
+def test_a_person_sees_the_difference_in_colours_and_says_yes(ready: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    code, seen = at_terminal(ready, "sync", turns=(("Write this?", "y\n"),))
+    assert code == 0, seen
+    assert "\x1b[32m+- Lint: `ruff check`" in seen
+    assert "Written: " in seen
+    assert "`ruff check`" in section(ready, "build-commands")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("\x03", 130), ("\x04", 130)])
+def test_who_does_not_say_yes_gets_nothing_written(ready: Path, answer: str, code: int) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    before = snapshot(ready)
+    ended, seen = at_terminal(ready, "sync", turns=(("Write this?", answer),))
+    assert (ended, "Nothing was written." in seen) == (code, True), seen
+    assert snapshot(ready) == before
+
+
+@pytest.mark.parametrize("command", [["sync"], ["sync", "--yes", "--json"], ["status"], ["status", "--json"]])
+def test_where_nothing_is_initialised_that_is_said_and_what_to_do(
+    run: Run, project: Path, command: list[str]
+) -> None:
+    ran = run(*command)
+    assert (ran.code, ran.out) == (1, "")
+    assert "`backstory init`" in ran.err
+
+
+def test_a_list_that_came_with_a_clone_is_no_reason_to_write(run: Run, project: Path) -> None:
+    write(project, {dirty.NAME: "/etc/passwd\n", "CLAUDE.md": "# Mine\n"})
+    ran = run("sync", "--yes")
+    assert ran.code == 1
+    assert "`backstory init` adds them" in ran.err
+    assert (project / "CLAUDE.md").read_text() == "# Mine\n"
+
+
+def test_a_folder_below_stands_for_its_project(
+    run: Run, ready: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    monkeypatch.chdir(ready / "walrus")
+    assert run("sync", "--yes", "--json").json["files"][0]["path"] == "CLAUDE.md"
+
+
+def test_hostile_names_are_shown_harmless(run: Run, ready: Path) -> None:
+    change(ready, "walrus/a\x1b[2Jb\u009b.py", "")
+    ran = run("sync", "--yes")
+    assert ran.code == 0
+    assert not {"\x1b", "\x9b"} & set(ran.out + ran.err)
+
+
+def test_two_syncs_at_once_take_turns(ready: Path) -> None:
+    for number in range(4):
+        change(ready, f"kitchen_{number}/__init__.py", f'"""Kitchen number {number}."""\n')
+    several = [
+        subprocess.Popen([BACKSTORY, "sync", "--yes", "--json"], cwd=ready, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    told = [json.loads(one.communicate(timeout=120)[0]) for one in several]
+    assert [one.returncode for one in several] == [0, 0, 0]
+    assert sorted(len(one["dirty"]) for one in told) == [0, 0, 4]
+    text = section(ready, "architecture")
+    assert all(f"Kitchen number {number}" in text for number in range(4))
+
+
+def test_a_sync_waits_for_another_and_says_so_in_the_end(data: Path, project: Path) -> None:
+    data.mkdir(parents=True)
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with sync.turn(str(data), str(project)):
+            entered.set()
+            leave.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert entered.wait(30)
+        with (
+            pytest.raises(Exception, match="another sync of this project"),
+            sync.turn(str(data), str(project), 0.1),
+        ):
+            pass
+        with sync.turn(str(data), str(project) + "-2", 0.1):
+            pass  # another project's
+    finally:
+        leave.set()
+        thread.join()
+
+
+# --- in the background --------------------------------------------------------------------------------------
+
+
+def test_in_the_background_what_can_be_computed_is(ready: Path, data: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    claude_md.background(str(ready))
+    assert "`ruff check`" in section(ready, "build-commands")
+    assert dirty.read(str(ready)) == []
+
+
+def test_in_the_background_nothing_surfaces(
+    project: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claude_md.background(str(project))
+    claude_md.background("/nowhere/at/all")
+    assert capsys.readouterr() == ("", "")
+    assert "backstory init" in (data / "logs" / "backstory.log").read_text()
+
+
+def test_in_a_workers_own_session_nothing_is_done(
+    ready: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    monkeypatch.setenv("BACKSTORY_WORKER", "1")
+    claude_md.background(str(ready))
+    assert len(dirty.read(str(ready))) == 1
+
+
+def test_the_background_needs_no_terminal_and_no_streams(ready: Path, data: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    code = f"from backstory.surfaces.cli.claude_md import background; background({str(ready)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+        cwd="/",
+    )
+    assert done.returncode == 0
+    assert "`ruff check`" in section(ready, "build-commands")
+
+
+def test_a_sync_notes_when_and_at_which_commit_it_was(run: Run, ready: Path, data: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    began = int(time.time() * 1000)
+    run("sync", "--yes")
+    with opened(data) as db:
+        (file,) = sync.managed_files(db, str(ready))
+    assert file.synced_at is not None
+    assert began - 1_000 < file.synced_at <= time.time() * 1000
+    assert file.head == run_git(ready, "rev-parse", "HEAD").strip()
+
+
+# --- what comes to rest -------------------------------------------------------------------------------------
+
+
+def test_a_module_that_was_away_with_its_branch_is_brought_up_to_date_again(run: Run, project: Path) -> None:
+    run_git(project, "branch", "old")
+    write(project, {"sea/__init__.py": '"""The sea."""\n', "sea/fish.py": ""})
+    assert run("init", "--yes", "--offline", "--subtree", "sea").code == 0
+    commit(project, "feat: the sea")
+    for branch in ("old", "-"):
+        run_git(project, "checkout", "-q", branch)
+        assert run("sync", "--yes").code in (0, 1)  # the old branch has no CLAUDE.md at all
+    (project / "sea/__init__.py").write_text('"""The ocean."""\n')
+    assert run("sync", "--yes").code == 0
+    assert "The ocean" in section(project, "module-description", "sea/CLAUDE.md")
+    (project / "sea").rename(project.parent / "sea")
+    assert [one["file"] for one in run("status", "--json").json["files"]] == ["CLAUDE.md"]
+
+
+def test_what_is_gone_is_told_once_though_our_own_write_touches_its_folder(run: Run, ready: Path) -> None:
+    run("claude-md", "section", "set", "build-commands", stdin="make, and hope.\n")
+    (ready / "pyproject.toml").unlink()
+    time.sleep(0.05)
+    (prose,) = run("sync", "--yes", "--json").json["prose"]
+    assert prose["because"] == ["pyproject.toml"]
+    for text in ("Only hope.\n", "Hope, again.\n"):
+        time.sleep(0.05)
+        run("claude-md", "section", "set", "build-commands", stdin=text)
+        told = run("sync", "--yes", "--json").json
+        assert (told["prose"], told["outside"]) == ([], [])
+
+
+def test_a_module_in_trouble_keeps_no_other_file_behind(run: Run, project: Path) -> None:
+    write(project, {"sea/__init__.py": '"""The sea."""\n', "sea/fish.py": ""})
+    assert run("init", "--yes", "--offline", "--subtree", "sea").code == 0
+    commit(project, "feat: the sea")
+    run("claude-md", "section", "set", "architecture", stdin="Fish in, walrus out.\n")
+    broken = project / "sea/CLAUDE.md"
+    broken.write_text(broken.read_text().replace("<!-- END AUTO-MANAGED -->\n", "", 1))
+    change(project, "sea/fish.py", "x = 1\n")
+    first = run("sync", "--yes", "--json")
+    assert (first.code, [one["section"] for one in first.json["prose"]]) == (1, ["architecture"])
+    time.sleep(0.05)
+    run("claude-md", "section", "set", "architecture", stdin="Fish in, a fuller walrus out.\n")
+    again = run("sync", "--yes", "--json")
+    assert (again.code, again.json["prose"]) == (1, [])
+    assert dirty.read(str(project)) == [str(project / "sea/fish.py")]
+
+
+@pytest.mark.parametrize("text", ["# Walrus\n".encode("utf-16"), b"x" * 10_000_001], ids=["UTF-16", "10 MB"])
+def test_a_file_that_cannot_be_used_is_trouble_and_stops_no_other(
+    run: Run, project: Path, text: bytes
+) -> None:
+    write(project, {"sea/__init__.py": '"""The sea."""\n', "sea/fish.py": ""})
+    assert run("init", "--yes", "--offline", "--subtree", "sea").code == 0
+    (project / "sea/CLAUDE.md").write_bytes(text)
+    change(project, "pyproject.toml", NEW_COMMAND)
+    change(project, "sea/fish.py", "x = 1\n")
+    done = run("sync", "--yes", "--json")
+    assert (done.code, [one["file"] for one in done.json["problems"]]) == (1, ["sea/CLAUDE.md"])
+    assert "ruff check" in section(project, "build-commands")
+    assert dirty.read(str(project)) == [str(project / "sea/fish.py")]
+    assert run("status").code == 0

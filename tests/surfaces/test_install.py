@@ -1,0 +1,545 @@
+"""Both ways to get backstory into Claude Code, as a user goes them: pip and `backstory install`, or the
+plugin straight from its marketplace.
+
+Nothing is fetched twice: one folder of wheels serves every pip in here, also those that the plugin starts.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import REPOSITORY
+from tests.helpers.claude import Result, binary, cli, environment, run
+from tests.helpers.scripted_model import ScriptedModel, Step, say, use
+
+SEARCH = "mcp__plugin_backstory_memory__memory_search"
+OFFERED = {
+    "agents": ["memory-updater"],
+    "skills": ["codebase-analyzer", "memory-init", "memory-processor", "memory-status", "memory-sync"],
+}
+NOBODY = "http://127.0.0.1:9"  # no model is needed to install something
+PLUGIN = "backstory@backstory"
+
+
+Env = Mapping[str, str]
+
+
+@pytest.fixture(scope="session")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The working tree as git would give it to a user, what is not committed yet included."""
+
+    def build(place: Path) -> None:
+        listed = _call("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=REPOSITORY)
+        for name in listed.split("\0"):
+            if name and (REPOSITORY / name).exists():
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(REPOSITORY / name, place / name)
+
+    return _once(tmp_path_factory, "checkout", build)
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory, checkout: Path) -> Path:
+    """Our wheel, those it needs, and what builds it."""
+
+    def build(place: Path) -> None:
+        quiet = ("--quiet", "--disable-pip-version-check")
+        _call(sys.executable, "-m", "pip", "wheel", *quiet, "-w", str(place), str(checkout), "hatchling")
+
+    return _once(tmp_path_factory, "wheels", build)
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Path:
+    """The `backstory` of a virtual environment into which our wheel was installed."""
+
+    def build(place: Path) -> None:
+        _call(_python(), "-m", "venv", str(place))
+        pip = (str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-index")
+        _call(*pip, "--find-links", wheels.as_uri(), "backstory")
+
+    return _once(tmp_path_factory, "installed", build) / "bin" / "backstory"
+
+
+def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], None]) -> Path:
+    """A folder that all workers of pytest-xdist share; the first to come builds it."""
+    base = factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    place, ready = base / name, base / f"{name}.ready"
+    with (base / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ready.exists():
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            build(place)
+            ready.touch()
+    return place
+
+
+def _call(*command: str, cwd: Path | None = None) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def _python() -> str:
+    """The interpreter itself, where we run in a virtual environment of it."""
+    return os.path.realpath(sys.executable)
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """A home with spaces in its name, Claude Code and a Python on PATH, but no backstory."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "python3").symlink_to(_python())
+    (programs / "claude").symlink_to(binary())
+    found = environment(tmp_path / "a home of one's own", NOBODY)
+    others = [place for place in found["PATH"].split(os.pathsep) if not (Path(place) / "backstory").exists()]
+    found["PATH"] = os.pathsep.join((str(programs), *others))
+    return found
+
+
+def data_of(env: Env) -> Path:
+    return Path(env["HOME"], ".local", "share", "backstory")
+
+
+def backstory(
+    program: Path, *args: str, env: Env, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    command = [str(program), *args]
+    return subprocess.run(
+        command, env=dict(env), cwd=cwd or env["TMPDIR"], capture_output=True, text=True, check=False
+    )
+
+
+def install(program: Path, env: Env) -> str:
+    done = backstory(program, "install", "--claude", str(binary()), env=env)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def session(prompt: str, *steps: Step, cwd: Path, env: Env) -> tuple[Result, ScriptedModel]:
+    """A session as any other: the plugin comes from what is installed."""
+    with ScriptedModel(*steps) as model:
+        result = run(prompt, cwd=cwd, env={**env, "ANTHROPIC_BASE_URL": model.url})
+    assert result.code == 0, result.stderr
+    return result, model
+
+
+def server_status(result: Result) -> list[str]:
+    servers = result.init["mcp_servers"]
+    return [server["status"] for server in servers if server["name"] == "plugin:backstory:memory"]
+
+
+def offered(result: Result) -> dict[str, list[str]]:
+    """Which of our agents, skills and commands (they are skills as well) a session has."""
+    ours = {
+        kind: [str(name).removeprefix("backstory:") for name in result.init[kind] if "backstory:" in name]
+        for kind in OFFERED
+    }
+    return {kind: sorted(names) for kind, names in ours.items()}
+
+
+def plugins(env: Env) -> list[dict[str, Any]]:
+    listed = cli("plugin", "list", "--json", env=env)
+    assert listed.code == 0, listed.stderr
+    return [plugin for plugin in json.loads(listed.stdout) if plugin["id"] == PLUGIN]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    place = tmp_path / "a project"
+    place.mkdir()
+    return place
+
+
+# pip install backstory, backstory install
+
+
+@pytest.mark.client
+def test_installing_twice_registers_one_plugin_that_runs_from_the_data_folder(
+    installed: Path, env: dict[str, str]
+) -> None:
+    for _ in range(2):
+        assert "done" in install(installed, env)
+        (plugin,) = plugins(env)
+        assert plugin["enabled"] is True
+        assert plugin["readFromFolder"] == str(data_of(env) / "plugin")
+        assert plugin["folderVersion"] == version("backstory")
+    assert (data_of(env) / "plugin" / "interpreter").read_text() == f"{installed.parent / 'python'}\n"
+
+
+@pytest.mark.client
+def test_a_user_who_installed_with_pip_has_a_memory_until_they_uninstall(
+    installed: Path, env: dict[str, str], project: Path
+) -> None:
+    assert shutil.which("backstory", path=env["PATH"]) is None
+    install(installed, env)
+    checked = json.loads(backstory(installed, "doctor", "--json", env=env).stdout)
+    assert len(checked) >= 10
+    assert [check for check in checked if check["level"] != "ok"] == []
+
+    session("count", use("Bash", command="echo seven walruses"), say("seven"), cwd=project, env=env)
+    result, model = session("how many?", use(SEARCH, query="walruses"), say("seven"), cwd=project, env=env)
+    assert server_status(result) == ["connected"]
+    assert offered(result) == OFFERED
+    (found,) = model.results(SEARCH)
+    assert "[1] (episodic, score: " in found and "Command: echo seven walruses" in found
+
+    for _ in range(2):
+        done = backstory(installed, "uninstall", "--claude", str(binary()), env=env)
+        assert done.returncode == 0, done.stderr
+        assert f"your memories stay in {data_of(env)}" in done.stdout
+        assert plugins(env) == []
+    assert not (data_of(env) / "plugin").exists()
+
+    session("count again", use("Bash", command="echo eight walruses"), say("eight"), cwd=project, env=env)
+    left = backstory(installed, "search", "walruses", "--json", env=env, cwd=project)
+    assert [memory["content"].splitlines()[1] for memory in json.loads(left.stdout)] == [
+        "Command: echo seven walruses"
+    ]
+
+
+CLIENT = """#!/bin/sh
+case "$*" in
+    "plugin marketplace list --json") echo "[]" ;;
+    "plugin list --json") echo '[{"id": "backstory@backstory"}]' ;;
+esac
+"""
+
+
+def test_whoever_waits_for_claude_code_at_a_terminal_is_told_so(tmp_path: Path, home: Path) -> None:
+    client = tmp_path / "claude"
+    client.write_text(CLIENT)
+    client.chmod(0o755)
+    command = [os.path.join(os.path.dirname(sys.executable), "backstory"), "install", "--claude", str(client)]
+    unseen = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert unseen.stderr == ""
+    terminal, end = pty.openpty()
+    try:
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=end, text=True, timeout=60, check=True)
+        said = os.read(terminal, 10_000).decode().splitlines()
+    finally:
+        os.close(terminal)
+        os.close(end)
+    assert ran.stdout == unseen.stdout
+    assert [line.partition("claude plugin ")[2].rstrip("`").split()[0] for line in said] == [
+        "marketplace",
+        "marketplace",
+        "install",
+        "list",
+    ]
+    assert said[2] == "waiting for `claude plugin install backstory@backstory`"
+
+
+def test_install_without_claude_code_says_what_to_do(
+    installed: Path, env: dict[str, str], tmp_path: Path
+) -> None:
+    bare = {**env, "PATH": str(tmp_path / "nothing")}
+    done = backstory(installed, "install", env=bare)
+    assert done.returncode == 1
+    assert done.stderr == "backstory: Claude Code is not on PATH; name it with: --claude PATH\n"
+    wrong = backstory(installed, "install", "--claude", "/nonexistent/claude", env=bare)
+    assert wrong.returncode == 1
+    assert "/nonexistent/claude is not a program" in wrong.stderr
+
+
+@pytest.mark.client
+def test_install_takes_the_place_of_a_marketplace_that_points_elsewhere(
+    installed: Path, env: dict[str, str], checkout: Path
+) -> None:
+    assert cli("plugin", "marketplace", "add", str(checkout), env=env).code == 0
+    assert cli("plugin", "install", PLUGIN, env=env).code == 0
+    assert plugins(env)[0]["readFromFolder"] == str(checkout)
+
+    assert "replaced a marketplace" in install(installed, env)
+    (plugin,) = plugins(env)
+    assert plugin["enabled"] is True
+    assert plugin["readFromFolder"] == str(data_of(env) / "plugin")
+
+
+@pytest.mark.client
+def test_an_upgrade_clears_away_old_files_and_the_hook_script_is_never_missing(
+    installed: Path, env: dict[str, str]
+) -> None:
+    install(installed, env)
+    root = data_of(env) / "plugin"
+    hook = root / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"
+    current = hook.read_text()
+    hook.write_text("#!/bin/sh\n# of an older version\n")
+    stale = root / "src" / "backstory" / "forgotten.py"
+    stale.touch()
+    half = hook.with_name("hook.sh.new")  # of an upgrade that was interrupted
+    half.touch()
+
+    looks: list[bool] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            looks.append(hook.exists())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        install(installed, env)
+    finally:
+        over.set()
+        watcher.join()
+    assert len(looks) > 1000
+    assert all(looks)
+    assert hook.read_text() == current
+    assert not stale.exists() and not half.exists()
+
+
+# The plugin straight from its marketplace
+
+
+@pytest.mark.client
+def test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile(
+    checkout: Path, wheels: Path, env: dict[str, str], project: Path, tmp_path: Path
+) -> None:
+    env |= _pip_from(wheels)
+    _publish(checkout, tmp_path / "published", Path(env["HOME"]))
+    assert cli("plugin", "marketplace", "add", "acme/backstory", env=env).code == 0
+    assert cli("plugin", "install", PLUGIN, env=env).code == 0
+    (plugin,) = plugins(env)
+    root = Path(plugin["installPath"])
+    own = Path(env["HOME"], ".claude", "plugins", "data", "backstory-backstory")
+    assert not own.exists()
+
+    counted = [use("Bash", command="echo seven walruses"), say("seven")]
+    result, _ = session("count", *counted, cwd=project, env=env)
+    assert result.text == "seven"
+    assert result.seconds < 10
+    assert SEARCH not in result.init["tools"]
+
+    launched = _launch(root, {**env, "CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(own)})
+    assert launched.stdout == ""
+    assert launched.stderr == (
+        "backstory: is being set up in the background;"
+        " its tools are there once that is done, in a new session\n"
+    )
+    captured = [("Tool: Bash\nCommand: echo seven walruses\nOutput: seven walruses",)]
+    _wait_until(lambda: _stored(data_of(env)) == captured, 10)  # a drain may outlive the session
+
+    _wait_until((own / "venv" / "bin" / "backstory").exists, 300)
+    # As our skills have the model run it, in a shell that is not told where the plugin's data lies.
+    ours = use("Bash", command=f'sh "{root}/src/backstory/plugin/bin/backstory.sh" --version')
+    result, model = session("how many?", use(SEARCH, query="walruses"), ours, say("7"), cwd=project, env=env)
+    assert server_status(result) == ["connected"]
+    assert offered(result) == OFFERED
+    assert model.results("Bash") == [f"backstory {plugin['version']}"]
+    (found,) = model.results(SEARCH)
+    assert "Command: echo seven walruses" in found
+    assert (own / "setup.status").read_text() == "has been set up; start a new session\n"
+    assert sorted(path.name for path in own.glob("venv*")) == ["venv", f"venv-{plugin['version']}"]
+
+    program = own / "venv" / "bin" / "backstory"
+    checks = json.loads(backstory(program, "doctor", "--json", "--claude", str(binary()), env=env).stdout)
+    assert [check for check in checks if check["level"] != "ok"] == []
+
+
+def _publish(checkout: Path, place: Path, home: Path) -> None:
+    """The checkout as a repository that Claude Code takes for one on GitHub."""
+    shutil.copytree(checkout, place)
+    author = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+    for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "all"]):
+        _call("git", *author, *command, cwd=place)
+    address = "https://github.com/acme/backstory.git"
+    (home / ".gitconfig").write_text(f'[url "{place.as_uri()}"]\n\tinsteadOf = {address}\n')
+
+
+def _pip_from(wheels: Path) -> dict[str, str]:
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels.as_uri(), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def _launch(root: Path, env: Env) -> subprocess.CompletedProcess[str]:
+    """The MCP server as Claude Code starts it; it has a second to say why it cannot."""
+    script = root / "src" / "backstory" / "plugin" / "bin" / "backstory.sh"
+    command = ["sh", str(script), "mcp", "memory"]
+    return subprocess.run(
+        command,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=1,
+        check=False,
+    )
+
+
+def _stored(data: Path) -> list[tuple[str]]:
+    with closing(sqlite3.connect(data / "backstory.db")) as db:
+        return db.execute("SELECT content FROM memories").fetchall()
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
+
+
+@pytest.mark.client
+def test_the_tools_are_there_in_the_first_session_after_the_set_up(
+    checkout: Path, installed: Path, env: dict[str, str], project: Path, tmp_path: Path
+) -> None:
+    def status(folder: Path) -> list[str]:
+        path = os.pathsep.join((str(folder), env["PATH"]))
+        with ScriptedModel(say("done")) as model:
+            now = {**env, "PATH": path, "ANTHROPIC_BASE_URL": model.url}
+            return server_status(run("hello", cwd=project, env=now, plugin_dir=checkout))
+
+    status(_old_pythons(tmp_path / "old"))
+    assert status(installed.parent) == ["connected"]
+
+
+def _old_pythons(folder: Path) -> Path:
+    """Pythons that answer no when asked whether they are new enough."""
+    folder.mkdir()
+    for name in ("python3", "python3.11", "python3.12", "python3.13", "python3.14"):
+        (folder / name).write_text("#!/bin/sh\nexit 1\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_without_a_python_that_fits_events_wait_in_the_spool_and_the_server_says_so(
+    checkout: Path, tmp_path: Path, home: Path, data: Path
+) -> None:
+    programs, own = _old_pythons(tmp_path / "few programs"), tmp_path / "plugin data"
+    for name in ("sh", "cat", "mv", "mkdir", "date"):
+        (programs / name).symlink_to(shutil.which(name) or name)
+    env = {"HOME": str(home), "PATH": str(programs), "CLAUDE_PLUGIN_DATA": str(own)}
+    hook = checkout / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"
+    for mode in (["start"], [], ["end"]):
+        command = [str(programs / "sh"), str(hook), *mode]
+        done = subprocess.run(command, env=env, input=b"{}", capture_output=True, timeout=10, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert [path.read_text() for path in (data / "spool" / "new").iterdir()] == ["{}"] * 3
+
+    _wait_until((own / "setup.status").exists, seconds=10)
+    launched = _launch(checkout, env)
+    assert launched.stdout == ""
+    assert launched.stderr == (
+        "backstory: needs Python 3.11 or newer on PATH; install it and start a new session\n"
+    )
+
+
+def _launcher(tmp_path: Path, noted: str) -> Path:
+    """A plugin as `backstory install` lays it out, as far as the launcher looks."""
+    root = tmp_path / "plugin"
+    source = Path("src", "backstory", "plugin", "bin")
+    shutil.copytree(REPOSITORY / source, root / source)
+    (root / "interpreter").write_text(noted + "\n")
+    return root / source / "backstory.sh"
+
+
+def test_a_noted_python_that_has_lost_backstory_is_passed_over(tmp_path: Path, home: Path) -> None:
+    launcher, own = _launcher(tmp_path, os.path.realpath(_python())), tmp_path / "plugin data"
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(own)}
+    subprocess.run(["sh", launcher, "--setup"], env=env, check=True, timeout=10)
+    ran = subprocess.run(["sh", launcher, "--version"], env=env, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("backstory: is gone from the Python it was installed with; install it again")
+    assert not list(own.glob("venv*"))  # and nothing is fetched from anywhere
+
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "backstory").write_text("#!/bin/sh\necho found on PATH\n")
+    (programs / "backstory").chmod(0o755)
+    env["PATH"] = f"{programs}:/usr/bin:/bin"
+    assert subprocess.check_output(["sh", launcher, "--version"], env=env, text=True) == "found on PATH\n"
+
+
+def test_a_project_cannot_pose_as_backstory(tmp_path: Path, project: Path, home: Path) -> None:
+    """The launcher runs in somebody's project; a package of our name there is none of our business."""
+    (project / "backstory").mkdir()
+    for name in ("__init__.py", "__main__.py"):
+        (project / "backstory" / name).write_text("raise SystemExit('code of the project ran')\n")
+    launcher = _launcher(tmp_path, sys.executable)
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    ran = subprocess.run(
+        ["sh", launcher, "--version"], cwd=project, env=env, capture_output=True, text=True, check=False
+    )
+    assert (ran.stdout, ran.stderr) == (f"backstory {version('backstory')}\n", "")
+
+
+def test_a_set_up_that_failed_says_so_and_the_next_one_mends_it(
+    checkout: Path, wheels: Path, tmp_path: Path
+) -> None:
+    own, empty = tmp_path / "plugin data", tmp_path / "no wheels"
+    own.mkdir()
+    empty.mkdir()
+    _set_up(checkout, own, {**os.environ, **_pip_from(empty)})
+    said = (own / "setup.status").read_text()
+    assert said == (
+        "could not be set up (pip could not install it); the next session tries again;"
+        f" details: {own / 'setup.log'}\n"
+    )
+    assert "ERROR: " in (own / "setup.log").read_text()  # pip's own words
+    assert not (own / "venv").exists()
+    launched = _launch(checkout, {"PATH": "/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(own)})
+    assert (launched.stdout, launched.stderr) == ("", f"backstory: {said}")
+
+    _set_up(checkout, own, {**os.environ, **_pip_from(wheels)})
+    assert (
+        _call(str(own / "venv" / "bin" / "backstory"), "--version") == f"backstory {version('backstory')}\n"
+    )
+
+
+def test_a_set_up_that_was_killed_before_the_switch_is_finished_by_the_next(
+    checkout: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "plugin data"
+    complete = own / f"venv-{version('backstory')}"
+    complete.mkdir(parents=True)
+    (complete / "ready").touch()
+    _set_up(checkout, own, os.environ)
+    assert (own / "venv").is_symlink()
+
+
+def _set_up(checkout: Path, own: Path, env: Env) -> None:
+    script = checkout / "src" / "backstory" / "plugin" / "bin" / "setup.py"
+    command = [_python(), "-I", str(script), str(checkout), str(own)]
+    subprocess.run(command, env=dict(env), check=True, timeout=300, capture_output=True)
+
+
+# The package itself
+
+
+@pytest.mark.client
+def test_the_marketplace_accepts_the_plugin_at_its_strictest(checkout: Path, env: dict[str, str]) -> None:
+    done = cli("plugin", "validate", str(checkout), "--strict", "--profile", "directory", env=env)
+    assert done.code == 0, done.stdout + done.stderr
+
+
+def test_the_version_is_stated_once(installed: Path, wheels: Path, env: dict[str, str]) -> None:
+    manifests = REPOSITORY / ".claude-plugin"
+    stated = json.loads((manifests / "plugin.json").read_text())["version"]
+    assert version("backstory") == stated
+    assert backstory(installed, "--version", env=env).stdout == f"backstory {stated}\n"
+    assert [path.name.split("-")[1] for path in wheels.glob("backstory-*.whl")] == [stated]
+    elsewhere = [
+        REPOSITORY / "pyproject.toml",
+        manifests / "marketplace.json",
+        *(REPOSITORY / "src").rglob("*.py"),
+    ]
+    assert [path for path in elsewhere if f'"{stated}"' in path.read_text()] == []
