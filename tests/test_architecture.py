@@ -1,4 +1,4 @@
-"""One river: the import table of docs/architecture.md, held."""
+"""The import table of docs/architecture.md, held."""
 
 from __future__ import annotations
 
