@@ -21,7 +21,7 @@ from backstory.surfaces.cli.main import cli
 from backstory.surfaces.mcp import docmem, memory
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
-MADE = "<!-- Made by docs/generate.py from the code; `make docs` writes it anew. -->\n"
+MADE = "<!-- Made by docs/generate.py from the code; `make docs` writes it again. -->\n"
 EVERYWHERE = ("--project", "--json")  # said once, at the top of the page
 
 COMMANDS = f"""# Commands
