@@ -368,7 +368,7 @@ def test_a_worker_that_is_told_to_end_does_so_though_there_is_work(
 
 # Each replaces a function by one that dies, at its nth call.
 STEPS = {
-    "before it has the lock": "worker.fcntl.flock = die",
+    "before it has the lock": "worker.locks.wait = die",
     "before the database is looked at": "worker.open_store = die",
     "before the claim": "within.queue.claim = die",
     "in the claim": "within.queue._marks = die",

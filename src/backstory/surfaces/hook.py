@@ -229,16 +229,12 @@ def _is_work(db: Connection, folder: str, now: int, env: Mapping[str, str]) -> b
 
 def start_worker(folder: str, env: Mapping[str, str]) -> None:
     """A process of its own, unless one runs already."""
-    import fcntl
+    from backstory import locks
 
-    lock = os.open(paths.worker_lock(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    finally:
+    lock = locks.try_to_take(paths.worker_lock(folder))
+    if lock is not None:
         os.close(lock)
-    _spawn(START_WORKER, env)
+        _spawn(START_WORKER, env)
 
 
 def _spawn(code: str, env: Mapping[str, str], *args: str) -> None:

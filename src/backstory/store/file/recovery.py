@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 
-from backstory import log, paths
+from backstory import locks, log, paths
 from backstory.errors import Damaged, SchemaTooNew, StoreError
 from backstory.store.file import backup, rescue, swap
 from backstory.store.file.connection import apply, latest, transaction
@@ -183,7 +183,7 @@ def _reindexed(folder: str) -> Recovery | None:
     path = paths.database(folder)
     if not os.path.exists(path):
         return None
-    db = sqlite3.connect(path, timeout=swap.SECONDS, isolation_level=None)
+    db = sqlite3.connect(path, timeout=locks.SECONDS, isolation_level=None)
     reason = ""
     try:
         made = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 (%'"
