@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from backstory import paths
 from backstory.blob import blob_id
-from backstory.intake.drain import drain, open_store
+from backstory.intake.drain import drain
 from backstory.intake.note import keep
 from backstory.memory.salience import DAY_MS
 from backstory.model import Summary
@@ -29,6 +29,8 @@ from backstory.safety import fence
 from backstory.store import life, memories, projects, sessions, summaries
 from backstory.store.file import backup
 from backstory.store.file.connection import connect
+from backstory.store.standing import Outcome, Standing
+from backstory.surfaces.opened import open_drained
 from tests.conftest import HOOK, REPOSITORY
 from tests.helpers.chaos import PYTHON, SOURCE, Ran, event, log_text, prompt, put, run_hook, tool_use
 
@@ -120,11 +122,12 @@ def told(db: sqlite3.Connection, project: str) -> Told:
     return Told(db, project)
 
 
-def row(**fields: Any) -> Any:
+def row(**fields: Any) -> Standing:
     """What ranking looks at."""
-    return {
+    usual = {
         "id": "mem_a",
         "kind": "decision",
+        "session_id": None,
         "sector": "semantic",
         "importance": 0.6,
         "salience": 0.6,
@@ -132,14 +135,14 @@ def row(**fields: Any) -> Any:
         "last_accessed": NOW,
         "created_at": NOW,
         "branch": None,
-        **fields,
     }
+    return Standing(**{**usual, **fields})
 
 
-def came_to(**fields: Any) -> Any:
+def came_to(**fields: Any) -> Outcome:
     """A session, as the store tells of it."""
-    empty = dict.fromkeys("request completed learned next_steps prompt prompt_id branch".split())
-    return {**empty, "id": "s", "started_at": NOW, "summary_id": "mem_s", **fields}
+    empty = dict.fromkeys("request completed learned next_steps files_edited prompt prompt_id branch".split())
+    return Outcome(**{**empty, "started_at": NOW, "summary_id": "mem_s", **fields})
 
 
 def under(heading: str, lines: list[str]) -> list[str]:
@@ -215,8 +218,8 @@ def test_dates_are_absolute(at: int, date: str) -> None:
 # --- pure: which comes first --------------------------------------------------------------------------------
 
 
-def ids(rows: list[Any], branch: str | None = None) -> list[str]:
-    return [one["id"] for _, one in ranked(rows, branch)]
+def ids(rows: list[Standing], branch: str | None = None) -> list[str]:
+    return [one.id for _, one in ranked(rows, branch)]
 
 
 def test_the_more_salient_comes_first() -> None:
@@ -1107,7 +1110,7 @@ def remembered(data: Path, tmp_path: Path) -> Path:
     """A store with something to tell, and the folder of its project."""
     project = tmp_path / "shop"
     project.mkdir()
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         keep(db, str(project), "Lanterns hang in the north hall.", now=NOW)
     return project
 

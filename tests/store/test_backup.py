@@ -26,7 +26,6 @@ from hypothesis import strategies as st
 from backstory import paths
 from backstory.docmem import tree
 from backstory.errors import Damaged, NotFound, SchemaTooNew, StoreError
-from backstory.intake.drain import open_store
 from backstory.intake.note import keep
 from backstory.model import Project
 from backstory.recall.index import Index
@@ -35,6 +34,7 @@ from backstory.store import life, nodes, projects
 from backstory.store.file import backup, connection, recovery, swap
 from backstory.store.file.backup import Backup
 from backstory.store.file.connection import connect, transaction
+from backstory.surfaces.opened import open_drained
 from tests.helpers.chaos import (
     DAY,
     NOW,
@@ -83,15 +83,15 @@ def capture(data: Path, *commands: str) -> None:
 def store(data: Path, *commands: str) -> None:
     """Captured and stored."""
     capture(data, *commands)
-    with open_store(str(data), now=NOW):
+    with open_drained(str(data), now=NOW):
         pass
 
 
 DRAIN_AND_DIE = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from backstory.intake.drain import open_store
-opened = open_store(sys.argv[2], now=1_800_000_000_000)
+from backstory.surfaces.opened import open_drained
+opened = open_drained(sys.argv[2], now=1_800_000_000_000)
 os.kill(os.getpid(), 9)
 """
 
@@ -234,7 +234,7 @@ def test_a_full_disk_makes_no_backup_and_says_so(data: Path, monkeypatch: pytest
 def test_writers_go_on_while_a_backup_is_made_and_it_holds_what_belongs_together(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         db.execute("CREATE TABLE bulk (text TEXT)")
         db.execute(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
@@ -271,7 +271,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from backstory.store.file import backup, recovery, swap
-from backstory.intake.drain import open_store
+from backstory.surfaces.opened import open_drained
 
 nth, calls = int(sys.argv[3]), 0
 def at_each_step(event, args):
@@ -529,7 +529,7 @@ def test_a_full_disk_is_named_as_what_keeps_a_store_from_its_migration(
 def test_a_store_found_damaged_at_its_migration_is_recovered_first(old: Path) -> None:
     backup.make(str(old), NOW)
     spoil(old, root_page(old, "sessions"))
-    with open_store(str(old), now=NOW) as db:
+    with open_drained(str(old), now=NOW) as db:
         assert connection.version(db) == connection.latest()
     assert sorted(contents(old)) == ["old note 1", "old note 2", "old note 3"]
     assert_sound(old)
@@ -601,7 +601,7 @@ def test_a_hook_brings_a_damaged_store_back_from_backup_and_spool(damaged: Path)
     assert (ran.code, ran.silent) == (0, True)
     if recovery.notice(str(damaged)) is None:  # nothing of what a drain reads was hit
         recovery.verify(str(damaged), NOW)
-    with open_store(str(damaged), now=NOW) as db:
+    with open_drained(str(damaged), now=NOW) as db:
         db.execute("DELETE FROM memories WHERE kind = 'prompt'")
     assert_back(damaged, wreck)
 
@@ -614,7 +614,7 @@ def test_a_search_brings_a_damaged_store_back_from_backup_and_spool(damaged: Pat
         recovery.verify(str(damaged), NOW)
     else:
         assert "the database was damaged" in ran.stderr
-    with open_store(str(damaged), now=NOW):
+    with open_drained(str(damaged), now=NOW):
         pass
     assert_back(damaged, wreck)
 
@@ -647,7 +647,7 @@ def test_after_an_unclean_stop_a_database_that_fails_its_check_is_recovered(dama
     assert done is not None
     assert done.backup is not None
     assert done.backup.at == NOW - DAY
-    with open_store(str(damaged), now=NOW):
+    with open_drained(str(damaged), now=NOW):
         pass
     assert_back(damaged, wreck)
     assert recovery.verify(str(damaged), NOW) is None
@@ -690,11 +690,11 @@ def test_where_only_the_first_page_is_gone_nothing_is_lost(data: Path) -> None:
     """Forgotten stays forgotten, erased stays erased, and what changed since the backup stays changed."""
     (data / "api").mkdir(parents=True)
     ids = []
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         for word in ("keep", "forget", "erase", "reinforce"):
             ids.append(keep(db, str(data / "api"), f"a note to {word}", now=NOW).memory.id)
     backup.make(str(data), NOW)
-    with open_store(str(data), now=NOW) as db, transaction(db):
+    with open_drained(str(data), now=NOW) as db, transaction(db):
         life.forget(db, ids[1], None, NOW)
         life.erase(db, ids[2])
         life.reinforce(db, ids[3], 0.5, None, NOW)
@@ -737,7 +737,7 @@ def test_a_project_whose_page_is_gone_gets_its_counter_back(data: Path) -> None:
     store(data, *AFTER)
     spoil(data, root_page(data, "projects"))
     capture(data, "echo waiting")
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         assert recovery.notice(str(data))
         highest = db.execute("SELECT max(row) & 4294967295 AS row FROM memories").fetchone()["row"]
         assert db.execute("SELECT last_memory FROM projects").fetchone()["last_memory"] >= highest
@@ -750,7 +750,7 @@ def test_a_memory_whose_session_is_lost_stays_and_its_links_go(data: Path) -> No
     store(data, *BEFORE)
     backup.make(str(data), NOW - DAY)
     put(data, bash("echo orphan", session_id="session-2"))
-    with open_store(str(data), now=NOW):
+    with open_drained(str(data), now=NOW):
         pass
     spoil(data, root_page(data, "sessions"))
     recovery.verify(str(data), NOW)
@@ -766,7 +766,7 @@ def test_a_memory_whose_session_is_lost_stays_and_its_links_go(data: Path) -> No
 @pytest.fixture
 def planted(data: Path) -> tuple[Path, Project]:
     """A store with a tree `main`, and a backup of it."""
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         with transaction(db):
             number = projects.ensure(db, paths.place("/"), NOW)
         project = projects.by_id(db, number)
@@ -779,7 +779,7 @@ def grow(data: Path, project: Project, *new: tuple[str, str]) -> list[str]:
     """Nodes as (target, text), each so long that it has a page to itself; their ids. A target may be the text
     of an earlier one."""
     made: dict[str, str] = {}
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         for target, text in new:
             whole = text + " " * (3_000 - len(text))
             one = tree.add(
@@ -798,7 +798,7 @@ def recovered(data: Path, project: Project, *root_ids: str) -> list[list[tuple[s
     """Recover; the trees, each node as (name, depth), depth-first."""
     assert recovery.verify(str(data), NOW) is not None
     assert_sound(data)
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         assert_trees_sound(db)
         assert {one.id for one in nodes.roots(db, project.number)} >= set(root_ids)
         return [
@@ -829,7 +829,7 @@ def test_nodes_whose_parent_is_lost_go_to_the_end_of_their_tree(planted: tuple[P
 
 def test_nodes_whose_root_is_lost_become_roots_with_all_below_them(planted: tuple[Path, Project]) -> None:
     data, project = planted
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         tree.create(db, project, root_id="other", text="other" + " " * 3_000, now=NOW)
     ids = grow(data, project, ("other", "one"), ("other", "two"), ("two", "below"), ("below", "deeper"))
     lose(data, "other")
@@ -845,7 +845,7 @@ def test_rows_of_two_files_that_lead_in_a_circle_are_put_back_into_their_tree(
         data, project, ("main", "upper"), ("upper", "lower"), ("lower", "leaf"), ("main", "other")
     )
     backup.make(str(data), NOW - DAY + 1_000)
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         tree.move(db, project, lower, other, "before", now=NOW)
         tree.move(db, project, upper, lower, "append-child", now=NOW)
     lose(data, "lower")  # the backup has it below upper, and the file has upper below it
@@ -857,7 +857,7 @@ def test_nodes_of_two_files_never_share_a_place(planted: tuple[Path, Project]) -
     data, project = planted
     _, gone, _ = grow(data, project, ("main", "one"), ("main", "gone"), ("one", "lost"))
     backup.make(str(data), NOW - DAY + 1_000)
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         tree.delete(db, project, gone)
     grow(data, project, ("main", "new"), ("main", "more"))  # where the other was
     lose(data, "lost")
@@ -902,7 +902,7 @@ def test_a_damaged_newest_backup_gives_way_to_the_one_before(data: Path) -> None
         Path(made.path).write_bytes(damage)
     capture(data, "echo waiting")
     database(data).write_bytes(b"garbage" * 1000)
-    with open_store(str(data), now=NOW):
+    with open_drained(str(data), now=NOW):
         pass
     assert Counter(stored(data)) == Counter([*BEFORE, "echo waiting"])
     assert log_text(data).count("a backup cannot be used") == 3
@@ -912,7 +912,7 @@ def test_a_damaged_newest_backup_gives_way_to_the_one_before(data: Path) -> None
 def test_without_a_backup_a_new_store_begins_and_the_spool_is_not_lost(data: Path) -> None:
     capture(data, "echo waiting")
     database(data).write_bytes(b"garbage" * 1000)
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         assert connection.version(db) == connection.latest()
     assert stored(data) == ["echo waiting"]
     said = recovery.notice(str(data))
@@ -964,7 +964,7 @@ def test_a_memory_that_moved_to_another_row_since_the_backup_is_not_lost(data: P
     """One that was archived and came back has a new row; its old one must go before it comes."""
     store(data, "echo moved", "echo stayed")
     backup.make(str(data), NOW)
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         (found,) = db.execute("SELECT id, row FROM memories WHERE content LIKE '%moved%'").fetchall()
         with transaction(db):
             life.archive(db, [found["id"]], NOW)
@@ -995,10 +995,10 @@ def test_a_damaged_store_of_a_newer_backstory_is_left_to_it(data: Path) -> None:
 AT_ONCE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from backstory.intake.drain import open_store
+from backstory.surfaces.opened import open_drained
 from backstory.store.file import recovery
 sys.stdout.write("."); sys.stdout.flush(); sys.stdin.read()
-with open_store(sys.argv[2], now=1_800_000_000_000) as db:
+with open_drained(sys.argv[2], now=1_800_000_000_000) as db:
     print(db.execute("SELECT count(*) FROM memories").fetchone()[0])
 """
 
@@ -1033,7 +1033,7 @@ def test_nobody_replaces_the_database_while_somebody_uses_it(
     store(data, "echo one")
     made = backup.make(str(data), NOW)
     monkeypatch.setattr(swap, "SECONDS", 0.1)
-    with open_store(str(data), now=NOW), pytest.raises(StoreError, match="try again"):
+    with open_drained(str(data), now=NOW), pytest.raises(StoreError, match="try again"):
         recovery.restore(str(data), made.path, NOW)
     recovery.restore(str(data), made.path, NOW)
 
@@ -1049,22 +1049,22 @@ def test_a_reader_that_meets_the_damage_is_told_what_was_done_and_may_ask_again(
     asked = "SELECT content FROM memories WHERE content LIKE '%-140 %'"
     with (
         pytest.raises(StoreError, match=r"the backup of .* was restored; .* Ask again"),
-        open_store(str(data), now=NOW) as db,
+        open_drained(str(data), now=NOW) as db,
     ):
         db.execute(asked).fetchall()
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         assert len(db.execute(asked).fetchall()) == 2
 
 
 def test_a_damaged_keyword_index_is_made_anew_and_nothing_is_lost(data: Path) -> None:
     (data / "api").mkdir(parents=True)
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         for number in range(50):
             keep(db, str(data / "api"), f"the walrus number {number} likes {number * 7}", now=NOW)
         db.execute("UPDATE memories_fts_data SET block = x'00112233445566778899' WHERE id > 1000")
 
     def find() -> int:
-        with open_store(str(data), now=NOW) as db:
+        with open_drained(str(data), now=NOW) as db:
             return len(search(Index(None), db, str(data / "api"), "walrus", now=NOW, limit=100).hits)
 
     with pytest.raises(StoreError, match=r"keyword index was damaged .* nothing is lost. Ask again"):
@@ -1085,7 +1085,7 @@ def test_a_restore_killed_at_any_step_leaves_the_old_store_or_the_new_one(data: 
     results = []
     for nth in killed_at_each_step(RESTORE, data, made.path):
         assert database(data).exists()
-        with open_store(str(data), now=NOW):
+        with open_drained(str(data), now=NOW):
             pass  # whoever comes next finishes what was begun
         assert_sound(data)
         after = stored(data)
@@ -1168,7 +1168,7 @@ def test_who_kept_the_old_file_open_does_the_new_one_no_harm(data: Path) -> None
         recovery.restore(str(data), made.path, NOW)
         writer = connect(path_of(data))
         capture(data, "echo new")
-        with open_store(str(data), now=NOW):
+        with open_drained(str(data), now=NOW):
             pass
         assert (data / "backstory.db-wal").stat().st_size > 0
         holder.communicate(timeout=60)
@@ -1199,7 +1199,7 @@ def test_a_restored_store_of_an_older_schema_is_brought_up_to_date(old: Path) ->
     connect(path_of(old)).close()
     (made,) = backup.listed(str(old))
     recovery.restore(str(old), made.path, NOW)
-    with open_store(str(old), now=NOW) as db:
+    with open_drained(str(old), now=NOW) as db:
         assert connection.version(db) == connection.latest()
     assert len(contents(old)) == 3
 

@@ -21,7 +21,6 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from sqlite3 import Connection
 
 from backstory import dirty, locks, paths
 from backstory.claude_md.affected import affected, bears_on
@@ -33,7 +32,7 @@ from backstory.claude_md.write import compose, managed, sections
 from backstory.errors import BackstoryError, NotFound
 from backstory.store import claude_files, projects
 from backstory.store.claude_files import ManagedFile
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 MOST_GONE = 1_000  # files that are noted as gone
 MOST_BEHIND = 100  # files that a section keeps in mind

@@ -12,14 +12,14 @@ import os
 import signal
 import time
 from contextlib import AbstractContextManager
-from sqlite3 import Connection
 
 from backstory import config, locks, log, paths
 from backstory.errors import Damaged
-from backstory.intake.drain import open_store
 from backstory.safety.clean import clean
 from backstory.store import queue
 from backstory.store.file import backup, recovery
+from backstory.store.file.connection import Connection
+from backstory.surfaces.opened import open_drained
 from backstory.synthesis.claude import Claude, available
 from backstory.synthesis.local import Local
 from backstory.synthesis.runner import Settings, Worker
@@ -102,7 +102,7 @@ def _is_needed(folder: str) -> bool:
 
 
 def _store(folder: str) -> AbstractContextManager[Connection]:
-    return open_store(folder, now=_now(), seconds=DRAIN_SECONDS)
+    return open_drained(folder, now=_now(), seconds=DRAIN_SECONDS)
 
 
 def _now() -> int:

@@ -11,7 +11,7 @@ import sqlite3
 import time
 
 from backstory import locks, log, paths
-from backstory.errors import Damaged, SchemaTooNew, StoreError
+from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
 from backstory.store.file import backup, rescue, swap
 from backstory.store.file.connection import apply, latest, transaction
 
@@ -216,6 +216,7 @@ def _when(at: int) -> str:
 
 
 def _failed(folder: str, error: Exception) -> StoreError:
+    kind = Unavailable if isinstance(error, sqlite3.OperationalError) else StoreError
     if "full" in str(error) or getattr(error, "errno", 0) == 28:
-        return StoreError(f"the disk is too full to restore a backup in {folder} ({error}); make room")
-    return StoreError(f"no backup could be restored in {folder} ({error}); mend that and try again")
+        return kind(f"the disk is too full to restore a backup in {folder} ({error}); make room")
+    return kind(f"no backup could be restored in {folder} ({error}); mend that and try again")

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from sqlite3 import Connection
 from typing import Any
 
 import click
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from backstory import config, locks, paths
 from backstory.store import queue, spend
+from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import output
 
 
