@@ -34,7 +34,7 @@ def try_to_take(path: str) -> int | None:
 
 
 def is_held(path: str) -> bool:
-    """Has a process this file locked? Any number of processes may ask at the same moment."""
+    """Has a process this file locked for itself? Any number of processes may ask at the same moment."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

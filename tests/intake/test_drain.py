@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -1504,19 +1503,6 @@ def test_who_is_in_a_hurry_takes_little_and_leaves_what_is_large(data: Path) -> 
     with open_drained(str(data), now=NOW):
         pass
     assert spooled(data) == []
-
-
-def test_who_is_in_a_hurry_waits_for_no_lock(data: Path) -> None:
-    with open_drained(str(data), now=NOW):
-        pass
-    with closing(sqlite3.connect(data / "backstory.db")) as other:
-        other.execute("PRAGMA locking_mode = EXCLUSIVE")
-        other.execute("BEGIN EXCLUSIVE")
-        since = time.monotonic()
-        with pytest.raises(StoreError, match="try again"):
-            open_drained(str(data), now=NOW, hurried=True)
-        assert time.monotonic() - since < 5
-        other.execute("ROLLBACK")
 
 
 # --- the benchmark ------------------------------------------------------------------------------------------

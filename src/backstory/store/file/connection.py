@@ -1,4 +1,4 @@
-"""Opening the one SQLite file, and bringing it up to date.
+"""Opening the one SQLite file, migrations, transactions, and what SQLite's errors are to other rooms.
 
 A migration is a numbered SQL file. Two processes may start on an empty folder at the same moment: each takes
 the write lock, looks at the version again, and does only what is still missing.
