@@ -7,11 +7,12 @@ because the spool is none of the store's business. Everything else about the fil
 from __future__ import annotations
 
 import os
+import sqlite3
 
 from backstory import paths
 from backstory.errors import Damaged, StoreError
 from backstory.store.file import swap
-from backstory.store.file.connection import connect, is_busy, is_damage, translated
+from backstory.store.file.connection import connect, is_busy, is_damage, refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,5 +88,5 @@ class open_store:
         self.recovered = recovery.recover(self._folder, self._now)
 
     def _translate(self, error: BaseException | None) -> None:
-        if told := translated(paths.database(self._folder), error):
-            raise told from error
+        if isinstance(error, sqlite3.DatabaseError):
+            raise refusal(paths.database(self._folder), error) from error

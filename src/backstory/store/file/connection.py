@@ -265,11 +265,6 @@ def _kind(error: Exception) -> type[StoreError]:
     return Unavailable if isinstance(error, sqlite3.OperationalError) else StoreError
 
 
-def translated(path: str, error: BaseException | None) -> StoreError | None:
-    """What an error that SQLite raised is to other rooms; None where it is not SQLite's."""
-    return refusal(path, error) if isinstance(error, sqlite3.DatabaseError) else None
-
-
 def advice(path: str, error: Exception) -> str:
     """What to do about a database that cannot be used. Whatever it is, the spool keeps what is captured."""
     if "full" in str(error):
