@@ -139,8 +139,8 @@ FIELDS = {
     *(*claude_code.ECHOED, *claude_code.PRINTED, *claude_code.SHOWN, *claude_code.NO_STATUS),
 }
 VARIABLES = {claude_code.SESSION_ID, claude_code.PROJECT_DIR, claude_code.PLUGIN_DATA}
-# Words that mean something else here as well: every program has a stdout, a session may be interrupted, and the
-# memory of a prompt has an id.
+# Words that mean something else here as well: every program has a stdout, a session may be interrupted, and
+# the memory of a prompt has an id.
 COMMON = {"content", "edits", "stdout", "stderr", "interrupted", "prompt_id"}
 COLUMNS = {"tool_name", "tool_input", "tool_output"}  # of specification 003
 

@@ -35,12 +35,13 @@ WHERE action IS NOT NULL;
 UPDATE observation_queue SET tool_input =
     replace(replace(replace(tool_input, '"old_string":', '"old":'), '"new_string":', '"new":'), '"new_source":', '"content":')
 WHERE action = 'edit';
-UPDATE observation_queue SET tool_output =
-    replace(replace(tool_output, '"stdout":', '"output":'), '"stderr":', '"errors":')
-WHERE action = 'shell';
-UPDATE observation_queue SET tool_output =
-    json_set(tool_output, '$.changed', json(tool_output -> '$.bashEditDiff.changedFiles'))
+UPDATE observation_queue SET tool_output = json_remove(
+    json_set(tool_output, '$.changed', json(tool_output -> '$.bashEditDiff.changedFiles')),
+    '$.bashEditDiff.changedFiles')
 WHERE action = 'shell' AND json_type(tool_output, '$.bashEditDiff.changedFiles') = 'array';
+UPDATE observation_queue SET tool_output = replace(replace(replace(
+    tool_output, '"stdout":', '"output":'), '"stderr":', '"errors":'), '"bashEditDiff":', '"diff":')
+WHERE action = 'shell';
 UPDATE observation_queue SET tool_output = json_set(tool_output, '$.created', json('true'))
 WHERE action = 'write' AND json_type(tool_output) = 'object' AND tool_output ->> '$.type' = 'create';
 UPDATE observation_queue SET tool_output =
