@@ -84,7 +84,7 @@ def changed(event: Event) -> list[str]:
     if use is None or use.error is not None:
         return []
     if use.action in CHANGING:
-        return [_joined(event.cwd, use.path)] if use.path else []
+        return [_joined(event.cwd, path) for path in use.paths]
     return by_command(use.command or "", event.cwd, use.was_reset) if use.action == SHELL else []
 
 

@@ -73,6 +73,7 @@ def _clean(event: Event, spool_name: str) -> None:
 def _clean_use(use: Use) -> None:
     use.tool = clean(use.tool, ID_LIMIT)
     use.given = _clean_dict(use.given)
+    use.more_paths = [clean(path) for path in use.more_paths]
     written = _excerpt_of(use.written, CHANGE_LIMIT, [EXCERPT_ROOM])
     use.written = written if isinstance(written, dict) else {}
     if use.error is not None:

@@ -96,6 +96,7 @@ class Use:
         "exit_status",
         "given",
         "is_ours",
+        "more_paths",
         "result",
         "too_large",
         "tool",
@@ -107,6 +108,7 @@ class Use:
         self.tool = tool  # the client's own name for it
         self.action = action  # one of ACTIONS
         self.given = given
+        self.more_paths: list[str] = []  # where an edit is of several files: all but `path`
         self.written: dict[str, object] = {}  # the part of `given` that is the text of a file
         self.result: object = None  # without that text
         self.error: str | None = None  # None: it worked
@@ -120,6 +122,10 @@ class Use:
     @property
     def path(self) -> str | None:
         return _text(self.given, "path")
+
+    @property
+    def paths(self) -> list[str]:
+        return [self.path, *self.more_paths] if self.path else self.more_paths
 
     @property
     def command(self) -> str | None:

@@ -70,9 +70,8 @@ def describe(use: Use) -> str:
 
 def files_of(use: Use) -> list[str]:
     """The paths a tool use names: in its input, and in a result that lists files."""
-    paths = [use.path] if use.path else []
-    result = use.result
-    listed = result.get("files") if isinstance(result, dict) else result
+    paths = list(use.paths)
+    listed = use.result.get("files") if isinstance(use.result, dict) else use.result
     if isinstance(listed, list):
         found = [item for item in listed if isinstance(item, str) and ("/" in item or "\\" in item)]
         paths += found[:FILES_LIMIT]
