@@ -38,7 +38,7 @@ def put_together(db: Connection, session_id: str, items: Sequence[Item], now: in
 
 def about_the_same(known: Iterable[Memory], items: Sequence[Item], root: str) -> list[Memory]:
     """Those that share a file or at least two telling words with what happened, the most alike first."""
-    files = {inside(path, root) for item in items if isinstance(path := item.input.get("file_path"), str)}
+    files = {inside(item.path, root) for item in items if item.path}
     words = _words(" ".join(_texts(items)))
     scored = []
     for memory in known:

@@ -19,7 +19,6 @@ IMPORTANCE = {"decision": 0.7, "summary": 0.7}
 OTHERWISE = 0.6
 SAID_BY = {"claude": "model", "local": "rule"}
 MAX_FILES = 40
-EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
 
 def keep(db: Connection, batch: Batch, findings: Findings, by: str, now: int) -> list[str]:
@@ -137,13 +136,8 @@ def files_of(items: Sequence[Item], root: str) -> tuple[tuple[str, ...], tuple[s
     read: dict[str, None] = {}
     edited: dict[str, None] = {}
     for item in items:
-        path = item.input.get("file_path") or item.input.get("notebook_path")
-        if not isinstance(path, str) or not path or item.failed:
-            continue
-        if item.tool in EDITING:
-            edited[inside(path, root)] = None
-        elif item.tool == "Read":
-            read[inside(path, root)] = None
+        if item.path and not item.failed:
+            (edited if item.is_edit else read)[inside(item.path, root)] = None
     return tuple(read), tuple(edited)
 
 

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from backstory import log, paths
 from backstory.claude_md.write import writer
+from backstory.clients import claude_code
 from backstory.docmem import views
 from backstory.docmem.views import Shown, Views
 from backstory.errors import BackstoryError, BadInput, Busy, StoreError
@@ -161,7 +162,7 @@ def _works(way: Callable[[], object], seconds: float) -> bool:
 def _known() -> Views:
     with _making:
         if not _views:
-            _views.append(Views(data_folder(), _folder(), os.environ.get("CLAUDE_CODE_SESSION_ID", "")))
+            _views.append(Views(data_folder(), _folder(), claude_code.session_id(os.environ)))
         return _views[0]
 
 

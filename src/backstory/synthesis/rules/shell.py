@@ -1,4 +1,4 @@
-"""Reading what was done in Bash: commits, checks that failed or passed, files changed and put back."""
+"""Reading what was done in a shell: commits, checks that failed or passed, files changed and put back."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """What one Bash call came to."""
+    """What one command came to."""
 
     commits: tuple[Commit, ...] = ()
     check: Check | None = None
@@ -148,7 +148,7 @@ def read(given: dict[str, Any], output: Any) -> Shell:
 def said(output: Any) -> str:
     """What it printed, from both ends where it printed much."""
     if isinstance(output, dict):
-        parts = [output.get(name) for name in ("error", "stdout", "stderr", "text")]
+        parts = [output.get(name) for name in ("error", "output", "errors", "text")]
         text = "\n".join(part for part in parts if isinstance(part, str) and part)
     else:
         text = output if isinstance(output, str) else ""
@@ -325,12 +325,10 @@ def telling_error(text: str) -> str:
 
 
 def _changed(skeleton: str, parts: list[str], output: Any) -> tuple[str, ...]:
-    """The client says which files a command changed; older ones leave it to be read from the command."""
-    diff = output.get("bashEditDiff") if isinstance(output, dict) else None
-    if isinstance(diff, dict):
-        named = diff.get("changedFiles")
-        if isinstance(named, list):
-            return tuple(path for path in named if isinstance(path, str))[:40]
+    """Some clients say which files a command changed; else it is read from the command."""
+    named = output.get("changed") if isinstance(output, dict) else None
+    if isinstance(named, list):
+        return tuple(path for path in named if isinstance(path, str))[:40]
     found = re.findall(r"(?<![<>\d&])>{1,2}\s*([\w./@-]{3,200})", skeleton)
     for part in parts:
         words = part.split()
