@@ -7,7 +7,6 @@ import time
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,6 @@ from backstory.docmem.tree import LONGEST_TEXT, Made
 from backstory.errors import BadInput
 from backstory.model import Node, Project
 from backstory.recall.documents import chunk
-from backstory.safety.clean import clean
 from backstory.store import nodes, projects
 from backstory.store.file.connection import connect, transaction
 from tests.helpers.trees import assert_trees_sound
@@ -38,7 +36,6 @@ from tests.helpers.trees import assert_trees_sound
 NOW = 1_769_860_800_000
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOTE = ("note", "", "")
-whole = partial(clean, limit=10_000_000)
 
 
 def project_at(db: sqlite3.Connection, folder: str) -> Project:
@@ -68,7 +65,7 @@ def take_in(db: sqlite3.Connection, api: Project) -> Take:
     def take(
         text: str, format: str, root_id: str | None = None, name: str = "doc", into: Project = api
     ) -> Node:
-        root = import_document(db, into, text, format, root_id, name, whole, NOW)
+        root = import_document(db, into, text, format, root_id, name, NOW).root
         assert_trees_sound(db)
         return root
 
@@ -228,7 +225,7 @@ def test_a_stored_tree_survives_toml_byte_for_byte(tmp_path: Path, made: list[Ma
     try:
         mine, other = project_at(db, str(tmp_path / "mine")), project_at(db, str(tmp_path / "other"))
         text = export_toml(read(db, mine, tree.build(db, mine, made, now=NOW).id))
-        root = import_document(db, other, text, "toml", None, "", str, NOW + 1)
+        root = import_document(db, other, text, "toml", None, "", NOW + 1).root
         assert export_toml(read(db, other, root.id)) == text
         tree.delete(db, mine, root.id)
         tree.delete(db, other, root.id)
@@ -635,11 +632,28 @@ def test_secrets_in_toml_are_redacted_node_by_node(
 
 
 def test_a_context_with_a_secret_stays_short_enough(db: sqlite3.Connection, api: Project) -> None:
-    def redact(text: str) -> str:
-        return text.replace("secret", "[REDACTED: something long]")
+    text = f"[kb]\ncontext = 'a:{'AKIA' + 'QZ7T3LMX4VB2NW9K'}:c'\n"
+    root, is_whole = import_document(db, api, text, "toml", None, "", NOW)
+    assert root.context_name == "[redacted:aws-access-key-id]"[:24]
+    assert not is_whole
 
-    root = import_document(db, api, "[kb]\ncontext = 'a:secret:c'\n", "toml", None, "", redact, NOW)
-    assert root.context_name == "[REDACTED: something long]"[:24]
+
+@pytest.mark.parametrize(
+    ("text", "format", "name", "is_whole"),
+    [
+        ("[kb]\ncontext = 'a:b:c'\ncontent = 'plain'\n", "toml", "", True),
+        ('[kb]\ncontext = "a:b:c"\ncontent = "a\\u0000b"\n', "toml", "", True),  # SQLite holds none
+        (f"[kb]\ncontext = 'a:b:c'\ncontent = '{SECRET}'\n", "toml", "", False),
+        ("# A\n\nplain", "md", "notes", True),
+        ("# A\n\n<backstory source='x'>\nquoted\n</backstory>", "md", "notes", True),
+        ("# A\n\n<private>x</private>", "md", "notes", False),
+        ("plain", "txt", SECRET, False),
+    ],
+)
+def test_an_import_says_whether_something_was_left_out(
+    db: sqlite3.Connection, api: Project, text: str, format: str, name: str, is_whole: bool
+) -> None:
+    assert import_document(db, api, text, format, None, name, NOW).is_whole == is_whole
 
 
 # Markdown, out.

@@ -17,7 +17,6 @@ import pytest
 
 from backstory.intake.drain import open_store
 from backstory.model import Batch, Findings, Observation, Spent, Summary
-from backstory.safety.clean import clean
 from backstory.store import life, queue, sessions
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import connect, transaction
@@ -110,7 +109,6 @@ class Desk:
             local=self.local,
             claude=claude,
             missing=missing,
-            clean=clean,
             clock=self.clock,
         )
 
@@ -943,7 +941,7 @@ def test_a_worker_stays_for_its_idle_time_after_the_last_work(desk: Desk) -> Non
     async def run() -> float:
         settings = Settings("auto", 1.0, 0.6)
         store: Callable[[], Any] = lambda: open_store(str(desk.data), now=desk.now)  # noqa: E731
-        worker = Worker(store, settings, local=desk.local, claude=None, clean=clean, clock=lambda: desk.now)
+        worker = Worker(store, settings, local=desk.local, claude=None, clock=lambda: desk.now)
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(0.3)
         desk.happened(edit(), STOP)
@@ -963,7 +961,7 @@ def test_a_worker_stays_while_the_model_may_be_back_soon(desk: Desk) -> None:
     async def run() -> None:
         settings = Settings("auto", 1.0, 0.3)  # a retry in 5 s is worth 6
         store: Callable[[], Any] = lambda: open_store(str(desk.data), now=desk.now)  # noqa: E731
-        worker = Worker(store, settings, local=desk.local, claude=claude, clean=clean, clock=lambda: desk.now)
+        worker = Worker(store, settings, local=desk.local, claude=claude, clock=lambda: desk.now)
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(1.2)
         assert not running.done(), "far beyond the idle time"

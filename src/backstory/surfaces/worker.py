@@ -18,7 +18,6 @@ from sqlite3 import Connection
 from backstory import config, log, paths
 from backstory.errors import Damaged
 from backstory.intake.drain import open_store
-from backstory.safety.clean import clean
 from backstory.store import queue
 from backstory.store.file import backup, recovery
 from backstory.synthesis.claude import Claude, available
@@ -85,7 +84,6 @@ async def _work(folder: str) -> bool:
         local=Local(),
         claude=None if away else Claude(env, config.setting("claude.model", env)),
         missing=str(away or ""),
-        clean=clean,
     )
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
