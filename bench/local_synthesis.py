@@ -35,7 +35,8 @@ from rich.table import Table
 
 from backstory import paths
 from backstory.intake.drain import open_store
-from backstory.model import OBSERVATIONS, Memory, Summary
+from backstory.memory.kinds import OBSERVATIONS
+from backstory.model import Memory, Summary
 from backstory.store import memories, queue, summaries
 
 HERE = Path(__file__).resolve().parent / "sessions"

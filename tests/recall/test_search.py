@@ -21,7 +21,8 @@ from backstory.blob import LARGEST, blob_id
 from backstory.errors import BadInput, EmbedderAway, NotFound
 from backstory.intake.note import keep
 from backstory.memory import salience
-from backstory.model import SECTORS, Answer, Filters, Hit
+from backstory.memory.kinds import SECTORS
+from backstory.model import Answer, Filters, Hit
 from backstory.paths import place
 from backstory.recall import about, rank
 from backstory.recall.embedders.protocol import Patient

@@ -17,12 +17,10 @@ import numpy as np
 from backstory import ids, log, paths
 from backstory.errors import BadInput, EmbedderAway
 from backstory.memory import terms
+from backstory.memory.kinds import KINDS, SECTORS, TIERS
 from backstory.memory.salience import DAY_MS
 from backstory.model import (
-    KINDS,
     MODES,
-    SECTORS,
-    TIERS,
     Answer,
     DocumentAnswer,
     DocumentHit,

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from sqlite3 import Connection
 
-from backstory.model import OBSERVATIONS, Batch, Findings, Item, Memory
+from backstory.memory.kinds import OBSERVATIONS
+from backstory.model import Batch, Findings, Item, Memory
 from backstory.safety.clean import clean
 from backstory.store import memories, projects, queue, sessions, summaries
 from backstory.synthesis.keep import files_of, inside

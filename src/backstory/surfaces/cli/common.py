@@ -17,7 +17,8 @@ from typing import Any
 import click
 
 from backstory import errors, paths
-from backstory.model import KINDS, SECTORS, TIERS, Filters
+from backstory.memory.kinds import KINDS, SECTORS, TIERS
+from backstory.model import Filters
 
 SECTOR = click.Choice(SECTORS)
 FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
