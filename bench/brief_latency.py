@@ -34,7 +34,8 @@ from rich.table import Table
 
 from backstory import paths
 from backstory.blob import blob_id
-from backstory.model import OBSERVATIONS, Summary
+from backstory.memory.kinds import OBSERVATIONS
+from backstory.model import Summary
 from backstory.store import life, memories, projects, queue, sessions, summaries
 from backstory.store.file import backup
 from backstory.store.file.connection import connect, transaction

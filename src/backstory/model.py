@@ -13,11 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-OBSERVATIONS = ("decision", "bugfix", "feature", "refactor", "discovery", "preference")
-KINDS = ("tool", "prompt", *OBSERVATIONS, "summary", "note")
-TIERS = ("session", "project", "global")
 MODES = ("hybrid", "semantic", "keyword")
-SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 
 from backstory.errors import BadInput
-from backstory.model import OBSERVATIONS, Batch, Findings, Item, Memory, Project, Session, Summary
+from backstory.memory.kinds import OBSERVATIONS
+from backstory.model import Batch, Findings, Item, Memory, Project, Session, Summary
 from backstory.synthesis import claude as synthesizer
 from backstory.synthesis import prompt
 from backstory.synthesis.claude import Claude, available, find_cli

@@ -12,7 +12,7 @@ from backstory import shell
 from backstory.clients import claude_code
 from backstory.clients.canonical import CHANGING, SHELL
 from backstory.errors import BadPayload
-from backstory.shell import Word
+from backstory.shell import Word, without_prefix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,20 +26,6 @@ PATH_LIMIT = 4_096
 UNKNOWN = "\0"  # a folder whose name is not known
 STEPS_UP = 64  # `cd ..` of one command that are understood
 
-# What may stand before a command, with those of its short options that a value follows.
-BEFORE = {
-    "builtin": "",
-    "command": "",
-    "doas": "u",
-    "env": "u",
-    "exec": "a",
-    "nice": "n",
-    "nohup": "",
-    "sudo": "CTUghprtu",
-    "time": "fo",
-    "timeout": "ks",
-}
-KEYWORDS = frozenset("! { do elif else if then until while".split())
 GIT_VALUES = frozenset("-C -c --config-env --git-dir --namespace --super-prefix --work-tree".split())
 
 
@@ -145,7 +131,7 @@ def _walk(steps: list[Step], start: str | None) -> Iterable[tuple[list[Word], st
             at, before = outer.pop()
             yield [], at
         elif not isinstance(step, str):
-            words = _bare(step)
+            words = without_prefix(step)
             if _name(words) in ("cd", "pushd", "popd") and _goes(steps, number):
                 at, before = _gone(words, at, before), at
             yield words, at
@@ -162,7 +148,7 @@ def _goes(steps: list[Step], number: int) -> bool:
     if before == "|" or after in ("|", "&"):
         return False
     other = steps[number - 2] if before == "||" and number > 1 else ""
-    return isinstance(other, str) or _name(_bare(other)) != "cd"
+    return isinstance(other, str) or _name(without_prefix(other)) != "cd"
 
 
 def _gone(words: list[Word], at: str | None, before: str | None) -> str | None:
@@ -171,36 +157,6 @@ def _gone(words: list[Word], at: str | None, before: str | None) -> str | None:
     to = _operands(words[1:])
     found = _paths(to, at)
     return found[0] if len(to) == len(found) == 1 and not to[0].is_pattern else None
-
-
-def _bare(words: list[Word]) -> list[Word]:
-    """Without what may stand before a command: keywords, assignments, `sudo -u somebody`."""
-    at = 0
-    while at < len(words):
-        name = words[at].text.rpartition("/")[2]
-        if name == "command" and [word.text for word in words[at + 1 : at + 2]] in (["-v"], ["-V"]):
-            return []  # it only asks where a command is
-        if name in BEFORE and words[at].is_known:
-            at = _behind_options(words, at + 1, BEFORE[name]) + (name == "timeout")
-        elif name in KEYWORDS or _is_assignment(words[at].text):
-            at += 1
-        else:
-            break
-    return words[at:]
-
-
-def _behind_options(words: list[Word], at: int, with_value: str) -> int:
-    while at < len(words) and (words[at].text.startswith("-") or _is_assignment(words[at].text)):
-        option = words[at].text
-        at += 2 if len(option) == 2 and option[1] in with_value else 1
-        if option == "--":
-            break
-    return at
-
-
-def _is_assignment(word: str) -> bool:
-    name, sign, _ = word.partition("=")
-    return bool(sign) and name.isascii() and name.isidentifier()
 
 
 def _operands(words: list[Word]) -> list[Word]:

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backstory.errors import BadInput
-from backstory.model import OBSERVATIONS, Batch, Item, Memory, Observation, Summary
+from backstory.memory.kinds import OBSERVATIONS
+from backstory.model import Batch, Item, Memory, Observation, Summary
 from backstory.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
 
 TAG = "recorded"
