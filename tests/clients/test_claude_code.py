@@ -261,7 +261,7 @@ TOOLS: list[tuple[str, Json, object, Json]] = [
     ("Skill", {"skill": "backstory:memory-processor"}, {}, {"action": "other", "is_ours": True}),
     ("ToolSearch", {"query": "select:mcp__backstory__x"}, {}, {"action": "other", "is_ours": True}),
     ("ToolSearch", {"query": "select:Read"}, {}, {"action": "other", "is_ours": False}),
-    ("mcp__x__y", {"file_path": "/p/a"}, [{"type": "text", "text": "1"}], {"action": "mcp", "path": "/p/a"}),
+    ("mcp__x__y", {"file_path": "/p/a"}, [{"text": "1"}], {"action": "mcp", "paths": ["/p/a"]}),
     ("mcp__plugin_backstory_memory__memory_add", {}, "ok", {"action": "mcp", "is_ours": True}),
     ("Novelty", {"stdout": 1}, {"stdout": "x"}, {"action": "other", "result": {"stdout": "x"}}),
 ]  # fmt: skip

@@ -113,7 +113,7 @@ TOOLS = {  # name -> (action, what its fields are called in canonical events)
     "Agent": (canonical.AGENT, {}),
     "Task": (canonical.AGENT, {}),  # the same in older clients
 }
-ANY_TOOL = {"file_path": "path", "notebook_path": "path"}
+PATHS = ("file_path", "notebook_path")  # of tools that are not in the table
 MCP = "mcp__"  # before the names of a server and its tool
 WRITTEN = frozenset({"old", "new", "content", "edits"})  # of an edit: the file has it
 # What the client repeats of a file's text in the result of an edit. (That of a notebook has underscores.)
@@ -133,8 +133,10 @@ NAMING = {"Agent": "subagent_type", "Task": "subagent_type", "Skill": "skill"}  
 
 
 def tool_use(tool: str, given: dict[str, object], result: object = None, error: str | None = None) -> Use:
-    action, names = TOOLS.get(tool) or (canonical.MCP if tool.startswith(MCP) else canonical.OTHER, ANY_TOOL)
+    action, names = TOOLS.get(tool) or (canonical.MCP if tool.startswith(MCP) else canonical.OTHER, {})
     use = Use(tool, action, _renamed(given, names))
+    if tool not in TOOLS:
+        use.more_paths = [path for path in map(_string, map(given.get, PATHS)) if path]
     use.is_ours = _is_ours(tool, given)
     use.error = error
     if action in canonical.CHANGING:
