@@ -197,7 +197,8 @@ def test_sh_and_python_find_the_same_data_folder(
 
 
 def test_without_a_home_python_is_told_the_folder_that_sh_chose(tmp_path: Path) -> None:
-    env = {"PATH": os.environ["PATH"], claude_code.PLUGIN_DATA: str(tmp_path / "plugin")}
+    env = {name: value for name, value in os.environ.items() if name not in ("HOME", "BACKSTORY_HOME")}
+    env[claude_code.PLUGIN_DATA] = str(tmp_path / "plugin")
 
     run_hook(event("SessionEnd", reason="other"), "end", env=env, cwd=tmp_path)
 

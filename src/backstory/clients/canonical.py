@@ -108,7 +108,7 @@ class Use:
         self.tool = tool  # the client's own name for it
         self.action = action  # one of ACTIONS
         self.given = given
-        self.more_paths: list[str] = []  # where an edit is of several files: all but `path`
+        self.more_paths: list[str] = []  # where it names several: all but `path`
         self.written: dict[str, object] = {}  # the part of `given` that is the text of a file
         self.result: object = None  # without that text
         self.error: str | None = None  # None: it worked

@@ -113,7 +113,7 @@ TOOLS = {  # name -> (action, what its fields are called in canonical events)
     "Agent": (canonical.AGENT, {}),
     "Task": (canonical.AGENT, {}),  # the same in older clients
 }
-ANY_TOOL = {"file_path": "path", "notebook_path": "path"}
+PATHS = ("file_path", "notebook_path")  # of tools that are not in the table
 MCP = "mcp__"  # before the names of a server and its tool
 WRITTEN = frozenset({"old", "new", "content", "edits"})  # of an edit: the file has it
 # What the client repeats of a file's text in the result of an edit. (That of a notebook has underscores.)
@@ -125,6 +125,7 @@ PRINTED = {"stdout": "output", "stderr": "errors", "bashEditDiff": "diff"}
 SHOWN = {"filePath": "path", "numLines": "lines"}
 RESET = "Shell cwd was reset to "  # said when a command left the project, and the shell goes back
 EXIT_CODE = "Exit code "  # how the error of a command begins
+LONGEST_STATUS = 10  # digits
 NO_STATUS = ("backgroundTaskId", "interrupted", "returnCodeInterpretation")  # it did not simply return 0
 
 OURS = "backstory:"  # before the names of our agent and skills
@@ -132,8 +133,10 @@ NAMING = {"Agent": "subagent_type", "Task": "subagent_type", "Skill": "skill"}  
 
 
 def tool_use(tool: str, given: dict[str, object], result: object = None, error: str | None = None) -> Use:
-    action, names = TOOLS.get(tool) or (canonical.MCP if tool.startswith(MCP) else canonical.OTHER, ANY_TOOL)
-    use = Use(tool, action, {names.get(name, name): part for name, part in given.items()})
+    action, names = TOOLS.get(tool) or (canonical.MCP if tool.startswith(MCP) else canonical.OTHER, {})
+    use = Use(tool, action, _renamed(given, names))
+    if tool not in TOOLS:
+        use.more_paths = [path for path in map(_string, map(given.get, PATHS)) if path]
     use.is_ours = _is_ours(tool, given)
     use.error = error
     if action in canonical.CHANGING:
@@ -185,8 +188,8 @@ def _renamed(given: dict[str, object], names: Mapping[str, str]) -> dict[str, ob
 def _exit_status(result: object, error: str | None) -> int | None:
     if error is None:
         return 0 if isinstance(result, dict) and not any(map(result.get, NO_STATUS)) else None
-    status = error.partition("\n")[0].removeprefix(EXIT_CODE).strip()
-    return int(status) if error.startswith(EXIT_CODE) and status.isdecimal() else None
+    status = error.partition("\n")[0].removeprefix(EXIT_CODE).strip() if error.startswith(EXIT_CODE) else ""
+    return int(status) if status.isdecimal() and len(status) < LONGEST_STATUS else None
 
 
 def _is_ours(tool: str, given: dict[str, object]) -> bool:

@@ -31,7 +31,7 @@ DROP TABLE temp.tool_actions;
 -- names with both their quotes and a colon are keys and nothing else.
 UPDATE observation_queue SET tool_input =
     replace(replace(tool_input, '"file_path":', '"path":'), '"notebook_path":', '"path":')
-WHERE action IS NOT NULL;
+WHERE action IN ('read', 'edit', 'write');
 UPDATE observation_queue SET tool_input =
     replace(replace(replace(tool_input, '"old_string":', '"old":'), '"new_string":', '"new":'), '"new_source":', '"content":')
 WHERE action = 'edit';
