@@ -9,25 +9,20 @@ from __future__ import annotations
 import os
 
 from backstory import shell
+from backstory.clients import claude_code
+from backstory.clients.canonical import CHANGING, SHELL
+from backstory.errors import BadPayload
 from backstory.shell import Word, without_prefix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
+    from backstory.clients.canonical import Event
     from backstory.shell import Step
 
-FIELDS = {
-    "Edit": "file_path",
-    "MultiEdit": "file_path",
-    "NotebookEdit": "notebook_path",
-    "Write": "file_path",
-}
-TOOLS = frozenset({*FIELDS, "Bash"})
-NAMES = tuple(f'"{tool}"'.encode() for tool in TOOLS)  # as a payload has them
 COMMAND_LIMIT = 100_000  # characters of a command that are read
 PATH_LIMIT = 4_096
-RESET = "Shell cwd was reset to "  # says the client when a command left the project, and it goes back
 UNKNOWN = "\0"  # a folder whose name is not known
 STEPS_UP = 64  # `cd ..` of one command that are understood
 
@@ -36,19 +31,11 @@ GIT_VALUES = frozenset("-C -c --config-env --git-dir --namespace --super-prefix 
 
 def of_payload(raw: bytes) -> list[str]:
     """The changed paths of a payload as it came."""
-    if b'"PostToolUse"' not in raw or not any(name in raw for name in NAMES):
-        return []  # most tell of none, and need not be parsed
-    payload = parse(raw)
-    if not isinstance(payload, dict) or payload.get("hook_event_name") != "PostToolUse":
-        return []
-    tool, given, cwd = (payload.get(field) for field in ("tool_name", "tool_input", "cwd"))
-    if not isinstance(tool, str) or not isinstance(given, dict):
-        return []
-    if not isinstance(cwd, str) or not cwd.startswith("/"):
-        return []
-    response = payload.get("tool_response")
-    stderr = response.get("stderr") if isinstance(response, dict) else None
-    return changed(tool, given, cwd, was_reset=isinstance(stderr, str) and RESET in stderr)
+    payload = parse(raw) if claude_code.may_change_files(raw) else None
+    try:
+        return changed(claude_code.read(payload)) if isinstance(payload, dict) else []
+    except BadPayload:
+        return []  # the drain puts it aside
 
 
 def parse(raw: bytes) -> object:
@@ -77,17 +64,23 @@ class _AsJsonDoes:
     parse_int = int
 
 
-def changed(tool: str, given: Mapping[str, object], cwd: str, *, was_reset: bool = False) -> list[str]:
-    """The paths, absolute. `cwd` is the folder that the tool left the shell in, unless it `was_reset`."""
-    if tool == "Bash":
-        command = given.get("command")
-        if not isinstance(command, str) or ("rm" not in command and "mv" not in command):
-            return []
-        steps = shell.read(command[:COMMAND_LIMIT])
-        found = _followed(steps, cwd if was_reset else _start(steps, cwd))
-        return [path for path in dict.fromkeys(found) if UNKNOWN not in path]
-    path = given.get(FIELDS.get(tool, ""))
-    return [_joined(cwd, path)] if isinstance(path, str) and path else []
+def changed(event: Event) -> list[str]:
+    """The paths that a tool use changed, absolute."""
+    use = event.use
+    if use is None or use.error is not None:
+        return []
+    if use.action in CHANGING:
+        return [_joined(event.cwd, path) for path in use.paths]
+    return by_command(use.command or "", event.cwd, use.was_reset) if use.action == SHELL else []
+
+
+def by_command(command: str, cwd: str, was_reset: bool = False) -> list[str]:
+    """The same of a command. `cwd` is the folder that it left the shell in, unless that `was_reset`."""
+    if "rm" not in command and "mv" not in command:
+        return []
+    steps = shell.read(command[:COMMAND_LIMIT])
+    found = _followed(steps, cwd if was_reset else _start(steps, cwd))
+    return [path for path in dict.fromkeys(found) if UNKNOWN not in path]
 
 
 def _start(steps: list[Step], cwd: str) -> str | None:

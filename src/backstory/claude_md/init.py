@@ -21,7 +21,6 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from sqlite3 import Connection
 
 from backstory import dirty, paths
 from backstory.claude_md.read import git, patterns
@@ -33,7 +32,7 @@ from backstory.claude_md.write.compose import Known
 from backstory.errors import BadInput, Conflict, NotFound
 from backstory.model import Pattern, Survey
 from backstory.store import claude_files, projects
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 CHOICES = ("merge", "migrate", "backup", "cancel")
 MOST_SUBTREES = 10

@@ -17,7 +17,6 @@ import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from sqlite3 import Connection
 from typing import NamedTuple
 
 from backstory.docmem import tree
@@ -28,6 +27,7 @@ from backstory.model import Node, Project
 from backstory.recall.documents import chunk, file
 from backstory.recall.documents.chunk import MAX_TITLE, plain
 from backstory.safety.clean import clean_whole
+from backstory.store.file.connection import Connection
 
 FORMATS = ("toml", "md", "txt")
 LARGEST_TREE = 100_000_000  # bytes of TOML

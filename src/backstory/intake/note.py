@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from backstory.memory.sector import classify
 from backstory.model import Memory
 from backstory.safety.clean import clean
 from backstory.store import memories, projects, sessions
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 from backstory.store.keep import keep_memory, wording
 
 MAX_CONTENT = 20_000
@@ -37,7 +36,7 @@ class Kept:
 
 
 def keep(
-    db: sqlite3.Connection,
+    db: Connection,
     cwd: str,
     content: str,
     *,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from sqlite3 import Connection
 
 from backstory.blob import blob_id
 from backstory.errors import BackstoryError
@@ -12,11 +11,11 @@ from backstory.memory.kinds import IMPORTANCE, SAID_BY
 from backstory.memory.sector import classify_observation
 from backstory.model import Batch, Findings, Item, Observation, Summary
 from backstory.store import life, memories, sessions, summaries
+from backstory.store.file.connection import Connection
 from backstory.store.keep import keep_memory, wording
 
 CITED = 0.2  # what being cited adds to a trace
 MAX_FILES = 40
-EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
 
 def keep(db: Connection, batch: Batch, findings: Findings, by: str, now: int) -> list[str]:
@@ -105,13 +104,8 @@ def files_of(items: Sequence[Item], root: str) -> tuple[tuple[str, ...], tuple[s
     read: dict[str, None] = {}
     edited: dict[str, None] = {}
     for item in items:
-        path = item.input.get("file_path") or item.input.get("notebook_path")
-        if not isinstance(path, str) or not path or item.failed:
-            continue
-        if item.tool in EDITING:
-            edited[inside(path, root)] = None
-        elif item.tool == "Read":
-            read[inside(path, root)] = None
+        if item.path and not item.failed:
+            (edited if item.is_edit else read)[inside(item.path, root)] = None
     return tuple(read), tuple(edited)
 
 

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from sqlite3 import Connection
 
 from backstory import paths
 from backstory.config import setting
@@ -18,7 +17,7 @@ from backstory.errors import BadInput
 from backstory.recall.documents import chunk, fetch, file
 from backstory.safety.clean import clean
 from backstory.store import documents, projects
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 MAX_TITLE = 300
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})

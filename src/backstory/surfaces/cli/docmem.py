@@ -7,12 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from sqlite3 import Connection
 
 import click
 
 from backstory import errors, paths
 from backstory.model import MODES, Node, Project
+from backstory.store.file.connection import Connection
 from backstory.surfaces.cli.common import (
     FILL_SECONDS,
     folder,
@@ -406,20 +406,20 @@ def _refresh(here: Project, root_id: str, now: int) -> None:
     """Let the views of running servers follow. The edit is done; what keeps a view from it is only said."""
     from backstory.claude_md.write.writer import put_views
     from backstory.docmem import views
-    from backstory.intake.drain import open_store
-    from backstory.store.file.connection import BUSY_SECONDS, is_busy
+    from backstory.store.file.connection import BUSY_SECONDS
     from backstory.surfaces.cli import output
+    from backstory.surfaces.opened import open_drained
 
     data = folder()
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             # With CLAUDE.md's lock in hand nobody waits for the store: a server that ends is in a hurry.
-            with open_store(data, now=now, seconds=0, hurried=True) as db:
+            with open_drained(data, now=now, seconds=0, hurried=True) as db:
                 views.refresh(db, data, here, [root_id], lambda at, shown: put_views(at, data, shown, now))
             return
         except (errors.BackstoryError, OSError) as error:
-            if not is_busy(error.__cause__) or time.monotonic() > deadline:
+            if not isinstance(error, errors.Busy) or time.monotonic() > deadline:
                 why = output.visible(str(error))
                 click.echo(f"backstory: a view could not be refreshed: {why}", err=True)
                 return

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from sqlite3 import Connection
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver.exceptions import ToolError
@@ -22,7 +21,7 @@ from backstory.errors import BadInput
 from backstory.model import Project
 from backstory.safety.clean import clean, clean_whole
 from backstory.store import node_query, nodes, projects
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 from backstory.surfaces.mcp import live, tree_reply
 from backstory.surfaces.mcp.server import Server, fill_in_background, index, project, store
 

@@ -13,19 +13,19 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from sqlite3 import Connection
 from typing import TypeVar
 
 from backstory import log, paths
 from backstory.claude_md.write import writer
+from backstory.clients import claude_code
 from backstory.docmem import views
 from backstory.docmem.views import Shown, Views
-from backstory.errors import BackstoryError, BadInput, StoreError
-from backstory.intake.drain import open_store
+from backstory.errors import BackstoryError, BadInput, Busy, StoreError
 from backstory.model import Project
 from backstory.store import views as stored
-from backstory.store.file.connection import BUSY_SECONDS, is_busy
+from backstory.store.file.connection import BUSY_SECONDS, Connection
 from backstory.surfaces.mcp.server import data_folder
+from backstory.surfaces.opened import open_drained
 
 START_SECONDS = 1.0  # for putting CLAUDE.md in order before the first answer
 END_SECONDS = 0.25  # the same at the end
@@ -107,11 +107,11 @@ def _in_turn(
     deadline = time.monotonic() + patience
     while True:
         try:
-            with open_store(data_folder(), now=_now(), seconds=0, hurried=True) as db:
+            with open_drained(data_folder(), now=_now(), seconds=0, hurried=True) as db:
                 return act(db)
         except StoreError as error:
             is_late = time.monotonic() + PAUSE_SECONDS > deadline or (_is_over.is_set() and not is_last)
-            if is_late or not is_busy(error.__cause__):
+            if is_late or not isinstance(error, Busy):
                 raise
         time.sleep(PAUSE_SECONDS)
 
@@ -134,7 +134,7 @@ def _put_ours(folder: str, shown: Callable[[], Shown]) -> bool:
 def _show_the_others(folder: str) -> None:
     """Without writing to the store, which somebody may keep busy; where it cannot even be read, nothing."""
     try:
-        opened = open_store(data_folder(), now=_now(), seconds=0, hurried=True)
+        opened = open_drained(data_folder(), now=_now(), seconds=0, hurried=True)
     except StoreError:
         _put(folder, list)
         return
@@ -162,7 +162,7 @@ def _works(way: Callable[[], object], seconds: float) -> bool:
 def _known() -> Views:
     with _making:
         if not _views:
-            _views.append(Views(data_folder(), _folder(), os.environ.get("CLAUDE_CODE_SESSION_ID", "")))
+            _views.append(Views(data_folder(), _folder(), claude_code.session_id(os.environ)))
         return _views[0]
 
 

@@ -104,7 +104,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """What one Bash call came to."""
+    """What one command came to."""
 
     commits: tuple[Commit, ...] = ()
     check: Check | None = None
@@ -139,7 +139,7 @@ def read(given: dict[str, Any], output: Any) -> Shell:
 def said(output: Any) -> str:
     """What it printed, from both ends where it printed much."""
     if isinstance(output, dict):
-        parts = [output.get(name) for name in ("error", "stdout", "stderr", "text")]
+        parts = [output.get(name) for name in ("error", "output", "errors", "text")]
         text = "\n".join(part for part in parts if isinstance(part, str) and part)
     else:
         text = output if isinstance(output, str) else ""
@@ -284,12 +284,10 @@ def telling_error(text: str) -> str:
 
 
 def _changed(commands: list[Command], parts: list[str], output: Any) -> tuple[str, ...]:
-    """The client says which files a command changed; older ones leave it to be read from the command."""
-    diff = output.get("bashEditDiff") if isinstance(output, dict) else None
-    if isinstance(diff, dict):
-        named = diff.get("changedFiles")
-        if isinstance(named, list):
-            return tuple(path for path in named if isinstance(path, str))[:40]
+    """Some clients say which files a command changed; else it is read from the command."""
+    named = output.get("changed") if isinstance(output, dict) else None
+    if isinstance(named, list):
+        return tuple(path for path in named if isinstance(path, str))[:40]
     targets = [word.text for words in commands for word in words.writes if word.is_known]
     found = [path for path in targets if len(path) > 2 and _is_path(path)]
     for part in parts:
