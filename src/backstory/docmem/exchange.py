@@ -44,17 +44,19 @@ def import_document(
     db: Connection, project: Project, text: str, format: str, root_id: str | None, name: str, now: int
 ) -> Imported:
     """A new tree. Its id is `root_id`, or what the TOML says, or made of the document's `name`."""
-    clean = _Cleaner()
     if format == "toml":
-        made = [_cleaned(one, clean) for one in parse_toml(text)]
+        cleaned = [_cleaned(one) for one in parse_toml(text)]
+        made, is_less = [one for one, _ in cleaned], any(is_less for _, is_less in cleaned)
     elif format in FORMATS:
         parse = parse_markdown if format == "md" else parse_text
-        made = parse(clean(text), root_id or clean(name))  # at once: what is private may span paragraphs
+        text, is_less = clean_whole(text, may_quote=True)  # at once: what is private may span paragraphs
+        name, is_name_less = clean_whole("" if root_id else name, may_quote=True)
+        made, is_less = parse(text, root_id or name), is_less or is_name_less
     else:
         raise BadInput(f"there is no format {format[:60]!r} of a document; use one of {', '.join(FORMATS)}")
     if root_id is not None:
         made[0] = replace(made[0], id=root_id)
-    return Imported(tree.build(db, project, made, now=now), clean.is_whole)
+    return Imported(tree.build(db, project, made, now=now), not is_less)
 
 
 def most_bytes(format: str) -> int:
@@ -93,22 +95,14 @@ def save(path: str, document: str, *, replaces: bool = False) -> None:
             os.unlink(beside)
 
 
-class _Cleaner:
-    """Takes out what may not be stored, and remembers whether there was any."""
-
-    def __init__(self) -> None:
-        self.is_whole = True
-
-    def __call__(self, text: str) -> str:
-        cleaned, is_less = clean_whole(text, may_quote=True)
-        self.is_whole = self.is_whole and not is_less
-        return cleaned
-
-
-def _cleaned(one: Made, clean: _Cleaner) -> Made:
+def _cleaned(one: Made) -> tuple[Made, bool]:
     """What replaces a secret may be longer than it. What was too long before is refused later, not cut."""
-    parts = [part if (fit := clean(part)) == part else fit[:LONGEST_NAME] for part in one.context]
-    return replace(one, text=clean(one.text), context=(parts[0], parts[1], parts[2]))
+    (text, is_less), *context = [clean_whole(part, may_quote=True) for part in (one.text, *one.context)]
+    parts = []
+    for part, (fit, is_part_less) in zip(one.context, context, strict=True):
+        parts.append(part if fit == part else fit[:LONGEST_NAME])
+        is_less = is_less or is_part_less
+    return replace(one, text=text, context=(parts[0], parts[1], parts[2])), is_less
 
 
 def _check_number(nodes: int) -> None:

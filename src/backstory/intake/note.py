@@ -55,6 +55,7 @@ def keep(
     if not re.sub(r"\[redacted:[a-z-]+\]", "", text).strip():
         raise BadInput("nothing is left of it without what is private or secret; say it without that")
     says, labels = wording(text), [clean(tag) for tag in tags]
+    sector = sector or classify(text)
     place = paths.place(cwd)
     checkout = paths.checkout(cwd)
     files = [] if is_global else files_named(text, checkout)
@@ -69,7 +70,7 @@ def keep(
             project_id=project_id,
             session_id=session_id,
             kind="note",
-            sector=sector or classify(text),
+            sector=sector,
             importance=weight,
             now=now,
             is_global=is_global,

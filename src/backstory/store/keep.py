@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from sqlite3 import Connection
 from typing import NamedTuple
 
 from backstory.memory import likeness, salience
 from backstory.store import life, memories, projects
+from backstory.store.file.connection import Connection
 
 
 class Wording(NamedTuple):
