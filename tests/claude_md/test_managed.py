@@ -41,9 +41,7 @@ class Desk:
         self.file = file
 
     def put(self, body: str, name: str = "patterns", author: str = "model") -> str:
-        return managed.put(
-            self.db, str(self.data), str(self.file), name, body, author=author, clean=clean, now=NOW
-        )
+        return managed.put(self.db, str(self.data), str(self.file), name, body, author=author, now=NOW)
 
     def put_many(self, texts: dict[str, str], author: str = "program", **given: bytes) -> dict[str, str]:
         path = str(self.file)
@@ -53,7 +51,6 @@ class Desk:
             path,
             texts,
             author=author,
-            clean=clean,
             now=NOW,
             create=given.get("create"),
         )
@@ -462,7 +459,6 @@ def test_what_else_is_to_be_done_to_the_file_is_done_in_the_same_write(desk: Des
         str(desk.file),
         {"patterns": "Tests first.", "architecture": "Layers."},
         author="program",
-        clean=clean,
         now=NOW,
         prepare=prepare,
     )
@@ -703,7 +699,6 @@ def test_a_file_outside_the_project_is_refused(desk: Desk, tmp_path: Path) -> No
             "patterns",
             "x",
             author="model",
-            clean=clean,
             now=NOW,
             root=str(desk.file.parent),
         ),
@@ -865,7 +860,7 @@ HARMLESS = {"stat", "lstat", "fstat", "listdir", "access", "fspath", "getpid", "
 
 def put(texts):
     with closing(connect(os.path.join(data, "backstory.db"))) as db:
-        return managed.put_many(db, data, path, texts, author="program", clean=str, now=0)
+        return managed.put_many(db, data, path, texts, author="program", now=0)
 
 def accept():
     with closing(connect(os.path.join(data, "backstory.db"))) as db:
@@ -1014,7 +1009,7 @@ path, data, who, name = sys.argv[2:6]
 for number in range(15):
     with closing(connect(os.path.join(data, "backstory.db"))) as db:
         texts = {name: f"{who} {number}"}
-        print(managed.put_many(db, data, path, texts, author=who, clean=str, now=number)[name])
+        print(managed.put_many(db, data, path, texts, author=who, now=number)[name])
 """
 
 

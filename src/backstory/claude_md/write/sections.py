@@ -27,12 +27,14 @@ from __future__ import annotations
 
 import codecs
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
 from backstory.claude_md.write import dynamic
 from backstory.errors import BadInput, NotFound
+from backstory.safety.clean import clean
 
 NAMES = (
     "project-description",
@@ -154,6 +156,16 @@ def theirs(text: bytes, is_ours: Callable[[str, str], bool] | None = None) -> by
             kept += text[at : section.body_start]
             at = section.body_stop
     return dynamic.theirs(bytes(kept + text[at:]))
+
+
+def redacted(text: str) -> str:
+    """Without secrets and private parts, and whole: nobody cuts a text silently."""
+    return clean(text, sys.maxsize)
+
+
+def cleaned(body: str) -> str:
+    """What a section gets of a text: redacted, and harmless."""
+    return harmless(redacted(body))
 
 
 def harmless(body: str) -> str:
