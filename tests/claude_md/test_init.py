@@ -15,7 +15,7 @@ from backstory import dirty
 from backstory.claude_md import init
 from backstory.claude_md.learn import learn
 from backstory.claude_md.read import patterns, practices
-from backstory.claude_md.read.files import Tree, walk
+from backstory.claude_md.read.files import ProjectFiles, walk
 from backstory.claude_md.write import compose, dynamic, sections
 from tests.conftest import Run
 from tests.helpers.claude_md_project import (
@@ -211,7 +211,7 @@ def test_the_code_is_read_once_for_all_files(
     begun: list[str] = []
     read = patterns.read
 
-    def counted(tree: Tree, *given: object) -> patterns.Evidence:
+    def counted(tree: ProjectFiles, *given: object) -> patterns.Evidence:
         begun.append(tree.root)
         return read(tree, *given)  # type: ignore[arg-type]
 
@@ -808,7 +808,7 @@ def test_a_large_tree_tells_how_far_it_is(project: Path) -> None:
 def test_what_nobody_asked_for_is_not_computed(project: Path) -> None:
     known = learn(str(project), wanted=["build-commands"])
     assert (known.patterns, known.insights, known.practices) == ((), None, None)
-    assert walk(str(project)).files == known.tree.files
+    assert walk(str(project)).files == known.project.files
 
 
 def test_every_command_explains_itself(run: Run) -> None:

@@ -81,7 +81,7 @@ def plan(
     a file had (see `recorded`) and has no more was removed by somebody, and is not added again."""
     planned = []
     for folder in folders:
-        if not known.tree.below(folder).files:
+        if not known.project.below(folder).files:
             raise BadInput(f"{paths.text(folder)} has no files of this project; leave it out")
     for folder in ("", *folders):
         template = "subtree" if folder else "root"

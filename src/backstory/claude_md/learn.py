@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from backstory import paths
 from backstory.claude_md.read import git, patterns
-from backstory.claude_md.read.files import Tree, walk
+from backstory.claude_md.read.files import ProjectFiles, walk
 from backstory.claude_md.read.patterns import Evidence
 from backstory.claude_md.read.survey import survey
 from backstory.claude_md.write import compose, sections
@@ -40,29 +40,29 @@ def learn(
     """Find out about a project what these sections need. Nothing of it is executed."""
     with ThreadPoolExecutor(1) as aside:
         history = aside.submit(git.insights, root) if "git-insights" in wanted else None
-        tree = walk(root, progress)
-        if not tree.files:
+        project = walk(root, progress)
+        if not project.files:
             raise NotFound(NOTHING.format(root=paths.text(root)))
-        found = survey(tree)
+        found = survey(project)
         evidence, seen = None, tuple[Pattern, ...]()
         if OF_PATTERNS.intersection(wanted):
-            evidence = patterns.read(tree, [name for name, _ in found.languages])
+            evidence = patterns.read(project, [name for name, _ in found.languages])
             seen = patterns.judge(evidence, found.workspaces)
         said = practices(found) if practices and "best-practices" in wanted else None
-        return Learned(tree, found, seen, history.result() if history else None, said, evidence)
+        return Learned(project, found, seen, history.result() if history else None, said, evidence)
 
 
 def texts_of(known: Learned, folder: str) -> dict[str, str]:
     """What the sections say of the file in a folder of the project; "" is its root."""
     if not folder:
         return compose.texts(known)
-    part = known.tree.below(folder)
+    part = known.project.below(folder)
     own = _own_patterns(known, folder, part)
     return compose.module_texts(known, folder, part, own, commands=survey(part).commands)
 
 
-def _own_patterns(known: Learned, folder: str, part: Tree) -> Sequence[Pattern]:
-    whole = sum(file.size for file in known.tree.files)
+def _own_patterns(known: Learned, folder: str, part: ProjectFiles) -> Sequence[Pattern]:
+    whole = sum(file.size for file in known.project.files)
     if known.evidence is None or sum(file.size for file in part.files) > NEARLY_ALL * whole:
         return ()
     return patterns.judge(known.evidence, folder=folder)

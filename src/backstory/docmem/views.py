@@ -42,7 +42,7 @@ from backstory.store import nodes, projects, sessions
 from backstory.store import views as stored
 from backstory.store.file import swap
 from backstory.store.file.connection import transaction
-from backstory.store.views import Block, Server
+from backstory.store.views import Block, ViewServer
 
 BUDGET = 10_000  # tokens a view
 STAMP = 16  # signs of a node's hash are enough to see that it changed
@@ -146,8 +146,8 @@ class Views:
                     stored.end(db, view, outbox.ENDED)
                 stored.take_over(db, view, self._id)
 
-    def _as_server(self, project: int) -> Server:
-        return Server(self._id, project, _utf8(self.folder), self._session_id)
+    def _as_server(self, project: int) -> ViewServer:
+        return ViewServer(self._id, project, _utf8(self.folder), self._session_id)
 
     def _without(self, node_id: str) -> dict[str, int]:
         return {known: row for known, row in self._nodes.items() if known != node_id}
@@ -271,7 +271,7 @@ def is_anything_left(data: str) -> bool:
 
 
 def _rewrite(
-    db: Connection, data: str, folder: str, write: Write, change: Callable[[list[Server]], None]
+    db: Connection, data: str, folder: str, write: Write, change: Callable[[list[ViewServer]], None]
 ) -> None:
     """Change something about the servers of a folder, then its CLAUDE.md, then tell the models. Where the
     file is not to be had the rest is done all the same, and then the reason is raised."""
@@ -304,7 +304,7 @@ def _rewrite(
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
-def _union(db: Connection, here: Iterable[Server]) -> Shown:
+def _union(db: Connection, here: Iterable[ViewServer]) -> Shown:
     """What these servers show, most recently touched last; what two of them show, once."""
     views: dict[str, str] = {}
     for view in stored.of(db, [server.id for server in here]):
@@ -314,7 +314,7 @@ def _union(db: Connection, here: Iterable[Server]) -> Shown:
     return list(views.items())
 
 
-def _expand(db: Connection, project: int, here: Iterable[Server], roots: Collection[str]) -> None:
+def _expand(db: Connection, project: int, here: Iterable[ViewServer], roots: Collection[str]) -> None:
     """The views of these trees as they are now."""
     done: dict[str, list[Block]] = {}
     for view in stored.of(db, [server.id for server in here if server.project == project]):
@@ -343,15 +343,15 @@ def _text(blocks: Iterable[Block]) -> str:
 # --- what the model is told ---------------------------------------------------------------------------------
 
 
-def _by_session(db: Connection, servers: Iterable[Server]) -> dict[str, list[Server]]:
+def _by_session(db: Connection, servers: Iterable[ViewServer]) -> dict[str, list[ViewServer]]:
     """Servers by the session in which their models are told something. After `/clear` that is another one."""
-    found: dict[str, list[Server]] = {}
+    found: dict[str, list[ViewServer]] = {}
     for server in servers:
         found.setdefault(sessions.following(db, server.session_id), []).append(server)
     return found
 
 
-def _settle(db: Connection, data: str, living: Iterable[Server], here: Iterable[Server]) -> set[str]:
+def _settle(db: Connection, data: str, living: Iterable[ViewServer], here: Iterable[ViewServer]) -> set[str]:
     """Put down for the sessions of these servers what their models have seen for certain; the sessions."""
     groups, found = _by_session(db, living), set(_by_session(db, here))
     waiting = outbox.waiting(data)
@@ -397,7 +397,7 @@ def _tell(db: Connection, data: str, to_tell: Collection[str]) -> None:
 # --- who is alive -------------------------------------------------------------------------------------------
 
 
-def _living(db: Connection, data: str, folder: str) -> list[Server]:
+def _living(db: Connection, data: str, folder: str) -> list[ViewServer]:
     """The servers that are alive. What dead ones of this folder left behind goes."""
     known = stored.servers(db)
     living = [server for server in known if _is_alive(data, server.id)]
@@ -408,7 +408,7 @@ def _living(db: Connection, data: str, folder: str) -> list[Server]:
     return living
 
 
-def _here(servers: Iterable[Server], folder: str) -> list[Server]:
+def _here(servers: Iterable[ViewServer], folder: str) -> list[ViewServer]:
     """Those who show their views in the same CLAUDE.md, which may be a link in one of two folders."""
     file = _claude_md(folder)
     return [server for server in servers if _claude_md(server.folder) == file]

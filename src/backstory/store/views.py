@@ -17,7 +17,7 @@ Block = tuple[str, str, str]  # node, what is shown of it, stamp
 Stamps = dict[str, str]  # node -> stamp
 
 
-class Server:
+class ViewServer:
     """A process that shows views, or did when it was last heard of."""
 
     __slots__ = ("folder", "id", "project", "session_id")
@@ -83,7 +83,7 @@ class turn:
 # --- servers ------------------------------------------------------------------------------------------------
 
 
-def register(db: Connection, server: Server, now: int) -> None:
+def register(db: Connection, server: ViewServer, now: int) -> None:
     db.execute(
         "INSERT INTO docmem_servers (id, project, folder, session_id, started_at) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET project = excluded.project",
@@ -96,14 +96,14 @@ def unregister(db: Connection, server_id: str) -> None:
     db.execute("DELETE FROM docmem_servers WHERE id = ?", (server_id,))
 
 
-def servers(db: Connection, project: int | None = None) -> list[Server]:
+def servers(db: Connection, project: int | None = None) -> list[ViewServer]:
     """All that are known, or those of a project; some of them may be dead."""
     rows = db.execute(
         "SELECT id, project, folder, session_id FROM docmem_servers WHERE ?1 IS NULL OR project = ?1"
         " ORDER BY started_at, id",
         (project,),
     )
-    return [Server(*row) for row in rows]
+    return [ViewServer(*row) for row in rows]
 
 
 # --- views --------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def known(found: Known) -> None:
         rows += [("decided", said) for _, _, said in found.insights.decisions[:3]]
     rows += [("practice", line.removeprefix("- ")) for line in (found.practices or "").splitlines()]
     _rows((name, redacted(value)) for name, value in rows)
-    if not found.tree.whole:
+    if not found.project.whole:
         click.echo("There are more files than were looked at.", err=True)
 
 
