@@ -1062,7 +1062,7 @@ def test_nobody_waits_for_the_store_with_the_file_in_hand(desk: Desk) -> None:
         waiting.start()
         deadline = time.monotonic() + 0.5
         while time.monotonic() < deadline:
-            assert writer.put_views(str(desk.file.parent), str(desk.data), views, NOW, seconds=0.2)
+            assert writer.put_views(str(desk.file.parent), str(desk.data), views(), NOW, seconds=0.2)
             time.sleep(0.05)
         assert outcomes == []
         busy.execute("ROLLBACK")

@@ -8,16 +8,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from backstory.claude_md.write import writer
 from backstory.docmem import expand, tree, views
-from backstory.docmem.views import Removed, Views
-from backstory.errors import BackstoryError, BadInput, NotFound
+from backstory.docmem.views import Shown, Views
+from backstory.errors import BackstoryError, BadInput, Conflict, NotFound
 from backstory.store import nodes
+from backstory.surfaces import view_files
+from backstory.surfaces.view_files import Removed
 from tests.helpers.chaos import SOURCE
 from tests.helpers.live_views import Desk
 
@@ -151,7 +155,7 @@ def test_the_list_survives_calls_each_with_a_connection_of_its_own(desk: Desk) -
     server = desk.server()
     for name in ("one", "two"):
         with desk.another_connection() as db:
-            server.add(db, desk.project, name, desk.write, desk.now)
+            desk.add(server, name, db)
 
     assert desk.mirror() == list(desk.shown()) == ["one", "two"]
 
@@ -214,34 +218,64 @@ def test_a_claude_md_that_cannot_be_read_or_written_is_an_error_and_changes_noth
     assert desk.mirror() == list(desk.shown()) == ["one", "two"]
 
 
-def test_a_write_that_fails_after_the_mirror_was_changed_undoes_that(desk: Desk) -> None:
+def test_a_write_that_fails_after_the_mirror_was_changed_undoes_that(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk.trees("one", "two")
     server = desk.server("one")
 
-    def full(folder: str, wanted: Callable[[], views.Shown]) -> bool:
-        assert [node_id for node_id, _ in wanted()] == ["one", "two"]
+    def full(folder: str, data: str, shown: Shown, *_: object, **__: object) -> bool:
+        assert [node_id for node_id, _ in shown] == ["one", "two"]
+        assert desk.rows("SELECT count(*) FROM docmem_views")[0][0] == 2
         raise BadInput("the disk is full")
 
-    def gone(folder: str, wanted: Callable[[], views.Shown]) -> bool:
-        wanted()
-        return False
-
+    monkeypatch.setattr(writer, "put_views", full)
     with pytest.raises(BadInput):
-        server.add(desk.db, desk.project, "two", full, desk.now)
-    assert not server.add(desk.db, desk.project, "two", gone, desk.now).has_file
+        desk.add(server, "two")
     assert desk.mirror() == ["one"]
+    monkeypatch.setattr(writer, "put_views", lambda *_, **__: False)  # it went at the last moment
+    assert not desk.add(server, "two").has_file
+    assert not desk.remove(server, "one").has_file
+    assert desk.mirror() == ["one"]
+    monkeypatch.undo()
+    assert desk.add(server, "two").views == 2
 
 
-def test_views_may_be_asked_for_twice_when_the_file_changes_under_the_writer(desk: Desk) -> None:
+def test_a_file_that_changes_under_the_writer_shows_the_views_all_the_same(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk.trees("one", "two")
     server = desk.server("one")
+    put = writer.put_views
 
-    def again(folder: str, wanted: Callable[[], views.Shown]) -> bool:
-        assert wanted() == wanted()
-        return desk.write(folder, wanted)
+    def meanwhile(*given: Any, **how: Any) -> bool:
+        desk.file.write_text("# Another\n")
+        return put(*given, **how)
 
-    server.add(desk.db, desk.project, "two", again, desk.now)
+    monkeypatch.setattr(writer, "put_views", meanwhile)
+    desk.add(server, "two")
+    assert desk.text().startswith("# Another\n")
     assert desk.mirror() == list(desk.shown()) == ["one", "two"]
+
+
+def test_while_the_file_is_open_in_another_program_nobody_keeps_the_store_busy(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.trees("one")
+    server = desk.server()
+    seen = []
+    sleep = time.sleep
+
+    def looking(seconds: float) -> None:
+        seen.append(desk.is_locked())
+        sleep(seconds)
+
+    monkeypatch.setattr(writer, "PATIENCE", 0.1)
+    with desk.file.open("a"), pytest.raises(Conflict, match="open for writing"):
+        monkeypatch.setattr(time, "sleep", looking)
+        desk.add(server, "one")
+
+    assert seen and not any(seen)
 
 
 def test_a_folder_whose_name_is_not_utf8_is_refused(desk: Desk, tmp_path: Path) -> None:
@@ -421,22 +455,27 @@ def test_a_tree_of_the_same_name_is_not_shown_before_it_is_added(desk: Desk) -> 
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True])
-def test_a_node_that_is_deleted_just_before_it_is_shown(is_made_anew: bool, desk: Desk) -> None:
+def test_a_node_that_is_deleted_just_before_it_is_shown(
+    is_made_anew: bool, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk.trees("book", "other")
     server = desk.server("other")
+    turn = writer.turn
 
-    def meanwhile(folder: str, wanted: Callable[[], views.Shown]) -> bool:
+    def meanwhile(folder: str, data: str, now: int) -> AbstractContextManager[bool]:
+        monkeypatch.undo()
         desk.delete("book")
         if is_made_anew:
             desk.trees("book")
-        return desk.write(folder, wanted)
+        return turn(folder, data, now)
 
+    monkeypatch.setattr(writer, "turn", meanwhile)
     if is_made_anew:
-        server.add(desk.db, desk.project, "book", meanwhile, desk.now)
+        desk.add(server, "book")
         assert list(desk.shown()) == desk.mirror() == ["other", "book"]
     else:
         with pytest.raises(NotFound):
-            server.add(desk.db, desk.project, "book", meanwhile, desk.now)
+            desk.add(server, "book")
         assert list(desk.shown()) == desk.mirror() == ["other"]
 
 
@@ -496,7 +535,7 @@ def test_two_folders_with_one_file_show_the_union_in_it(desk: Desk) -> None:
     assert list(desk.shown()) == ["one", "two"] and "after" in desk.text()
     desk.start(folder=inside)
     assert list(desk.shown()) == ["one", "two"]
-    first.clear(desk.db, desk.write)
+    desk.clear(first)
     assert list(desk.shown()) == ["two"]
 
 
@@ -504,16 +543,16 @@ def test_a_server_that_ends_takes_its_views_and_leaves_those_of_others(desk: Des
     desk.trees("one", "two")
     first, second = desk.server("one", "two", session="s1"), desk.server("two", session="s2")
 
-    first.clear(desk.db, desk.write)
+    desk.clear(first)
 
     assert list(desk.shown()) == ["two"]
     assert not first.is_used
     assert len(os.listdir(desk.data / "servers")) == 1
-    second.clear(desk.db, desk.write)
+    desk.clear(second)
     assert desk.text() == "# Mine\n"
     assert os.listdir(desk.data / "servers") == []
     assert desk.rows("SELECT * FROM docmem_servers") == []
-    second.clear(desk.db, desk.write)
+    desk.clear(second)
 
 
 def test_a_server_that_ends_is_gone_from_the_store_also_when_the_file_cannot_be_written(desk: Desk) -> None:
@@ -522,7 +561,7 @@ def test_a_server_that_ends_is_gone_from_the_store_also_when_the_file_cannot_be_
     desk.file.chmod(0o444)
 
     with pytest.raises(BackstoryError):
-        server.clear(desk.db, desk.write)
+        desk.clear(server)
 
     assert desk.rows("SELECT * FROM docmem_servers") == []
     assert not server.is_used
@@ -530,7 +569,7 @@ def test_a_server_that_ends_is_gone_from_the_store_also_when_the_file_cannot_be_
 
 def test_a_server_that_never_showed_anything_ends_without_a_trace(desk: Desk) -> None:
     before = desk.stat()
-    desk.server().clear(desk.db, desk.write)
+    desk.clear(desk.server())
     assert desk.stat() == before
 
 
@@ -598,7 +637,7 @@ with Desk(Path(data), Path(folder)) as desk:
         elif what == "change":
             desk.change(*rest)
         elif what == "end":
-            server.clear(desk.db, desk.write)
+            desk.clear(server)
         print("done", flush=True)
 """
 
@@ -657,7 +696,7 @@ def test_servers_in_processes_of_their_own_show_the_union_and_refresh_each_other
 
         first.do("add", "two")
         assert list(desk.shown()) == ["one", "two"]
-        server.clear(desk.db, desk.write)
+        desk.clear(server)
         assert list(desk.shown()) == ["one", "two"]
         first.do("end")
         assert desk.text() == "# Mine\n"
@@ -682,7 +721,7 @@ def test_a_server_that_was_killed_is_noticed_and_its_views_go(how: str, desk: De
         elif how == "a start":
             desk.start()
         else:
-            server.clear(desk.db, desk.write)
+            desk.clear(server)
 
     assert list(desk.shown()) == ([] if how == "an end" else ["two"])
     assert desk.waiting("s1") is None, "nobody is there to be told"
@@ -712,7 +751,7 @@ def test_a_session_whose_server_was_killed_is_told_that_its_views_ended(desk: De
     desk.refresh("two")
     assert [row["node_id"] for row in desk.rows("SELECT node_id FROM docmem_views")] == ["two"]
     assert desk.consume() is None
-    server.clear(desk.db, desk.write)
+    desk.clear(server)
     assert desk.rows("SELECT * FROM docmem_servers") == []
 
 
@@ -782,9 +821,9 @@ def test_threads_of_one_server_lose_no_view(desk: Desk) -> None:
     def work(name: str) -> None:
         try:
             with desk.another_connection() as db:
-                server.add(db, desk.project, name, desk.write, desk.now)
+                desk.add(server, name, db)
                 page = tree.add(db, desk.project, name, f"text of {name}", NOTE, "append-child", now=desk.now)
-                views.refresh(db, str(desk.data), desk.project, [page.root_id], desk.write)
+                view_files.refresh(db, str(desk.data), desk.project, [page.root_id], desk.now)
         except BaseException as error:  # noqa: BLE001  a thread has nobody to tell
             failed.append(error)
 
@@ -800,24 +839,31 @@ def test_threads_of_one_server_lose_no_view(desk: Desk) -> None:
     assert all(f"text of {name}" in text for name, text in desk.shown().items())
 
 
-def test_the_file_is_locked_before_the_store(desk: Desk) -> None:
+def test_the_file_is_locked_before_the_store(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or else two servers could wait for each other. And the store stays locked until the file is written,
     so that nobody writes an older state over a newer one."""
     desk.trees("one")
     seen = []
+    turn, put = writer.turn, writer.put_views
 
-    def looking(folder: str, wanted: Callable[[], views.Shown]) -> bool:
-        seen.append(desk.is_locked())
-        found = desk.write(folder, wanted)
+    @contextmanager
+    def looking(folder: str, data: str, now: int) -> Iterator[bool]:
+        with turn(folder, data, now) as is_there:
+            seen.append(desk.is_locked())
+            yield is_there
+
+    def putting(*given: Any, **how: Any) -> bool:
+        found = put(*given, **how)
         seen.append(desk.is_locked())
         return found
 
-    server = desk.server()
-    server.add(desk.db, desk.project, "one", looking, desk.now)
+    monkeypatch.setattr(writer, "turn", looking)
+    monkeypatch.setattr(writer, "put_views", putting)
+    server = desk.server("one")
     tree.add(desk.db, desk.project, "one", "text", NOTE, "append-child", now=desk.now)
-    views.refresh(desk.db, str(desk.data), desk.project, ["one"], looking)
-    server.clear(desk.db, looking)
-    Views(str(desk.data), str(desk.folder), "s2").start(desk.db, looking, desk.now)
+    desk.refresh("one")
+    desk.clear(server)
+    desk.start("s2")
 
     assert seen == [False, True] * 4
     assert not desk.is_locked()
@@ -830,7 +876,7 @@ def test_an_edit_while_nobody_shows_anything_asks_the_store_once(desk: Desk) -> 
     desk.trees("one")
     asked: list[str] = []
     desk.db.set_trace_callback(asked.append)
-    views.refresh(desk.db, str(desk.data), desk.project, ["one"], desk.write)
+    desk.refresh("one")
     desk.db.set_trace_callback(None)
     assert len(asked) == 1
 

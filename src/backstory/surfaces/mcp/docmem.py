@@ -371,8 +371,8 @@ def docmem_view(
     """Show a node and what is below it live in CLAUDE.md, up to 10,000 tokens of text, or stop showing it.
     The reply carries it as well, and when it changes you are told at the next prompt. Adding what is shown
     already moves it to the end."""
-    with _trees() as (_, here, _):
-        return live.show(here, action, node_id.strip())
+    with _trees() as (db, here, now):
+        return live.show(db, here, action, node_id.strip(), now)
 
 
 # --- what they share ----------------------------------------------------------------------------------------
