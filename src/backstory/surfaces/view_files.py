@@ -103,9 +103,10 @@ def refresh(db: Connection, data: str, project: Project, roots: Collection[str],
     """After an edit of these trees, by any process: the views of living servers follow, in their CLAUDE.md
     and for their models."""
     failures = []
+    deadline = time.monotonic() + BUSY_SECONDS
     for folder in views.folders_to_refresh(db, data, project, roots):
         try:
-            with _both(db, data, folder, now) as file:
+            with _both(db, data, folder, now, deadline - time.monotonic()) as file:
                 file.show(views.refresh(db, data, project, roots, folder))
         except BackstoryError as error:
             failures.append(error)
