@@ -1,4 +1,4 @@
-"""One river: the import table of docs/architecture.md, held."""
+"""The import table of docs/architecture.md, held."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ MAY_IMPORT = {
         *("synthesis", "recall", "docmem", "claude_md"),
     },
 }
-SHARED_BY_SURFACES = {"backstory.surfaces.view_files"}
+SHARED_BY_SURFACES = {"backstory.surfaces.opened", "backstory.surfaces.view_files"}
+IMPORTS_FCNTL = {"backstory.locks"}  # and plugin/bin/setup.py, which runs without the package
+NOT_YET = {"backstory.docmem.views"}  # imports sqlite3 and fcntl itself; to go
 FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}
 
 
@@ -121,6 +123,16 @@ def test_sql_stands_only_in_the_store() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 assert not node.value.lstrip().startswith(verbs), f"{dotted(path)}: {node.value[:60]}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=dotted)
+def test_only_the_store_knows_sqlite_and_only_locks_knows_flock(path: Path) -> None:
+    here = dotted(path)
+    if here in NOT_YET:
+        return
+    found = {target.split(".")[0] for target in imports(path)}
+    assert "sqlite3" not in found or room(here) == "store", f"{here}: take Connection from the store"
+    assert "fcntl" not in found or here in IMPORTS_FCNTL, f"{here}: use locks.py"
 
 
 def test_the_table_in_the_docs_is_this_table() -> None:

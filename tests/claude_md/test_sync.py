@@ -5,76 +5,30 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
-from sqlite3 import Connection
 
 import pytest
 
 from backstory import dirty
-from backstory.claude_md import sync
 from backstory.claude_md.write import managed, sections
-from backstory.store.file.connection import connect
-from backstory.surfaces.cli import claude_md
 from tests.conftest import Run
 from tests.helpers.claude_md_project import (
-    BACKSTORY,
     MODULE,
-    at_terminal,
+    NEW_COMMAND,
+    change,
     commit,
     make,
     run_git,
+    section,
     snapshot,
     write,
 )
-
-NEW_COMMAND = "\n[tool.ruff]\nline-length = 100\n"
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     return make(tmp_path / "walrus")
-
-
-@pytest.fixture
-def ready(run: Run, project: Path) -> Path:
-    """An initialised project, at rest."""
-    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
-    commit(project, "docs: describe the project")
-    assert run("sync", "--yes").code == 0
-    return project
-
-
-@contextmanager
-def opened(data: Path) -> Iterator[Connection]:
-    with closing(connect(str(data / "backstory.db"))) as db:
-        yield db
-
-
-def change(project: Path, name: str, added: str, *, listed: bool = True) -> None:
-    """What somebody does, a moment before anything else: what was just done is looked at twice."""
-    path = project / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        file.write(added)
-    if listed:
-        dirty.append(str(project), [str(path)])
-    time.sleep(0.05)
-
-
-def section(project: Path, name: str, file: str = "CLAUDE.md") -> str:
-    return sections.get((project / file).read_bytes(), name)
-
-
-def edit(project: Path, name: str, text: str) -> None:
-    """What a person does."""
-    path = project / "CLAUDE.md"
-    path.write_bytes(sections.with_section(path.read_bytes(), name, text))
 
 
 # --- what changed -------------------------------------------------------------------------------------------
@@ -321,154 +275,6 @@ def test_what_a_model_writes_meanwhile_is_left_to_it(
     assert (one["section"], one["because"]) == ("architecture", ["kitchen/__init__.py"])
 
 
-# --- people and models --------------------------------------------------------------------------------------
-
-
-def test_a_section_that_a_person_edited_is_offered_a_new_text(run: Run, ready: Path) -> None:
-    edit(ready, "build-commands", "## Build Commands\nMy own way.")
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    ran = run("sync", "--yes", "--json")
-    assert ran.json["files"][0]["sections"]["build-commands"] == "offered"
-    assert section(ready, "build-commands") == "## Build Commands\nMy own way."
-    listed = run("claude-md", "section", "list", "--json").json
-    assert [one["name"] for one in listed["sections"] if one["offered"]] == ["build-commands"]
-    assert run("claude-md", "section", "accept", "build-commands").code == 0
-    assert "`ruff check`" in section(ready, "build-commands")
-
-
-def test_what_was_turned_down_is_not_offered_again(run: Run, ready: Path) -> None:
-    edit(ready, "build-commands", "## Build Commands\nMy own way.")
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    assert "Offered" in run("sync", "--yes").out
-    run("claude-md", "section", "keep", "build-commands")
-    change(ready, "pyproject.toml", "\n# more\n")
-    assert run("sync", "--yes", "--json").json["files"][0]["sections"]["build-commands"] == "kept"
-
-
-def test_what_a_model_wrote_is_not_computed_but_told_of(run: Run, ready: Path) -> None:
-    prose = "## Architecture Overview\nFish come in, walruses come out.\n"
-    assert run("claude-md", "section", "set", "architecture", stdin=prose).code == 0
-    change(ready, "walrus/feeding_3.py", "\n# more\n")
-    ran = run("sync", "--yes", "--json")
-    assert ran.json["prose"] == [
-        {"file": "CLAUDE.md", "section": "architecture", "because": ["walrus/feeding_3.py"]}
-    ]
-    assert "architecture" not in ran.json["files"][0]["sections"]
-    assert section(ready, "architecture") == prose.strip()
-    change(ready, "walrus/feeding_3.py", "\n# more\n")
-    assert (
-        "Written by Claude, and files it is about changed: architecture in CLAUDE.md (walrus/feeding_3.py)\n"
-        "/backstory:memory-sync has it looked at.\n" in run("sync", "--yes").out
-    )
-
-
-def test_a_section_that_a_person_removed_stays_removed(run: Run, ready: Path) -> None:
-    text = (ready / "CLAUDE.md").read_bytes()
-    (found,) = [one for one in sections.parse(text).sections if one.name == "build-commands"]
-    (ready / "CLAUDE.md").write_bytes(text[: found.start] + text[found.stop :])
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    told = run("sync", "--yes", "--all", "--offline", "--json").json
-    assert "build-commands" not in told["files"][0]["sections"]
-    assert b"AUTO-MANAGED: build-commands" not in (ready / "CLAUDE.md").read_bytes()
-
-
-def test_unsound_markers_are_told_and_what_is_sound_is_written(run: Run, ready: Path) -> None:
-    text = (ready / "CLAUDE.md").read_text()
-    (ready / "CLAUDE.md").write_text(
-        "<!-- AUTO-MANAGED: patterns -->\nagain\n<!-- END AUTO-MANAGED -->\n\n" + text
-    )
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    ran = run("sync", "--yes", "--json")
-    assert ran.code == 1
-    assert "CLAUDE.md:1 " in ran.err
-    assert "twice" in ran.json["problems"][0]["said"]
-    assert ran.json["problems"][0]["line"] == 1
-    assert "`ruff check`" in section(ready, "build-commands")
-    assert dirty.read(str(ready)) == [str(ready / "pyproject.toml")]
-    (ready / "CLAUDE.md").write_text((ready / "CLAUDE.md").read_text().partition("END AUTO-MANAGED -->\n")[2])
-    assert run("sync", "--yes").code == 0
-    assert dirty.read(str(ready)) == []
-
-
-def test_a_section_of_a_name_that_is_not_ours_is_left_alone(run: Run, ready: Path) -> None:
-    theirs = "<!-- AUTO-MANAGED: tides -->\nhigh and low\n<!-- END AUTO-MANAGED -->\n"
-    with (ready / "CLAUDE.md").open("a") as file:
-        file.write("\n" + theirs)
-    run("sync", "--all", "--offline", "--yes")
-    assert (ready / "CLAUDE.md").read_text().endswith(theirs)
-
-
-def test_a_managed_file_that_is_gone_is_told_and_not_made_again(run: Run, ready: Path) -> None:
-    (ready / "CLAUDE.md").unlink()
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    ran = run("sync", "--yes", "--json")
-    assert (ran.code, "CLAUDE.md is gone; `backstory init`" in ran.err) == (1, True)
-    assert ran.json["written"] is False
-    assert ran.json["problems"][0]["said"].startswith("is gone; `backstory init`")
-    assert not (ready / "CLAUDE.md").exists()
-    assert dirty.read(str(ready)) == [str(ready / "pyproject.toml")]
-    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
-    assert run("sync", "--yes").code == 0
-    assert dirty.read(str(ready)) == []
-
-
-def test_a_text_that_would_become_empty_says_so(run: Run, ready: Path) -> None:
-    (ready / "pyproject.toml").unlink()
-    shutil.rmtree(ready / "tests")
-    dirty.append(str(ready), [str(ready / "pyproject.toml")])
-    run("sync", "--yes")
-    assert section(ready, "build-commands") == "## Build Commands\nNothing that the files show."
-
-
-def test_where_nothing_was_written_that_is_said(run: Run, ready: Path) -> None:
-    assert run("sync", "--all", "--offline", "--yes", "--json").json["written"] is False
-    assert run("sync", "--all", "--offline", "--yes").out == "Up to date: CLAUDE.md\n"
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    (ready / "CLAUDE.md").chmod(0o444)
-    ran = run("sync", "--yes")
-    assert (ran.code, "p to date" in ran.out) == (1, False)
-
-
-def test_an_offer_that_waits_is_named(run: Run, ready: Path) -> None:
-    edit(ready, "build-commands", "## Build Commands\nMy own way.")
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    run("sync", "--yes")
-    ran = run("sync", "--yes")
-    assert ran.out == "1 offer waits: `backstory claude-md section diff build-commands`\n"
-    assert run("sync", "--yes", "--json").json["waiting"] == [
-        {"file": "CLAUDE.md", "section": "build-commands"}
-    ]
-    run("claude-md", "section", "keep", "build-commands")
-    ran = run("sync", "--all", "--offline", "--yes")
-    assert "Left as a person wants it: build-commands" in ran.out
-    assert "ruff check" not in ran.out
-
-
-def test_an_edit_alone_is_no_reason_for_an_offer(run: Run, ready: Path) -> None:
-    edit(ready, "build-commands", "## Build Commands\nMy own way.")
-    told = run("sync", "--yes", "--json").json
-    assert "build-commands" not in told["files"][0]["sections"]
-    assert run("sync", "--all", "--offline", "--yes", "--json").json["waiting"] == []
-    assert section(ready, "build-commands") == "## Build Commands\nMy own way."
-
-
-def test_prose_is_named_again_until_a_model_has_seen_to_it(run: Run, ready: Path) -> None:
-    prose = "## Architecture Overview\nFish come in, walruses come out.\n"
-    run("claude-md", "section", "set", "architecture", stdin=prose)
-    change(ready, "walrus/feeding_3.py", "\n# more\n")
-    first = run("sync", "--yes", "--json").json["prose"]
-    assert run("sync", "--yes", "--json").json["prose"] == first  # the model died meanwhile
-    change(ready, "walrus/feeding_4.py", "\n# more\n")
-    (one,) = run("sync", "--yes", "--json").json["prose"]
-    assert one["because"] == ["walrus/feeding_3.py", "walrus/feeding_4.py"]
-    assert run("claude-md", "section", "keep", "architecture").code == 0
-    assert run("sync", "--yes", "--json").json["prose"] == []
-    change(ready, "walrus/feeding_3.py", "\n# more\n")
-    assert run("sync", "--yes", "--json").json["prose"] == first
-    run("claude-md", "section", "set", "architecture", stdin=prose + "Some are fed twice.\n")
-    assert run("sync", "--yes", "--json").json["prose"] == []
-
-
 # --- a CLAUDE.md that changed, and no git -------------------------------------------------------------------
 
 
@@ -635,167 +441,6 @@ def test_sections_that_had_nothing_to_say_at_first_come_with_all(
     assert "snake_case" in section(root, "conventions")
     assert sections.theirs((root / "CLAUDE.md").read_bytes()).startswith(sections.theirs(before).rstrip())
     assert run("sync", "--yes", "--json").json["lacking"] == []
-
-
-# --- questions, and what goes wrong -------------------------------------------------------------------------
-
-
-def test_without_a_terminal_the_difference_is_shown_and_nothing_written(run: Run, ready: Path) -> None:
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    before = snapshot(ready)
-    ran = run("sync")
-    assert ran.code == 1
-    assert "+- Lint: `ruff check`" in ran.out
-    assert "--yes writes it" in ran.err
-    assert "\x1b" not in ran.out
-    ran = run("sync", "--json")
-    assert ran.code == 1
-    assert ran.json["written"] is False
-    assert ran.json["files"][0]["sections"]["build-commands"] == "would be written"
-    assert snapshot(ready) == before
-
-
-def test_a_person_sees_the_difference_in_colours_and_says_yes(ready: Path) -> None:
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    code, seen = at_terminal(ready, "sync", turns=(("Write this?", "y\n"),))
-    assert code == 0, seen
-    assert "\x1b[32m+- Lint: `ruff check`" in seen
-    assert "Written: " in seen
-    assert "`ruff check`" in section(ready, "build-commands")
-
-
-@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("\x03", 130), ("\x04", 130)])
-def test_who_does_not_say_yes_gets_nothing_written(ready: Path, answer: str, code: int) -> None:
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    before = snapshot(ready)
-    ended, seen = at_terminal(ready, "sync", turns=(("Write this?", answer),))
-    assert (ended, "Nothing was written." in seen) == (code, True), seen
-    assert snapshot(ready) == before
-
-
-@pytest.mark.parametrize("command", [["sync"], ["sync", "--yes", "--json"], ["status"], ["status", "--json"]])
-def test_where_nothing_is_initialised_that_is_said_and_what_to_do(
-    run: Run, project: Path, command: list[str]
-) -> None:
-    ran = run(*command)
-    assert (ran.code, ran.out) == (1, "")
-    assert "`backstory init`" in ran.err
-
-
-def test_a_list_that_came_with_a_clone_is_no_reason_to_write(run: Run, project: Path) -> None:
-    write(project, {dirty.NAME: "/etc/passwd\n", "CLAUDE.md": "# Mine\n"})
-    ran = run("sync", "--yes")
-    assert ran.code == 1
-    assert "`backstory init` adds them" in ran.err
-    assert (project / "CLAUDE.md").read_text() == "# Mine\n"
-
-
-def test_a_folder_below_stands_for_its_project(
-    run: Run, ready: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    monkeypatch.chdir(ready / "walrus")
-    assert run("sync", "--yes", "--json").json["files"][0]["path"] == "CLAUDE.md"
-
-
-def test_hostile_names_are_shown_harmless(run: Run, ready: Path) -> None:
-    change(ready, "walrus/a\x1b[2Jb\u009b.py", "")
-    ran = run("sync", "--yes")
-    assert ran.code == 0
-    assert not {"\x1b", "\x9b"} & set(ran.out + ran.err)
-
-
-def test_two_syncs_at_once_take_turns(ready: Path) -> None:
-    for number in range(4):
-        change(ready, f"kitchen_{number}/__init__.py", f'"""Kitchen number {number}."""\n')
-    several = [
-        subprocess.Popen([BACKSTORY, "sync", "--yes", "--json"], cwd=ready, stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
-    told = [json.loads(one.communicate(timeout=120)[0]) for one in several]
-    assert [one.returncode for one in several] == [0, 0, 0]
-    assert sorted(len(one["dirty"]) for one in told) == [0, 0, 4]
-    text = section(ready, "architecture")
-    assert all(f"Kitchen number {number}" in text for number in range(4))
-
-
-def test_a_sync_waits_for_another_and_says_so_in_the_end(data: Path, project: Path) -> None:
-    data.mkdir(parents=True)
-    entered, leave = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with sync.turn(str(data), str(project)):
-            entered.set()
-            leave.wait(30)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    try:
-        assert entered.wait(30)
-        with (
-            pytest.raises(Exception, match="another sync of this project"),
-            sync.turn(str(data), str(project), 0.1),
-        ):
-            pass
-        with sync.turn(str(data), str(project) + "-2", 0.1):
-            pass  # another project's
-    finally:
-        leave.set()
-        thread.join()
-
-
-# --- in the background --------------------------------------------------------------------------------------
-
-
-def test_in_the_background_what_can_be_computed_is(ready: Path, data: Path) -> None:
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    claude_md.background(str(ready))
-    assert "`ruff check`" in section(ready, "build-commands")
-    assert dirty.read(str(ready)) == []
-
-
-def test_in_the_background_nothing_surfaces(
-    project: Path, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    claude_md.background(str(project))
-    claude_md.background("/nowhere/at/all")
-    assert capsys.readouterr() == ("", "")
-    assert "backstory init" in (data / "logs" / "backstory.log").read_text()
-
-
-def test_in_a_workers_own_session_nothing_is_done(
-    ready: Path, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    monkeypatch.setenv("BACKSTORY_WORKER", "1")
-    claude_md.background(str(ready))
-    assert len(dirty.read(str(ready))) == 1
-
-
-def test_the_background_needs_no_terminal_and_no_streams(ready: Path, data: Path) -> None:
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    code = f"from backstory.surfaces.cli.claude_md import background; background({str(ready)!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=False,
-        cwd="/",
-    )
-    assert done.returncode == 0
-    assert "`ruff check`" in section(ready, "build-commands")
-
-
-def test_a_sync_notes_when_and_at_which_commit_it_was(run: Run, ready: Path, data: Path) -> None:
-    change(ready, "pyproject.toml", NEW_COMMAND)
-    began = int(time.time() * 1000)
-    run("sync", "--yes")
-    with opened(data) as db:
-        (file,) = sync.managed_files(db, str(ready))
-    assert file.synced_at is not None
-    assert began - 1_000 < file.synced_at <= time.time() * 1000
-    assert file.head == run_git(ready, "rev-parse", "HEAD").strip()
 
 
 # --- what comes to rest -------------------------------------------------------------------------------------

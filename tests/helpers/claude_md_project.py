@@ -11,6 +11,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from backstory import dirty
+from backstory.claude_md.write import sections
+
 BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
 IN_TERMINAL = """
 import os, signal, sys
@@ -68,6 +71,9 @@ TEMPLATE = """# api
 Mine.
 <!-- END MANUAL -->
 """
+MINE = "# My notes\n\nDo not feed it *squid*.\n\n```sh\nmake\n```\n"
+NOTICE = "Changes are tracked from now on"
+NEW_COMMAND = "\n[tool.ruff]\nline-length = 100\n"
 
 
 def write(root: Path, files: Mapping[str, str]) -> None:
@@ -148,3 +154,26 @@ def at_terminal(
         process.kill()
         process.wait()
         os.close(ours)
+
+
+def text(project: Path, name: str = "CLAUDE.md") -> str:
+    return (project / name).read_text("utf-8")
+
+
+def names(project: Path, name: str = "CLAUDE.md") -> list[str]:
+    return [section.name for section in sections.parse((project / name).read_bytes()).sections]
+
+
+def change(project: Path, name: str, added: str, *, listed: bool = True) -> None:
+    """What somebody does, a moment before anything else: what was just done is looked at twice."""
+    path = project / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(added)
+    if listed:
+        dirty.append(str(project), [str(path)])
+    time.sleep(0.05)
+
+
+def section(project: Path, name: str, file: str = "CLAUDE.md") -> str:
+    return sections.get((project / file).read_bytes(), name)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -17,59 +15,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp.server.mcpserver.exceptions import ToolError
 
-from backstory.blob import LARGEST, blob_id
-from backstory.errors import BadInput, EmbedderAway, NotFound
+from backstory.errors import BadInput, EmbedderAway
 from backstory.intake.note import keep
-from backstory.memory import salience
 from backstory.model import SECTORS, Answer, Filters, Hit
-from backstory.paths import place
 from backstory.recall import about, rank
 from backstory.recall.embedders.protocol import Patient
 from backstory.recall.embedders.static import Static
 from backstory.recall.index import Index
 from backstory.recall.search import search, search_documents
-from backstory.recall.timeline import timeline
-from backstory.store import life, memories, projects, sessions
+from backstory.store import life, memories
 from backstory.store.file import connection
-from backstory.store.file.connection import connect, transaction
+from backstory.store.file.connection import connect
 from backstory.surfaces.mcp import memory as mcp_memory
-
-NOW = 1_800_000_000_000
-DAY = salience.DAY_MS
-
-
-@pytest.fixture(scope="module")
-def static() -> Static:
-    return Static()
-
-
-def found(
-    db: sqlite3.Connection, project: str, query: str, sector: str | None = None, **filters: Any
-) -> list[str]:
-    """By words alone."""
-    answer = search(Index(None), db, project, query, now=NOW, filters=Filters(sector=sector, **filters))
-    return [hit.memory.content for hit in answer.hits]
-
-
-def add(db: sqlite3.Connection, project: str, text: str, session: str | None = None, **more: Any) -> str:
-    """A memory of any kind."""
-    here = place(project)
-    values: dict[str, Any] = {
-        "kind": "note",
-        "sector": "semantic",
-        "tier": "project",
-        "importance": 0.5,
-        "now": NOW,
-    } | more
-    with transaction(db):
-        project_id = projects.ensure(db, here, NOW)
-        if session:
-            sessions.start(db, session, project_id, project, here, NOW)
-        return memories.add(db, project_id=project_id, session_id=session, content=text, **values)
-
-
-def texts(answer: Answer) -> list[str]:
-    return [hit.memory.content for hit in answer.hits]
+from tests.helpers.search import DAY, NOW, add, found, texts
 
 
 def part(hit: Hit, name: str) -> float:
@@ -216,6 +174,7 @@ def test_a_bad_note_is_refused_with_what_to_do(
 
 
 # --- by meaning ---------------------------------------------------------------------------------------------
+
 
 NOTES = (
     "we store the sessions in a relational database",
@@ -401,6 +360,7 @@ def test_worth_does_not_put_what_fits_badly_above_what_fits_well(
 
 # --- who, and what stands around ----------------------------------------------------------------------------
 
+
 NAMES = ["Caroline", "Melanie", "user", "assistant"]
 
 
@@ -537,277 +497,6 @@ def test_what_stands_in_no_session_is_not_outranked_by_a_prompt_that_shares_one_
     for index in (Index(None), Index(static)):
         best = texts(search(index, db, project, "table migration", now=NOW))[0]
         assert best == "the migration adds a column to the user table"
-
-
-# --- filters ------------------------------------------------------------------------------------------------
-
-
-def filled(db: sqlite3.Connection, project: str) -> None:
-    add(
-        db,
-        project,
-        "walrus trace",
-        "s1",
-        kind="tool",
-        sector="episodic",
-        tier="session",
-        files=["/x/src/a.py"],
-    )
-    add(db, project, "walrus prompt", "s2", kind="prompt", sector="episodic", tier="session", author="user")
-    add(db, project, "walrus note", tags=["Sea", "north"], now=NOW - 10 * DAY, files=["src/a.py"])
-    add(db, project, "walrus decision", kind="decision", tags=["sea"], files=["src/ba.py"])
-
-
-@pytest.mark.parametrize(
-    ("filters", "expected"),
-    [
-        ({}, ["decision", "note", "prompt", "trace"]),
-        ({"sector": "episodic"}, ["prompt", "trace"]),
-        ({"kind": "prompt"}, ["prompt"]),
-        ({"tier": "session"}, ["prompt", "trace"]),
-        ({"tier": "global"}, []),
-        ({"tags": ("sea",)}, ["decision", "note"]),
-        ({"tags": ("SEA", "North")}, ["note"]),
-        ({"tags": ("se",)}, []),
-        ({"files": ("src/a.py",)}, ["note", "trace"]),
-        ({"files": ("a.py",)}, ["note", "trace"]),
-        ({"files": ("/x/src/a.py",)}, ["note", "trace"]),
-        ({"files": ("/x/src/aa.py",)}, []),
-        ({"files": ("src/ba.py", "nothing.py")}, ["decision"]),
-        ({"files": ("%",)}, []),
-        ({"session_id": "s1"}, ["trace"]),
-        ({"session_id": "nobody"}, []),
-        ({"since": NOW - DAY}, ["decision", "prompt", "trace"]),
-        ({"until": NOW - DAY}, ["note"]),
-        ({"since": NOW - 10 * DAY, "until": NOW - 10 * DAY}, ["note"]),
-        ({"since": NOW, "until": NOW - 1}, []),
-        ({"kind": "note", "tags": ("sea",), "files": ("a.py",), "until": NOW}, ["note"]),
-        ({"kind": "note", "session_id": "s1"}, []),
-    ],
-)
-def test_each_filter_leaves_out_the_rest(
-    db: sqlite3.Connection, project: str, filters: dict[str, Any], expected: list[str]
-) -> None:
-    filled(db, project)
-    assert (
-        sorted(text.removeprefix("walrus ") for text in found(db, project, "walrus", **filters)) == expected
-    )
-
-
-@pytest.mark.parametrize(("name", "value"), [("kind", "idea"), ("tier", "galaxy"), ("sector", "x")])
-def test_a_filter_that_names_nothing_is_refused(
-    db: sqlite3.Connection, project: str, name: str, value: str
-) -> None:
-    with pytest.raises(BadInput, match=f"there is no {name} '{value}'; it is one of"):
-        search(Index(None), db, project, "x", now=NOW, filters=Filters(**{name: value}))  # type: ignore[arg-type]
-
-
-def test_a_filter_is_no_way_to_another_project(db: sqlite3.Connection, project: str, tmp_path: Path) -> None:
-    filled(db, project)
-    (tmp_path / "web").mkdir()
-    assert found(db, str(tmp_path / "web"), "walrus", session_id="s1") == []
-
-
-# --- other projects -----------------------------------------------------------------------------------------
-
-
-def test_global_memories_are_found_in_every_project_and_others_in_none(
-    db: sqlite3.Connection, project: str, tmp_path: Path, static: Static
-) -> None:
-    (tmp_path / "web").mkdir()
-    web = str(tmp_path / "web")
-    mine = keep(db, project, "the walrus of this project", now=NOW)
-    everywhere = keep(db, project, "I prefer short walrus names", now=NOW, is_global=True)
-    assert everywhere.memory.tier == "global"
-    for index in (Index(None), Index(static)):
-        answer = search(index, db, web, "walrus", now=NOW)
-        assert texts(answer) == ["I prefer short walrus names"]
-        assert search(index, db, web, mine.memory.id, now=NOW).hits == ()
-        assert len(search(index, db, web, everywhere.memory.id, now=NOW).hits) == 1
-        assert len(search(index, db, project, "walrus", now=NOW).hits) == 2
-    assert found(db, web, "walrus", tier="global") == ["I prefer short walrus names"]
-    keep(db, web, "the walrus of web", now=NOW)
-    assert sorted(found(db, web, "walrus")) == ["I prefer short walrus names", "the walrus of web"]
-
-
-def test_the_same_global_note_from_two_projects_is_one(
-    db: sqlite3.Connection, project: str, tmp_path: Path
-) -> None:
-    (tmp_path / "web").mkdir()
-    first = keep(db, project, "I prefer tabs over spaces", now=NOW, is_global=True)
-    again = keep(db, str(tmp_path / "web"), "I prefer tabs over spaces", now=NOW, is_global=True)
-    here = keep(db, project, "I prefer tabs over spaces", now=NOW)
-    assert (again.is_new, again.memory.id) == (False, first.memory.id)
-    assert here.is_new
-
-
-# --- superseded ---------------------------------------------------------------------------------------------
-
-
-def test_superseded_memories_are_in_the_answer_when_asked_for(db: sqlite3.Connection, project: str) -> None:
-    old = keep(db, project, "the walrus port is 8080", now=NOW).memory.id
-    new = keep(db, project, "the walrus port is 8081", now=NOW).memory.id
-    life.supersede(db, old, new, None, NOW, said_by="user")
-    index = Index(None)
-    assert [hit.memory.id for hit in search(index, db, project, "walrus", now=NOW).hits] == [new]
-    both = search(index, db, project, "walrus", now=NOW, include_superseded=True).hits
-    said = {hit.memory.id: (hit.superseded_by, hit.related) for hit in both}
-    assert said == {old: (new, 1), new: (None, 1)}
-    (by_id,) = search(index, db, project, old, now=NOW).hits
-    assert by_id.superseded_by == new
-    life.forget(db, old, None, NOW)
-    both = search(index, db, project, "walrus", now=NOW, include_superseded=True).hits
-    assert [hit.memory.id for hit in both] == [new]
-
-
-# --- is it still so? ----------------------------------------------------------------------------------------
-
-
-def stale(db: sqlite3.Connection, project: str, query: str = "walrus") -> tuple[str, ...]:
-    (hit,) = search(Index(None), db, project, query, now=NOW).hits
-    return hit.stale
-
-
-def test_a_note_knows_when_its_files_changed(db: sqlite3.Connection, project: str) -> None:
-    source = Path(project, "src")
-    source.mkdir()
-    (source / "auth.py").write_text("one")
-    keep(db, project, "the walrus lives in src/auth.py", now=NOW)
-    assert stale(db, project) == ()
-    (source / "auth.py").write_text("two")
-    assert stale(db, project) == ("src/auth.py changed since",)
-    (source / "auth.py").write_text("one")
-    assert stale(db, project) == ()
-    (source / "auth.py").unlink()
-    assert stale(db, project) == ("src/auth.py is gone",)
-
-
-def test_a_trace_knows_when_its_files_changed(db: sqlite3.Connection, project: str) -> None:
-    file = Path(project, "auth.py")
-    file.write_text("one")
-    for path in (str(file), "auth.py"):
-        add(db, project, "walrus", kind="tool", files=[path], hashes=[blob_id(str(file))])
-    file.write_text("two")
-    hits = search(Index(None), db, project, "walrus", now=NOW).hits
-    assert [hit.stale for hit in hits] == [("auth.py changed since",)] * 2
-
-
-def test_a_file_that_was_too_large_or_not_there_is_not_judged(db: sqlite3.Connection, project: str) -> None:
-    large = Path(project, "large.bin")
-    with open(large, "wb") as file:
-        file.truncate(LARGEST + 1)
-    hashes = [blob_id(str(large)), blob_id(f"{project}/none.py")]
-    assert hashes == [None, None]
-    add(db, project, "walrus", files=[str(large), "none.py"], hashes=hashes)
-    large.write_bytes(b"small now")
-    assert stale(db, project) == ()
-
-
-def test_a_file_outside_of_the_project_is_named_whole(
-    db: sqlite3.Connection, project: str, tmp_path: Path
-) -> None:
-    outside = tmp_path / "outside.py"
-    outside.write_text("one")
-    add(db, project, "walrus", kind="tool", files=[str(outside)], hashes=[blob_id(str(outside))])
-    assert stale(db, project) == ()
-    outside.write_text("two")
-    assert stale(db, project) == (f"{outside} changed since",)
-
-
-def test_a_note_takes_no_file_from_outside_of_its_project(
-    db: sqlite3.Connection, project: str, tmp_path: Path
-) -> None:
-    (tmp_path / "outside.py").write_text("x")
-    os.symlink(tmp_path / "outside.py", Path(project, "link.py"))
-    kept = keep(db, project, f"see ../outside.py, link.py and {tmp_path}/outside.py and nothing.py", now=NOW)
-    assert kept.memory.files == ()
-
-
-def test_a_file_replaced_by_a_folder_or_a_pipe_does_not_hang(db: sqlite3.Connection, project: str) -> None:
-    file = Path(project, "a.py")
-    file.write_text("one")
-    add(db, project, "walrus", files=["a.py"], hashes=[blob_id(str(file))])
-    file.unlink()
-    os.mkfifo(file)
-    assert stale(db, project) in ((), ("a.py changed since",))
-
-
-def test_a_global_note_says_nothing_about_the_files_of_another_project(
-    db: sqlite3.Connection, project: str, tmp_path: Path
-) -> None:
-    Path(project, "auth.py").write_text("one")
-    keep(db, project, "I like the walrus in auth.py", now=NOW, is_global=True)
-    (tmp_path / "web").mkdir()
-    assert stale(db, str(tmp_path / "web")) == ()
-    (tmp_path / "web" / "auth.py").write_text("another file of that name")
-    assert stale(db, str(tmp_path / "web")) == ()
-
-
-def test_a_path_as_seen_from_a_folder_of_the_project_is_found_again(
-    db: sqlite3.Connection, project: str, data: Path
-) -> None:
-    """The client's lists of files are as seen from the session's folder, which may lie below the root."""
-    from tests.helpers.chaos import drain, put, tool_use
-
-    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    inner = Path(project, "backend")
-    inner.mkdir()
-    (inner / "auth.py").write_text("one")
-    put(data, tool_use("Grep", {"pattern": "walrus"}, {"filenames": ["./auth.py"]}, cwd=str(inner)))
-    drain(data)
-    store = connect(str(data / "backstory.db"))
-    try:
-        assert stale(store, project) == ()
-    finally:
-        store.close()
-
-
-# --- what happened around a memory --------------------------------------------------------------------------
-
-
-def test_the_timeline_shows_what_happened_before_and_after(db: sqlite3.Connection, project: str) -> None:
-    ids = [
-        add(db, project, f"step {number}", "s1" if number < 3 else "s2", now=NOW + number)
-        for number in range(6)
-    ]
-    life.forget(db, ids[1], None, NOW)
-    told = timeline(db, ids[3], 2, 1, NOW)
-    assert [memory.id for memory in (*told.before, told.anchor, *told.after)] == [
-        ids[0],
-        ids[2],
-        ids[3],
-        ids[4],
-    ]
-    assert [session.id for session in told.sessions] == ["s1", "s2"]
-    alone = timeline(db, ids[3], 0, 0, NOW)
-    assert (alone.before, alone.after) == ((), ())
-
-
-def test_the_timeline_goes_by_time_and_not_by_when_it_was_stored(
-    db: sqlite3.Connection, project: str
-) -> None:
-    late = add(db, project, "stored first", now=NOW + 10)
-    early = add(db, project, "happened first", now=NOW)
-    told = timeline(db, late, 5, 5, NOW)
-    assert [memory.id for memory in told.before] == [early]
-
-
-def test_the_timeline_does_not_leave_the_project(
-    db: sqlite3.Connection, project: str, tmp_path: Path
-) -> None:
-    (tmp_path / "web").mkdir()
-    add(db, str(tmp_path / "web"), "elsewhere")
-    told = timeline(db, add(db, project, "here"), 5, 5, NOW)
-    assert (told.before, told.after) == ((), ())
-
-
-def test_a_timeline_around_nothing_or_too_long_is_refused(db: sqlite3.Connection, project: str) -> None:
-    with pytest.raises(NotFound, match="there is no memory"):
-        timeline(db, "mem_nothing", 1, 1, NOW)
-    memory_id = add(db, project, "here")
-    for before, after in ((-1, 0), (0, 51)):
-        with pytest.raises(BadInput, match="between 0 and 50"):
-            timeline(db, memory_id, before, after, NOW)
 
 
 # How the model's tools behave while somebody else writes

@@ -109,7 +109,7 @@ def test_a_crash_is_one_line_that_says_where(data: Path) -> None:
         log.crash("test")
     line = (data / "logs" / "backstory.log").read_text()
     assert "test: ValueError: invalid literal" in line
-    assert "test_root.py:" in line
+    assert "test_values.py:" in line
 
 
 def test_a_log_that_cannot_be_written_is_no_failure(data: Path) -> None:

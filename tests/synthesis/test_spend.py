@@ -757,6 +757,6 @@ def test_a_variable_that_wins_over_the_file_is_named(
 
 
 def test_the_docs_name_every_setting_and_its_variable() -> None:
-    text = (REPOSITORY / "docs" / "cli.md").read_text()
+    text = (REPOSITORY / "docs" / "reference" / "settings.md").read_text()
     for name in ABOUT:
         assert f"| `{name}` | `BACKSTORY_{name.upper().replace('.', '_')}` |" in text

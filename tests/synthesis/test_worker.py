@@ -1,168 +1,28 @@
-"""The worker on a real store; only the model is scripted: what it is asked, what becomes of its answers, and
-what happens when there are none."""
+"""The worker on a real store; only the model is scripted: what it takes up, what it stores, when it ends."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from backstory.intake.drain import open_store
-from backstory.model import Batch, Findings, Observation, Spent, Summary
+from backstory.model import Batch, Findings, Observation
 from backstory.safety.clean import clean
 from backstory.store import life, queue, sessions
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import connect, transaction
+from backstory.surfaces.opened import open_drained
 from backstory.synthesis.batch import KNOWN
 from backstory.synthesis.protocol import Away, Malformed
-from backstory.synthesis.runner import AT_ONCE, PATIENCE_MS, Settings, Worker
-from tests.helpers.chaos import (
-    DAY,
-    MINUTE,
-    NOW,
-    Json,
-    assert_sound,
-    bash,
-    event,
-    log_text,
-    prompt,
-    put,
-    rows,
-    tool_use,
-)
-
-ROOT = "/somewhere/project"
-TOLD = Summary(
-    request="Find the lost cent",
-    investigated="invoice.py",
-    learned="Rounding happens twice",
-    completed="The sum is rounded once",
-    next_steps="Release",
-    files_read=("made/up.py",),
-    files_edited=("made/up/too.py",),
-    notes="",
-)
-COST = Spent("haiku", 1, 1_000, 200, 300, 50, 0.25)
-FIX = Observation("bugfix", "Fixed the lost cent", "The sum is rounded now, and not each line.")
-
-Reply = Findings | BaseException | Callable[[Batch], Findings]
-
-
-class Scripted:
-    """A synthesizer that says what it was told to, and then nothing of note."""
-
-    def __init__(self, name: str, *replies: Reply, seconds: float = 0.0) -> None:
-        self.name = name
-        self.replies = list(replies)
-        self.seconds = seconds
-        self.batches: list[Batch] = []
-        self.closed: list[str | None] = []
-        self.at_once: list[list[str]] = []  # which sessions it was at, each time one began
-        self._busy: list[str] = []
-
-    async def observe(self, batch: Batch) -> Findings:
-        self.batches.append(batch)
-        self._busy.append(batch.session.id)
-        self.at_once.append(sorted(self._busy))
-        try:
-            await asyncio.sleep(self.seconds)
-        finally:
-            self._busy.remove(batch.session.id)
-        reply: Reply = self.replies.pop(0) if self.replies else Findings()
-        if isinstance(reply, BaseException):
-            raise reply
-        found = reply(batch) if callable(reply) else reply
-        return found if batch.wants_summary else replace(found, summary=None)
-
-    async def close(self, session_id: str | None = None) -> None:
-        self.closed.append(session_id)
-
-
-@dataclass
-class Desk:
-    data: Path
-    now: int = NOW
-    tick: int = 0  # milliseconds that pass between two looks at the clock
-    local: Scripted = field(default_factory=lambda: Scripted("local"))
-
-    def happened(self, *payloads: Json, session: str = "session-1", at: int | None = None) -> None:
-        """A millisecond apart, the last one now."""
-        last = self.now if at is None else at
-        for number, payload in enumerate(payloads):
-            put(self.data, {**payload, "session_id": session}, at=last - len(payloads) + 1 + number)
-
-    def clock(self) -> int:
-        self.now += self.tick
-        return self.now
-
-    def worker(self, claude: Scripted | None, mode: str, daily_usd: float, missing: str = "") -> Worker:
-        return Worker(
-            lambda: open_store(str(self.data), now=self.now, seconds=2.0),
-            Settings(mode, daily_usd, 0.0),
-            local=self.local,
-            claude=claude,
-            missing=missing,
-            clean=clean,
-            clock=self.clock,
-        )
-
-    def work(
-        self,
-        claude: Scripted | None = None,
-        *,
-        mode: str = "claude",
-        daily_usd: float = 1.0,
-        missing: str = "",
-    ) -> None:
-        """Until nothing is due."""
-
-        async def bounded() -> None:
-            async with asyncio.timeout(20):
-                await self.worker(claude, mode, daily_usd, missing).run()
-
-        asyncio.run(bounded())
-
-    def observed(self, *findings: Reply, mode: str = "claude") -> Scripted:
-        """What happened, seen by a model that answers like this."""
-        model = Scripted("claude", *findings)
-        self.work(model, mode=mode)
-        return model
-
-    def rows(self, sql: str, *values: object) -> list[Json]:
-        return rows(self.data, sql, *values)
-
-    def memories(self, kind: str) -> list[Json]:
-        return self.rows("SELECT * FROM memories WHERE kind = ? ORDER BY row", kind)
-
-    def queue(self, *fields: str) -> list[tuple[Any, ...]]:
-        found = self.rows("SELECT * FROM observation_queue ORDER BY created_at_epoch, id")
-        return [tuple(row[field] for field in fields) for row in found]
-
-    def trace(self, command: str) -> Json:
-        (row,) = self.rows("SELECT * FROM memories WHERE content LIKE ?", f"%Command: {command}%")
-        return row
-
-
-@pytest.fixture
-def desk(data: Path) -> Desk:
-    return Desk(data)
-
-
-STOP = event("Stop", last_assistant_message="The cent is back.")
-END = event("SessionEnd", reason="other")
-
-
-def edit(file: str = f"{ROOT}/shop/invoice.py") -> Json:
-    return tool_use("Edit", {"file_path": file, "old_string": "a", "new_string": "b"}, {"filePath": file})
-
+from backstory.synthesis.runner import AT_ONCE, Settings, Worker
+from tests.helpers.chaos import DAY, MINUTE, NOW, assert_sound, bash, event, log_text, prompt
+from tests.helpers.worker_desk import COST, END, FIX, NETWORK, ROOT, STOP, TOLD, Desk, Scripted, edit
 
 # --- one transaction ----------------------------------------------------------------------------------------
 
@@ -264,7 +124,7 @@ def test_a_worker_that_cannot_even_claim_ends_and_does_not_turn_in_circles(
 ) -> None:
     monkeypatch.setattr("backstory.store.file.connection.BUSY_SECONDS", 0.05)
     desk.happened(edit(), STOP)
-    with open_store(str(desk.data), now=NOW):
+    with open_drained(str(desk.data), now=NOW):
         pass
 
     async def run(other: sqlite3.Connection) -> None:
@@ -280,287 +140,6 @@ def test_a_worker_that_cannot_even_claim_ends_and_does_not_turn_in_circles(
         asyncio.run(run(other))
     assert log_text(desk.data).count("was busy") == 1
     assert desk.queue("attempts", "leased_until") == [(0, 0)] * 2
-
-
-# --- observations -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "importance", "sector"),
-    [
-        ("decision", "Totals are kept in cents.", 0.7, "semantic"),
-        ("bugfix", "The sum was rounded twice.", 0.6, "procedural"),
-        ("feature", "Invoices have a due date.", 0.6, "semantic"),
-        ("refactor", "The parser lives in a module of its own.", 0.6, "semantic"),
-        ("discovery", "The API counts pages from zero.", 0.6, "semantic"),
-        ("discovery", "To release, first run make dist, then upload the wheel.", 0.6, "procedural"),
-        ("preference", "Tabs, never spaces.", 0.6, "emotional"),
-    ],
-)
-def test_a_kind_decides_what_an_observation_is_worth_and_for(
-    kind: str, text: str, importance: float, sector: str, desk: Desk
-) -> None:
-    desk.happened(edit(), STOP)
-    desk.observed(Findings((Observation(kind, "A title", text, concepts=("money",)),)))
-    (found,) = desk.memories(kind)
-    assert (found["importance"], found["salience"], found["sector"]) == (importance, importance, sector)
-    assert (found["tier"], json.loads(found["concepts"])) == ("project", ["money"])
-
-
-def test_an_observation_is_found_by_its_title_at_once(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.observed(Findings((FIX,)))
-    assert len(desk.rows("SELECT rowid FROM memories_fts WHERE memories_fts MATCH 'lost cent rounded'")) == 1
-
-
-def test_the_files_of_an_observation_are_kept_from_the_root_with_what_was_in_them(
-    desk: Desk, tmp_path: Path
-) -> None:
-    root = tmp_path / "shop"
-    root.mkdir()
-    (root / "invoice.py").write_text("x = 1\n")
-    found = replace(FIX, files=(f"{root}/invoice.py", "invoice.py", "gone.py"))
-    desk.happened({**edit(), "cwd": str(root)}, {**STOP, "cwd": str(root)})
-    desk.observed(Findings((found,)))
-    (fix,) = desk.memories("bugfix")
-    assert json.loads(fix["files"]) == ["invoice.py", "gone.py"]
-    first, second = json.loads(fix["hashes"])
-    assert first and second is None
-
-
-def test_what_is_known_already_in_nearly_these_words_is_reinforced_instead(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.observed(Findings((FIX,)))
-    desk.happened(edit(), STOP, session="session-2")
-    desk.observed(Findings((replace(FIX, text="the sum is rounded now and not each line"),)))
-    (fix,) = desk.memories("bugfix")
-    assert fix["content"] == FIX.text
-    assert fix["salience"] == pytest.approx(0.6 + 0.1 * 0.4)
-    links = desk.rows("SELECT session_id, usage_type FROM session_memories WHERE memory_id = ?", fix["id"])
-    assert {(row["session_id"], row["usage_type"]) for row in links} == {
-        ("session-1", "created"),
-        ("session-2", "reinforced"),
-    }
-
-
-def test_another_number_is_another_fact(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    one = Observation("discovery", "The port", "The server listens on port 8080.")
-    desk.observed(Findings((one, replace(one, text="The server listens on port 8081."))))
-    assert len(desk.memories("discovery")) == 2
-
-
-def test_the_traces_that_an_observation_rests_on_are_reinforced(desk: Desk) -> None:
-    desk.happened(bash("pytest -q"), bash("ls"), STOP)
-
-    def citing(batch: Batch) -> Findings:
-        first = batch.items[0].id
-        return Findings((replace(FIX, cites=(first, first, batch.items[2].id, 9_999)),))
-
-    desk.observed(citing)
-    assert desk.trace("pytest")["salience"] == pytest.approx(0.3 + 0.2 * 0.7)
-    assert desk.trace("ls")["salience"] == 0.3
-    links = desk.rows(
-        "SELECT usage_type FROM session_memories WHERE memory_id = ?", desk.trace("pytest")["id"]
-    )
-    assert {row["usage_type"] for row in links} == {"created", "reinforced"}
-
-
-def test_a_trace_of_an_earlier_batch_can_be_cited_and_a_forgotten_one_is_left_alone(desk: Desk) -> None:
-    desk.happened(bash("pytest -q"), bash("rm -rf build"), STOP)
-    desk.observed(Findings())
-    with closing(connect(str(desk.data / "backstory.db"))) as db, transaction(db):
-        life.forget(db, desk.trace("rm")["id"], None, NOW)
-    desk.happened(bash("make"), STOP)
-    desk.observed(lambda batch: Findings((replace(FIX, cites=tuple(item.id for item in batch.earlier)),)))
-    assert desk.trace("pytest")["salience"] == pytest.approx(0.44)
-    assert desk.trace("rm")["salience"] == 0.3
-
-
-@pytest.mark.parametrize(("mode", "said_by"), [("claude", "model"), ("local", "rule")])
-def test_what_replaces_an_older_one_says_who_said_so(mode: str, said_by: str, desk: Desk) -> None:
-    old = Observation("decision", "Money is a float", "Amounts in the invoice are floats for now.")
-    desk.happened(edit(), STOP)
-    desk.observed(Findings((old,)))
-    old_id = desk.memories("decision")[0]["id"]
-    new = Observation("decision", "Money is cents", "Amounts are integers.", supersedes=(old_id, "mem_gone"))
-    desk.happened(edit(), STOP)
-    desk.local.replies = [Findings((new,))]
-    desk.work(Scripted("claude", Findings((new,))), mode=mode)
-    before, after = desk.memories("decision")
-    assert before["valid_until"] == NOW and after["valid_until"] is None
-    assert desk.rows("SELECT source_id, target_id, relationship_type, said_by FROM memory_relationships") == [
-        {
-            "source_id": after["id"],
-            "target_id": old_id,
-            "relationship_type": "SUPERSEDES",
-            "said_by": said_by,
-        }
-    ]
-
-
-def test_what_was_forgotten_meanwhile_is_not_superseded(desk: Desk) -> None:
-    old = Observation("decision", "Money is a float", "Amounts are floats.")
-    desk.happened(edit(), STOP)
-    desk.observed(Findings((old,)))
-    old_id = desk.memories("decision")[0]["id"]
-    with closing(connect(str(desk.data / "backstory.db"))) as db, transaction(db):
-        life.forget(db, old_id, None, NOW)
-    desk.happened(edit(), STOP)
-    desk.observed(Findings((replace(FIX, supersedes=(old_id,)),)))
-    assert len(desk.memories("bugfix")) == 1
-    assert desk.rows("SELECT * FROM memory_relationships") == []
-
-
-def test_a_preference_about_the_user_holds_in_every_project(desk: Desk) -> None:
-    desk.happened(prompt("always use tabs, in every project"), STOP)
-    wish = Observation("preference", "Tabs", "The user wants tabs.", files=("a.py",), is_global=True)
-    desk.observed(Findings((wish,)))
-    (found,) = desk.memories("preference")
-    assert (found["project_id"], found["tier"], found["files"], found["session_id"]) == (
-        "global",
-        "global",
-        "[]",
-        "session-1",
-    )
-
-
-# --- the summary --------------------------------------------------------------------------------------------
-
-
-def test_a_session_has_one_summary_structured_and_as_a_memory(desk: Desk) -> None:
-    desk.happened(prompt("why do invoices lose a cent?"), edit(), STOP)
-    desk.observed(Findings((), TOLD))
-    desk.now += MINUTE
-    desk.happened(prompt("and now release it please"), bash("make release"), STOP)
-    desk.observed(Findings((), replace(TOLD, completed="Shipped 1.2", next_steps="")))
-    (memory,) = desk.memories("summary")
-    assert memory["content"].startswith("Session Summary:\n**Request:** Find the lost cent\n")
-    assert "Shipped 1.2" in memory["content"] and "Next Steps" not in memory["content"]
-    assert (memory["sector"], memory["tier"], memory["importance"]) == ("reflective", "project", 0.7)
-    (kept,) = desk.rows("SELECT * FROM session_summaries")
-    assert (kept["request"], kept["completed"], kept["next_steps"]) == (TOLD.request, "Shipped 1.2", "")
-    assert (kept["memory_id"], kept["made_by"]) == (memory["id"], "claude")
-    assert (kept["created_at_epoch"], kept["updated_at_epoch"]) == (NOW, NOW + MINUTE)
-    (session,) = desk.rows("SELECT summary FROM sessions")
-    assert session["summary"] == kept["summary"] == memory["content"].partition("\n")[2]
-    assert len(desk.rows("SELECT rowid FROM memories_fts WHERE memories_fts MATCH 'shipped'")) == 1
-
-
-def test_a_stop_after_which_nothing_is_new_asks_nobody(desk: Desk) -> None:
-    desk.happened(prompt("why do invoices lose a cent?"), STOP)
-    desk.observed(Findings((), TOLD))
-    desk.now += MINUTE
-    desk.happened(STOP, event("PreCompact", trigger="auto"))
-    again = desk.observed(Findings((FIX,), replace(TOLD, completed="other")))
-    assert again.batches == [] and desk.local.batches == []
-    assert desk.queue("skipped", "processed_at_epoch")[-2:] == [(None, NOW + MINUTE)] * 2
-    (kept,) = desk.rows("SELECT completed, updated_at_epoch FROM session_summaries")
-    assert kept == {"completed": TOLD.completed, "updated_at_epoch": NOW}
-
-
-def test_a_compaction_right_after_a_turn_asks_nobody_however_long_storing_took(desk: Desk) -> None:
-    desk.tick = 1
-    desk.happened(prompt("why do invoices lose a cent?"), STOP)
-    desk.observed(Findings((FIX,), TOLD))
-    desk.happened(event("PreCompact", trigger="manual"))
-    again = desk.observed(Findings((FIX,), TOLD))
-    assert again.batches == [] and desk.local.batches == []
-
-
-def test_a_batch_in_the_middle_of_a_turn_makes_no_summary_and_the_stop_after_it_does(desk: Desk) -> None:
-    desk.happened(*(bash(f"step {number}") for number in range(queue.BATCH_ITEMS)))
-    first = desk.observed(Findings((FIX,), TOLD))
-    assert [batch.wants_summary for batch in first.batches] == [False]
-    assert desk.memories("summary") == []
-    desk.now += MINUTE
-    desk.happened(STOP)
-    second = desk.observed(Findings((), TOLD))
-    (batch,) = second.batches
-    assert batch.wants_summary
-    assert [item.tool for item in batch.items] == ["Bash", "FINALIZE"], "the newest waited for the end"
-    assert len(batch.earlier) == queue.BATCH_ITEMS - 1
-    assert len(desk.memories("summary")) == 1
-
-
-def test_a_session_that_dies_right_after_a_batch_gets_its_summary(desk: Desk) -> None:
-    desk.happened(*(bash(f"step {number}") for number in range(queue.BATCH_ITEMS)))
-    desk.observed(Findings((FIX,)))
-    desk.now += MINUTE
-    desk.happened(event("SessionStart", source="startup"), session="session-2")
-    (batch,) = desk.observed(Findings((), TOLD)).batches
-    assert batch.wants_summary and len(batch.items) == 1
-    assert [row["session_id"] for row in desk.memories("summary")] == ["session-1"]
-
-
-def test_a_long_turn_is_seen_in_parts_and_summed_up_at_its_end(desk: Desk) -> None:
-    desk.happened(*(bash(f"step {n}", stdout="x" * 9_000) for n in range(8)), STOP)
-    model = desk.observed()
-    assert [(len(batch.items), batch.wants_summary) for batch in model.batches] == [
-        (3, False),
-        (3, False),
-        (3, True),
-    ]
-    seen = [item.id for batch in model.batches for item in batch.items]
-    assert seen == sorted(set(seen)) and len(seen) == 9
-    assert [len(batch.earlier) for batch in model.batches] == [0, 3, 6]
-
-
-def test_the_next_batch_knows_the_summary_so_far(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.observed(Findings((), TOLD))
-    desk.happened(bash("make"), STOP)
-    (batch,) = desk.observed().batches
-    assert batch.summary is not None and batch.summary.learned == TOLD.learned
-
-
-def test_a_compaction_is_a_moment_for_a_summary(desk: Desk) -> None:
-    desk.happened(edit(), event("PreCompact", trigger="manual"))
-    desk.observed(Findings((), TOLD))
-    assert len(desk.memories("summary")) == 1
-
-
-def test_the_files_of_a_summary_come_from_the_tool_uses_and_not_from_the_model(desk: Desk) -> None:
-    desk.happened(
-        tool_use("Read", {"file_path": f"{ROOT}/shop/tax.py"}, {}),
-        event(
-            "PostToolUseFailure", tool_name="Read", tool_input={"file_path": f"{ROOT}/no.py"}, error="none"
-        ),
-        edit(),
-        tool_use("Write", {"file_path": "/etc/hosts", "content": "x"}, {}),
-        bash(f"cat {ROOT}/other.py"),
-        STOP,
-    )
-    desk.observed(Findings((), TOLD))
-    (kept,) = desk.rows("SELECT files_read, files_edited FROM session_summaries")
-    assert json.loads(kept["files_read"]) == ["shop/tax.py"]
-    assert json.loads(kept["files_edited"]) == ["shop/invoice.py", "/etc/hosts"]
-    (memory,) = desk.memories("summary")
-    assert json.loads(memory["files"]) == ["shop/invoice.py", "/etc/hosts"]
-    assert "made/up" not in memory["content"]
-
-
-def test_files_of_long_ago_stay_in_the_summary_when_the_queue_has_been_tidied(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.observed(Findings((), TOLD))
-    desk.now += 10 * DAY
-    desk.happened(edit(f"{ROOT}/shop/new.py"), STOP)
-    desk.observed(Findings((), TOLD))
-    assert len(desk.queue("id")) == 2
-    (kept,) = desk.rows("SELECT files_edited FROM session_summaries")
-    assert json.loads(kept["files_edited"]) == ["shop/invoice.py", "shop/new.py"]
-
-
-def test_a_summary_that_the_user_forgot_is_told_anew_and_not_brought_back(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.observed(Findings((), TOLD))
-    with closing(connect(str(desk.data / "backstory.db"))) as db, transaction(db):
-        life.forget(db, desk.memories("summary")[0]["id"], None, NOW)
-    desk.happened(bash("make"), STOP)
-    desk.observed(Findings((), replace(TOLD, completed="built")))
-    old, new = desk.memories("summary")
-    assert old["deleted_at"] is not None and new["deleted_at"] is None
-    assert "built" not in old["content"] and "built" in new["content"]
 
 
 # --- which sessions, and when -------------------------------------------------------------------------------
@@ -653,7 +232,7 @@ def test_a_trace_that_was_cited_enough_stays_with_the_project_when_the_session_h
 def test_a_session_that_ends_while_the_model_thinks_is_promoted_too(desk: Desk) -> None:
     def ends(batch: Batch) -> Findings:
         desk.happened(END)
-        with open_store(str(desk.data), now=desk.now):
+        with open_drained(str(desk.data), now=desk.now):
             pass  # a hook drains it
         cited = (batch.items[0].id,)
         found = [Observation("discovery", f"T{n}", f"Parents: {n}.", cites=cited) for n in range(4)]
@@ -683,207 +262,6 @@ def test_what_was_forgotten_while_the_model_thought_stays_skipped(desk: Desk) ->
     assert desk.queue("skipped", "processed_by") == [("it was forgotten", None), (None, "local")]
     assert desk.memories("bugfix") == [], "it rested on what is forgotten"
     assert desk.trace("cat plan")["salience"] == 0.3
-
-
-# --- a model that is away -----------------------------------------------------------------------------------
-
-RATE = Away(
-    "rate", "the model takes no more requests now; it is asked again later", spent=replace(COST, usd=0.01)
-)
-NETWORK = Away("network", "the model cannot be reached; it is asked again later")
-AUTH = Away("auth", "Claude Code may not ask the model; log in with `claude`")
-
-
-@pytest.mark.parametrize("mode", ["auto", "claude"])
-@pytest.mark.parametrize("away", [RATE, NETWORK], ids=["rate", "network"])
-def test_a_model_that_is_away_is_waited_for_and_that_is_no_attempt(away: Away, mode: str, desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    for turn in range(5):
-        assert desk.observed(away, mode=mode).batches
-        assert desk.observed(Findings((FIX,)), mode=mode).batches == [], "not before its time"
-        assert desk.queue("attempts", "processed_at_epoch", "trouble") == [(0, None, str(away))] * 2
-        desk.now += 5_000 << turn
-    desk.observed(Findings((FIX,), TOLD), mode=mode)
-    assert len(desk.memories("bugfix")) == 1
-    assert desk.queue("processed_by", "trouble") == [("claude", None)] * 2
-    assert desk.local.batches == []
-    spent = desk.rows("SELECT count(*) AS calls FROM spend")[0]["calls"]
-    assert spent == (5 if away is RATE else 0), "a call that came to nothing costs as well"
-    assert "the model is away" in log_text(desk.data)
-
-
-def test_a_model_that_says_when_it_is_back_is_asked_then(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.observed(Away("rate", "later", retry_after=90.0), mode="auto")
-    desk.now += 89_999
-    assert desk.observed(mode="auto").batches == []
-    desk.now += 1
-    assert len(desk.observed(mode="auto").batches) == 1
-
-
-def test_a_model_that_stays_away_is_not_waited_for_for_ever(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.local.replies = [Findings((FIX,), TOLD)]
-    desk.observed(NETWORK, mode="auto")
-    desk.now += PATIENCE_MS
-    desk.observed(NETWORK, mode="auto")
-    assert desk.local.batches == []
-    desk.now += MINUTE
-    desk.observed(NETWORK, mode="auto")
-    assert desk.queue("processed_by", "trouble", "attempts") == [("local", str(NETWORK), 1)] * 2
-    assert len(desk.memories("bugfix")) == 1
-    assert "observed by rules, not by the model: the model cannot be reached" in log_text(desk.data)
-
-
-def test_a_model_that_will_be_away_for_hours_is_not_waited_for_at_all(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.observed(Away("rate", "come back tonight", retry_after=5 * 3600.0), mode="auto")
-    assert desk.queue("processed_by", "trouble") == [("local", "come back tonight")] * 2
-
-
-def test_who_wants_the_model_and_nothing_else_gets_it_late(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.observed(NETWORK, mode="claude")
-    desk.now += DAY
-    desk.observed(AUTH, mode="claude")
-    assert desk.local.batches == []
-    desk.now += DAY
-    desk.observed(Findings((FIX,)), mode="claude")
-    assert desk.queue("processed_by") == [("claude",)] * 2
-
-
-def test_without_a_login_the_rules_do_it_at_once_and_it_shows(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.local.replies = [Findings((FIX,), TOLD)]
-    desk.observed(AUTH, mode="auto")
-    assert desk.queue("processed_by", "trouble", "skipped") == [("local", str(AUTH), None)] * 2
-    assert desk.rows("SELECT made_by FROM session_summaries") == [{"made_by": "local"}]
-    with closing(connect(str(desk.data / "backstory.db"))) as db:
-        assert [trouble[:3] for trouble in queue.troubles(db)] == [("local", str(AUTH), 2)]
-    assert f"observed by rules, not by the model: {AUTH}" in log_text(desk.data)
-
-
-@pytest.mark.parametrize(("mode", "by"), [("auto", "local"), ("claude", None)])
-def test_without_claude_code_the_rules_do_it_unless_the_model_is_asked_for(
-    mode: str, by: str | None, desk: Desk
-) -> None:
-    desk.happened(edit(), STOP)
-    desk.work(None, mode=mode, missing="there is no claude on PATH; install it")
-    assert (
-        desk.queue("processed_by", "trouble", "attempts")
-        == [(by, "there is no claude on PATH; install it", 1 if by else 0)] * 2
-    )
-
-
-# --- a model that fails -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "error", [Malformed("the reply was chatter", spent=COST), RuntimeError("the SDK stumbled")]
-)
-def test_what_fails_three_times_is_skipped_with_the_reason(error: Exception, desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    model = desk.observed(error, error, error, Findings((FIX,)))
-    assert len(model.batches) == 3
-    assert desk.queue("skipped", "attempts", "processed_by") == [(str(error), 3, None)] * 2
-    assert desk.memories("bugfix") == [] and desk.local.batches == []
-    assert len(desk.rows("SELECT * FROM spend")) == (3 if isinstance(error, Malformed) else 0)
-    assert str(error) in log_text(desk.data)
-
-
-def test_in_auto_the_rules_do_what_the_model_failed_at_three_times(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.local.replies = [Findings((FIX,), TOLD)]
-    bad = Malformed("the reply was chatter")
-    model = desk.observed(bad, bad, bad, mode="auto")
-    assert len(model.batches) == 3
-    assert len(desk.memories("bugfix")) == len(desk.memories("summary")) == 1
-    assert (
-        desk.queue("processed_by", "skipped", "trouble")
-        == [("local", None, "the model failed three times: the reply was chatter")] * 2
-    )
-
-
-def test_a_reply_that_is_malformed_once_costs_nothing_but_an_attempt(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.observed(Malformed("chatter"), Findings((FIX,), TOLD))
-    assert len(desk.memories("bugfix")) == 1
-    assert desk.queue("processed_by", "attempts", "trouble") == [("claude", 2, None)] * 2
-
-
-@pytest.mark.parametrize("mode", ["local", "auto"])
-def test_a_fault_of_the_rules_is_tried_three_times_and_then_skipped(mode: str, desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    desk.local.replies = [ZeroDivisionError("nobody thought of this")] * 9
-    desk.work(Scripted("claude", *[AUTH] * 9), mode=mode)
-    assert len(desk.local.batches) == 3
-    assert desk.queue("skipped") == [("ZeroDivisionError: nobody thought of this",)] * 2
-    assert "ZeroDivisionError" in log_text(desk.data)
-
-
-def test_one_session_that_fails_does_not_keep_the_others_from_being_seen(desk: Desk) -> None:
-    for name in ("a", "b", "c", "d"):
-        desk.happened(bash(f"echo {name}"), STOP, session=name)
-
-    def only_b_fails(batch: Batch) -> Findings:
-        if batch.session.id == "b":
-            raise ValueError("odd session")
-        return Findings((Observation("discovery", batch.session.id, f"Session {batch.session.id} ran."),))
-
-    desk.observed(*[only_b_fails] * 9)
-    assert sorted(row["title"] for row in desk.memories("discovery")) == ["a", "c", "d"]
-    assert len([row for row in desk.queue("skipped") if row == ("odd session",)]) == 2
-
-
-def test_a_summary_is_made_of_what_is_left_when_a_part_was_skipped(desk: Desk) -> None:
-    desk.happened(*(bash(f"step {n}", stdout="x" * 9_000) for n in range(4)), STOP)
-    bad = Malformed("chatter")
-    desk.observed(bad, bad, bad, Findings((), TOLD))
-    assert [row[0] for row in desk.queue("skipped")] == ["chatter"] * 3 + [None] * 2
-    assert len(desk.memories("summary")) == 1
-
-
-# --- the cap, and what was chosen ---------------------------------------------------------------------------
-
-
-def test_at_the_daily_cap_the_rules_go_on_and_it_shows(desk: Desk) -> None:
-    desk.local.replies = [Findings((FIX,), TOLD)]
-    dear = replace(COST, usd=0.6)
-    for number in range(3):
-        desk.now += MINUTE
-        desk.happened(bash(f"echo {number}"), STOP, session=f"s{number}")
-        desk.work(Scripted("claude", Findings((), TOLD, dear)), mode="claude", daily_usd=1.0)
-    trouble = "the daily cap of $1.00 is reached ($1.20 spent today)"
-    assert [row[0] for row in desk.queue("processed_by")] == ["claude"] * 4 + ["local"] * 2
-    assert desk.queue("trouble")[-2:] == [(trouble,)] * 2
-    assert trouble in log_text(desk.data)
-    desk.now += DAY
-    desk.happened(bash("echo tomorrow"), STOP, session="s3")
-    desk.work(Scripted("claude", Findings((), TOLD, dear)), mode="claude", daily_usd=1.0)
-    assert desk.queue("processed_by")[-1] == ("claude",), "a new day, a new budget"
-
-
-@pytest.mark.parametrize("mode", ["auto", "claude"])
-def test_a_cap_of_nothing_never_asks_the_model(mode: str, desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    model = Scripted("claude")
-    desk.work(model, mode=mode, daily_usd=0.0)
-    assert model.batches == [] and desk.queue("processed_by") == [("local",)] * 2
-
-
-def test_local_never_asks_the_model(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    model = Scripted("claude")
-    desk.work(model, mode="local")
-    assert model.batches == [] and desk.queue("processed_by", "trouble") == [("local", None)] * 2
-
-
-def test_off_leaves_everything_as_it_is(desk: Desk) -> None:
-    desk.happened(edit(), STOP)
-    model = Scripted("claude")
-    desk.work(model, mode="off")
-    assert model.batches == desk.local.batches == []
-    assert desk.queue("processed_at_epoch", "attempts", "leased_until") == [(None, 0, 0)] * 2
 
 
 # --- the end of a worker ------------------------------------------------------------------------------------
@@ -923,12 +301,12 @@ def test_a_worker_that_leaves_ends_what_the_synthesizers_keep_running(desk: Desk
 
 def test_a_worker_takes_over_from_one_that_died_and_gives_up_what_killed_three(desk: Desk) -> None:
     desk.happened(edit(), STOP)
-    with open_store(str(desk.data), now=NOW) as db:
+    with open_drained(str(desk.data), now=NOW) as db:
         queue.claim(db, "session-1", NOW, "lease")
     model = desk.observed()
     assert len(model.batches) == 1 and desk.queue("attempts", "processed_by") == [(2, "claude")] * 2
     desk.happened(bash("poison"), STOP, session="odd")
-    with open_store(str(desk.data), now=NOW) as db:
+    with open_drained(str(desk.data), now=NOW) as db:
         for _ in range(3):
             queue.claim(db, "odd", NOW, "lease")
             db.execute("UPDATE observation_queue SET leased_until = 0")
@@ -942,7 +320,7 @@ def test_a_worker_takes_over_from_one_that_died_and_gives_up_what_killed_three(d
 def test_a_worker_stays_for_its_idle_time_after_the_last_work(desk: Desk) -> None:
     async def run() -> float:
         settings = Settings("auto", 1.0, 0.6)
-        store: Callable[[], Any] = lambda: open_store(str(desk.data), now=desk.now)  # noqa: E731
+        store: Callable[[], Any] = lambda: open_drained(str(desk.data), now=desk.now)  # noqa: E731
         worker = Worker(store, settings, local=desk.local, claude=None, clean=clean, clock=lambda: desk.now)
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(0.3)
@@ -962,7 +340,7 @@ def test_a_worker_stays_while_the_model_may_be_back_soon(desk: Desk) -> None:
 
     async def run() -> None:
         settings = Settings("auto", 1.0, 0.3)  # a retry in 5 s is worth 6
-        store: Callable[[], Any] = lambda: open_store(str(desk.data), now=desk.now)  # noqa: E731
+        store: Callable[[], Any] = lambda: open_drained(str(desk.data), now=desk.now)  # noqa: E731
         worker = Worker(store, settings, local=desk.local, claude=claude, clean=clean, clock=lambda: desk.now)
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(1.2)
@@ -998,7 +376,7 @@ def test_after_a_restore_the_same_numbers_are_not_taken_for_the_same_items(desk:
     def restored(batch: Batch) -> Findings:
         recovery.restore(str(desk.data), made.path, desk.now)
         desk.happened(bash("make two"), STOP)
-        with open_store(str(desk.data), now=desk.now):
+        with open_drained(str(desk.data), now=desk.now):
             pass
         return Findings((replace(FIX, title="Of the lost turn", text="Nobody has seen it."),), TOLD)
 
@@ -1098,7 +476,7 @@ def test_no_secret_in_what_went_wrong_is_stored_or_logged(desk: Desk) -> None:
 @pytest.mark.parametrize("own", ["local", "off", "claude"])
 def test_what_a_session_was_told_holds_whoever_started_the_worker(own: str, mode: str, desk: Desk) -> None:
     desk.happened(edit(), STOP)
-    with open_store(str(desk.data), now=desk.now) as db:
+    with open_drained(str(desk.data), now=desk.now) as db:
         sessions.choose(db, "session-1", own)
     asked = desk.observed(mode=mode).batches
     assert (len(asked), len(desk.local.batches)) == {"local": (0, 1), "off": (0, 0), "claude": (1, 0)}[own]

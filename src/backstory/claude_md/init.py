@@ -19,14 +19,13 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from sqlite3 import Connection
 
 from backstory import dirty, paths
 from backstory.claude_md.learn import NOTHING, Learned, texts_of
 from backstory.claude_md.write import compose, dynamic, managed, sections, writer
 from backstory.errors import BadInput, Conflict, NotFound
 from backstory.store import claude_files, projects
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 CHOICES = ("merge", "migrate", "backup", "cancel")
 MOST_SUBTREES = 10

@@ -16,15 +16,13 @@ from git, or without git from the times of files, if they were made outside of C
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from sqlite3 import Connection
 
-from backstory import dirty, paths
+from backstory import dirty, locks, paths
 from backstory.claude_md.affected import affected, bears_on
 from backstory.claude_md.learn import Practices, Progress, learn, texts_of
 from backstory.claude_md.read import git
@@ -34,8 +32,7 @@ from backstory.claude_md.write import compose, managed, sections
 from backstory.errors import BackstoryError, NotFound
 from backstory.store import claude_files, projects
 from backstory.store.claude_files import ManagedFile
-from backstory.store.file import swap
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 MOST_GONE = 1_000  # files that are noted as gone
 MOST_BEHIND = 100  # files that a section keeps in mind
@@ -108,12 +105,9 @@ def root_of(cwd: str) -> str:
 @contextmanager
 def turn(data: str, root: str, seconds: float = SECONDS) -> Iterator[None]:
     """One sync of a project at a time."""
-    folder = os.path.join(data, "syncs")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
-    handle = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     busy = "another sync of this project is under way, or waits for an answer; try again after it"
-    swap.wait(handle, fcntl.LOCK_EX, seconds, busy)
+    handle = locks.take(os.path.join(data, "syncs", name), busy, seconds)
     try:
         yield
     finally:

@@ -17,7 +17,6 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from sqlite3 import Connection
 from typing import NamedTuple
 
 from backstory.docmem import tree
@@ -27,6 +26,7 @@ from backstory.ids import new_id
 from backstory.model import Node, Project
 from backstory.recall.documents import chunk, file
 from backstory.recall.documents.chunk import MAX_TITLE, plain
+from backstory.store.file.connection import Connection
 
 FORMATS = ("toml", "md", "txt")
 LARGEST_TREE = 100_000_000  # bytes of TOML

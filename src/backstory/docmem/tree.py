@@ -13,12 +13,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from sqlite3 import Connection
 
 from backstory.errors import BadInput, Conflict, NotFound
 from backstory.model import Node, Project
 from backstory.store import nodes, projects
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 Context = tuple[str, str, str]
 

@@ -31,7 +31,6 @@ import os
 import threading
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from sqlite3 import Connection
 
 from backstory.docmem import expand, outbox, tree
 from backstory.errors import BadInput, StoreError
@@ -40,7 +39,7 @@ from backstory.model import Node, Project
 from backstory.store import nodes, projects, sessions
 from backstory.store import views as stored
 from backstory.store.file import swap
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 from backstory.store.views import Block, ViewServer
 
 BUDGET = 10_000  # tokens a view

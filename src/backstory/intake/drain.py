@@ -10,26 +10,22 @@ What changed in an initialised project is listed there as well (dirty.py), befor
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 
 from backstory import dirty, log, paths
 from backstory.blob import blob_id
 from backstory.capture import changes, spool
 from backstory.capture.event import Event, read_event
-from backstory.errors import BadPayload, Damaged, StoreError
+from backstory.errors import BadPayload
 from backstory.intake.item import is_notification, item_of
 from backstory.intake.trace import trace
 from backstory.memory import terms
 from backstory.store import events, life, memories, projects, queue, sessions
-from backstory.store.file import swap
-from backstory.store.file.connection import connect, is_busy, is_damage, refusal, savepoint, transaction
+from backstory.store.file.connection import Connection, is_fault_of_the_store, savepoint, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from backstory.store.file.recovery import Recovery
 
     Progress = Callable[[int, int], None]  # so many of so many are stored
 
@@ -37,7 +33,6 @@ BATCH_EVENTS = 250
 BATCH_BYTES = 16_000_000
 HURRIED_EVENTS = 25  # a batch where somebody waits: small enough to stop in time
 HURRIED_BYTES = 200_000  # to read, clean and redact a megabyte takes a sixth of a second
-HURRIED_SECONDS = 0.2  # how long such a one waits for a lock
 TELLING_WORDS = 3  # `yes` and `go on` are kept with the session, but nobody will look for them
 PROMPT_SHOWN = 4_000  # characters of a prompt that search sees; the prompts table has it whole
 
@@ -51,92 +46,8 @@ class Drained:
         self.left = 0  # still waiting when the time was up
 
 
-class open_store:
-    """`with open_store(folder, now=now) as db:` is the store with all in it that was captured before now.
-
-    Whoever reads opens it like this. It is closed afterwards, and what SQLite refuses becomes a StoreError
-    that says what to do. A damaged database is recovered from a backup on the way. Who is `hurried` gets it
-    as it can be had at once: while others write, without the latest events; else a StoreError.
-    """
-
-    __slots__ = ("_db", "_folder", "_handle", "_hurried", "_now", "recovered")
-
-    def __init__(
-        self,
-        folder: str,
-        *,
-        now: int,
-        seconds: float | None = None,
-        progress: Progress | None = None,
-        hurried: bool = False,
-    ) -> None:
-        self._folder = folder
-        self._now = now
-        self._hurried = hurried
-        self.recovered: Recovery | None = None
-        try:
-            done = self._open(seconds, progress)
-        except Damaged:
-            if hurried:
-                raise
-            self._recover()
-            done = self._open(seconds, progress)
-        if done.stored or done.failed or done.left:
-            log.write(
-                "debug", f"drained {done.stored} events; {done.failed} put aside, {done.left} left waiting"
-            )
-
-    def __enter__(self) -> sqlite3.Connection:
-        return self._db
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._close()
-        if is_damage(error) and not self._hurried:
-            self._recover()
-            if self.recovered:
-                raise StoreError(f"{self.recovered.sentence()}. Ask again") from error
-        self._translate(error)
-
-    def _open(self, seconds: float | None, progress: Progress | None) -> Drained:
-        hurry = HURRIED_SECONDS if self._hurried else None
-        self._handle = swap.share(self._folder, hurry)
-        try:
-            self._db = connect(paths.database(self._folder), hurry)
-        except BaseException:
-            os.close(self._handle)
-            raise
-        try:
-            return drain(
-                self._db,
-                paths.spool(self._folder),
-                now=self._now,
-                seconds=seconds,
-                progress=progress,
-                hurried=self._hurried,
-            )
-        except BaseException as error:
-            if self._hurried and is_busy(error):
-                return Drained()
-            self._close()
-            self._translate(error)
-            raise
-
-    def _close(self) -> None:
-        self._db.close()
-        os.close(self._handle)
-
-    def _recover(self) -> None:
-        from backstory.store.file import recovery
-
-        self.recovered = recovery.recover(self._folder, self._now)
-
-    def _translate(self, error: BaseException | None) -> None:
-        if isinstance(error, sqlite3.DatabaseError):
-            raise refusal(paths.database(self._folder), error) from error
-
-
 def drain(
-    db: sqlite3.Connection,
+    db: Connection,
     folder: str,
     *,
     now: int,
@@ -214,7 +125,7 @@ class _Prepared:
             self.changed = dirty.listed(changes.of_payload(raw), roots)
 
 
-def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done: Drained) -> None:
+def _store(db: Connection, folder: str, batch: list[spool.Spooled], done: Drained) -> None:
     found: list[_Prepared] = []
     settled: list[str] = []
     bad: list[tuple[str, str]] = []
@@ -246,8 +157,8 @@ def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done
                 for root, path in prepared.changed if is_new else ():
                     lists.setdefault(root, []).append(path)
             except Exception as error:  # one odd event must not hold up those behind it
-                if _is_fault_of_the_store(error):
-                    raise
+                if is_fault_of_the_store(error):
+                    raise  # the whole batch stays in the spool for the next drain
                 bad.append((prepared.name, f"could not be stored: {type(error).__name__}: {error}"))
         _list(lists)  # before the ledger knows them: a change may be listed twice, but is never missing
     for name in settled:
@@ -275,12 +186,7 @@ def _put_aside(folder: str, name: str, reason: str) -> bool:
     return True
 
 
-def _is_fault_of_the_store(error: Exception) -> bool:
-    """Locked, full, damaged: no event's fault, so the whole batch stays in the spool for the next drain."""
-    return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
-
-
-def _remember(db: sqlite3.Connection, prepared: _Prepared) -> bool:
+def _remember(db: Connection, prepared: _Prepared) -> bool:
     event, place = prepared.event, prepared.place
     if not events.first_time(db, event.key, event.name, event.session_id, event.at):
         return False
@@ -300,7 +206,7 @@ def _remember(db: sqlite3.Connection, prepared: _Prepared) -> bool:
     return True
 
 
-def _memory(db: sqlite3.Connection, prepared: _Prepared, project_id: str) -> str | None:
+def _memory(db: Connection, prepared: _Prepared, project_id: str) -> str | None:
     """What a prompt or a tool use leaves behind at once."""
     event = prepared.event
     if event.prompt and not is_notification(event.prompt):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ from backstory.memory.sector import classify
 from backstory.model import SECTORS, Memory
 from backstory.safety.clean import clean
 from backstory.store import life, memories, projects, sessions
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 MAX_CONTENT = 20_000
 MAX_TAGS, MAX_TAG = 20, 60
@@ -38,7 +37,7 @@ class Kept:
 
 
 def keep(
-    db: sqlite3.Connection,
+    db: Connection,
     cwd: str,
     content: str,
     *,
@@ -108,7 +107,7 @@ def files_named(text: str, root: str) -> list[str]:
     return found[:MAX_FILES]
 
 
-def _nearly(db: sqlite3.Connection, project_id: str, text: str, simhash: int) -> str | None:
+def _nearly(db: Connection, project_id: str, text: str, simhash: int) -> str | None:
     for memory_id, content in memories.alike(db, project_id, "note", likeness.bands(simhash)):
         if likeness.is_near(text, content):
             return memory_id

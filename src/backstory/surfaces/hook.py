@@ -19,7 +19,8 @@ from backstory.capture import changes, spool
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from sqlite3 import Connection
+
+    from backstory.store.file.connection import Connection
 
 MINIMUM = (3, 11)
 SECONDS = 2.0  # a backlog beyond that is left to the worker
@@ -72,17 +73,17 @@ def begin(folder: str, payload: bytes) -> None:
     """Tell the model what happened before; it is all that the user waits for. Where the store cannot be had
     at once, nothing is told, and the worker sees to it."""
     import json
-    from sqlite3 import OperationalError
 
-    from backstory.errors import StoreError
-    from backstory.intake.drain import open_store
+    from backstory.errors import StoreError, Unavailable
     from backstory.recall import brief
+    from backstory.store.file.connection import may_be_unavailable
+    from backstory.surfaces.opened import open_drained
 
     given = json.loads(payload)
     env = _shared(given["session_id"])
     now = int(time.time() * 1000)
     try:
-        with open_store(folder, now=now, seconds=SECONDS_AWAITED, hurried=True) as db:
+        with open_drained(folder, now=now, seconds=SECONDS_AWAITED, hurried=True) as db:
             tokens = int(config.number("brief.tokens", os.environ))
             told = brief.brief(db, given["cwd"], given["session_id"], given.get("source", ""), tokens)
             if told.text:
@@ -90,9 +91,10 @@ def begin(folder: str, payload: bytes) -> None:
                 sys.stdout.buffer.flush()
             needed = _is_work(db, folder, now, env)
             try:
-                _choose(db, given["session_id"])
-                brief.note(db, given["session_id"], told.ids, now)
-            except OperationalError:
+                with may_be_unavailable():
+                    _choose(db, given["session_id"])
+                    brief.note(db, given["session_id"], told.ids, now)
+            except Unavailable:
                 pass  # others write. The prompt's hook says again what was chosen; what was shown can wait
     except StoreError as error:
         log.write("warning", f"no brief: {error}")
@@ -142,12 +144,12 @@ def go_on(folder: str) -> None:
         os.setsid()
     except OSError:
         pass  # already the leader of one
-    from backstory.intake.drain import open_store
+    from backstory.surfaces.opened import open_drained
 
     session_id = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
     env = _shared(session_id)
     now = int(time.time() * 1000)
-    with open_store(folder, now=now, seconds=SECONDS) as db:
+    with open_drained(folder, now=now, seconds=SECONDS) as db:
         _choose(db, session_id)
         needed = _is_work(db, folder, now, env)
     if needed:
@@ -229,16 +231,12 @@ def _is_work(db: Connection, folder: str, now: int, env: Mapping[str, str]) -> b
 
 def start_worker(folder: str, env: Mapping[str, str]) -> None:
     """A process of its own, unless one runs already."""
-    import fcntl
+    from backstory import locks
 
-    lock = os.open(paths.worker_lock(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    finally:
+    lock = locks.try_to_take(paths.worker_lock(folder))
+    if lock is not None:
         os.close(lock)
-    _spawn(START_WORKER, env)
+        _spawn(START_WORKER, env)
 
 
 def _spawn(code: str, env: Mapping[str, str], *args: str) -> None:

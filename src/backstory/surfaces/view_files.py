@@ -17,15 +17,14 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from sqlite3 import Connection
 
 from backstory import log
 from backstory.claude_md.write import writer
 from backstory.docmem import tree, views
 from backstory.docmem.views import Update, Views
-from backstory.errors import BackstoryError, StoreError
+from backstory.errors import BackstoryError, Busy, StoreError
 from backstory.model import Node, Project
-from backstory.store.file.connection import BUSY_SECONDS, is_busy
+from backstory.store.file.connection import BUSY_SECONDS, Connection
 from backstory.store.views import at_once, translated
 
 PAUSE_SECONDS = 0.05
@@ -170,8 +169,8 @@ def _both(
                     raise StoreError("the server is ending; start a new session")
                 try:
                     locks.enter_context(at_once(db))
-                except StoreError as error:
-                    if time.monotonic() + PAUSE_SECONDS > deadline or not is_busy(error.__cause__):
+                except Busy:
+                    if time.monotonic() + PAUSE_SECONDS > deadline:
                         raise
                 else:
                     yield file

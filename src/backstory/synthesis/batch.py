@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from sqlite3 import Connection
 
 from backstory.model import OBSERVATIONS, Batch, Findings, Item, Memory
 from backstory.store import memories, projects, queue, sessions, summaries
+from backstory.store.file.connection import Connection
 from backstory.synthesis.keep import files_of, inside
 
 KNOWN = 20  # observations shown to a synthesizer as perhaps replaced

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from sqlite3 import Connection
 
 from backstory.blob import blob_id
 from backstory.errors import BackstoryError
@@ -13,6 +12,7 @@ from backstory.memory import likeness, salience
 from backstory.memory.sector import classify
 from backstory.model import Batch, Findings, Item, Observation, Summary
 from backstory.store import life, memories, projects, sessions, summaries
+from backstory.store.file.connection import Connection
 
 CITED = 0.2  # what being cited adds to a trace
 IMPORTANCE = {"decision": 0.7, "summary": 0.7}

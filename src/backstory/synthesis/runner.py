@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from sqlite3 import Connection, OperationalError
 
 from backstory import log
-from backstory.errors import StoreError
+from backstory.errors import StoreError, Unavailable
 from backstory.ids import new_id
 from backstory.model import Batch, Findings, Spent
 from backstory.store import queue, spend
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 from backstory.synthesis.batch import cleaned, put_together, with_real_files
 from backstory.synthesis.keep import keep
 from backstory.synthesis.protocol import Away, Malformed, Synthesizer
@@ -142,7 +141,7 @@ class Worker:
             self._give_back(claim)
         except Exception as error:  # noqa: BLE001  a fault of ours must not take the other sessions down
             log.crash("worker")
-            if isinstance(error, StoreError) and isinstance(error.__cause__, OperationalError):
+            if isinstance(error, Unavailable):
                 # Locked or full: no batch's fault, and to try again at once is no use. The next hook starts
                 # another worker.
                 self._stop.set()

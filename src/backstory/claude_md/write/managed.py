@@ -27,7 +27,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from sqlite3 import Connection
 
 from backstory import paths
 from backstory.claude_md.write import sections, writer
@@ -35,7 +34,7 @@ from backstory.claude_md.write.sections import Problem
 from backstory.errors import BadInput, NotFound
 from backstory.store import claude_files, projects
 from backstory.store.claude_files import ManagedFile
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 WRITTEN, UNCHANGED, OFFERED, KEPT, SKIPPED = "written", "unchanged", "offered", "kept", "skipped"
 LISTING = "`backstory claude-md section list` shows what there is"

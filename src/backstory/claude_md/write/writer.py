@@ -16,10 +16,8 @@ What somebody else wrote is backed up (`backups`) before it is replaced.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-import signal
 import stat
 import sys
 import time
@@ -28,12 +26,11 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TypeVar
 
-from backstory import paths
+from backstory import locks, paths
 from backstory.claude_md.write import backups, dynamic
 from backstory.claude_md.write.dynamic import Views
 from backstory.errors import BackstoryError, BadInput, Conflict
 from backstory.ids import new_id
-from backstory.store.file import swap
 
 NAME = "CLAUDE.md"
 LARGEST = 10_000_000  # bytes
@@ -179,13 +176,11 @@ def _look(
 
 @contextmanager
 def _turn(data: str, seconds: float | None) -> Iterator[None]:
+    busy = "another process is changing a CLAUDE.md; try again in a moment"
     try:
-        os.makedirs(data, mode=0o700, exist_ok=True)
-        handle = os.open(os.path.join(data, "claude-md.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        handle = locks.take(os.path.join(data, "claude-md.lock"), busy, seconds)
     except OSError as error:
         raise backups.no_backup(data, error) from error
-    busy = "another process is changing a CLAUDE.md; try again in a moment"
-    swap.wait(handle, fcntl.LOCK_EX, swap.SECONDS if seconds is None else seconds, busy)
     try:
         yield
     finally:
@@ -262,11 +257,7 @@ def _is_open(real: str) -> bool:
     try:
         handle = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            # Who opens the file while we have the lease waits until it is given back, and we get a signal:
-            # SIGIO would end us; SIGURG is ignored by all who do not ask for it.
-            fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)
-            fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-            fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_UNLCK)  # a forked process may keep it open
+            locks.lease(handle)
         finally:
             os.close(handle)
     except BlockingIOError:
@@ -283,7 +274,7 @@ def _knows_leases(real: str) -> bool:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         handle = os.open(probe, os.O_RDONLY)
         try:
-            fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            locks.lease(handle)
         finally:
             os.close(handle)
     except OSError:

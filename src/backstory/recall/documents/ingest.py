@@ -11,14 +11,13 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from sqlite3 import Connection
 
 from backstory import paths
 from backstory.config import setting
 from backstory.errors import BadInput
 from backstory.recall.documents import chunk, fetch, file
 from backstory.store import documents, projects
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 MAX_TITLE = 300
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})

@@ -213,11 +213,11 @@ def background(root: str) -> None:
     if os.environ.get("BACKSTORY_WORKER") == "1":
         return
     from backstory.claude_md.sync import sync
-    from backstory.intake.drain import open_store
+    from backstory.surfaces.opened import open_drained
 
     try:
         now = int(time.time() * 1000)
-        with open_store(folder(), now=now) as db:
+        with open_drained(folder(), now=now) as db:
             sync(db, folder(), root, now=now)
     except errors.BackstoryError as error:
         log.write("warning", f"CLAUDE.md was not brought up to date: {error}")

@@ -6,12 +6,12 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from sqlite3 import Connection
 
 import click
 
 from backstory import errors, paths
 from backstory.model import MODES, Node, Project
+from backstory.store.file.connection import Connection
 from backstory.surfaces.cli.common import (
     FILL_SECONDS,
     folder,

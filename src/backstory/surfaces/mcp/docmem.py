@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from sqlite3 import Connection
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver.exceptions import ToolError
@@ -23,7 +22,7 @@ from backstory.errors import BadInput
 from backstory.model import Project
 from backstory.safety.clean import clean
 from backstory.store import node_query, nodes, projects
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 from backstory.surfaces.mcp import live, tree_reply
 from backstory.surfaces.mcp.server import ToolServer, fill_in_background, index, project, store
 

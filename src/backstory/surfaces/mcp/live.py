@@ -12,17 +12,18 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from sqlite3 import Connection
 
 from backstory import log, paths
 from backstory.claude_md.write import writer
 from backstory.docmem import views
 from backstory.docmem.views import Views
 from backstory.errors import BackstoryError, BadInput, StoreError
-from backstory.intake.drain import open_store
 from backstory.model import Project
+from backstory.store.file.connection import Connection
+from backstory.store.open import open_store
 from backstory.surfaces import view_files
 from backstory.surfaces.mcp.server import data_folder
+from backstory.surfaces.opened import open_drained
 
 START_SECONDS = 1.0  # for putting CLAUDE.md in order before the first answer
 END_SECONDS = 0.25  # the same at the end
@@ -114,7 +115,7 @@ def _show_the_others(folder: str) -> None:
 
 
 def _hurried_store() -> open_store:
-    return open_store(data_folder(), now=_now(), seconds=0, hurried=True)
+    return open_drained(data_folder(), now=_now(), seconds=0, hurried=True)
 
 
 def _works(way: Callable[[], object], seconds: float) -> bool:

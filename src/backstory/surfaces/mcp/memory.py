@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from sqlite3 import Connection, OperationalError
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from backstory import log
-from backstory.errors import NotFound
+from backstory.errors import NotFound, Unavailable
 from backstory.memory import salience
 from backstory.model import Filters
 from backstory.store import life, memories
-from backstory.store.file.connection import transaction, unhurried
+from backstory.store.file.connection import Connection, may_be_unavailable, transaction, unhurried
 from backstory.surfaces.mcp import reply
 from backstory.surfaces.mcp.server import (
     ToolServer,
@@ -249,11 +248,12 @@ def _note_recall(db: Connection, answer: Answer, session_id: str | None, now: in
     """What was recalled is reinforced. A store too busy for that is no reason to withhold the answer, and
     neither is a disk that takes its time: this call writes nothing else."""
     try:
-        unhurried(db)
-        with transaction(db):
-            for hit in answer.hits:
-                life.reinforce(db, hit.memory.id, salience.RECALLED, session_id, now, "recalled")
-    except (OperationalError, NotFound) as error:  # NotFound: another process erased it meanwhile
+        with may_be_unavailable():
+            unhurried(db)
+            with transaction(db):
+                for hit in answer.hits:
+                    life.reinforce(db, hit.memory.id, salience.RECALLED, session_id, now, "recalled")
+    except (Unavailable, NotFound) as error:  # NotFound: another process erased it meanwhile
         log.write("warning", f"a recall was not noted: {error}")
 
 

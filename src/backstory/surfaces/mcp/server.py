@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
-from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.mcpserver import MCPServer
@@ -28,12 +27,12 @@ from pydantic import ValidationError
 
 from backstory import log, paths
 from backstory.errors import BackstoryError, StoreError
-from backstory.intake.drain import open_store
 from backstory.safety.redact import redact
 from backstory.store import documents, life, memories, nodes, projects, sessions
-from backstory.store.file.connection import connect, transaction
+from backstory.store.file.connection import Connection, connect, transaction
 from backstory.surfaces.mcp import wire
 from backstory.surfaces.mcp.ending import Ending, after
+from backstory.surfaces.opened import open_drained
 
 if TYPE_CHECKING:
     from backstory.recall.index import Index
@@ -113,7 +112,7 @@ def store() -> Iterator[tuple[Connection, int]]:
     now = int(time.time() * 1000)
     try:
         folder = data_folder()
-        with open_store(folder, now=now) as db:
+        with open_drained(folder, now=now) as db:
             _keep_up(folder)
             yield db, now
     except BackstoryError as error:

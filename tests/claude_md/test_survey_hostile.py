@@ -1,0 +1,212 @@
+"""What a survey makes of hostile and broken manifests."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from backstory.claude_md.read import imports, outline
+from backstory.claude_md.read.files import walk
+from backstory.claude_md.read.manifests.tasks import targets
+from backstory.claude_md.read.survey import survey
+from backstory.model import Survey
+from tests.helpers.survey import look
+
+KINDS = [
+    *("package.json", "pnpm-workspace.yaml", "lerna.json", "pyproject.toml", "setup.cfg", "setup.py"),
+    *(
+        "requirements.txt",
+        "Pipfile",
+        "tox.ini",
+        "tox.toml",
+        "noxfile.py",
+        "Makefile",
+        "justfile",
+        "Cargo.toml",
+    ),
+    *("go.mod", "go.work", "pom.xml", "build.gradle", "settings.gradle.kts", "gradle/libs.versions.toml"),
+    *("composer.json", "Gemfile", "x.gemspec", ".github/workflows/ci.yml", "README.md", ".gitignore"),
+]
+
+
+def all_of(root: Path, content: bytes) -> Survey:
+    """A project in which every manifest says the same."""
+    for kind in KINDS:
+        (root / kind).parent.mkdir(parents=True, exist_ok=True)
+        (root / kind).write_bytes(content)
+    return survey(walk(str(root)))
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=300))
+@example(b"\x00")
+@example(b"\xff\xfe<\x00?\x00")
+def test_any_bytes_are_a_manifest(tmp_path: Path, content: bytes) -> None:
+    assert all_of(tmp_path / "project", content).name
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                "name scripts workspaces packages dependencies test require packageManager jest build".split()
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(JSON)
+def test_values_of_the_wrong_kind_are_passed_over(tmp_path: Path, value: object) -> None:
+    all_of(tmp_path / "project", json.dumps(value).encode())
+
+
+@pytest.mark.parametrize(
+    "toml",
+    [
+        "project = 1\ntool = 2\nworkspace = 3",
+        "[project]\nname = 1\ndependencies = 1\noptional-dependencies = [1]",
+        "[tool]\npoetry = 1\nuv = 2\npytest = 3\ntox = 4\nhatch = 5\npdm = 6",
+        "[tool.uv]\nworkspace = 1\n[tool.poetry]\ngroup = 1\ndependencies = []\n[tool.tox]\nenv = 1",
+        "[package]\nname = []\n[dependencies]\na = 1\n[target]\nx = 1",
+        "[workspace]\nmembers = [1, [], '..', '/etc', '']\nexclude = 1",
+        "[libraries]\na = 1\nb = {module = 1}\n[plugins]\na = 1\nb = {id = []}",
+    ],
+)
+def test_tables_of_the_wrong_kind_are_passed_over(tmp_path: Path, toml: str) -> None:
+    assert all_of(tmp_path / "project", toml.encode()).workspaces == ()
+
+
+BOMB = (
+    '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "lol">'
+    + "".join(f'<!ENTITY {chr(98 + n)} "{("&" + chr(97 + n) + ";") * 10}">' for n in range(9))
+    + "]><project><artifactId>&j;</artifactId></project>"
+)
+
+
+def test_entities_are_never_expanded(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hunter2")
+    outside = f'<!DOCTYPE x [<!ENTITY x SYSTEM "file://{tmp_path}/secret">]><project><artifactId>&x;</artifactId></project>'
+    for text in (BOMB, outside):
+        found = look(tmp_path, {"pom.xml": text})
+        assert (found.name, found.managers) == ("project", ("maven",))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "a = " + "[" * 50_000,
+        "a = " + "{a=" * 50_000,
+        "a." * 90_000 + "a = 1",
+        "[" + "a." * 90_000 + "a]",
+        "<a>" * 100_000,
+        "x = " + "(" * 50_000,
+        "x = " + "1+" * 50_000 + "1",
+        "x = " + "-" * 50_000 + "1",
+        "setup(install_requires=" + "[" * 80 + "]" * 80 + ")",
+        "a = a + a\n" * 1_000 + "setup(install_requires=a)",
+        "setup(install_requires=" + "a+" * 900 + "a)",
+        "setup(install_requires=[*a, *['click']])\na = a",
+        "id" + " " * 190_000 + "x",
+        "include" + " " * 190_000 + "x",
+        "/*" * 95_000,
+        "\n" * 190_000,
+        "a" + " " * 190_000 + "b",
+        "packages:" + "\n  " * 60_000 + "x",
+        "envlist = " + "{,}" * 60_000,
+        "[tox]\nenvlist = " + "{a,b}" * 190,
+        "// " * 60_000,
+        "'a:a:" * 38_000,
+        "gem " * 45_000,
+        "`" * 19_000,
+        "[](" * 6_000,
+        "1" * 190_000,
+        "cargo +" * 27_000,
+        "project('" * 20_000,
+        "tornado" * 27_000,
+        "a.b-c_d" * 27_000,
+    ],
+    ids=lambda content: content[:12],
+)
+def test_no_content_takes_long(tmp_path: Path, content: str) -> None:
+    start = time.process_time()
+    all_of(tmp_path / "project", content.encode())
+    assert time.process_time() - start < 15  # one or two here; minutes, where time grows with the square
+
+
+@pytest.mark.parametrize("key", ["a." * 12_000 + "a", '"\u2028".' * 12_000 + "a"], ids=["bare", "quoted"])
+def test_a_dotted_key_takes_long_nowhere(tmp_path: Path, key: str) -> None:
+    for name in ("Cargo.toml", "pyproject.toml", "crates/a/Cargo.toml", "crates/b/pyproject.toml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{key} = 1\n", encoding="utf-8")
+    tree = walk(str(tmp_path))
+    start = time.process_time()
+    survey(tree)
+    imports.own(tree)
+    assert outline.about(tree, "crates/a", ["Cargo.toml"]) == ""
+    assert outline.about(tree, "crates/b", ["pyproject.toml"]) == ""
+    assert time.process_time() - start < 1.5  # 0.02 here; four seconds and half a gigabyte for one of them
+
+
+def test_a_huge_manifest_is_passed_over(tmp_path: Path) -> None:
+    found = look(tmp_path, {"package.json": '{"name": "walrus", "x": "' + "x" * 1_000_000 + '"}'})
+    assert (found.name, found.managers) == ("project", ("npm",))
+
+
+def test_nothing_in_a_manifest_is_run(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    code = f"open({str(mark)!r}, 'w')\n"
+    look(
+        tmp_path,
+        {
+            "setup.py": code,
+            "noxfile.py": code,
+            "Makefile": f"X := $(shell touch {mark})\ntest:\n",
+            "build.gradle": f"new File('{mark}').createNewFile()\n",
+            "Gemfile": f"File.write('{mark}', '')\n",
+        },
+    )
+    assert not mark.exists()
+
+
+def test_warnings_of_a_setup_file_are_not_ours(tmp_path: Path) -> None:
+    found = look(tmp_path, {"setup.py": "import setuptools\nx = '\\d'\nsetuptools.setup(name='walrus')\n"})
+    assert found.name == "walrus"
+
+
+def test_globs_of_members_take_long_nowhere(tmp_path: Path) -> None:
+    globs = [f"*{'?' * 100}b*{number}" for number in range(500)]
+    files = {f"{number}{'a' * 200}/package.json": "{}" for number in range(100)}
+    files["package.json"] = json.dumps({"workspaces": globs})
+    start = time.process_time()
+    assert look(tmp_path, files).workspaces == ()
+    assert time.process_time() - start < 3  # 0.1 here, ten otherwise
+
+
+def test_members_outside_the_project_and_with_odd_names_are_none(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "package.json").write_text("{}")
+    globs = ["../out", "/", ".", "", "a\nb", "**/../..", "pack\x1bage", "ok"]
+    files = {
+        "package.json": json.dumps({"workspaces": globs}),
+        "pack\x1bage/package.json": "{}",
+        "ok/package.json": "{}",
+    }
+    assert look(tmp_path, files).workspaces == ("ok",)
+
+
+def test_targets_are_the_names_before_the_colon() -> None:
+    assert list(targets("a b: c\nx=y: z\nd\\:e : f\n\tg: h\ni ::= j\n")) == ["a", "b", "d:e"]

@@ -1,0 +1,152 @@
+"""Stores to back up, to damage and to be killed over."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from backstory.surfaces.opened import open_drained
+from tests.helpers.chaos import NOW, bash, contents, put, rows, start
+
+BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
+
+PAGE = 4096
+
+
+def backstory(*args: str, cwd: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [BACKSTORY, *args],
+        cwd=cwd or Path("/"),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def capture(data: Path, *commands: str) -> None:
+    """Captured, and not stored yet."""
+    for command in commands:
+        put(data, bash(command))
+
+
+def store(data: Path, *commands: str) -> None:
+    """Captured and stored."""
+    capture(data, *commands)
+    with open_drained(str(data), now=NOW):
+        pass
+
+
+DRAIN_AND_DIE = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from backstory.surfaces.opened import open_drained
+opened = open_drained(sys.argv[2], now=1_800_000_000_000)
+os.kill(os.getpid(), 9)
+"""
+
+
+def store_in_the_log(data: Path, *commands: str) -> None:
+    """Stored by a process that was killed: it is in the write-ahead log only."""
+    capture(data, *commands)
+    with start(DRAIN_AND_DIE, str(data)) as process:
+        process.communicate(timeout=60)
+    assert (data / "backstory.db-wal").stat().st_size > 0
+
+
+def many(prefix: str, count: int = 150) -> list[str]:
+    """Commands that fill some pages."""
+    return [f"echo {prefix}-{number} {'word ' * 30}".strip() for number in range(count)]
+
+
+BEFORE, AFTER = many("before"), many("after")
+
+
+def stored(data: Path) -> list[str]:
+    return [text.split("\n")[1].removeprefix("Command: ") for text in contents(data)]
+
+
+def database(data: Path) -> Path:
+    return data / "backstory.db"
+
+
+def path_of(data: Path) -> str:
+    return str(database(data))
+
+
+def names(data: Path, of: str = "backups") -> list[str]:
+    place = data / of
+    return sorted(path.name for path in place.iterdir() if path.name != ".lock") if place.exists() else []
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def write_at(path: Path, offset: int, what: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(what)
+
+
+def root_page(data: Path, table: str) -> int:
+    (found,) = rows(data, "SELECT rootpage FROM sqlite_master WHERE name = ?", table)
+    return int(found["rootpage"])
+
+
+def spoil(data: Path, page: int) -> None:
+    write_at(database(data), (page - 1) * PAGE, b"\xa5" * PAGE)
+
+
+def spoil_pages_of(data: Path, *commands: str) -> set[str]:
+    """Spoil the pages on which the traces of these commands are; the commands that were on them."""
+    whole = database(data).read_bytes()
+    found = set()
+    for command in commands:
+        page = whole.index(f"Command: {command}".encode()) // PAGE
+        on_it = whole[page * PAGE : (page + 1) * PAGE]
+        found |= {one for one in (*BEFORE, *AFTER) if f"Command: {one}".encode() in on_it}
+        spoil(data, page + 1)
+    return found
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from backstory.store.file import backup, recovery, swap
+from backstory.surfaces.opened import open_drained
+
+nth, calls = int(sys.argv[3]), 0
+def at_each_step(event, args):
+    global calls
+    paths = [os.fsdecode(arg) for arg in args if isinstance(arg, (str, bytes))]
+    steps = ("os.rename", "os.link", "os.remove", "os.mkdir", "os.utime", "os.truncate", "sqlite3.connect")
+    written = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
+    if (event in steps or written) and any(sys.argv[2] in path for path in paths):
+        calls += 1
+        if calls == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(at_each_step)
+"""
+
+
+def killed_at_each_step(program: str, data: Path, *args: str) -> Iterator[int]:
+    """Run it again and again, killed one step later each time, until it comes to its end."""
+    for nth in range(1, 100):
+        with start(program, str(data), str(nth), *args) as process:
+            _, said = process.communicate(timeout=60)
+        assert process.returncode in (0, -9), said
+        yield nth
+        if process.returncode == 0:
+            assert nth > 3  # else it was never killed
+            return
+    raise AssertionError("it does not end")
+
+
+def half(data: Path) -> None:
+    os.truncate(database(data), database(data).stat().st_size // 2)

@@ -1,0 +1,14 @@
+"""What the tests of the worker start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.worker_desk import Desk
+
+
+@pytest.fixture
+def desk(data: Path) -> Desk:
+    return Desk(data)
