@@ -34,7 +34,8 @@ from rich.console import Console
 from rich.table import Table
 
 from backstory import paths
-from backstory.model import OBSERVATIONS, Memory, Summary
+from backstory.memory.kinds import OBSERVATIONS
+from backstory.model import Memory, Summary
 from backstory.store import memories, queue, summaries
 from backstory.surfaces.opened import open_drained
 

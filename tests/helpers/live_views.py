@@ -156,7 +156,7 @@ class Desk:
     def waiting(self, session: str = "s1") -> str | None:
         """What waits for the next prompt of a session, as the model would read it."""
         path = self.data / "outbox" / session
-        return context_of(path.read_text()) if path.exists() else None
+        return json.loads(path.read_text()) if path.exists() else None
 
     def consume(self, session: str = "s1") -> str | None:
         """Take it as the hook does, in fewer milliseconds."""
@@ -169,7 +169,7 @@ class Desk:
             claim = left[0]
         else:
             return None
-        said = context_of(claim.read_text())
+        said: str = json.loads(claim.read_text())
         for file in {claim, *left}:
             os.unlink(file)
         return said

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from backstory.model import Batch, Findings, Observation, Spent, Summary
-from backstory.safety.clean import clean
 from backstory.surfaces.opened import open_drained
 from backstory.synthesis.protocol import Away
 from backstory.synthesis.runner import Settings, Worker
@@ -89,7 +88,6 @@ class Desk:
             local=self.local,
             claude=claude,
             missing=missing,
-            clean=clean,
             clock=self.clock,
         )
 

@@ -509,7 +509,9 @@ def test_a_worker_in_the_foreground_observes_what_is_due_and_says_so(
     def queue_a_turn() -> None:
         command = {"command": "pytest tests/test_door.py"}
         with transaction(store):
-            queue.put(store, "abcdef01-2345", "Bash", json.dumps(command), '{"stdout": "ok"}', now, None)
+            queue.put(
+                store, "abcdef01-2345", "Bash", json.dumps(command), '{"output": "ok"}', now, None, "shell"
+            )
             queue.put(store, "abcdef01-2345", queue.FINALIZE, "{}", "{}", now, None)
 
     queue_a_turn()

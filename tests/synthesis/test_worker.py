@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from backstory.model import Batch, Findings, Observation
-from backstory.safety.clean import clean
 from backstory.store import life, queue, sessions
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import connect, transaction
@@ -321,7 +320,7 @@ def test_a_worker_stays_for_its_idle_time_after_the_last_work(desk: Desk) -> Non
     async def run() -> float:
         settings = Settings("auto", 1.0, 0.6)
         store: Callable[[], Any] = lambda: open_drained(str(desk.data), now=desk.now)  # noqa: E731
-        worker = Worker(store, settings, local=desk.local, claude=None, clean=clean, clock=lambda: desk.now)
+        worker = Worker(store, settings, local=desk.local, claude=None, clock=lambda: desk.now)
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(0.3)
         desk.happened(edit(), STOP)
@@ -341,7 +340,7 @@ def test_a_worker_stays_while_the_model_may_be_back_soon(desk: Desk) -> None:
     async def run() -> None:
         settings = Settings("auto", 1.0, 0.3)  # a retry in 5 s is worth 6
         store: Callable[[], Any] = lambda: open_drained(str(desk.data), now=desk.now)  # noqa: E731
-        worker = Worker(store, settings, local=desk.local, claude=claude, clean=clean, clock=lambda: desk.now)
+        worker = Worker(store, settings, local=desk.local, claude=claude, clock=lambda: desk.now)
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(1.2)
         assert not running.done(), "far beyond the idle time"

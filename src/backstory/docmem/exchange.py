@@ -14,7 +14,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from backstory.ids import new_id
 from backstory.model import Node, Project
 from backstory.recall.documents import chunk, file
 from backstory.recall.documents.chunk import MAX_TITLE, plain
+from backstory.safety.clean import clean_whole
 from backstory.store.file.connection import Connection
 
 FORMATS = ("toml", "md", "txt")
@@ -34,31 +35,26 @@ MOST_NODES = 100_000  # of somebody's document; nobody else can write to the sto
 MAX_HEADING = 100  # characters of a node's text that may be a heading, where no document said it is one
 
 
-def import_document(
-    db: Connection,
-    project: Project,
-    text: str,
-    format: str,
-    root_id: str | None,
-    name: str,
-    clean: Callable[[str], str],
-    now: int,
-) -> Node:
-    """A new tree; its root. Its id is `root_id`, or what the TOML says, or made of the document's `name`.
+class Imported(NamedTuple):
+    root: Node
+    is_whole: bool  # nothing private or secret was left out
 
-    `clean` is what every text passes on its way in. It gets a whole document at once, for what must not be
-    stored may span paragraphs; so it must not cut.
-    """
+
+def import_document(
+    db: Connection, project: Project, text: str, format: str, root_id: str | None, name: str, now: int
+) -> Imported:
+    """A new tree. Its id is `root_id`, or what the TOML says, or made of the document's `name`."""
+    clean = _Cleaner()
     if format == "toml":
         made = [_cleaned(one, clean) for one in parse_toml(text)]
     elif format in FORMATS:
         parse = parse_markdown if format == "md" else parse_text
-        made = parse(clean(text), root_id or clean(name))
+        made = parse(clean(text), root_id or clean(name))  # at once: what is private may span paragraphs
     else:
         raise BadInput(f"there is no format {format[:60]!r} of a document; use one of {', '.join(FORMATS)}")
     if root_id is not None:
         made[0] = replace(made[0], id=root_id)
-    return tree.build(db, project, made, now=now)
+    return Imported(tree.build(db, project, made, now=now), clean.is_whole)
 
 
 def most_bytes(format: str) -> int:
@@ -97,7 +93,19 @@ def save(path: str, document: str, *, replaces: bool = False) -> None:
             os.unlink(beside)
 
 
-def _cleaned(one: Made, clean: Callable[[str], str]) -> Made:
+class _Cleaner:
+    """Takes out what may not be stored, and remembers whether there was any."""
+
+    def __init__(self) -> None:
+        self.is_whole = True
+
+    def __call__(self, text: str) -> str:
+        cleaned, is_less = clean_whole(text, may_quote=True)
+        self.is_whole = self.is_whole and not is_less
+        return cleaned
+
+
+def _cleaned(one: Made, clean: _Cleaner) -> Made:
     """What replaces a secret may be longer than it. What was too long before is refused later, not cut."""
     parts = [part if (fit := clean(part)) == part else fit[:LONGEST_NAME] for part in one.context]
     return replace(one, text=clean(one.text), context=(parts[0], parts[1], parts[2]))

@@ -14,10 +14,11 @@ import time
 
 from backstory import dirty, log, paths
 from backstory.blob import blob_id
-from backstory.capture import changes, spool
-from backstory.capture.event import Event, read_event
+from backstory.capture import spool
+from backstory.capture.event import read_event
+from backstory.clients.canonical import NOTIFICATION, PROMPT, SESSION_END, SESSION_START
 from backstory.errors import BadPayload
-from backstory.intake.item import is_notification, item_of
+from backstory.intake.item import item_of
 from backstory.intake.trace import trace
 from backstory.memory import terms
 from backstory.store import events, life, memories, projects, queue, sessions
@@ -26,6 +27,8 @@ from backstory.store.file.connection import Connection, is_fault_of_the_store, s
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from backstory.clients.canonical import Event
 
     Progress = Callable[[int, int], None]  # so many of so many are stored
 
@@ -98,7 +101,6 @@ class _Prepared:
     def __init__(
         self,
         name: str,
-        raw: bytes,
         event: Event,
         places: dict[str, paths.Place],
         blobs: dict[str, str | None],
@@ -106,7 +108,7 @@ class _Prepared:
     ) -> None:
         self.name = name  # of its payload
         self.event = event
-        self.trace = trace(event)
+        self.trace = trace(event.use)
         self.item = item_of(event)  # for the queue
         files = self.trace.files if self.trace else []
         # Whoever reads this later may look from another folder.
@@ -118,11 +120,9 @@ class _Prepared:
         if event.cwd not in places:
             places[event.cwd] = paths.place(event.cwd)
         self.place = places[event.cwd]
-        self.changed: list[tuple[str, str]] = []  # (root, path), for lists of dirty files
-        # From the payload as it came: a path that was redacted leads nowhere, and the list stays in the
-        # project, where the file of that name lies.
-        if event.name == "PostToolUse" and event.tool in changes.TOOLS:
-            self.changed = dirty.listed(changes.of_payload(raw), roots)
+        # (root, path), for lists of dirty files. As the paths came: one that was redacted leads nowhere, and
+        # the list stays in the project, where the file of that name lies.
+        self.changed = dirty.listed(event.changed, roots) if event.changed else []
 
 
 def _store(db: Connection, folder: str, batch: list[spool.Spooled], done: Drained) -> None:
@@ -138,7 +138,7 @@ def _store(db: Connection, folder: str, batch: list[spool.Spooled], done: Draine
             raw = spool.read(folder, payload.name)
             if raw is not None:
                 event = read_event(raw, spool_name=payload.name, at=payload.at)
-                found.append(_Prepared(payload.name, raw, event, places, blobs, roots))
+                found.append(_Prepared(payload.name, event, places, blobs, roots))
         except BadPayload as error:
             bad.append((payload.name, str(error)))
         except PermissionError as error:  # a session under sudo left it; those behind it are readable
@@ -194,13 +194,14 @@ def _remember(db: Connection, prepared: _Prepared) -> bool:
     if project_id is None:
         project_id = projects.ensure(db, place, event.at)
         sessions.start(db, event.session_id, project_id, event.cwd, place, event.at)
-    if event.name in ("UserPromptSubmit", "SessionStart"):
+    if event.kind in (PROMPT, NOTIFICATION, SESSION_START):
         sessions.reopen(db, event.session_id, event.at)
     sessions.touch(db, event.session_id, event.at)
     memory_id = _memory(db, prepared, project_id)
     if prepared.item:
-        queue.put(db, event.session_id, *prepared.item, event.at, memory_id)
-    if event.name == "SessionEnd":
+        action = event.use.action if event.use else None
+        queue.put(db, event.session_id, *prepared.item, event.at, memory_id, action)
+    if event.kind == SESSION_END:
         sessions.end(db, event.session_id, event.at)
         life.promote(db, event.session_id, event.at)
     return True
@@ -209,9 +210,9 @@ def _remember(db: Connection, prepared: _Prepared) -> bool:
 def _memory(db: Connection, prepared: _Prepared, project_id: str) -> str | None:
     """What a prompt or a tool use leaves behind at once."""
     event = prepared.event
-    if event.prompt and not is_notification(event.prompt):
-        sessions.keep_prompt(db, event.session_id, event.prompt, event.at)
-        if terms.count_words(event.prompt[:PROMPT_SHOWN]) >= TELLING_WORDS:
+    if event.kind == PROMPT and event.text:
+        sessions.keep_prompt(db, event.session_id, event.text, event.at)
+        if terms.count_words(event.text[:PROMPT_SHOWN]) >= TELLING_WORDS:
             return memories.add(
                 db,
                 project_id=project_id,
@@ -219,12 +220,12 @@ def _memory(db: Connection, prepared: _Prepared, project_id: str) -> str | None:
                 kind="prompt",
                 sector="episodic",
                 tier="session",
-                content=event.prompt[:PROMPT_SHOWN],
+                content=event.text[:PROMPT_SHOWN],
                 author="user",
                 importance=0.3,
                 now=event.at,
             )
-    elif prepared.trace:
+    elif event.use and prepared.trace:
         return memories.add(
             db,
             project_id=project_id,
@@ -236,6 +237,7 @@ def _memory(db: Connection, prepared: _Prepared, project_id: str) -> str | None:
             files=prepared.files,
             hashes=prepared.hashes,
             importance=prepared.trace.importance,
+            action=event.use.action,
             now=event.at,
         )
     return None

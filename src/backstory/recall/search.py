@@ -16,12 +16,10 @@ import numpy as np
 from backstory import ids, log, paths
 from backstory.errors import BadInput, EmbedderAway, Unavailable
 from backstory.memory import terms
+from backstory.memory.kinds import KINDS, SECTORS, TIERS
 from backstory.memory.salience import DAY_MS
 from backstory.model import (
-    KINDS,
     MODES,
-    SECTORS,
-    TIERS,
     Answer,
     DocumentAnswer,
     DocumentHit,

@@ -183,16 +183,14 @@ def edited(db: Connection, session_id: str, limit: int) -> list[str]:
     """The files that a session edited, the latest first. The queue has every edit of the last days; of those
     before, the traces are left."""
     rows = db.execute(
-        "SELECT file FROM (SELECT file, at FROM (SELECT coalesce(q.tool_input ->> 'file_path',"
-        " q.tool_input ->> 'notebook_path') AS file, q.created_at_epoch AS at FROM observation_queue q"
+        "SELECT file FROM (SELECT file, at FROM (SELECT q.tool_input ->> 'path' AS file,"
+        " q.created_at_epoch AS at FROM observation_queue q"
         " LEFT JOIN memories m ON m.id = q.memory_id WHERE q.session_id = ?1"
-        " AND q.tool_name IN ('Edit', 'Write', 'MultiEdit', 'NotebookEdit')"
+        " AND q.action IN ('edit', 'write')"
         " AND q.tool_output ->> 'error' IS NULL AND m.deleted_at IS NULL"
         " ORDER BY q.created_at_epoch DESC LIMIT ?3)"
         " UNION ALL SELECT files ->> 0, created_at FROM (SELECT m.files, m.created_at FROM memories m"
-        " WHERE m.session_id = ?1 AND m.kind = 'tool' AND m.deleted_at IS NULL"
-        " AND substr(m.content, 1, instr(m.content, char(10)) - 1)"
-        " IN ('Tool: Edit', 'Tool: Write', 'Tool: MultiEdit', 'Tool: NotebookEdit')"
+        " WHERE m.session_id = ?1 AND m.action IN ('edit', 'write') AND m.deleted_at IS NULL"
         " AND instr(m.content, char(10) || 'Failed: ') = 0 ORDER BY m.created_at DESC LIMIT ?3))"
         " WHERE typeof(file) = 'text' GROUP BY file ORDER BY max(at) DESC, file LIMIT ?2",
         (session_id, limit, LOOKED_AT),

@@ -15,6 +15,7 @@ import time
 
 from backstory import config, dirty, log, paths
 from backstory.capture import changes, spool
+from backstory.clients import claude_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,21 +80,21 @@ def begin(folder: str, payload: bytes) -> None:
     from backstory.store.file.connection import may_be_unavailable
     from backstory.surfaces.opened import open_drained
 
-    given = json.loads(payload)
-    env = _shared(given["session_id"])
+    event = claude_code.read(json.loads(payload))
+    env = _shared(event.session_id)
     now = int(time.time() * 1000)
     try:
         with open_drained(folder, now=now, seconds=SECONDS_AWAITED, hurried=True) as db:
             tokens = int(config.number("brief.tokens", os.environ))
-            told = brief.brief(db, given["cwd"], given["session_id"], given.get("source", ""), tokens)
+            told = brief.brief(db, event.cwd, event.session_id, event.source, tokens)
             if told.text:
                 sys.stdout.buffer.write(told.text.encode("utf-8", "replace") + b"\n")
                 sys.stdout.buffer.flush()
             needed = _is_work(db, folder, now, env)
             try:
                 with may_be_unavailable():
-                    _choose(db, given["session_id"])
-                    brief.note(db, given["session_id"], told.ids, now)
+                    _choose(db, event.session_id)
+                    brief.note(db, event.session_id, told.ids, now)
             except Unavailable:
                 pass  # others write. The prompt's hook says again what was chosen; what was shown can wait
     except StoreError as error:
@@ -110,14 +111,12 @@ def announce(folder: str, payload: str) -> None:
     root = _root()
     if root is None or _on_stop(folder) != "agent":
         return
-    stop = changes.parse(spool.read(paths.spool(folder), payload) or b"")
-    if isinstance(stop, dict) and stop.get("stop_hook_active"):
+    if claude_code.is_sent_on(changes.parse(spool.read(paths.spool(folder), payload) or b"")):
         return  # the model has just been told
     # The spool before the list: what a drain takes out of the one is in the other by then.
     new = dirty.announce(root, folder, _undrained(folder, root))
     if new:
-        # JSON without a module for it: no sign is left in it that would need one.
-        sys.stdout.buffer.write(b'{"decision": "block", "reason": "%b"}\n' % told(new, root).encode())
+        sys.stdout.buffer.write(claude_code.block(told(new, root)))
         sys.stdout.buffer.flush()
 
 
@@ -131,11 +130,8 @@ def told(changed: list[str], root: str) -> str:
         names.append(shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 3]}...")
     more = len(changed) - MOST_FILES
     listed = ", ".join(names) + (f" (and {more} more)" if more > 0 else "")
-    return (
-        "Files were modified this turn. Use the Agent tool (called Task in older clients) to spawn the"
-        " 'backstory:memory-updater' agent with prompt:"
-        f" 'Update CLAUDE.md for changed files: {listed}'"
-    )
+    update = claude_code.spawn("backstory:memory-updater", f"Update CLAUDE.md for changed files: {listed}")
+    return f"Files were modified this turn. {update}"
 
 
 def go_on(folder: str) -> None:
@@ -146,7 +142,7 @@ def go_on(folder: str) -> None:
         pass  # already the leader of one
     from backstory.surfaces.opened import open_drained
 
-    session_id = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    session_id = claude_code.session_id(os.environ)
     env = _shared(session_id)
     now = int(time.time() * 1000)
     with open_drained(folder, now=now, seconds=SECONDS) as db:
@@ -169,7 +165,7 @@ def bring_up_to_date(folder: str) -> None:
 
 def _root() -> str | None:
     """The initialised project that the session is in."""
-    return dirty.root_of(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
+    return dirty.root_of(claude_code.project_folder(os.environ))
 
 
 def _on_stop(folder: str) -> str:

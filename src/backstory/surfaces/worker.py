@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager
 
 from backstory import config, locks, log, paths
 from backstory.errors import Damaged
-from backstory.safety.clean import clean
 from backstory.store import queue
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import Connection
@@ -75,7 +74,6 @@ async def _work(folder: str) -> bool:
         local=Local(),
         claude=None if away else Claude(env, config.setting("claude.model", env)),
         missing=str(away or ""),
-        clean=clean,
     )
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -27,14 +27,13 @@ from __future__ import annotations
 
 import codecs
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
 from backstory.claude_md.write import dynamic
 from backstory.errors import BadInput, NotFound
-from backstory.safety.clean import clean
+from backstory.safety.clean import clean_whole
 
 NAMES = (
     "project-description",
@@ -159,8 +158,8 @@ def theirs(text: bytes, is_ours: Callable[[str, str], bool] | None = None) -> by
 
 
 def redacted(text: str) -> str:
-    """Without secrets and private parts, and whole: nobody cuts a text silently."""
-    return clean(text, sys.maxsize)
+    """Without secrets and private parts."""
+    return clean_whole(text)[0]
 
 
 def cleaned(body: str) -> str:

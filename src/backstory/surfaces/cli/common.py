@@ -15,7 +15,8 @@ from typing import Any
 import click
 
 from backstory import errors, paths
-from backstory.model import KINDS, SECTORS, TIERS, Filters
+from backstory.memory.kinds import KINDS, SECTORS, TIERS
+from backstory.model import Filters
 from backstory.store.file.connection import Connection, is_forbidden
 
 SECTOR = click.Choice(SECTORS)

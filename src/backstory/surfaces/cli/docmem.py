@@ -181,7 +181,6 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
     the upper nodes, of plain text each paragraph is a node; those are readonly.
     """
     from backstory.docmem.exchange import import_document
-    from backstory.safety.clean import clean
     from backstory.store import projects
     from backstory.store.file.connection import transaction
     from backstory.surfaces.cli import output, trees_output
@@ -189,26 +188,18 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
     kind = kind or _format_of(file)
     name, text = _read(file, kind)
     wanted = None if root_id is None else typed([root_id])
-    is_changed = False
-
-    def cleaned(given: str) -> str:
-        nonlocal is_changed
-        kept = clean(given, sys.maxsize, may_quote=True)  # nobody cuts a document silently
-        is_changed = is_changed or kept != given
-        return kept
-
     with store() as (db, now):
         with transaction(db):
             here = projects.by_id(db, projects.ensure(db, paths.place(project), now))
         with _busy("importing"):
-            root = import_document(db, here, text, kind, wanted, name, cleaned, now)
+            root, is_whole = import_document(db, here, text, kind, wanted, name, now)
         _refresh(db, here, root.root_id, now)
     if as_json:
         output.as_json(trees_output.plain(root))
     else:
         size = output.number_of(root.size, "node", "nodes")
         click.echo(f"Tree imported: {root.id} ({size}); `backstory docmem tree {root.id}` shows it")
-    if is_changed:
+    if not is_whole:
         click.echo("Something private or secret in it was left out.", err=True)
 
 

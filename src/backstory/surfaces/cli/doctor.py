@@ -23,6 +23,7 @@ from rich.text import Text
 
 from backstory import config, paths
 from backstory.capture import spool
+from backstory.clients import claude_code
 from backstory.errors import BackstoryError, BadInput, ClientError, EmbedderAway
 from backstory.ids import new_id
 from backstory.recall.index import Index
@@ -152,15 +153,7 @@ def _canary(folder: str, env: Mapping[str, str]) -> Check:
         pass  # without a store, the event would wait in the spool and stay
     word = new_id("canary")
     session_id = f"backstory-doctor-{word}"
-    event = {
-        "hook_event_name": "PostToolUse",
-        "session_id": session_id,
-        "cwd": folder,
-        "tool_name": "Bash",
-        "tool_use_id": word,
-        "tool_input": {"command": f"echo {word}"},
-        "tool_response": {"stdout": word, "stderr": ""},
-    }
+    event = claude_code.shell_use(session_id, folder, word, f"echo {word}", word)
     laid_out = os.path.join(install.plugin_folder(folder), "src", "backstory", HOOK)
     hook = laid_out if os.path.exists(laid_out) else os.path.join(install.PACKAGE, HOOK)
     hook_env = {**env, "BACKSTORY_HOME": folder}
@@ -353,7 +346,7 @@ def _server_problem(root: str, env: Mapping[str, str]) -> str | None:
     """What the plugin's launcher says when it is asked for backstory, as Claude Code would ask it."""
     launcher = os.path.join(root, "src", "backstory", "plugin", "bin", "backstory.sh")
     # Set up from a marketplace, we run from an environment in the folder that Claude Code gives the plugin.
-    asking = {"CLAUDE_PLUGIN_DATA": os.path.dirname(sys.prefix), **env}
+    asking = {claude_code.PLUGIN_DATA: os.path.dirname(sys.prefix), **env}
     asking.pop("BACKSTORY_WORKER", None)
     asked = subprocess.run(
         ["sh", launcher, "--version"], env=asking, capture_output=True, text=True, timeout=30, check=False

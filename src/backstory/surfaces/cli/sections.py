@@ -79,6 +79,7 @@ def set_(name: str, file: str, within: str | None, project: str, as_json: bool) 
     Exit code 1 where a person has edited the section: then the text is offered to them instead.
     """
     from backstory.claude_md.write import managed, sections
+    from backstory.safety.clean import clean_whole
     from backstory.surfaces.cli import output
 
     name = typed([name])
@@ -86,7 +87,7 @@ def set_(name: str, file: str, within: str | None, project: str, as_json: bool) 
         raise errors.BadInput(f"no section is called {name[:80]}; there are {', '.join(sections.NAMES)}")
     at = _target(project, within)
     text = _text(file)
-    is_changed = sections.redacted(text) != text.replace("\0", "")
+    _, is_changed = clean_whole(text)
     with store() as (db, now):
         outcome = managed.put(db, folder(), at.path, name, text, author="model", now=now, root=at.root)
     if as_json:

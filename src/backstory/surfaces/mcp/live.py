@@ -15,6 +15,7 @@ from functools import partial
 
 from backstory import log, paths
 from backstory.claude_md.write import writer
+from backstory.clients import claude_code
 from backstory.docmem import views
 from backstory.docmem.views import Views
 from backstory.errors import BackstoryError, BadInput, StoreError
@@ -138,7 +139,7 @@ def _works(way: Callable[[], object], seconds: float) -> bool:
 def _known() -> Views:
     with _making:
         if not _views:
-            _views.append(Views(data_folder(), _folder(), os.environ.get("CLAUDE_CODE_SESSION_ID", "")))
+            _views.append(Views(data_folder(), _folder(), claude_code.session_id(os.environ)))
         return _views[0]
 
 

@@ -6,7 +6,6 @@ Each tool is a docstring for the model and one call into a room.
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from mcp.types import ToolAnnotations
@@ -225,15 +224,12 @@ def docs_ingest(
 ) -> str:
     """Ingest a document for searchable reference: one of path, url or content. Chunks and embeds the content.
     An unchanged document is skipped, a changed one replaces its older version."""
-    from backstory.recall.documents.file import LARGEST
     from backstory.recall.documents.ingest import ingest
-    from backstory.safety.clean import clean
 
     with store() as (db, now):
         done = ingest(
             db,
             project(),
-            clean=partial(clean, limit=LARGEST, may_quote=True),
             path=path,
             url=url,
             content=content,

@@ -26,6 +26,7 @@ from mcp.types import ToolAnnotations
 from pydantic import ValidationError
 
 from backstory import log, paths
+from backstory.clients import claude_code
 from backstory.errors import BackstoryError, StoreError
 from backstory.safety.redact import redact
 from backstory.store import documents, life, memories, nodes, projects, sessions
@@ -153,11 +154,11 @@ def scope(db: Connection) -> list[str]:
 
 
 def project() -> str:
-    return os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
+    return claude_code.project_folder(os.environ)
 
 
 def session(db: Connection) -> str | None:
-    session_id = os.environ.get("CLAUDE_CODE_SESSION_ID")
+    session_id = claude_code.session_id(os.environ)
     return sessions.following(db, session_id) if session_id else None
 
 
