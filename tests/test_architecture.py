@@ -31,7 +31,7 @@ MAY_IMPORT = {
         *("synthesis", "recall", "docmem", "claude_md"),
     },
 }
-SHARED_BY_SURFACES = {"backstory.surfaces.opened"}
+SHARED_BY_SURFACES = {"backstory.surfaces.opened", "backstory.surfaces.view_files"}
 IMPORTS_FCNTL = {"backstory.locks"}  # and plugin/bin/setup.py, which runs without the package
 NOT_YET = {"backstory.docmem.views"}  # imports sqlite3 and fcntl itself; to go
 FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}

@@ -286,13 +286,13 @@ def test_no_view_is_added_after_the_end(house: House, monkeypatch: pytest.Monkey
             project_id = projects.ensure(db, paths.place(str(house.project)), 1)
         here = projects.by_id(db, project_id)
         tree.create(db, here, root_id="notes", now=1)
-    live.show(here, "add", "notes")
-    assert shown(house.file.read_bytes()) == ["notes"]
+        live.show(db, here, "add", "notes", 1)
+        assert shown(house.file.read_bytes()) == ["notes"]
 
-    live.end()
+        live.end()
 
-    with pytest.raises(StoreError, match="the server is ending"):
-        live.show(here, "add", "notes")
+        with pytest.raises(StoreError, match="the server is ending"):
+            live.show(db, here, "add", "notes", 1)
     assert house.file.read_bytes() == MINE
 
 

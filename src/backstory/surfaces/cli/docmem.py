@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,7 +24,6 @@ from backstory.surfaces.cli.common import (
     typed,
 )
 
-PAUSE_SECONDS = 0.05
 SHOWN_NODES = 300
 MOST_SHOWN = 100_000
 MARKDOWN = (".md", ".markdown", ".mdx")
@@ -195,7 +193,7 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
             here = projects.by_id(db, projects.ensure(db, paths.place(project), now))
         with _busy("importing"):
             root, is_whole = import_document(db, here, text, kind, wanted, name, now)
-        _refresh(here, root.root_id, now)
+        _refresh(db, here, root.root_id, now)
     if as_json:
         output.as_json(trees_output.plain(root))
     else:
@@ -302,7 +300,7 @@ def delete(node: str, yes: bool, project: str, as_json: bool) -> None:
             raise errors.NotFound("Nothing was deleted; --yes deletes it without asking.")
         with _busy("deleting"):
             gone = trees.delete(db, here, found.id)
-        _refresh(here, found.root_id, now)
+        _refresh(db, here, found.root_id, now)
     if as_json:
         output.as_json({"deleted": found.id, "nodes": gone})
     else:
@@ -402,25 +400,12 @@ def _busy(doing: str) -> Iterator[None]:
         yield
 
 
-def _refresh(here: Project, root_id: str, now: int) -> None:
+def _refresh(db: Connection, here: Project, root_id: str, now: int) -> None:
     """Let the views of running servers follow. The edit is done; what keeps a view from it is only said."""
-    from backstory.claude_md.write.writer import put_views
-    from backstory.docmem import views
-    from backstory.store.file.connection import BUSY_SECONDS
+    from backstory.surfaces import view_files
     from backstory.surfaces.cli import output
-    from backstory.surfaces.opened import open_drained
 
-    data = folder()
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            # With CLAUDE.md's lock in hand nobody waits for the store: a server that ends is in a hurry.
-            with open_drained(data, now=now, seconds=0, hurried=True) as db:
-                views.refresh(db, data, here, [root_id], lambda at, shown: put_views(at, data, shown, now))
-            return
-        except (errors.BackstoryError, OSError) as error:
-            if not isinstance(error, errors.Busy) or time.monotonic() > deadline:
-                why = output.visible(str(error))
-                click.echo(f"backstory: a view could not be refreshed: {why}", err=True)
-                return
-        time.sleep(PAUSE_SECONDS)
+    try:
+        view_files.refresh(db, folder(), here, [root_id], now)
+    except (errors.BackstoryError, OSError) as error:
+        click.echo(f"backstory: a view could not be refreshed: {output.visible(str(error))}", err=True)

@@ -23,7 +23,7 @@ from backstory.safety.clean import clean, clean_whole
 from backstory.store import node_query, nodes, projects
 from backstory.store.file.connection import Connection, transaction
 from backstory.surfaces.mcp import live, tree_reply
-from backstory.surfaces.mcp.server import Server, fill_in_background, index, project, store
+from backstory.surfaces.mcp.server import ToolServer, fill_in_background, index, project, store
 
 INSTRUCTIONS = (
     "Trees of text nodes that you write and read, kept for this project: plans, findings, a growing"
@@ -76,7 +76,7 @@ def serve() -> None:
     server().serve(first=live.begin, last=live.end)
 
 
-def server() -> Server:
+def server() -> ToolServer:
     read = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     write = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
     change = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
@@ -104,7 +104,7 @@ def server() -> Server:
     changing = [tool for tool, notes in tools.items() if not notes.read_only_hint]
     # Nodes that a model adds in one go stand in the order in which it added them.
     whole = (docmem_expand_to_length, docmem_view)
-    return Server("docmem", INSTRUCTIONS, tools, in_turn=changing, whole=whole)
+    return ToolServer("docmem", INSTRUCTIONS, tools, in_turn=changing, whole=whole)
 
 
 # --- writing ------------------------------------------------------------------------------------------------
@@ -369,8 +369,8 @@ def docmem_view(
     """Show a node and what is below it live in CLAUDE.md, up to 10,000 tokens of text, or stop showing it.
     The reply carries it as well, and when it changes you are told at the next prompt. Adding what is shown
     already moves it to the end."""
-    with _trees() as (_, here, _):
-        return live.show(here, action, node_id.strip())
+    with _trees() as (db, here, now):
+        return live.show(db, here, action, node_id.strip(), now)
 
 
 # --- what they share ----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from backstory.store import life, memories
 from backstory.store.file.connection import Connection, may_be_unavailable, transaction, unhurried
 from backstory.surfaces.mcp import reply
 from backstory.surfaces.mcp.server import (
-    Server,
+    ToolServer,
     changing,
     fill_in_background,
     index,
@@ -54,12 +54,12 @@ def serve() -> None:
     server().serve(beside=warm_up)
 
 
-def server() -> Server:
+def server() -> ToolServer:
     read = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     write = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
     destroy = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
     fetch = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
-    return Server(
+    return ToolServer(
         "memory",
         INSTRUCTIONS,
         {

@@ -46,7 +46,7 @@ _kept_open: dict[str, tuple[int, Connection]] = {}  # which file, by its inode
 _indexes: list[Index] = []
 
 
-class Server(MCPServer):
+class ToolServer(MCPServer):
     """Says in a sentence what is wrong with arguments that do not fit.
 
     Tools `in_turn` are called one after the other, as the calls came. Replies of `whole` tools reach the
