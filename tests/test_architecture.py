@@ -33,7 +33,6 @@ MAY_IMPORT = {
 }
 SHARED_BY_SURFACES = {"backstory.surfaces.opened", "backstory.surfaces.view_files"}
 IMPORTS_FCNTL = {"backstory.locks"}  # and plugin/bin/setup.py, which runs without the package
-NOT_YET = {"backstory.docmem.views"}  # imports sqlite3 and fcntl itself; to go
 FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}
 
 
@@ -131,8 +130,6 @@ def test_sql_stands_only_in_the_store() -> None:
 @pytest.mark.parametrize("path", modules(), ids=dotted)
 def test_only_the_store_knows_sqlite_and_only_locks_knows_flock(path: Path) -> None:
     here = dotted(path)
-    if here in NOT_YET:
-        return
     found = {target.split(".")[0] for target in imports(path)}
     assert "sqlite3" not in found or room(here) == "store", f"{here}: take Connection from the store"
     assert "fcntl" not in found or here in IMPORTS_FCNTL, f"{here}: use locks.py"

@@ -26,19 +26,18 @@ hook does not, but all it can do is to turn 'it waits' into 'it was told', and t
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
+from backstory import locks
 from backstory.docmem import expand, outbox, tree
 from backstory.errors import BadInput, StoreError
 from backstory.ids import new_id
 from backstory.model import Node, Project
 from backstory.store import nodes, projects, sessions
 from backstory.store import views as stored
-from backstory.store.file import swap
 from backstory.store.file.connection import Connection, transaction
 from backstory.store.views import Block, ViewServer
 
@@ -193,13 +192,11 @@ class Views:
         if self._alive is not None and os.path.exists(path):
             return
         try:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            handle = locks.take(path, f"{path} is locked by another process; try again")
         except OSError as error:
             raise StoreError(
                 f"{os.path.dirname(path)} cannot be written ({error.strerror}); mend that, and call again"
             ) from error
-        swap.wait(handle, fcntl.LOCK_EX, swap.SECONDS, f"{path} is locked by another process; try again")
         if self._alive is not None:  # somebody removed the file that was locked
             os.close(self._alive)
         self._alive = handle
@@ -376,17 +373,7 @@ def _locks(data: str) -> list[str]:
 
 
 def _is_alive(data: str, server_id: str) -> bool:
-    try:
-        handle = os.open(_lock_file(data, server_id), os.O_RDONLY)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: others may look at the same moment
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
+    return locks.is_held(_lock_file(data, server_id))
 
 
 def _lock_file(data: str, server_id: str) -> str:
