@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backstory.synthesis.rules import shell
+from backstory.synthesis.rules import commands
 from tests.helpers.scripted_session import GREEN, RED, ROOT, Script, Store, found, one
 
 # --- work ---------------------------------------------------------------------------------------------------
@@ -418,12 +418,12 @@ def test_what_programs_make_is_nobodys_edit() -> None:
     ],
 )
 def test_commits_are_read_from_commands(command: str, output: dict[str, Any], subjects: list[str]) -> None:
-    assert [commit.subject for commit in shell.read({"command": command}, output).commits] == subjects
+    assert [commit.subject for commit in commands.read({"command": command}, output).commits] == subjects
 
 
 def test_the_body_of_a_commit_is_read_without_its_trailers() -> None:
     command = "git commit -m 'One' -m 'Because of two.' -m 'Co-Authored-By: Claude <noreply@anthropic.com>'"
-    (commit,) = shell.read({"command": command}, {"output": ""}).commits
+    (commit,) = commands.read({"command": command}, {"output": ""}).commits
     assert commit.body == "Because of two."
 
 
@@ -449,7 +449,7 @@ def test_the_body_of_a_commit_is_read_without_its_trailers() -> None:
 def test_checks_are_read_from_commands(
     command: str, output: dict[str, Any], passed: bool, names: tuple[str, ...]
 ) -> None:
-    check = shell.read({"command": command}, output).check
+    check = commands.read({"command": command}, output).check
     assert check is not None
     assert (check.passed, check.names) == (passed, names)
 
@@ -466,4 +466,4 @@ def test_checks_are_read_from_commands(
     ],
 )
 def test_what_only_looks_is_no_check(command: str) -> None:
-    assert shell.read({"command": command}, {"error": "Exit code 1\nerror: no"}).check is None
+    assert commands.read({"command": command}, {"error": "Exit code 1\nerror: no"}).check is None

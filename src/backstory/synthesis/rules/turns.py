@@ -18,9 +18,9 @@ from typing import Any
 
 from backstory.model import Item
 from backstory.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
-from backstory.synthesis.rules import shell
+from backstory.synthesis.rules import commands
+from backstory.synthesis.rules.commands import Check, Commit, Shell
 from backstory.synthesis.rules.prompts import is_request
-from backstory.synthesis.rules.shell import Check, Commit, Shell
 
 LOOKING = frozenset({"read", "shell", "web", "agent", "mcp"})  # actions
 
@@ -163,7 +163,7 @@ def _take(item: Item, turn: Turn, state: _State) -> None:
         if not item.failed:
             state.pending += _edits(item, state.root)
     elif item.action == "shell":
-        done = shell.read(item.input, item.output)
+        done = commands.read(item.input, item.output)
         _take_bash(item, done, turn, state)
 
 
