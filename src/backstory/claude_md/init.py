@@ -100,12 +100,7 @@ def plan(
 
 
 def _planned(
-    path: str,
-    template: str,
-    title: str,
-    texts: dict[str, str],
-    existing: str | None,
-    had: Collection[str],
+    path: str, template: str, title: str, texts: dict[str, str], existing: str | None, had: Collection[str]
 ) -> Planned:
     text = _text(path)
     if text is None or not text.strip():

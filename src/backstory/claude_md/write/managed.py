@@ -287,12 +287,7 @@ def _author(db: Connection, file: ManagedFile, name: str, body: str) -> str | No
 
 
 def _record(
-    db: Connection,
-    file: ManagedFile,
-    new: Mapping[str, str],
-    outcomes: dict[str, str],
-    author: str,
-    now: int,
+    db: Connection, file: ManagedFile, new: Mapping[str, str], outcomes: dict[str, str], author: str, now: int
 ) -> None:
     """Put down what has happened; an offer that was turned down before becomes `kept`."""
     if claude_files.get(db, file.path) is None:
