@@ -17,12 +17,8 @@ import time
 from backstory import locks, paths
 from backstory.errors import StoreError
 
-SECONDS = locks.SECONDS  # for docmem/views.py, as `wait`
-BESIDE = (
-    "-wal",
-    "-shm",
-    "-journal",
-)  # what SQLite keeps beside a database, and would take for the next one's
+# What SQLite keeps beside a database, and would take for the next one's.
+BESIDE = ("-wal", "-shm", "-journal")
 
 
 def share(folder: str, seconds: float | None = None) -> int:
@@ -137,10 +133,3 @@ def _lock(folder: str, seconds: float | None = None, *, shared: bool = False) ->
             f"{folder} cannot be used ({error.strerror});"
             " mend that, or set BACKSTORY_HOME to a folder of yours"
         ) from error
-
-
-def wait(handle: int, _kind: int, seconds: float, busy: str) -> None:
-    """For docmem/views.py, until it takes its lock from locks.py."""
-    if not locks.wait(handle, seconds):
-        os.close(handle)
-        raise StoreError(busy)
