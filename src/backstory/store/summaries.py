@@ -12,13 +12,7 @@ if TYPE_CHECKING:
 
 
 def put(
-    db: Connection,
-    session_id: str,
-    project_id: str,
-    summary: Summary,
-    made_by: str,
-    memory_id: str,
-    now: int,
+    db: Connection, session_id: str, project_id: str, summary: Summary, made_by: str, memory_id: str, now: int
 ) -> None:
     """Keep the latest word on a session; `sessions.summary` has it as one text."""
     text = str(summary)
