@@ -32,6 +32,7 @@ from backstory import paths
 from backstory.claude_md.write import sections, writer
 from backstory.claude_md.write.sections import Problem
 from backstory.errors import BadInput, NotFound
+from backstory.model import tokens
 from backstory.store import claude_files, projects
 from backstory.store.claude_files import ManagedFile
 from backstory.store.file.connection import Connection, transaction
@@ -234,10 +235,6 @@ def read(path: str) -> bytes:
     if len(text) > writer.LARGEST:
         raise BadInput(f"{paths.text(path)} is larger than 10 MB, which is no CLAUDE.md any more; shorten it")
     return text
-
-
-def tokens(text: str) -> int:
-    return -(-len(text) // 4)
 
 
 def _managed(
