@@ -346,6 +346,11 @@ class SectionRecord:
     offered_at: int | None = None
 
 
+def tokens(text: str) -> int:
+    """About how many a model sees in it."""
+    return -(-len(text) // 4)
+
+
 def iso(at: int) -> str:
     """A time as docmem writes it: 2026-01-31T12:00:00Z."""
     return _second(at // 1000)

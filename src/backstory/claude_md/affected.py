@@ -24,25 +24,18 @@ MANIFESTS = frozenset(
     "package.json pyproject.toml setup.py setup.cfg Pipfile Cargo.toml go.mod pom.xml build.gradle"
     " build.gradle.kts composer.json Gemfile".split()
 )
-BUILD = MANIFESTS | frozenset(
+WORKSPACES = frozenset("pnpm-workspace.yaml lerna.json go.work settings.gradle settings.gradle.kts".split())
+BUILD = MANIFESTS.union(
+    WORKSPACES,
     "Makefile makefile GNUmakefile justfile Justfile .justfile Rakefile CMakeLists.txt meson.build"
     " tox.ini tox.toml noxfile.py pytest.ini mypy.ini .mypy.ini ruff.toml .ruff.toml .flake8"
     " .pre-commit-config.yaml .rubocop.yml clippy.toml .clippy.toml rustfmt.toml .rustfmt.toml"
     " .golangci.yml .golangci.yaml .gitlab-ci.yml .travis.yml Jenkinsfile mvnw gradlew"
     " package-lock.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb uv.lock poetry.lock pdm.lock Pipfile.lock"
-    " compose.yml compose.yaml docker-compose.yml docker-compose.yaml"
-    " pnpm-workspace.yaml lerna.json go.work settings.gradle settings.gradle.kts".split()
+    " compose.yml compose.yaml docker-compose.yml docker-compose.yaml".split(),
 )
-BUILD_LIKE = (
-    "*.config.*",
-    "Dockerfile*",
-    "*.Dockerfile",
-    "requirements*.txt",
-    "tsconfig*.json",
-    ".eslintrc*",
-)
+BUILD_LIKE = "*.config.* Dockerfile* *.Dockerfile requirements*.txt tsconfig*.json .eslintrc*".split()
 CI = re.compile(r"(?:^|/)\.github/workflows/[^/]+\.ya?ml$")
-WORKSPACES = frozenset("pnpm-workspace.yaml lerna.json go.work settings.gradle settings.gradle.kts".split())
 SAYS_WHAT_A_FOLDER_IS = frozenset("__init__.py doc.go lib.rs mod.rs package-info.java".split())
 
 OF_A_FOLDER = {

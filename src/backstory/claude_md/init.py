@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from backstory import dirty, paths
 from backstory.claude_md.learn import NOTHING, Learned, texts_of
+from backstory.claude_md.sync import managed_files
 from backstory.claude_md.write import compose, dynamic, managed, sections, writer
 from backstory.errors import BadInput, Conflict, NotFound
 from backstory.store import claude_files, projects
@@ -100,12 +101,7 @@ def plan(
 
 
 def _planned(
-    path: str,
-    template: str,
-    title: str,
-    texts: dict[str, str],
-    existing: str | None,
-    had: Collection[str],
+    path: str, template: str, title: str, texts: dict[str, str], existing: str | None, had: Collection[str]
 ) -> Planned:
     text = _text(path)
     if text is None or not text.strip():
@@ -322,8 +318,7 @@ def _writable(folder: str) -> None:
 
 def _forget_those_gone(db: Connection, root: str) -> None:
     """A file of ours that somebody has removed; who wants one there again has just said so."""
-    here = projects.at(db, paths.place(root))
-    for file in claude_files.listed(db, here.number) if here else ():
-        if file.path == os.path.join(os.path.realpath(root), file.place) and not os.path.lexists(file.path):
+    for file in managed_files(db, root):
+        if not os.path.lexists(file.path):
             with transaction(db):
                 claude_files.remove(db, file.path)

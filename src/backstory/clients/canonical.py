@@ -55,20 +55,7 @@ CHANGING = (EDIT, WRITE)
 class Event:
     """One thing that happened in a session; as a client reads it, nothing in it is clean yet."""
 
-    __slots__ = (
-        "agent",
-        "at",
-        "changed",
-        "cwd",
-        "id",
-        "key",
-        "kind",
-        "name",
-        "session_id",
-        "source",
-        "text",
-        "use",
-    )
+    __slots__ = "agent at changed cwd id key kind name session_id source text use".split()
 
     def __init__(self, kind: str, name: str, session_id: str, cwd: str) -> None:
         self.kind = kind  # one of EVENTS
@@ -90,19 +77,8 @@ class Use:
     """A tool use."""
 
     __slots__ = (
-        "action",
-        "error",
-        "excerpt",
-        "exit_status",
-        "given",
-        "is_ours",
-        "more_paths",
-        "result",
-        "too_large",
-        "tool",
-        "was_reset",
-        "written",
-    )
+        "action error excerpt exit_status given is_ours more_paths result too_large tool was_reset written"
+    ).split()
 
     def __init__(self, tool: str, action: str, given: dict[str, object]) -> None:
         self.tool = tool  # the client's own name for it

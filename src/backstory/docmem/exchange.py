@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from backstory.docmem import tree
-from backstory.docmem.tree import LONGEST_NAME, LONGEST_TEXT, Context, Made
+from backstory.docmem.tree import LONGEST_NAME, LONGEST_TEXT, Context, Made, short
 from backstory.errors import BadInput
 from backstory.ids import new_id
 from backstory.model import Node, Project
@@ -153,7 +153,7 @@ def parse_toml(text: str) -> list[Made]:
     for parent, children in below.items():
         if parent not in tables:
             raise BadInput(
-                f"node {_short(children[0])} has the parent-node-id {_short(parent or '')}, and there is no"
+                f"node {short(children[0])} has the parent-node-id {short(parent or '')}, and there is no"
                 " such node; add it, or name another parent"
             )
     made: list[Made] = []
@@ -170,7 +170,7 @@ def parse_toml(text: str) -> list[Made]:
     if len(made) < len(tables):
         lost = next(name for name in tables if name not in at)
         raise BadInput(
-            f"node {_short(lost)} is not below the root {_short(roots[0])}: its parents lead in a circle;"
+            f"node {short(lost)} is not below the root {short(roots[0])}: its parents lead in a circle;"
             " correct its parent-node-id, or that of one above it"
         )
     return made
@@ -203,15 +203,15 @@ def _tables(text: str) -> dict[str, dict[str, str]]:
     for name, table in found_tables.items():
         if not isinstance(table, dict):
             raise BadInput(
-                f"{_short(name)} is no node; a node is a table: [<id>], and below it {', '.join(_KEYS)}"
+                f"{short(name)} is no node; a node is a table: [<id>], and below it {', '.join(_KEYS)}"
             )
         for key, value in table.items():
             if key not in _KEYS:
                 raise BadInput(
-                    f"node {_short(name)} has a key {_short(key)}; the keys of a node are {', '.join(_KEYS)}"
+                    f"node {short(name)} has a key {short(key)}; the keys of a node are {', '.join(_KEYS)}"
                 )
             if not isinstance(value, str):
-                raise BadInput(f"node {_short(name)}: {key} is no text; write it in quotes")
+                raise BadInput(f"node {short(name)}: {key} is no text; write it in quotes")
     return found_tables
 
 
@@ -222,7 +222,7 @@ def _refuse_roots(roots: list[str]) -> None:
             " parent-node-id"
         )
     raise BadInput(
-        f"nodes {_short(roots[0])} and {_short(roots[1])} have no parent-node-id, and a tree has one root;"
+        f"nodes {short(roots[0])} and {short(roots[1])} have no parent-node-id, and a tree has one root;"
         " give one of them a parent"
     )
 
@@ -234,14 +234,10 @@ def _context(name: str, table: dict[str, str]) -> Context:
     found = _CONTEXT.fullmatch(table.get("context", ""))
     if not found:
         raise BadInput(
-            f'node {_short(name)} needs a context of three parts; write it as context = "type:name:value"'
+            f'node {short(name)} needs a context of three parts; write it as context = "type:name:value"'
         )
     kind, label = (re.sub(r"\\([:\\])", r"\1", part) for part in (found[1], found[2]))
     return kind, label, found[3]
-
-
-def _short(text: str) -> str:
-    return repr(text[:60])
 
 
 # --- Markdown -----------------------------------------------------------------------------------------------
@@ -316,7 +312,7 @@ def parse_markdown(text: str, name: str) -> list[Made]:
 def parse_text(text: str, name: str) -> list[Made]:
     """The nodes: a root, below it the paragraphs."""
     made = [_root(name)]
-    for paragraph in re.split(r"\n(?:[ \t]*+\n)++", plain(text)):
+    for paragraph in _GAP.split(plain(text)):
         if paragraph.strip():
             made += _texts(paragraph.strip("\n"), 0)
             _check_number(len(made))

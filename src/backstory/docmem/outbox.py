@@ -16,6 +16,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 
@@ -203,7 +204,7 @@ def put(data: str, session_id: str, text: str) -> None:
 def withdraw(data: str, session_id: str) -> None:
     """Nothing waits any more."""
     path = _path(data, session_id)
-    for file in (path, *_left_behind(path)):
+    for file in (path, *glob.glob(f"{glob.escape(path)}.*")):
         _remove(file)
 
 
@@ -221,14 +222,8 @@ def _session(name: str) -> str:
 
 
 def _remove(file: str) -> None:
-    try:
+    with suppress(OSError):  # the hook was faster, or it cannot be removed: then it is told once too often
         os.unlink(file)
-    except OSError:
-        pass  # the hook was faster, or it cannot be removed: then it is told once too often
-
-
-def _left_behind(path: str) -> list[str]:
-    return glob.glob(f"{glob.escape(path)}.*")
 
 
 def _path(data: str, session_id: str) -> str:

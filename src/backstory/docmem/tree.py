@@ -13,9 +13,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from backstory.errors import BadInput, Conflict, NotFound
-from backstory.model import Node, Project
+from backstory.model import Node, Project, tokens
 from backstory.safety.redact import redact
 from backstory.store import nodes, projects
 from backstory.store.file.connection import Connection, transaction
@@ -43,6 +44,14 @@ class Made:
     readonly: bool = False
 
 
+class _Place(NamedTuple):
+    """Where a node stands in a tree."""
+
+    parent_id: str | None
+    root_id: str
+    order: float
+
+
 def random_id() -> str:
     """Eight signs, each as likely as any other."""
     found = ""
@@ -61,7 +70,7 @@ def node(db: Connection, project: Project, node_id: str) -> Node:
     found = nodes.get(db, project.number, node_id) if _ROOT_ID.fullmatch(node_id) else None
     if found is None:
         raise NotFound(
-            f"there is no node {_short(node_id)}; docmem_list lists trees, docmem_structure their nodes,"
+            f"there is no node {short(node_id)}; docmem_list lists trees, docmem_structure their nodes,"
             " docmem_search finds nodes"
         )
     return found
@@ -87,7 +96,7 @@ def create(
     with transaction(db):
         chosen = _root_id(db, project, root_id)
         whole = ("root" if kind is None else kind, chosen if name is None else name, value or "")
-        return _insert(db, project, chosen, None, chosen, 1.0, text, whole, now=now)
+        return _insert(db, project, chosen, _Place(None, chosen, 1.0), text, whole, now)
 
 
 def build(db: Connection, project: Project, made: Sequence[Made], *, now: int) -> Node:
@@ -112,19 +121,10 @@ def build(db: Connection, project: Project, made: Sequence[Made], *, now: int) -
                 new_id = one.id
             else:
                 new_id = free_id(db, project)
+            place = _Place(None if one.parent is None else new[one.parent].id, root_id, position[number])
+            size, indexed = sizes[number], known[number]
             new[number] = _insert(
-                db,
-                project,
-                new_id,
-                None if one.parent is None else new[one.parent].id,
-                root_id,
-                position[number],
-                one.text,
-                one.context,
-                readonly=one.readonly,
-                size=sizes[number],
-                known=known[number],
-                now=now,
+                db, project, new_id, place, one.text, one.context, now, one.readonly, size, indexed
             )
     return new[order[0]]
 
@@ -145,18 +145,8 @@ def add(
     with transaction(db):
         target = node(db, project, target_id)
         parent_id, order = _place(db, project, target, mode)
-        new = _insert(
-            db,
-            project,
-            free_id(db, project),
-            parent_id,
-            target.root_id,
-            order,
-            text,
-            context,
-            readonly=readonly,
-            now=now,
-        )
+        place = _Place(parent_id, target.root_id, order)
+        new = _insert(db, project, free_id(db, project), place, text, context, now, readonly)
         nodes.grow(db, project.number, parent_id, 1)
         return new
 
@@ -174,19 +164,10 @@ def copy(db: Connection, project: Project, source_id: str, target_id: str, mode:
                 above = old.parent_id or ""
                 children[above] = children.get(above, 0) + 1
                 parent_id, order = new[above].id, float(children[above])
+            new_id, place = free_id(db, project), _Place(parent_id, target.root_id, order)
+            known = nodes.known(db, old.row)
             new[old.id] = _insert(
-                db,
-                project,
-                free_id(db, project),
-                parent_id,
-                target.root_id,
-                order,
-                old.text,
-                _context(old),
-                readonly=old.readonly,
-                size=old.size,
-                known=nodes.known(db, old.row),
-                now=now,
+                db, project, new_id, place, old.text, _context(old), now, old.readonly, old.size, known
             )
         top = new[source.id]
         nodes.grow(db, project.number, top.parent_id or "", top.size)
@@ -194,14 +175,7 @@ def copy(db: Connection, project: Project, source_id: str, target_id: str, mode:
 
 
 def summarise(
-    db: Connection,
-    project: Project,
-    start_id: str,
-    end_id: str,
-    text: str,
-    context: Context,
-    *,
-    now: int,
+    db: Connection, project: Project, start_id: str, end_id: str, text: str, context: Context, *, now: int
 ) -> Node:
     """A new node in the place of the leaves from one to another, which go below it; the summary."""
     _check(text, context)
@@ -224,18 +198,8 @@ def summarise(
                     f"{leaf.id} has nodes below it, and a summary covers leaves; choose a range without it"
                     " (docmem_structure shows them)"
                 )
-        summary = _insert(
-            db,
-            project,
-            free_id(db, project),
-            start.parent_id,
-            start.root_id,
-            (first + last) / 2,
-            text,
-            context,
-            size=len(covered) + 1,
-            now=now,
-        )
+        place = _Place(start.parent_id, start.root_id, (first + last) / 2)
+        summary = _insert(db, project, free_id(db, project), place, text, context, now, size=len(covered) + 1)
         nodes.place(db, (_placed(leaf, summary.id, leaf.order_value, now) for leaf in covered))
         nodes.grow(db, project.number, start.parent_id, 1)
         return summary
@@ -336,7 +300,7 @@ def _root_id(db: Connection, project: Project, wanted: str | None) -> str:
         return free_id(db, project)
     if not _ROOT_ID.fullmatch(wanted):
         raise BadInput(
-            f"{_short(wanted)} cannot be the id of a root; use 1 to {LONGEST_NAME} letters (a-z, A-Z),"
+            f"{short(wanted)} cannot be the id of a root; use 1 to {LONGEST_NAME} letters (a-z, A-Z),"
             " digits, - and _"
         )
     if redact(wanted) != wanted:
@@ -377,7 +341,7 @@ def _place(
 ) -> tuple[str, float]:
     """The parent and the order value of a place. `without` is the row of a node that leaves its own."""
     if mode not in MODES:
-        raise BadInput(f"there is no mode {_short(mode)}; use one of {', '.join(MODES)}")
+        raise BadInput(f"there is no mode {short(mode)}; use one of {', '.join(MODES)}")
     if mode == "append-child":
         parent_id, at, later = target.id, math.inf, False
     elif target.parent_id is not None:
@@ -451,10 +415,6 @@ def _update(
         return new
 
 
-def tokens(text: str) -> int:
-    return -(-len(text) // 4)
-
-
 def _context(one: Node) -> Context:
     return one.context_type, one.context_name, one.context_value
 
@@ -473,17 +433,15 @@ def _insert(
     db: Connection,
     project: Project,
     new_id: str,
-    parent_id: str | None,
-    root_id: str,
-    order: float,
+    place: _Place,
     text: str,
     context: Context,
-    *,
+    now: int,
     readonly: bool = False,
     size: int = 1,
     known: nodes.Indexed | None = None,
-    now: int,
 ) -> Node:
+    parent_id, root_id, order = place
     new = Node(
         id=new_id,
         row=projects.next_row(db, project.id),
@@ -505,5 +463,5 @@ def _insert(
     return new
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
     return repr(text[:60])

@@ -29,6 +29,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from backstory import locks
@@ -381,10 +382,8 @@ def _lock_file(data: str, server_id: str) -> str:
 
 
 def _remove(file: str) -> None:
-    try:
+    with suppress(OSError):  # it says that a server is dead as long as it is there
         os.unlink(file)
-    except OSError:
-        pass  # it says that a server is dead as long as it is there
 
 
 def _utf8(folder: str) -> str:

@@ -18,17 +18,7 @@ from backstory.errors import BadInput, EmbedderAway, Unavailable
 from backstory.memory import terms
 from backstory.memory.kinds import KINDS, SECTORS, TIERS
 from backstory.memory.salience import DAY_MS
-from backstory.model import (
-    MODES,
-    Answer,
-    DocumentAnswer,
-    DocumentHit,
-    Filters,
-    Hit,
-    Memory,
-    Part,
-    Project,
-)
+from backstory.model import MODES, Answer, DocumentAnswer, DocumentHit, Filters, Hit, Memory, Part, Project
 from backstory.recall import about, fresh, rank
 from backstory.recall.corpus import DELETED, SUPERSEDED, Corpus, Source
 from backstory.recall.index import Index

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 
+from backstory.store.file.connection import value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from sqlite3 import Connection, Row
+    from sqlite3 import Connection
 
     from backstory.model import SectionRecord
 
@@ -121,8 +123,10 @@ def author(db: Connection, project: int, place: str, name: str, digest: str) -> 
 
 
 def sections(db: Connection, path: str) -> dict[str, SectionRecord]:
+    from backstory.model import SectionRecord
+
     rows = db.execute("SELECT * FROM claude_sections WHERE path = ? ORDER BY name", (path,))
-    return {row["name"]: _record(row) for row in rows}
+    return {row["name"]: value(SectionRecord, row) for row in rows}
 
 
 def wrote(db: Connection, path: str, name: str, text: str, author: str, now: int) -> None:
@@ -192,17 +196,3 @@ def caught_up(db: Connection, path: str, name: str) -> bool:
 
 
 _SELECT = "SELECT path, project, place, template, synced_at, head, gone FROM claude_files"
-
-
-def _record(row: Row) -> SectionRecord:
-    from backstory.model import SectionRecord
-
-    return SectionRecord(
-        name=row["name"],
-        written=row["written"],
-        author=row["author"],
-        written_at=row["written_at"],
-        offered=row["offered"],
-        offered_by=row["offered_by"],
-        offered_at=row["offered_at"],
-    )

@@ -7,6 +7,7 @@ import json
 from backstory.ids import new_id
 from backstory.memory import terms
 from backstory.store import projects
+from backstory.store.file.connection import marks, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,10 +121,9 @@ def remove(db: Connection, document_id: str) -> None:
 def at(db: Connection, rows: Sequence[int]) -> dict[int, Chunk]:
     from backstory.model import Chunk
 
-    marks = ", ".join("?" * len(rows))
     found = db.execute(
         "SELECT c.row, c.heading, c.content, d.* FROM document_chunks c JOIN"
-        f" ({_SELECT}) d ON d.id = c.document_id WHERE c.row IN ({marks})",
+        f" ({_SELECT}) d ON d.id = c.document_id WHERE c.row IN ({marks(rows)})",
         list(rows),
     )
     return {
@@ -169,15 +169,4 @@ _SELECT = (
 def _document(row: Row) -> Document:
     from backstory.model import Document
 
-    return Document(
-        id=row["id"],
-        project_id=row["project_id"],
-        title=row["title"],
-        source_path=row["source_path"],
-        source_url=row["source_url"],
-        kind=row["kind"],
-        checksum=row["checksum"],
-        chunks=row["chunks"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-    )
+    return value(Document, row)

@@ -11,7 +11,7 @@ import json
 from backstory.errors import BadInput, NotFound
 from backstory.memory import salience
 from backstory.store import memories, projects, queue, sessions, summaries
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import marks, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,9 +117,8 @@ def restore(db: Connection, memory_id: str, session_id: str | None, now: int) ->
         row["deleted_at"] = None
         if not sessions.by_ids(db, [row["session_id"]]):
             row["session_id"] = None
-        columns = ", ".join(row)
-        marks = ", ".join("?" * len(row))
-        db.execute(f"INSERT INTO memories ({columns}) VALUES ({marks})", list(row.values()))
+        columns, values = ", ".join(row), list(row.values())
+        db.execute(f"INSERT INTO memories ({columns}) VALUES ({marks(values)})", values)
         db.execute("DELETE FROM archived_memories WHERE id = ?", (memory_id,))
         memories.link(db, row["session_id"], memory_id, "created", row["created_at"])
     else:

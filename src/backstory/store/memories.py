@@ -7,7 +7,7 @@ import json
 from backstory.ids import new_id
 from backstory.memory import salience, terms
 from backstory.store import projects
-from backstory.store.file.connection import tuples
+from backstory.store.file.connection import marks, tuples, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -163,17 +163,15 @@ def starting_with(db: Connection, prefix: str, limit: int = 20) -> list[tuple[st
 
 def at(db: Connection, rows: Sequence[int], now: int) -> dict[int, Memory]:
     """Memories by their row."""
-    marks = ", ".join("?" * len(rows))
-    found = db.execute(f"SELECT * FROM memories WHERE row IN ({marks})", list(rows))
+    found = db.execute(f"SELECT * FROM memories WHERE row IN ({marks(rows)})", list(rows))
     return {row["row"]: _memory(row, now) for row in found}
 
 
 def worth(db: Connection, rows: Sequence[int], now: int) -> dict[int, tuple[float, str, int]]:
     """(salience, sector, created at) of memories by their row."""
-    marks = ", ".join("?" * len(rows))
     found = db.execute(
         "SELECT row, salience, sector, importance, last_accessed, access_count, created_at FROM memories"
-        f" WHERE row IN ({marks})",
+        f" WHERE row IN ({marks(rows)})",
         list(rows),
     )
     return {row["row"]: (present(row, now), row["sector"], row["created_at"]) for row in found}
@@ -181,11 +179,11 @@ def worth(db: Connection, rows: Sequence[int], now: int) -> dict[int, tuple[floa
 
 def standing(db: Connection, project_id: str, kinds: Sequence[str], limit: int, now: int) -> list[Memory]:
     """The newest living memories of these kinds; a trace or a prompt is none of them."""
-    marks = ", ".join("?" * len(kinds))
     rows = db.execute(
-        "SELECT * FROM memories WHERE project_id = ?"
-        f" AND kind NOT IN ('tool', 'prompt') AND kind IN ({marks})"  # the first is the index's own condition
-        " AND deleted_at IS NULL AND valid_until IS NULL ORDER BY created_at DESC, row DESC LIMIT ?",
+        # The first condition on kinds is the index's own.
+        "SELECT * FROM memories WHERE project_id = ? AND kind NOT IN ('tool', 'prompt')"
+        f" AND kind IN ({marks(kinds)}) AND deleted_at IS NULL AND valid_until IS NULL"
+        " ORDER BY created_at DESC, row DESC LIMIT ?",
         (project_id, *kinds, limit),
     )
     return [_memory(row, now) for row in rows]
@@ -294,15 +292,12 @@ def lines(db: Connection, first: int, last: int) -> str:
 
 
 def authors(db: Connection, first: int, last: int) -> list[tuple[int, str]]:
-    return (
-        tuples(db)
-        .execute(
-            "SELECT row, author FROM memories INDEXED BY memories_said"
-            " WHERE author IS NOT NULL AND row BETWEEN ? AND ?",
-            (first, last),
-        )
-        .fetchall()
+    found = tuples(db).execute(
+        "SELECT row, author FROM memories INDEXED BY memories_said"
+        " WHERE author IS NOT NULL AND row BETWEEN ? AND ?",
+        (first, last),
     )
+    return found.fetchall()
 
 
 def texts(db: Connection, rows: Iterable[int]) -> list[tuple[int, str]]:
@@ -339,25 +334,5 @@ def present(row: Row, now: int) -> float:
 def _memory(row: Row, now: int) -> Memory:
     from backstory.model import Memory
 
-    return Memory(
-        id=row["id"],
-        row=row["row"],
-        project_id=row["project_id"],
-        session_id=row["session_id"],
-        kind=row["kind"],
-        sector=row["sector"],
-        tier=row["tier"],
-        title=row["title"],
-        content=row["content"],
-        tags=tuple(json.loads(row["tags"])),
-        files=tuple(json.loads(row["files"])),
-        hashes=tuple(json.loads(row["hashes"])),
-        concepts=tuple(json.loads(row["concepts"])),
-        author=row["author"],
-        importance=row["importance"],
-        salience=present(row, now),
-        access_count=row["access_count"],
-        created_at=row["created_at"],
-        valid_until=row["valid_until"],
-        deleted_at=row["deleted_at"],
-    )
+    lists = {name: tuple(json.loads(row[name])) for name in ("tags", "files", "hashes", "concepts")}
+    return value(Memory, row, salience=present(row, now), **lists)

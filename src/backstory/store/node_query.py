@@ -34,19 +34,11 @@ SLOW = frozenset({"glob", "instr", "like", "replace"})  # with long texts a call
 MOST_SLOW = 10  # calls of those in a query
 
 COLUMNS = {
-    "id": "id",
-    "parent_id": "parent_id",
-    "root_id": "root_id",
-    "text": "text",
-    "order_value": "order_value",
-    "token_count": "token_count",
-    "created_at": "strftime('%Y-%m-%dT%H:%M:%SZ', created_at / 1000, 'unixepoch')",
-    "updated_at": "strftime('%Y-%m-%dT%H:%M:%SZ', updated_at / 1000, 'unixepoch')",
-    "context_type": "context_type",
-    "context_name": "context_name",
-    "context_value": "context_value",
-    "readonly": "readonly",
-    "hash": "hash",
+    name: f"strftime('%Y-%m-%dT%H:%M:%SZ', {name} / 1000, 'unixepoch')" if name.endswith("_at") else name
+    for name in (
+        "id parent_id root_id text order_value token_count created_at updated_at context_type context_name"
+        " context_value readonly hash"
+    ).split()
 }
 
 # None that reaches outside, makes something large of something small, or takes minutes within one step, as

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from backstory.memory import terms
-from backstory.store.file.connection import tuples
+from backstory.store.file.connection import fields, tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,25 +156,7 @@ def insert(db: Connection, project: int, node: Node, known: Indexed) -> None:
         "INSERT INTO docmem_nodes (project, id, row, parent_id, root_id, text, order_value, token_count,"
         " context_type, context_name, context_value, readonly, hash, size, created_at, updated_at, words,"
         " terms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            project,
-            node.id,
-            node.row,
-            node.parent_id,
-            node.root_id,
-            node.text,
-            node.order_value,
-            node.token_count,
-            node.context_type,
-            node.context_name,
-            node.context_value,
-            node.readonly,
-            node.hash,
-            node.size,
-            node.created_at,
-            node.updated_at,
-            *known,
-        ),
+        (project, *fields(node), *known),
     )
 
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import json
 
+from backstory.store.file.connection import marks
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,11 +121,11 @@ def claim(db: Connection, session_id: str, now: int, lease: str) -> list[Item]:
         ids.append(row["id"])
     db.execute(
         "UPDATE observation_queue SET leased_until = ?, lease = ?, attempts = attempts + 1"
-        f" WHERE id IN ({_marks(ids)})",
+        f" WHERE id IN ({marks(ids)})",
         (now + LEASE_MS, lease, *ids),
     )
     claimed = db.execute(
-        f"SELECT * FROM observation_queue WHERE id IN ({_marks(ids)}) ORDER BY created_at_epoch, id", ids
+        f"SELECT * FROM observation_queue WHERE id IN ({marks(ids)}) ORDER BY created_at_epoch, id", ids
     )
     return [_item(row) for row in claimed]
 
@@ -133,7 +135,7 @@ def holds(db: Connection, ids: Sequence[int], lease: str) -> bool:
     or a backup have taken the store's place, where the same numbers mean something else."""
     row = db.execute(
         "SELECT count(*) FROM observation_queue WHERE lease = ? AND processed_at_epoch IS NULL"
-        f" AND id IN ({_marks(ids)})",
+        f" AND id IN ({marks(ids)})",
         (lease, *ids),
     ).fetchone()
     return int(row[0]) == len(ids)
@@ -152,7 +154,7 @@ def more_waits(db: Connection, session_id: str, ids: Sequence[int]) -> bool:
     """Is there more of the session than these?"""
     row = db.execute(
         "SELECT 1 FROM observation_queue WHERE session_id = ? AND processed_at_epoch IS NULL"
-        f" AND id NOT IN ({_marks(ids)}) LIMIT 1",
+        f" AND id NOT IN ({marks(ids)}) LIMIT 1",
         (session_id, *ids),
     ).fetchone()
     return row is not None
@@ -183,7 +185,7 @@ def done(db: Connection, ids: Sequence[int], by: str, now: int, trouble: str | N
     """They were observed; `trouble` says why not by the model, where it should have been."""
     db.execute(
         "UPDATE observation_queue SET processed_at_epoch = ?, processed_by = ?, trouble = ?,"
-        f" leased_until = 0 WHERE skipped IS NULL AND id IN ({_marks(ids)})",
+        f" leased_until = 0 WHERE skipped IS NULL AND id IN ({marks(ids)})",
         (now, by, trouble, *ids),
     )
 
@@ -191,14 +193,14 @@ def done(db: Connection, ids: Sequence[int], by: str, now: int, trouble: str | N
 def defer(db: Connection, ids: Sequence[int], trouble: str, now: int, at_least_ms: int = 0) -> int:
     """The model is away: try again later, each time twice as late. No attempt either. Returns when."""
     row = db.execute(
-        f"SELECT max(waits) AS waits FROM observation_queue WHERE id IN ({_marks(ids)})", ids
+        f"SELECT max(waits) AS waits FROM observation_queue WHERE id IN ({marks(ids)})", ids
     ).fetchone()
     waits = row["waits"] or 0
     wait = max(at_least_ms, min(FIRST_WAIT_MS << min(waits, 20), LONGEST_WAIT_MS))
     db.execute(
         "UPDATE observation_queue SET leased_until = 0, attempts = max(0, attempts - 1), waits = ?,"
         " not_before = ?, trouble = ?,"
-        f" away_since = coalesce(away_since, ?) WHERE id IN ({_marks(ids)})",
+        f" away_since = coalesce(away_since, ?) WHERE id IN ({marks(ids)})",
         (waits + 1, now + wait, trouble, now, *ids),
     )
     return now + wait
@@ -207,7 +209,7 @@ def defer(db: Connection, ids: Sequence[int], trouble: str, now: int, at_least_m
 def away_since(db: Connection, ids: Sequence[int]) -> int | None:
     """Since when these wait for the model."""
     row = db.execute(
-        f"SELECT min(away_since) AS since FROM observation_queue WHERE id IN ({_marks(ids)})", ids
+        f"SELECT min(away_since) AS since FROM observation_queue WHERE id IN ({marks(ids)})", ids
     ).fetchone()
     return None if row["since"] is None else int(row["since"])
 
@@ -215,16 +217,16 @@ def away_since(db: Connection, ids: Sequence[int]) -> int | None:
 def fail(db: Connection, ids: Sequence[int], trouble: str) -> list[int]:
     """The attempt came to nothing. Returns those that have had all their attempts; they stay leased, for the
     caller to decide what becomes of them."""
-    db.execute(f"UPDATE observation_queue SET trouble = ? WHERE id IN ({_marks(ids)})", (trouble, *ids))
+    db.execute(f"UPDATE observation_queue SET trouble = ? WHERE id IN ({marks(ids)})", (trouble, *ids))
     spent = _exhausted(db, ids)
     others = [one for one in ids if one not in spent]
-    db.execute(f"UPDATE observation_queue SET leased_until = 0 WHERE id IN ({_marks(others)})", others)
+    db.execute(f"UPDATE observation_queue SET leased_until = 0 WHERE id IN ({marks(others)})", others)
     return spent
 
 
 def _exhausted(db: Connection, ids: Sequence[int]) -> list[int]:
     rows = db.execute(
-        f"SELECT id FROM observation_queue WHERE attempts >= ? AND id IN ({_marks(ids)})", (ATTEMPTS, *ids)
+        f"SELECT id FROM observation_queue WHERE attempts >= ? AND id IN ({marks(ids)})", (ATTEMPTS, *ids)
     )
     return [row["id"] for row in rows]
 
@@ -232,7 +234,7 @@ def _exhausted(db: Connection, ids: Sequence[int]) -> list[int]:
 def skip(db: Connection, ids: Sequence[int], reason: str, now: int) -> None:
     db.execute(
         "UPDATE observation_queue SET processed_at_epoch = ?, skipped = ?, leased_until = 0"
-        f" WHERE id IN ({_marks(ids)})",
+        f" WHERE id IN ({marks(ids)})",
         (now, reason, *ids),
     )
 
@@ -326,10 +328,6 @@ def troubles(db: Connection) -> list[tuple[str, str, int, int]]:
         " GROUP BY state, trouble ORDER BY state = 'waiting' DESC, at DESC, trouble"
     )
     return [(row["state"], row["trouble"], row["number"], row["at"]) for row in rows]
-
-
-def _marks(ids: Sequence[int]) -> str:
-    return ", ".join("?" * len(ids))
 
 
 def _item(row: Row) -> Item:

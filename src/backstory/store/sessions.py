@@ -5,6 +5,8 @@ Events may be stored late or out of order, so every change here compares times i
 
 from __future__ import annotations
 
+from backstory.store.file.connection import marks, value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sqlite3 import Connection, Row
@@ -134,8 +136,7 @@ def starting_with(db: Connection, prefix: str) -> list[Session]:
 
 
 def by_ids(db: Connection, session_ids: list[str]) -> dict[str, Session]:
-    marks = ", ".join("?" * len(session_ids))
-    rows = db.execute(f"{_SELECT} WHERE s.id IN ({marks})", session_ids)
+    rows = db.execute(f"{_SELECT} WHERE s.id IN ({marks(session_ids)})", session_ids)
     return {row["id"]: _session(row) for row in rows}
 
 
@@ -184,17 +185,4 @@ _SELECT = (
 def _session(row: Row) -> Session:
     from backstory.model import Session
 
-    return Session(
-        id=row["id"],
-        project_id=row["project_id"],
-        status=row["status"],
-        started_at=row["started_at"],
-        last_event_at=row["last_event_at"],
-        ended_at=row["ended_at"],
-        user_prompt=row["user_prompt"],
-        branch=row["branch"],
-        head=row["head"],
-        summary=row["summary"],
-        memories=row["memories"],
-        synthesizer=row["synthesizer"],
-    )
+    return value(Session, row)

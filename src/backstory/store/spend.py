@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from backstory.store.file.connection import fields
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -21,17 +23,7 @@ def add(db: Connection, session_id: str, spent: Spent, now: int) -> None:
         "INSERT INTO spend (session_id, model, requests, input_tokens, cache_read_tokens,"
         " cache_write_tokens, output_tokens, usd, created_at)"
         " VALUES ((SELECT id FROM sessions WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            session_id,
-            spent.model,
-            spent.requests,
-            spent.input_tokens,
-            spent.cache_read_tokens,
-            spent.cache_write_tokens,
-            spent.output_tokens,
-            spent.usd,
-            now,
-        ),
+        (session_id, *fields(spent), now),
     )
 
 

@@ -27,9 +27,8 @@ class Standing:
     """What ranking needs to know of a memory."""
 
     __slots__ = (
-        *("access_count", "branch", "created_at", "id", "importance"),
-        *("kind", "last_accessed", "salience", "sector", "session_id"),
-    )
+        "access_count branch created_at id importance kind last_accessed salience sector session_id"
+    ).split()
 
     def __init__(
         self,
@@ -76,9 +75,8 @@ class Outcome:
     """What a session was asked for and what it came to; without a summary, its first prompt."""
 
     __slots__ = (
-        *("branch", "completed", "files_edited", "learned", "next_steps"),
-        *("prompt", "prompt_id", "request", "started_at", "summary_id"),
-    )
+        "branch completed files_edited learned next_steps prompt prompt_id request started_at summary_id"
+    ).split()
 
     def __init__(
         self,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from backstory.store.file.connection import value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sqlite3 import Connection, Row
@@ -12,13 +14,7 @@ if TYPE_CHECKING:
 
 
 def put(
-    db: Connection,
-    session_id: str,
-    project_id: str,
-    summary: Summary,
-    made_by: str,
-    memory_id: str,
-    now: int,
+    db: Connection, session_id: str, project_id: str, summary: Summary, made_by: str, memory_id: str, now: int
 ) -> None:
     """Keep the latest word on a session; `sessions.summary` has it as one text."""
     text = str(summary)
@@ -101,13 +97,5 @@ def erase(db: Connection, memory_id: str) -> None:
 def _summary(row: Row) -> Summary:
     from backstory.model import Summary
 
-    return Summary(
-        request=row["request"],
-        investigated=row["investigated"],
-        learned=row["learned"],
-        completed=row["completed"],
-        next_steps=row["next_steps"],
-        files_read=tuple(json.loads(row["files_read"])),
-        files_edited=tuple(json.loads(row["files_edited"])),
-        notes=row["notes"],
-    )
+    lists = {name: tuple(json.loads(row[name])) for name in ("files_read", "files_edited")}
+    return value(Summary, row, **lists)

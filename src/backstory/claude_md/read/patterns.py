@@ -44,12 +44,7 @@ STYLES = tuple(
 )
 UNDECIDED = re.compile(r"[a-z0-9]*|[A-Z][0-9]*")
 # kind -> the style that a name which fits several is taken for, if all else is equal
-USUAL = {
-    "constants": "UPPER_SNAKE_CASE",
-    "classes": "PascalCase",
-    "files": "PascalCase",
-    "functions": "PascalCase",
-}
+USUAL = {"constants": "UPPER_SNAKE_CASE", **dict.fromkeys(("classes", "files", "functions"), "PascalCase")}
 # Given by the language, not chosen.
 FIXED = frozenset(("main", "serialVersionUID"))
 GO_TESTS = ("Test", "Benchmark", "Example", "Fuzz")

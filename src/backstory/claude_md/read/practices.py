@@ -30,12 +30,8 @@ from backstory.errors import BackstoryError
 from backstory.ids import new_id
 from backstory.model import Survey
 
-HOSTS = (  # the documentation's own: it has moved before
-    "docs.claude.com",
-    "docs.anthropic.com",
-    "code.claude.com",
-    "platform.claude.com",
-    "support.claude.com",
+HOSTS = tuple(  # the documentation's own: it has moved before
+    "docs.claude.com docs.anthropic.com code.claude.com platform.claude.com support.claude.com".split()
 )
 WEEK_MS = 7 * 24 * 3600 * 1000
 LINES = 10  # of advice

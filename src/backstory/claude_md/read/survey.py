@@ -32,17 +32,7 @@ from backstory.claude_md.read.manifests.manifest import Manifest
 from backstory.claude_md.read.readme import first_paragraph
 from backstory.model import Command, Survey
 
-READERS = (
-    tasks.read,
-    python.read,
-    javascript.read,
-    rust.read,
-    golang.read,
-    maven.read,
-    gradle.read,
-    php.read,
-    ruby.read,
-)
+READERS = (tasks, python, javascript, rust, golang, maven, gradle, php, ruby)
 LEAST = 0.05  # of the source's bytes, for a language to be one of the project's
 COMMAND_ROLES = ("build", "test", "lint", "run")
 LONGEST = 300
@@ -111,7 +101,7 @@ def _rule(glob: str) -> str:
 
 
 def _read(folder: Folder) -> list[Manifest]:
-    return [part for reader in READERS if (part := reader(folder))]
+    return [part for reader in READERS if (part := reader.read(folder))]
 
 
 def _by_share(found: list[Manifest], languages: Sequence[tuple[str, float]]) -> list[Manifest]:

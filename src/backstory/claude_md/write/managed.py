@@ -32,6 +32,7 @@ from backstory import paths
 from backstory.claude_md.write import sections, writer
 from backstory.claude_md.write.sections import Problem
 from backstory.errors import BadInput, NotFound
+from backstory.model import tokens
 from backstory.store import claude_files, projects
 from backstory.store.claude_files import ManagedFile
 from backstory.store.file.connection import Connection, transaction
@@ -236,10 +237,6 @@ def read(path: str) -> bytes:
     return text
 
 
-def tokens(text: str) -> int:
-    return -(-len(text) // 4)
-
-
 def _managed(
     db: Connection, path: str, root: str | None, *, is_known: bool = True
 ) -> tuple[ManagedFile, str]:
@@ -287,12 +284,7 @@ def _author(db: Connection, file: ManagedFile, name: str, body: str) -> str | No
 
 
 def _record(
-    db: Connection,
-    file: ManagedFile,
-    new: Mapping[str, str],
-    outcomes: dict[str, str],
-    author: str,
-    now: int,
+    db: Connection, file: ManagedFile, new: Mapping[str, str], outcomes: dict[str, str], author: str, now: int
 ) -> None:
     """Put down what has happened; an offer that was turned down before becomes `kept`."""
     if claude_files.get(db, file.path) is None:

@@ -35,15 +35,9 @@ from backstory.claude_md.write import dynamic
 from backstory.errors import BadInput, NotFound
 from backstory.safety.clean import clean_whole
 
-NAMES = (
-    "project-description",
-    "build-commands",
-    "architecture",
-    "conventions",
-    "patterns",
-    "best-practices",
-    "git-insights",
-    "module-description",
+NAMES = tuple(
+    "project-description build-commands architecture conventions patterns best-practices git-insights"
+    " module-description".split()
 )
 END = "<!-- END AUTO-MANAGED -->"
 

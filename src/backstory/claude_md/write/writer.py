@@ -111,8 +111,28 @@ def rewrite(
     """
     if create is None and not os.path.lexists(path):
         return False
+
+    def attempt() -> bool:
+        seen = _look(path, root, data, theirs, now)
+        if seen is None:
+            if create is None:
+                return False
+            real = _place(path, root)
+            _put_away(real, data, theirs, now)
+            _make(path, real, data, _small(path, change(create)))
+            return True
+        real, text, status, shelf, is_ours = seen
+        changed = change(text)
+        if changed == text:
+            return True
+        _small(path, changed)
+        if not is_ours:
+            backups.back_up(shelf, text, theirs, now)
+        _replace(path, real, data, status, changed, shelf, partial(_put_away, real, data, theirs, now))
+        return True
+
     with nullcontext() if in_turn else _turn(data, seconds):
-        return _patiently(path, lambda: _attempt(path, root, data, change, theirs, now, create))
+        return _patiently(path, attempt)
 
 
 def _patiently(path: str, act: Callable[[], T]) -> T:
@@ -124,34 +144,6 @@ def _patiently(path: str, act: Callable[[], T]) -> T:
             if time.monotonic() > deadline:
                 raise Conflict(f"{_name(path)} {what}") from None
         time.sleep(SETTLED)
-
-
-def _attempt(
-    path: str,
-    root: str,
-    data: str,
-    change: Callable[[bytes], bytes],
-    theirs: Callable[[bytes], bytes],
-    now: int,
-    create: bytes | None,
-) -> bool:
-    seen = _look(path, root, data, theirs, now)
-    if seen is None:
-        if create is None:
-            return False
-        real = _place(path, root)
-        _put_away(real, data, theirs, now)
-        _make(path, real, data, _small(path, change(create)))
-        return True
-    real, text, status, shelf, is_ours = seen
-    changed = change(text)
-    if changed == text:
-        return True
-    _small(path, changed)
-    if not is_ours:
-        backups.back_up(shelf, text, theirs, now)
-    _replace(path, real, data, status, changed, shelf, partial(_put_away, real, data, theirs, now))
-    return True
 
 
 def _look(

@@ -100,9 +100,7 @@ def _tidy(root: Element) -> None:
 
 def _is_decoration(element: Element) -> bool:
     tag, role = element.tag, element.get("role")
-    if (
-        tag in ("body", "html") or role == "tabpanel"
-    ):  # the tabs behind the first are hidden, and worth as much
+    if tag in ("body", "html") or role == "tabpanel":  # tabs behind the first are hidden, and worth as much
         return False
     if tag in _DECORATION_TAGS or role in _DECORATION_ROLES or _is_hidden(element):
         return True

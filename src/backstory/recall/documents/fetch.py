@@ -144,13 +144,7 @@ def page(
 ) -> str:
     """The main text of a page as Markdown, from these hosts or from the one that was asked."""
     answer = fetch(
-        url,
-        resolve=resolve,
-        forbidden=forbidden,
-        timeout=timeout,
-        limit=limit,
-        hosts=hosts,
-        types=PAGE_TYPES,
+        url, resolve=resolve, forbidden=forbidden, timeout=timeout, limit=limit, hosts=hosts, types=PAGE_TYPES
     )
     if file.kind_of_page(answer.url, answer.content_type) != "html":
         return file.decode(answer.body, answer.charset)

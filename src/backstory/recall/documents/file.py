@@ -115,9 +115,8 @@ def decode(body: bytes, charset: str | None, *, html: bool = False) -> str:
     meta = _META.search(body, 0, 4096) if html and not stated else None
     if meta:
         own = _codec(meta[1].decode("ascii"))
-        stated = (
-            None if own and own.startswith(("utf-16", "utf-32")) else own
-        )  # then it could not be read here
+        # In these it could not be read here.
+        stated = None if own and own.startswith(("utf-16", "utf-32")) else own
     return body.decode(stated or "utf-8", "replace")
 
 

@@ -14,7 +14,10 @@ from backstory.errors import Busy, Damaged, SchemaTooNew, StoreError, Unavailabl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 Connection = sqlite3.Connection  # other rooms take the name from here; sqlite3 is imported in the store only
 BUSY_SECONDS = 10
@@ -100,6 +103,22 @@ def tuples(db: Connection) -> sqlite3.Cursor:
     cursor = db.cursor()
     cursor.row_factory = None
     return cursor
+
+
+def value(kind: type[T], row: sqlite3.Row, **others: object) -> T:
+    """A value of the model whose fields are columns of a row, but for these others."""
+    fields: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]
+    return kind(**{name: others[name] if name in others else row[name] for name in fields})
+
+
+def fields(value: object) -> list[object]:
+    """What a value of the model has in its fields, in their order."""
+    return [getattr(value, name) for name in value.__slots__]  # type: ignore[attr-defined]
+
+
+def marks(values: Sequence[object]) -> str:
+    """A question mark for each of these: what SQL has in their places."""
+    return ", ".join("?" * len(values))
 
 
 def unhurried(db: Connection) -> None:

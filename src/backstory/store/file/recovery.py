@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from contextlib import closing, suppress
 
 from backstory import locks, log, paths
 from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
@@ -98,10 +99,8 @@ def notice(folder: str) -> str | None:
 
 
 def acknowledge(folder: str) -> None:
-    try:
+    with suppress(FileNotFoundError):
         os.unlink(_notice(folder))
-    except FileNotFoundError:
-        pass
 
 
 def _what_is_wrong(folder: str) -> str | None:
@@ -118,23 +117,18 @@ def _what_is_wrong(folder: str) -> str | None:
 def _rebuilt(folder: str, now: int, reason: str) -> Recovery:
     made = swap.making(folder)
     used = _newest_good(folder, made)
-    db = sqlite3.connect(made, isolation_level=None)
-    try:
+    with closing(sqlite3.connect(made, isolation_level=None)) as db:
         if used is None:
             os.chmod(made, 0o600)
         db.execute("PRAGMA synchronous = OFF")  # it is synced when it is whole
         db.execute("PRAGMA foreign_keys = ON")  # as whenever a migration runs
-        wreck = rescue.Wreck(paths.database(folder), made + ".scratch", used.path if used else None)
-        try:
-            _expect_known(paths.database(folder), wreck.schema or 0)
+        path, backup_path = paths.database(folder), used.path if used else None
+        with closing(rescue.Wreck(path, made + ".scratch", backup_path)) as wreck:
+            _expect_known(path, wreck.schema or 0)
             apply(db, upto=wreck.schema)
             rescued = rescue.merge(wreck, db)
-        finally:
-            wreck.close()
         db.execute("PRAGMA foreign_keys = ON")
         apply(db)
-    finally:
-        db.close()
     backup.check(made)
     at = swap.free(folder, now)
     done = Recovery(reason, used, swap.aside(folder, at), rescued)
@@ -183,9 +177,8 @@ def _reindexed(folder: str) -> Recovery | None:
     path = paths.database(folder)
     if not os.path.exists(path):
         return None
-    db = sqlite3.connect(path, timeout=locks.SECONDS, isolation_level=None)
     reason = ""
-    try:
+    with closing(sqlite3.connect(path, timeout=locks.SECONDS, isolation_level=None)) as db:
         made = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 (%'"
         for (index,) in db.execute(made).fetchall():
             try:
@@ -196,8 +189,6 @@ def _reindexed(folder: str) -> Recovery | None:
                 reason = f"{index}: {error}"
                 with transaction(db):
                     db.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
-    finally:
-        db.close()
     return Recovery(reason, None, "", rescue.Rescued()) if reason else None
 
 

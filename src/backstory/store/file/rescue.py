@@ -12,6 +12,7 @@ import sqlite3
 
 from backstory.store.file import swap
 from backstory.store.file.backup import read_only
+from backstory.store.file.connection import marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Wreck:
         self.is_patched = False
         self.db = sqlite3.connect(":memory:")  # until there is something better
         self.schema: int | None = None  # None where nothing can be read
-        self._sweep()  # what a kill left in the way
+        swap.remove(scratch)  # what a kill left in the way
         if os.path.getsize(path) > 0:  # SQLite would remove the log of an empty one
             self._open(path)
         if self.schema is None and backup is not None:
@@ -68,14 +69,7 @@ class Wreck:
 
     def close(self) -> None:
         self.db.close()
-        self._sweep()
-
-    def _sweep(self) -> None:
-        for end in ("", *swap.BESIDE):
-            try:
-                os.unlink(self._scratch + end)
-            except FileNotFoundError:
-                pass
+        swap.remove(self._scratch)
 
 
 def merge(wreck: Wreck, db: sqlite3.Connection) -> Rescued:
@@ -122,7 +116,7 @@ def _merge_table(wreck: sqlite3.Connection, db: sqlite3.Connection, table: str, 
     if is_sound:  # what is gone goes first: another row may have its name by now
         db.execute(f"CREATE TEMP TABLE seen ({listed}, PRIMARY KEY ({listed})) WITHOUT ROWID")
         for row in rows(wreck, table, key, key):
-            db.execute(f"INSERT OR IGNORE INTO seen VALUES ({_marks(key)})", row)
+            db.execute(f"INSERT OR IGNORE INTO seen VALUES ({marks(key)})", row)
         same = " AND ".join(f"seen.{name} = {table}.{name}" for name in key)
         gone = f"DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM temp.seen WHERE {same})"
         done += db.execute(gone).rowcount
@@ -134,7 +128,7 @@ def _merge_table(wreck: sqlite3.Connection, db: sqlite3.Connection, table: str, 
         differs = [at for at, value in enumerate(row) if ours and ours[at] != value]
         try:
             if ours is None:
-                db.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({_marks(columns)})", row)
+                db.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks(columns)})", row)
             elif differs:
                 changes = ", ".join(f"{columns[at]} = ?" for at in differs)
                 db.execute(
@@ -337,7 +331,3 @@ def _key(db: sqlite3.Connection, table: str) -> list[str]:
 
 def _has_rowid(db: sqlite3.Connection, table: str) -> bool:
     return not any(row[1] == table and row[4] for row in db.execute("PRAGMA main.table_list"))
-
-
-def _marks(columns: list[str]) -> str:
-    return ", ".join("?" * len(columns))

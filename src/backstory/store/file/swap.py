@@ -55,12 +55,17 @@ class alone:
 def making(folder: str) -> str:
     """Where to build the new database. What an earlier attempt left there is gone."""
     path = paths.database(folder) + ".making"
+    remove(path)
+    return path
+
+
+def remove(path: str) -> None:
+    """A database that may be there, and what is beside it."""
     for end in ("", *BESIDE):
         try:
             os.unlink(path + end)
         except FileNotFoundError:
             pass
-    return path
 
 
 def aside(folder: str, at: int) -> str:

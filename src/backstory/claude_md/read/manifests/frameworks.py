@@ -11,118 +11,37 @@ FOR_TESTS = tuple(
     " Minitest PHPUnit Testify Criterion Proptest Quickcheck".split()
 )
 NAMES = (
-    *("Django", "Flask", "FastAPI", "Starlette", "aiohttp", "Tornado", "SQLAlchemy", "Pydantic", "Click"),
-    *(
-        "React",
-        "Vue",
-        "Angular",
-        "Svelte",
-        "Next.js",
-        "Nuxt",
-        "Express",
-        "Koa",
-        "Fastify",
-        "NestJS",
-        "Electron",
-    ),
-    *("Gin", "Echo", "Fiber", "Chi", "Cobra", "gRPC", "Actix", "Axum", "Rocket", "Tokio", "Serde", "Clap"),
+    *"Django Flask FastAPI Starlette aiohttp Tornado SQLAlchemy Pydantic Click".split(),
+    *"React Vue Angular Svelte Next.js Nuxt Express Koa Fastify NestJS Electron".split(),
+    *"Gin Echo Fiber Chi Cobra gRPC Actix Axum Rocket Tokio Serde Clap".split(),
     *("Spring", "Spring Boot", "Quarkus", "Micronaut", "Rails", "Sinatra", "Laravel", "Symfony"),
     *FOR_TESTS,
 )
 
-# What their packages are called; in go and maven a path or a group stands for all below it.
+# What their packages are called; in go and maven a path or a group stands for all below it. `_` is a blank.
 PACKAGES = {
-    "pypi": {
-        "django": "Django",
-        "flask": "Flask",
-        "fastapi": "FastAPI",
-        "starlette": "Starlette",
-        "aiohttp": "aiohttp",
-        "tornado": "Tornado",
-        "sqlalchemy": "SQLAlchemy",
-        "pydantic": "Pydantic",
-        "click": "Click",
-        "grpcio": "gRPC",
-        "pytest": "pytest",
-        "hypothesis": "Hypothesis",
-        "playwright": "Playwright",
-    },
-    "npm": {
-        "react": "React",
-        "vue": "Vue",
-        "@angular/core": "Angular",
-        "svelte": "Svelte",
-        "next": "Next.js",
-        "nuxt": "Nuxt",
-        "express": "Express",
-        "koa": "Koa",
-        "fastify": "Fastify",
-        "@nestjs/core": "NestJS",
-        "@nestjs/common": "NestJS",
-        "electron": "Electron",
-        "@grpc/grpc-js": "gRPC",
-        "grpc": "gRPC",
-        "jest": "Jest",
-        "vitest": "Vitest",
-        "mocha": "Mocha",
-        "ava": "AVA",
-        "tap": "tap",
-        "jasmine": "Jasmine",
-        "jasmine-core": "Jasmine",
-        "karma": "Karma",
-        "playwright": "Playwright",
-        "@playwright/test": "Playwright",
-        "cypress": "Cypress",
-    },
-    "go": {
-        "github.com/gin-gonic/gin": "Gin",
-        "github.com/labstack/echo": "Echo",
-        "github.com/gofiber/fiber": "Fiber",
-        "github.com/go-chi/chi": "Chi",
-        "github.com/spf13/cobra": "Cobra",
-        "google.golang.org/grpc": "gRPC",
-        "github.com/stretchr/testify": "Testify",
-    },
-    "cargo": {
-        "actix": "Actix",
-        "actix-web": "Actix",
-        "axum": "Axum",
-        "rocket": "Rocket",
-        "tokio": "Tokio",
-        "serde": "Serde",
-        "clap": "Clap",
-        "tonic": "gRPC",
-        "grpcio": "gRPC",
-        "criterion": "Criterion",
-        "proptest": "Proptest",
-        "quickcheck": "Quickcheck",
-    },
-    "maven": {
-        "org.springframework": "Spring",
-        "org.springframework.boot": "Spring Boot",
-        "io.quarkus": "Quarkus",
-        "io.micronaut": "Micronaut",
-        "io.grpc": "gRPC",
-        "junit": "JUnit",
-        "org.junit": "JUnit",
-        "org.testng": "TestNG",
-        "org.mockito": "Mockito",
-    },
-    "gem": {
-        "rails": "Rails",
-        "sinatra": "Sinatra",
-        "grpc": "gRPC",
-        "rspec": "RSpec",
-        "rspec-core": "RSpec",
-        "rspec-rails": "RSpec",
-        "minitest": "Minitest",
-    },
-    "composer": {
-        "laravel/framework": "Laravel",
-        "symfony/symfony": "Symfony",
-        "symfony/framework-bundle": "Symfony",
-        "phpunit/phpunit": "PHPUnit",
-    },
+    ecosystem: dict(pair.replace("_", " ").split("=") for pair in pairs.split())
+    for ecosystem, pairs in {
+        "pypi": """django=Django flask=Flask fastapi=FastAPI starlette=Starlette aiohttp=aiohttp
+        tornado=Tornado sqlalchemy=SQLAlchemy pydantic=Pydantic click=Click grpcio=gRPC pytest=pytest
+        hypothesis=Hypothesis playwright=Playwright""",
+        "npm": """react=React vue=Vue @angular/core=Angular svelte=Svelte next=Next.js nuxt=Nuxt
+        express=Express koa=Koa fastify=Fastify @nestjs/core=NestJS @nestjs/common=NestJS electron=Electron
+        @grpc/grpc-js=gRPC grpc=gRPC jest=Jest vitest=Vitest mocha=Mocha ava=AVA tap=tap jasmine=Jasmine
+        jasmine-core=Jasmine karma=Karma playwright=Playwright @playwright/test=Playwright cypress=Cypress""",
+        "go": """github.com/gin-gonic/gin=Gin github.com/labstack/echo=Echo github.com/gofiber/fiber=Fiber
+        github.com/go-chi/chi=Chi github.com/spf13/cobra=Cobra google.golang.org/grpc=gRPC
+        github.com/stretchr/testify=Testify""",
+        "cargo": """actix=Actix actix-web=Actix axum=Axum rocket=Rocket tokio=Tokio serde=Serde clap=Clap
+        tonic=gRPC grpcio=gRPC criterion=Criterion proptest=Proptest quickcheck=Quickcheck""",
+        "maven": """org.springframework=Spring org.springframework.boot=Spring_Boot io.quarkus=Quarkus
+        io.micronaut=Micronaut io.grpc=gRPC junit=JUnit org.junit=JUnit org.testng=TestNG
+        org.mockito=Mockito""",
+        "gem": """rails=Rails sinatra=Sinatra grpc=gRPC rspec=RSpec rspec-core=RSpec rspec-rails=RSpec
+        minitest=Minitest""",
+        "composer": """laravel/framework=Laravel symfony/symfony=Symfony symfony/framework-bundle=Symfony
+        phpunit/phpunit=PHPUnit""",
+    }.items()
 }
 SEPARATORS = {"go": "/", "maven": "."}
 
