@@ -19,7 +19,8 @@ from backstory.claude_md.sync import Prepared, Trouble
 from backstory.claude_md.write.compose import Known
 from backstory.claude_md.write.sections import redacted
 from backstory.surfaces.cli import sections
-from backstory.surfaces.cli.output import console, lately, number_of, one_line, table, visible
+from backstory.surfaces.cli.output import lately, number_of, one_line, visible
+from backstory.surfaces.cli.terminal import console, facts, table
 
 MOST_LISTED = 20
 MOST_PATTERNS = 12
@@ -68,7 +69,7 @@ def known(found: Known) -> None:
         rows += [("commits", habit) for habit in found.insights.habits]
         rows += [("decided", said) for _, _, said in found.insights.decisions[:3]]
     rows += [("practice", line.removeprefix("- ")) for line in (found.practices or "").splitlines()]
-    _rows((name, redacted(value)) for name, value in rows)
+    facts(console(), ((name, redacted(value)) for name, value in rows))
     if not found.project.whole:
         click.echo("There are more files than were looked at.", err=True)
 
@@ -164,10 +165,6 @@ def done(
     click.echo(AFTER_A_TURN[on_stop])
 
 
-def shortly(why: str) -> str:
-    return one_line(why, 160)
-
-
 def _name(path: str, root: str) -> str:
     return one_line(paths.text(os.path.relpath(path, root)))
 
@@ -240,8 +237,8 @@ def status(found: Status, on_stop: str, now: int) -> None:
     changed = [*found.pending, *(f"{path} (outside of Claude Code)" for path in found.outside)]
     pending = number_of(len(changed), "file", "files") if changed else "nothing"
     last = lately(found.synced_at, now) if found.synced_at else "never"
-    _rows([("pending", pending), ("last sync", last), ("on stop", on_stop)])
     out = console()
+    facts(out, [("pending", pending), ("last sync", last), ("on stop", on_stop)])
     for path in changed[:MOST_LISTED]:
         out.print(Text(f"  {one_line(paths.text(path))}"))
     if len(changed) > MOST_LISTED:
@@ -257,7 +254,7 @@ def status(found: Status, on_stop: str, now: int) -> None:
 
 def _file(file: FileStatus, root: str) -> None:
     out = console()
-    name = one_line(paths.text(os.path.relpath(file.path, root)))
+    name = _name(file.path, root)
     if file.state is None:
         out.print(
             Text(name, style="bold").append(
@@ -319,11 +316,3 @@ def plain_status(found: Status, on_stop: str) -> dict[str, Any]:
 def _some(things: Sequence[str], most: int = 8) -> str:
     shown = ", ".join(one_line(paths.text(thing)) for thing in things[:most])
     return shown + (f" and {len(things) - most:,} more" if len(things) > most else "")
-
-
-def _rows(rows: Iterable[tuple[str, str]]) -> None:
-    out = console()
-    for name, value in rows:
-        words = " ".join(visible(value).split())
-        if words:
-            out.print(Text(f"{name:>12}  ", style="dim").append(words, style="not dim default"))

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from backstory import config as settings
 from backstory import errors, log
-from backstory.surfaces.cli import output
+from backstory.surfaces.cli import output, terminal
 
 ABOUT = {
     "brief.tokens": "how long the brief at a session's start may be, in tokens; 0: no brief",
@@ -107,7 +107,7 @@ def _known(name: str) -> str:
 
 
 def _listing(found: list[Setting]) -> None:
-    out = output.console()
+    out = terminal.console()
     is_narrow = out.width < NARROW
     wide = min(24, max(len(str(one.value)) for one in found))
     for one in found:
@@ -121,10 +121,10 @@ def _listing(found: list[Setting]) -> None:
             output.visible(one.problem or one.about), style="not dim red" if one.problem else "default"
         )
         if is_narrow:
-            output.one_row(out, row)
+            terminal.one_row(out, row)
             out.print(Text("    ") + about)
         else:
-            output.one_row(out, row + Text("  ") + about)
+            terminal.one_row(out, row + Text("  ") + about)
 
 
 def _look(name: str, path: str) -> Setting:

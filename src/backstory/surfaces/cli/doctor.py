@@ -33,7 +33,7 @@ from backstory.store.file import backup, recovery
 from backstory.store.file.connection import connect, has_fts5, sqlite_version, transaction
 from backstory.store.file.connection import version as schema_of
 from backstory.surfaces.cli import config as settings
-from backstory.surfaces.cli import install, output, worker_status
+from backstory.surfaces.cli import install, output, terminal, worker_status
 from backstory.surfaces.cli import spend as spends
 from backstory.surfaces.cli.common import existing, lost, unusable
 from backstory.surfaces.opened import open_drained
@@ -80,7 +80,7 @@ def report(found: list[Check], *, as_json: bool) -> None:
     if as_json:
         output.as_json([asdict(check) for check in found])
         return
-    out = output.console()
+    out = terminal.console()
     for check in found:
         sign, colour = SIGNS[check.level]
         line = Text(f"{sign} ", style=colour).append(f"{check.name:<12}", style="bold not dim default")

@@ -15,7 +15,7 @@ from rich.text import Text
 from backstory import config
 from backstory.store import spend as spends
 from backstory.store.file.connection import Connection
-from backstory.surfaces.cli import output, worker_status
+from backstory.surfaces.cli import output, terminal, worker_status
 from backstory.synthesis.runner import midnight
 
 PIPE_WIDTH = 100
@@ -82,7 +82,7 @@ def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
             }
         )
         return
-    out = output.console()
+    out = terminal.console()
     out.print(Text(output.visible(f"{chosen}; {_left(spent, cap)}")))
     for line in worker_status.troubles_told(seen, now):
         out.print(Text(output.visible(line), style="yellow"))
@@ -97,11 +97,11 @@ def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
     chart = [(day, by_day.get(day, Cost())) for day in listed]
     width = out.width if is_terminal else PIPE_WIDTH
     for row in rows(chart, cap, width, plain=plain):
-        output.one_row(out, row)
+        terminal.one_row(out, row)
     if by_session:
         out.print()
         for row in session_rows(by_session, width):
-            output.one_row(out, row)
+            terminal.one_row(out, row)
 
 
 def _beginning(day: date) -> int:

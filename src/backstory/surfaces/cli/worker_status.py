@@ -14,7 +14,7 @@ from rich.text import Text
 from backstory import config, locks, paths
 from backstory.store import queue, spend
 from backstory.store.file.connection import Connection
-from backstory.surfaces.cli import output
+from backstory.surfaces.cli import output, terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def status(db: Connection, folder: str, now: int, as_json: bool) -> None:
     if as_json:
         output.as_json({"running": pid is not None, "pid": pid, "synthesizer": setting, **seen.plain})
         return
-    out = output.console()
+    out = terminal.console()
     if setting == "off":
         off = "the synthesizer is off, nothing is observed; `backstory config synthesizer auto` turns it on"
         out.print(Text(off, style="yellow"))
@@ -176,4 +176,4 @@ def done(db: Connection, since: int, as_json: bool) -> None:
     ]
     told += [f"${cost:.4f} spent"] if cost else []
     told += [f"{items(waiting)} still wait{'s' * (waiting == 1)}"] if waiting else []
-    output.console().print(Text("; ".join(told) or "there was nothing to do"))
+    terminal.console().print(Text("; ".join(told) or "there was nothing to do"))
