@@ -8,6 +8,7 @@ plain class in capture/event.py.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -344,6 +345,10 @@ class SectionRecord:
     offered: str | None = None  # a new text that was not written, because a person had edited the section
     offered_by: str | None = None
     offered_at: int | None = None
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def iso(at: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import click
 
 from backstory import errors, locks, paths
+from backstory.model import now_ms
 from backstory.store.file import backup as backups
 from backstory.store.file import recovery
 from backstory.store.file.backup import Backup
@@ -31,8 +31,8 @@ def now(as_json: bool) -> None:
     Who makes one has also seen what `backstory doctor` says about a recovery.
     """
     home = folder()
-    recovery.verify(home, _now())  # a damaged database is no backup
-    made = backups.make(home, _now(), "manual")
+    recovery.verify(home, now_ms())  # a damaged database is no backup
+    made = backups.make(home, now_ms(), "manual")
     removed = backups.prune(home)
     seen = recovery.notice(home)
     recovery.acknowledge(home)
@@ -83,7 +83,7 @@ def restore(name: str, yes: bool, as_json: bool) -> None:
     with _no_worker(home):
         had = os.path.exists(paths.database(home))
         try:
-            aside = recovery.restore(home, path, _now())
+            aside = recovery.restore(home, path, now_ms())
         except errors.Damaged as error:
             what = str(error).rpartition("; ")[0]
             raise errors.Damaged(f"{what}; `backstory backup list` shows others") from error
@@ -156,7 +156,3 @@ def _plain(one: Backup) -> dict[str, Any]:
         "schema": one.schema,
         "size": one.size,
     }
-
-
-def _now() -> int:
-    return int(time.time() * 1000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from backstory import config, dirty, errors, log, paths
+from backstory.model import now_ms
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import folder, project_and_json, store, typed
 
@@ -209,7 +209,7 @@ def background(root: str) -> None:
     from backstory.surfaces.opened import open_drained
 
     try:
-        now = int(time.time() * 1000)
+        now = now_ms()
         with open_drained(folder(), now=now) as db:
             sync(db, folder(), root, now=now)
     except errors.BackstoryError as error:
@@ -276,7 +276,7 @@ class _Advice:
         from backstory.claude_md.read.practices import practices
 
         has_git = paths.place(self.root).head is not None
-        return practices(self.url, self._page, folder(), survey, int(time.time() * 1000), has_git=has_git)
+        return practices(self.url, self._page, folder(), survey, now_ms(), has_git=has_git)
 
     def _page(self, url: str) -> str:
         from backstory.claude_md.read.practices import HOSTS

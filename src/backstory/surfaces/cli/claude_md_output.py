@@ -121,13 +121,8 @@ def planned(plan: Iterable[Planned], root: str) -> None:
             line.append(f": {', '.join(one.texts)}", style="default")
         out.print(line)
         if one.removed:
-            out.print(
-                Text(
-                    f"  left out, since somebody removed it: {', '.join(one.removed)}; where its two markers"
-                    " are put back, init fills it",
-                    style="dim",
-                )
-            )
+            removed = f"  left out, since somebody removed it: {', '.join(one.removed)}"
+            out.print(Text(f"{removed}; where its two markers are put back, init fills it", style="dim"))
 
 
 def drafts(plan: Iterable[Planned], root: str) -> None:
@@ -256,16 +251,12 @@ def _file(file: FileStatus, root: str) -> None:
     out = console()
     name = _name(file.path, root)
     if file.state is None:
-        out.print(
-            Text(name, style="bold").append(
-                "  is gone, or cannot be read; `backstory init` makes it, or says why", style="yellow"
-            )
-        )
+        gone = "  is gone, or cannot be read; `backstory init` makes it, or says why"
+        out.print(Text(name, style="bold").append(gone, style="yellow"))
         return
-    size = (
-        f"{number_of(file.state.lines, 'line', 'lines')}, {number_of(file.state.tokens, 'token', 'tokens')}"
-    )
-    out.print(Text(name, style="bold").append(f"  {size}", style="dim"))
+    lines = number_of(file.state.lines, "line", "lines")
+    tokens = number_of(file.state.tokens, "token", "tokens")
+    out.print(Text(name, style="bold").append(f"  {lines}, {tokens}", style="dim"))
     rows = []
     for one in file.state.sections:
         state = [*sections.said(one), *(["unknown name"] if one.name in file.unknown else [])]
@@ -280,14 +271,14 @@ def _file(file: FileStatus, root: str) -> None:
     if rows:
         table(out, rows, {"tokens"}, ("tokens", "author"))
     for stale in file.stale:
-        out.print(
-            Text(f"{stale.section} names {one_line(stale.reference)}, which is not there", style="yellow")
-        )
+        said = f"{stale.section} names {one_line(stale.reference)}, which is not there"
+        out.print(Text(said, style="yellow"))
     for problem in file.state.problems:
         out.print(Text(f"line {problem.line}: {visible(problem.said)}", style="yellow"))
 
 
 def plain_status(found: Status, on_stop: str) -> dict[str, Any]:
+    gone = {"lines": 0, "tokens": 0, "sections": [], "problems": []}
     return {
         "root": paths.text(found.root),
         "pending": [paths.text(path) for path in found.pending],
@@ -296,11 +287,7 @@ def plain_status(found: Status, on_stop: str) -> dict[str, Any]:
         "on_stop": on_stop,
         "files": [
             {
-                **(
-                    sections.plain(file.state)
-                    if file.state
-                    else {"lines": 0, "tokens": 0, "sections": [], "problems": []}
-                ),
+                **(sections.plain(file.state) if file.state else gone),
                 "file": paths.text(os.path.relpath(file.path, found.root)),
                 "there": file.state is not None,
                 "template": file.template,

@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -16,7 +15,7 @@ import click
 
 from backstory import errors, paths
 from backstory.memory.kinds import KINDS, SECTORS, TIERS
-from backstory.model import Filters
+from backstory.model import Filters, now_ms
 from backstory.store import memories, projects, sessions
 from backstory.store.file import backup
 from backstory.store.file.connection import Connection, is_forbidden
@@ -130,7 +129,7 @@ def moment(given: str, now: int, is_end: bool = False) -> int:
 def store() -> Iterator[tuple[Connection, int]]:
     from backstory.surfaces.opened import open_drained
 
-    now = int(time.time() * 1000)
+    now = now_ms()
     opened = open_drained(folder(), now=now, progress=_progress if sys.stderr.isatty() else None)
     if opened.recovered:
         click.echo(f"backstory: {opened.recovered.sentence()}", err=True)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import io
 import os
 import sys
-import time
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 from backstory import errors, log, paths
-from backstory.model import MODES
+from backstory.model import MODES, now_ms
 from backstory.store import life as lives
 from backstory.store import memories, projects, summaries
 from backstory.store import sessions as stored
@@ -124,13 +123,8 @@ def show(memory_id: str, project: str, as_json: bool) -> None:
     changed = stale(memory, paths.checkout(project))
     if as_json:
         named = ("source", "relation", "target")
-        output.as_json(
-            {
-                **asdict(memory),
-                "stale": list(changed),
-                "relations": [dict(zip(named, one, strict=True)) for one in relations],
-            }
-        )
+        related = [dict(zip(named, one, strict=True)) for one in relations]
+        output.as_json({**asdict(memory), "stale": list(changed), "relations": related})
     else:
         terminal.memory(memory, changed, relations)
 
@@ -144,15 +138,7 @@ def show(memory_id: str, project: str, as_json: bool) -> None:
     "--global", "is_global", is_flag=True, help="For all your projects: it is about you, not about one."
 )
 @project_and_json
-def add(
-    text: tuple[str, ...],
-    sector: str | None,
-    tags: tuple[str, ...],
-    importance: float | None,
-    is_global: bool,
-    project: str,
-    as_json: bool,
-) -> None:
+def add(text: tuple[str, ...], project: str, as_json: bool, **given: Any) -> None:
     """Remember a note. `-` reads it from standard input."""
     from backstory.intake.note import keep
 
@@ -160,16 +146,7 @@ def add(
     if content == "-":
         content = sys.stdin.read() if sys.stdin else ""
     with store() as (db, now):
-        kept = keep(
-            db,
-            project,
-            content,
-            now=now,
-            sector=sector,
-            tags=tags,
-            importance=importance,
-            is_global=is_global,
-        )
+        kept = keep(db, project, content, now=now, **given)
     output.answer(as_json, {"created": kept.is_new, **asdict(kept.memory)}, str(kept))
 
 
@@ -317,7 +294,7 @@ def worker(status: bool, as_json: bool) -> None:
     from backstory.surfaces.worker import run
 
     desk.announce(os.environ)
-    began = int(time.time() * 1000)
+    began = now_ms()
     if not run(folder()):
         raise errors.NotFound(desk.another(folder()))
     if as_json or sys.stdout.isatty():

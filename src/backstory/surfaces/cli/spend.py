@@ -150,14 +150,15 @@ def rows(days: Sequence[tuple[str, Cost]], cap: float, width: int, *, plain: boo
     bar = bar if is_noted else max(1, bar + NOTE)
     most = max(cost.usd for _, cost in days)
     scale = max(cap, most)  # a full bar is the cap: hardly anything of it looks like hardly anything
-    head = Text(f"{'day':<10}" + "".join(f"  {name:>{COLUMNS[name]}}" for name in names), style="bold")
-    yield head
+
+    def line(first: str, cells: Mapping[str, str]) -> str:
+        return f"{first:<10}" + "".join(f"  {cells[name]:>{COLUMNS[name]}}" for name in names)
+
+    yield Text(line("day", {name: name for name in names}), style="bold")
     for at, (day, cost) in enumerate(days):
         is_today = at == len(days) - 1
         style = "bold default" if is_today else "default" if cost.usd else "dim"
-        row = Text(f"{'today' if is_today else day:<10}", style=style)
-        cells = cost.cells()
-        row.append("".join(f"  {cells[name]:>{COLUMNS[name]}}" for name in names), style=style)
+        row = Text(line("today" if is_today else day, cost.cells()), style=style)
         drawn = drawn_bar(cost.usd, scale, bar, plain)
         over = is_today and cost.usd >= cap
         colour = "not bold red" if over else "not bold not dim green"
@@ -169,10 +170,7 @@ def rows(days: Sequence[tuple[str, Cost]], cap: float, width: int, *, plain: boo
             row.append(f" {note}", style="red" if over else "default")
         yield row
     total = Cost(*(sum(getattr(cost, field.name) for _, cost in days) for field in fields(Cost)))
-    cells = total.cells()
-    yield Text(
-        f"{'total':<10}" + "".join(f"  {cells[name]:>{COLUMNS[name]}}" for name in names), style="bold"
-    )
+    yield Text(line("total", total.cells()), style="bold")
 
 
 def _fixed(names: Iterable[str]) -> int:

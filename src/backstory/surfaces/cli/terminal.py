@@ -145,18 +145,15 @@ def timeline(found: Timeline, root: str) -> None:
     for memory in (*found.before, found.anchor, *found.after):
         if memory.session_id != session_id and (session := by_id.get(memory.session_id or "")):
             told = about(session) or "no summary"
-            one_row(
-                out,
-                Text(f"session {visible(session.id[:8])}  {when(session.started_at)}  {told}", style="bold"),
-            )
+            head = f"session {visible(session.id[:8])}  {when(session.started_at)}  {told}"
+            one_row(out, Text(head, style="bold"))
         session_id = memory.session_id
         is_anchor = memory.id == found.anchor.id
         line = Text(">>> " if is_anchor else "    ", style="green")
         line.append(f"{when(memory.created_at)}  ", style="dim").append(memory.id, style="cyan")
         line.append("  superseded" if memory.valid_until else "", style="yellow")
-        one_row(
-            out, line.append("  " + titled(memory, root), style="bold default" if is_anchor else "default")
-        )
+        style = "bold default" if is_anchor else "default"
+        one_row(out, line.append("  " + titled(memory, root), style=style))
 
 
 def documents(found: Sequence[Document]) -> None:
@@ -245,26 +242,21 @@ def session(
 ) -> None:
     """One session: what it came to, and then as it went: what was asked, and what was done."""
     out = console()
-    facts = [
-        found.status,
-        f"on {found.branch}" if found.branch else "",
-        number_of(len(made), "memory", "memories"),
-    ]
-    about = visible(", ".join(filter(None, facts)))
+    branch = f"on {found.branch}" if found.branch else ""
+    counted = number_of(len(made), "memory", "memories")
+    about = visible(", ".join(filter(None, [found.status, branch, counted])))
     out.print(Text(visible(found.id), style="bold cyan").append(f"  {about}", style="not bold default"))
     if summary:
         _summary(out, summary, made_by)
     lines: list[tuple[int, Text]] = []
     for at, prompt in prompts:
-        lines.append(
-            (at, Text(f"{when(at)}  ", style="dim").append(f"> {one_line(prompt)}", style="bold not dim"))
-        )
+        line = Text(f"{when(at)}  ", style="dim")
+        lines.append((at, line.append(f"> {one_line(prompt)}", style="bold not dim")))
     for memory in made:
         line = Text(f"{when(memory.created_at)}  ", style="dim").append(memory.id, style="cyan not dim")
         if not (summary and memory.kind == "summary"):  # it stands above
-            lines.append(
-                (memory.created_at, line.append("  " + titled(memory, root), style="default not dim"))
-            )
+            line.append("  " + titled(memory, root), style="default not dim")
+            lines.append((memory.created_at, line))
     for _, line in sorted(lines, key=lambda entry: entry[0]):
         one_row(out, line)
 
@@ -319,9 +311,8 @@ def memory(found: Memory, stale: Sequence[str] = (), relations: Sequence[tuple[s
     for change in stale:
         out.print(Text(" " * 11 + visible(change), style="yellow"))
     for source, relation, target in relations:
-        out.print(
-            Text(f"{'relation':>9}  ", style="dim").append(f"{source} {relation} {target}", style="not dim")
-        )
+        line = Text(f"{'relation':>9}  ", style="dim")
+        out.print(line.append(f"{source} {relation} {target}", style="not dim"))
     out.print()
     if not is_said(found):
         out.print(Text(_title(found), style="bold"))
