@@ -8,6 +8,7 @@ plain class in capture/event.py.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -349,6 +350,10 @@ class SectionRecord:
 def tokens(text: str) -> int:
     """About how many a model sees in it."""
     return -(-len(text) // 4)
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def iso(at: int) -> str:

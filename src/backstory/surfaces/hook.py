@@ -29,26 +29,18 @@ SECONDS_AWAITED = 0.05  # the same where the user waits
 SECONDS_LOOKING = 0.1  # for changes in the spool; those that were not seen are told of next time
 MOST_FILES = 20  # named at the end of a turn
 LONGEST_NAME = 200  # characters shown of a path
-START_WORKER = """
+START = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from backstory import log
 try:
-    from backstory.surfaces import worker
-    worker.main()
+    from {} import {}
+    {}
 except Exception:
-    log.crash("worker")  # nobody is there to see it
+    log.crash("{}")  # nobody is there to see it
 """
-START_SYNC = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from backstory import log
-try:
-    from backstory.surfaces.cli import claude_md
-    claude_md.background(sys.argv[2])
-except Exception:
-    log.crash("sync")
-"""
+START_WORKER = START.format("backstory.surfaces", "worker", "worker.main()", "worker")
+START_SYNC = START.format("backstory.surfaces.cli", "claude_md", "claude_md.background(sys.argv[2])", "sync")
 
 
 def main(mode: str, payload: str = "") -> None:

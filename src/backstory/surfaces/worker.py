@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from contextlib import AbstractContextManager
 
 from backstory import config, locks, log, paths
 from backstory.errors import Damaged
+from backstory.model import now_ms
 from backstory.store import queue
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import Connection
@@ -55,7 +55,7 @@ def _take(folder: str) -> int | None:
     lock = locks.try_to_take(paths.worker_lock(folder))
     if lock is not None and locks.write_pid(lock):
         log.write("warning", "the last worker did not end well; checking the database")
-        recovery.verify(folder, _now())
+        recovery.verify(folder, now_ms())
     return lock
 
 
@@ -79,29 +79,25 @@ async def _work(folder: str) -> bool:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, worker.stop)
     await worker.run()
-    if backup.due(folder, _now()) and not worker.stopped:  # last: the copy of a large store takes its time
+    if backup.due(folder, now_ms()) and not worker.stopped:  # last: the copy of a large store takes its time
         _back_up(folder)
     return worker.stopped
 
 
 def _back_up(folder: str) -> None:
     try:
-        backup.make(folder, _now())
+        backup.make(folder, now_ms())
         backup.prune(folder)
     except Damaged:  # a copy shows what nobody had run into yet
-        recovery.recover(folder, _now())
+        recovery.recover(folder, now_ms())
     except Exception:  # noqa: BLE001  a full disk must not keep anything from being observed
         log.crash("backup")
 
 
 def _is_needed(folder: str) -> bool:
     with _store(folder) as db:
-        return bool(queue.due(db, _now(), config.synthesizer(os.environ)))
+        return bool(queue.due(db, now_ms(), config.synthesizer(os.environ)))
 
 
 def _store(folder: str) -> AbstractContextManager[Connection]:
-    return open_drained(folder, now=_now(), seconds=DRAIN_SECONDS)
-
-
-def _now() -> int:
-    return int(time.time() * 1000)
+    return open_drained(folder, now=now_ms(), seconds=DRAIN_SECONDS)

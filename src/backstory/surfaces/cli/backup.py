@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +10,11 @@ from typing import Any
 import click
 
 from backstory import errors, locks, paths
+from backstory.model import now_ms
+from backstory.store.file import backup as backups
+from backstory.store.file import recovery
 from backstory.store.file.backup import Backup
+from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import existing, folder, json_option, sure
 
 
@@ -27,13 +30,9 @@ def now(as_json: bool) -> None:
 
     Who makes one has also seen what `backstory doctor` says about a recovery.
     """
-    from backstory.store.file import backup as backups
-    from backstory.store.file import recovery
-    from backstory.surfaces.cli import output
-
     home = folder()
-    recovery.verify(home, _now())  # a damaged database is no backup
-    made = backups.make(home, _now(), "manual")
+    recovery.verify(home, now_ms())  # a damaged database is no backup
+    made = backups.make(home, now_ms(), "manual")
     removed = backups.prune(home)
     seen = recovery.notice(home)
     recovery.acknowledge(home)
@@ -51,9 +50,6 @@ def now(as_json: bool) -> None:
 @json_option
 def listing(as_json: bool) -> None:
     """List the backups, newest first, and what was set aside."""
-    from backstory.store.file import backup as backups
-    from backstory.surfaces.cli import output
-
     home = folder()
     found = backups.listed(home)
     aside = backups.set_aside(home)
@@ -80,9 +76,6 @@ def restore(name: str, yes: bool, as_json: bool) -> None:
     The present store is set aside, not deleted. What it has and the backup has not is not in the store any
     more; `backstory backup restore FILE` with the file that was set aside takes it all back.
     """
-    from backstory.store.file import recovery
-    from backstory.surfaces.cli import output
-
     home = folder()
     path = _named(home, name)
     if not yes and not sure(f"Put {output.visible(path)} in the place of the store?"):
@@ -90,7 +83,7 @@ def restore(name: str, yes: bool, as_json: bool) -> None:
     with _no_worker(home):
         had = os.path.exists(paths.database(home))
         try:
-            aside = recovery.restore(home, path, _now())
+            aside = recovery.restore(home, path, now_ms())
         except errors.Damaged as error:
             what = str(error).rpartition("; ")[0]
             raise errors.Damaged(f"{what}; `backstory backup list` shows others") from error
@@ -103,8 +96,6 @@ def restore(name: str, yes: bool, as_json: bool) -> None:
 
 
 def _named(home: str, name: str) -> str:
-    from backstory.store.file import backup as backups
-
     found = backups.listed(home)
     if name == "latest" and found:
         return found[0].path
@@ -141,7 +132,7 @@ def _no_worker(home: str) -> Iterator[None]:
 
 def _table(found: Sequence[Backup]) -> None:
     """In a narrow terminal what the name tells as well gives way."""
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     rows = [
         {
@@ -153,7 +144,7 @@ def _table(found: Sequence[Backup]) -> None:
         }
         for one in found
     ]
-    output.table(output.console(), rows, {"schema", "size"}, ("reason", "schema", "size", "made"))
+    terminal.table(terminal.console(), rows, {"schema", "size"}, ("reason", "schema", "size", "made"))
 
 
 def _plain(one: Backup) -> dict[str, Any]:
@@ -165,7 +156,3 @@ def _plain(one: Backup) -> dict[str, Any]:
         "schema": one.schema,
         "size": one.size,
     }
-
-
-def _now() -> int:
-    return int(time.time() * 1000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from backstory import config, dirty, errors, log, paths
-from backstory.surfaces.cli.common import folder, json_option, project_option, store, typed
+from backstory.model import now_ms
+from backstory.surfaces.cli import output
+from backstory.surfaces.cli.common import folder, project_and_json, store, typed
 
 if TYPE_CHECKING:
     from backstory.claude_md.init import Planned
@@ -48,8 +49,7 @@ offline_option = click.option("--offline", is_flag=True, help="Fetch nothing: no
 @offline_option
 @click.option("--dry-run", is_flag=True, help="Only show what would be written.")
 @click.option("--yes", is_flag=True, help="Do not ask: merge, and all folders that are proposed.")
-@project_option
-@json_option
+@project_and_json
 def init(
     existing: str | None,
     subtrees: tuple[str, ...],
@@ -98,7 +98,7 @@ def init(
             kept = claude_md.carry_out(db, folder(), root, planned, now=now)
     # Nobody who stops reading keeps it from being written, so all is said after that.
     if as_json:
-        return _print(_as_json(root, known, planned, not dry_run))
+        return output.as_json(_as_json(root, known, planned, not dry_run))
     if not may_ask:
         shown.known(known)
         shown.planned(planned, root)
@@ -107,7 +107,7 @@ def init(
         return click.echo("\nNothing was written.")
     shown.done(planned, root, kept, existing, config.on_stop(os.environ))
     if advice and known.practices is None:
-        click.echo(f"best-practices left out: {shown.shortly(advice.trouble)}", err=True)
+        click.echo(f"best-practices left out: {output.one_line(advice.trouble, 160)}", err=True)
 
 
 def _decided(root: str, folders: list[str], existing: str | None, may_ask: bool) -> str | None:
@@ -144,8 +144,7 @@ def _had(root: str) -> dict[str, frozenset[str]]:
 )
 @offline_option
 @click.option("--yes", is_flag=True, help="Write without asking.")
-@project_option
-@json_option
+@project_and_json
 def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool) -> None:
     """Bring CLAUDE.md up to date with what changed.
 
@@ -161,26 +160,21 @@ def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool
     with claude_md.turn(folder(), root):
         with store() as (db, now), _progress() as progress:
             prepared = claude_md.prepare(
-                db,
-                root,
-                everything=everything,
-                now=now,
-                practices=practices,
-                progress=progress,
+                db, root, everything=everything, now=now, practices=practices, progress=progress
             )
         is_news = any(change.outcome == "written" for change in prepared.changes)
         if not as_json:
             shown.prepared(prepared)
         if is_news and not yes and not (may_ask and _asked(shown.confirm)):
             if as_json:
-                _print(_synced(prepared, None, []))
+                output.as_json(_synced(prepared, None, []))
             nothing = f"Nothing was written{'.' if may_ask else '; --yes writes it.'}"
             raise errors.NotFound(shown.complaint(prepared, prepared.troubles, nothing))
         with store() as (db, now):  # nobody keeps the store open while a person thinks
             outcomes, refused = claude_md.carry_out(db, folder(), prepared, now=now)
     troubles = [*prepared.troubles, *refused]
     if as_json:
-        _print(_synced(prepared, outcomes, refused))
+        output.as_json(_synced(prepared, outcomes, refused))
     else:
         shown.synced(prepared, outcomes, bool(troubles))
     if troubles:
@@ -188,8 +182,7 @@ def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool
 
 
 @click.command()
-@project_option
-@json_option
+@project_and_json
 def status(project: str, as_json: bool) -> None:
     """Show how far CLAUDE.md is behind: changed files, sections edited by hand, stale references."""
     from backstory.claude_md import status as claude_md
@@ -200,7 +193,7 @@ def status(project: str, as_json: bool) -> None:
     with store() as (db, now):
         found = claude_md.status(db, root)
     if as_json:
-        _print(shown.plain_status(found, on_stop))
+        output.as_json(shown.plain_status(found, on_stop))
     else:
         shown.status(found, on_stop, now)
 
@@ -216,7 +209,7 @@ def background(root: str) -> None:
     from backstory.surfaces.opened import open_drained
 
     try:
-        now = int(time.time() * 1000)
+        now = now_ms()
         with open_drained(folder(), now=now) as db:
             sync(db, folder(), root, now=now)
     except errors.BackstoryError as error:
@@ -283,7 +276,7 @@ class _Advice:
         from backstory.claude_md.read.practices import practices
 
         has_git = paths.place(self.root).head is not None
-        return practices(self.url, self._page, folder(), survey, int(time.time() * 1000), has_git=has_git)
+        return practices(self.url, self._page, folder(), survey, now_ms(), has_git=has_git)
 
     def _page(self, url: str) -> str:
         from backstory.claude_md.read.practices import HOSTS
@@ -306,22 +299,16 @@ def _practices(root: str) -> _Advice | None:
 def _progress() -> Iterator[Progress]:
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     bar = (TextColumn("looking at files"), BarColumn(), TextColumn("{task.completed:,.0f}"))
-    with Progress(*bar, **output.progress()) as shown:
+    with Progress(*bar, **terminal.progress()) as shown:
         task = shown.add_task("", total=None, visible=False)
 
         def progress(files: int) -> None:
             shown.update(task, completed=files, visible=files >= LARGE)
 
         yield progress
-
-
-def _print(value: Any) -> None:
-    from backstory.surfaces.cli import output
-
-    output.as_json(value)
 
 
 def _as_json(root: str, known: Known, planned: list[Planned], is_written: bool) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from backstory.claude_md.sync import Prepared, Trouble
 from backstory.claude_md.write.compose import Known
 from backstory.claude_md.write.sections import redacted
 from backstory.surfaces.cli import sections
-from backstory.surfaces.cli.output import console, lately, number_of, one_line, table, visible
+from backstory.surfaces.cli.output import lately, number_of, one_line, visible
+from backstory.surfaces.cli.terminal import console, facts, table
 
 MOST_LISTED = 20
 MOST_PATTERNS = 12
@@ -68,7 +69,7 @@ def known(found: Known) -> None:
         rows += [("commits", habit) for habit in found.insights.habits]
         rows += [("decided", said) for _, _, said in found.insights.decisions[:3]]
     rows += [("practice", line.removeprefix("- ")) for line in (found.practices or "").splitlines()]
-    _rows((name, redacted(value)) for name, value in rows)
+    facts(console(), ((name, redacted(value)) for name, value in rows))
     if not found.project.whole:
         click.echo("There are more files than were looked at.", err=True)
 
@@ -120,13 +121,8 @@ def planned(plan: Iterable[Planned], root: str) -> None:
             line.append(f": {', '.join(one.texts)}", style="default")
         out.print(line)
         if one.removed:
-            out.print(
-                Text(
-                    f"  left out, since somebody removed it: {', '.join(one.removed)}; where its two markers"
-                    " are put back, init fills it",
-                    style="dim",
-                )
-            )
+            removed = f"  left out, since somebody removed it: {', '.join(one.removed)}"
+            out.print(Text(f"{removed}; where its two markers are put back, init fills it", style="dim"))
 
 
 def drafts(plan: Iterable[Planned], root: str) -> None:
@@ -162,10 +158,6 @@ def done(
     click.echo(f"\nWritten: {'; '.join(said)}" if said else "\nNothing had to be written.")
     click.echo("Changes are tracked from now on; `backstory status` shows what is pending.")
     click.echo(AFTER_A_TURN[on_stop])
-
-
-def shortly(why: str) -> str:
-    return one_line(why, 160)
 
 
 def _name(path: str, root: str) -> str:
@@ -240,8 +232,8 @@ def status(found: Status, on_stop: str, now: int) -> None:
     changed = [*found.pending, *(f"{path} (outside of Claude Code)" for path in found.outside)]
     pending = number_of(len(changed), "file", "files") if changed else "nothing"
     last = lately(found.synced_at, now) if found.synced_at else "never"
-    _rows([("pending", pending), ("last sync", last), ("on stop", on_stop)])
     out = console()
+    facts(out, [("pending", pending), ("last sync", last), ("on stop", on_stop)])
     for path in changed[:MOST_LISTED]:
         out.print(Text(f"  {one_line(paths.text(path))}"))
     if len(changed) > MOST_LISTED:
@@ -257,18 +249,14 @@ def status(found: Status, on_stop: str, now: int) -> None:
 
 def _file(file: FileStatus, root: str) -> None:
     out = console()
-    name = one_line(paths.text(os.path.relpath(file.path, root)))
+    name = _name(file.path, root)
     if file.state is None:
-        out.print(
-            Text(name, style="bold").append(
-                "  is gone, or cannot be read; `backstory init` makes it, or says why", style="yellow"
-            )
-        )
+        gone = "  is gone, or cannot be read; `backstory init` makes it, or says why"
+        out.print(Text(name, style="bold").append(gone, style="yellow"))
         return
-    size = (
-        f"{number_of(file.state.lines, 'line', 'lines')}, {number_of(file.state.tokens, 'token', 'tokens')}"
-    )
-    out.print(Text(name, style="bold").append(f"  {size}", style="dim"))
+    lines = number_of(file.state.lines, "line", "lines")
+    tokens = number_of(file.state.tokens, "token", "tokens")
+    out.print(Text(name, style="bold").append(f"  {lines}, {tokens}", style="dim"))
     rows = []
     for one in file.state.sections:
         state = [*sections.said(one), *(["unknown name"] if one.name in file.unknown else [])]
@@ -283,14 +271,14 @@ def _file(file: FileStatus, root: str) -> None:
     if rows:
         table(out, rows, {"tokens"}, ("tokens", "author"))
     for stale in file.stale:
-        out.print(
-            Text(f"{stale.section} names {one_line(stale.reference)}, which is not there", style="yellow")
-        )
+        said = f"{stale.section} names {one_line(stale.reference)}, which is not there"
+        out.print(Text(said, style="yellow"))
     for problem in file.state.problems:
         out.print(Text(f"line {problem.line}: {visible(problem.said)}", style="yellow"))
 
 
 def plain_status(found: Status, on_stop: str) -> dict[str, Any]:
+    gone = {"lines": 0, "tokens": 0, "sections": [], "problems": []}
     return {
         "root": paths.text(found.root),
         "pending": [paths.text(path) for path in found.pending],
@@ -299,11 +287,7 @@ def plain_status(found: Status, on_stop: str) -> dict[str, Any]:
         "on_stop": on_stop,
         "files": [
             {
-                **(
-                    sections.plain(file.state)
-                    if file.state
-                    else {"lines": 0, "tokens": 0, "sections": [], "problems": []}
-                ),
+                **(sections.plain(file.state) if file.state else gone),
                 "file": paths.text(os.path.relpath(file.path, found.root)),
                 "there": file.state is not None,
                 "template": file.template,
@@ -319,11 +303,3 @@ def plain_status(found: Status, on_stop: str) -> dict[str, Any]:
 def _some(things: Sequence[str], most: int = 8) -> str:
     shown = ", ".join(one_line(paths.text(thing)) for thing in things[:most])
     return shown + (f" and {len(things) - most:,} more" if len(things) > most else "")
-
-
-def _rows(rows: Iterable[tuple[str, str]]) -> None:
-    out = console()
-    for name, value in rows:
-        words = " ".join(visible(value).split())
-        if words:
-            out.print(Text(f"{name:>12}  ", style="dim").append(words, style="not dim default"))

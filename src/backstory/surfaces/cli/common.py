@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -16,8 +15,11 @@ import click
 
 from backstory import errors, paths
 from backstory.memory.kinds import KINDS, SECTORS, TIERS
-from backstory.model import Filters
+from backstory.model import Filters, now_ms
+from backstory.store import memories, projects, sessions
+from backstory.store.file import backup
 from backstory.store.file.connection import Connection, is_forbidden
+from backstory.surfaces.cli import output
 
 SECTOR = click.Choice(SECTORS)
 FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
@@ -30,6 +32,10 @@ project_option = click.option(
     type=click.Path(exists=True, file_okay=False),
     help="The project to look at.  [default: the current folder]",
 )
+
+
+def project_and_json(command: Callable[..., None]) -> Callable[..., None]:
+    return project_option(json_option(command))
 
 
 FILTERS = (
@@ -86,8 +92,6 @@ def only(what: str, prefix: str, found: Sequence[str], listing: str) -> str:
 
 def memory_id(db: Connection, prefix: str, project: str) -> str:
     """A memory of this project, or a global one. Whoever means another project's must say so."""
-    from backstory.store import memories, projects
-
     prefix = typed([prefix])
     here = projects.at(db, paths.place(project))
     scope = (here.id if here else None, projects.GLOBAL)
@@ -100,8 +104,6 @@ def memory_id(db: Connection, prefix: str, project: str) -> str:
 
 
 def session_id(db: Connection, prefix: str) -> str:
-    from backstory.store import sessions
-
     prefix = typed([prefix])
     found = [session.id for session in sessions.starting_with(db, prefix)]
     return only("session", prefix, found, "backstory sessions")
@@ -127,7 +129,7 @@ def moment(given: str, now: int, is_end: bool = False) -> int:
 def store() -> Iterator[tuple[Connection, int]]:
     from backstory.surfaces.opened import open_drained
 
-    now = int(time.time() * 1000)
+    now = now_ms()
     opened = open_drained(folder(), now=now, progress=_progress if sys.stderr.isatty() else None)
     if opened.recovered:
         click.echo(f"backstory: {opened.recovered.sentence()}", err=True)
@@ -138,10 +140,6 @@ def store() -> Iterator[tuple[Connection, int]]:
 def lost(db: Connection, home: str) -> tuple[str, str] | None:
     """A store without memories, beside a backup with some, has most likely lost its file: what there is, and
     how to get it back."""
-    from backstory.store import memories
-    from backstory.store.file import backup
-    from backstory.surfaces.cli import output
-
     if memories.count(db) or (found := backup.with_memories(home)) is None:
         return None
     name = "latest" if found.name == backup.listed(home)[0].name else found.name

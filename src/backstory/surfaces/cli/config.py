@@ -20,7 +20,7 @@ from rich.text import Text
 
 from backstory import config as settings
 from backstory import errors, log
-from backstory.surfaces.cli import output
+from backstory.surfaces.cli import output, terminal
 
 ABOUT = {
     "brief.tokens": "how long the brief at a session's start may be, in tokens; 0: no brief",
@@ -73,10 +73,8 @@ def change(folder: str, name: str, given: str, as_json: bool) -> None:
     path = _path(folder)
     _write(path, _known(name), _valid(name, {settings.variable_of(name): given}))
     found = _look(name, path)
-    if as_json:
-        output.as_json(asdict(found))
-    else:
-        click.echo(f"{name} = {output.visible(MASK if name in SECRET else str(_now_in(path, name)))}")
+    said = f"{name} = {output.visible(MASK if name in SECRET else str(_now_in(path, name)))}"
+    output.answer(as_json, asdict(found), said)
     if found.source == "environment":
         click.echo(f"backstory: {found.variable} is set in your environment and wins", err=True)
 
@@ -107,24 +105,21 @@ def _known(name: str) -> str:
 
 
 def _listing(found: list[Setting]) -> None:
-    out = output.console()
+    out = terminal.console()
     is_narrow = out.width < NARROW
     wide = min(24, max(len(str(one.value)) for one in found))
     for one in found:
         value = output.one_line(str(one.value), 24)
         row = Text(f"{one.name:<19}", style="cyan").append(f"  {value:<{wide}}", style="bold default")
-        row.append(
-            f"  {one.source:<11}",
-            style="not bold dim default" if one.source == "default" else "not bold green",
-        )
-        about = Text(
-            output.visible(one.problem or one.about), style="not dim red" if one.problem else "default"
-        )
+        style = "not bold dim default" if one.source == "default" else "not bold green"
+        row.append(f"  {one.source:<11}", style=style)
+        style = "not dim red" if one.problem else "default"
+        about = Text(output.visible(one.problem or one.about), style=style)
         if is_narrow:
-            output.one_row(out, row)
+            terminal.one_row(out, row)
             out.print(Text("    ") + about)
         else:
-            output.one_row(out, row + Text("  ") + about)
+            terminal.one_row(out, row + Text("  ") + about)
 
 
 def _look(name: str, path: str) -> Setting:
@@ -204,9 +199,8 @@ def _write(path: str, name: str, value: str | float) -> None:
     mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o600
     beside = f"{path}.{os.getpid()}"
     try:
-        with open(
-            os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8", newline=""
-        ) as file:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(handle, "w", encoding="utf-8", newline="") as file:
             os.fchmod(file.fileno(), mode)
             file.write(text)
             file.flush()
@@ -243,9 +237,8 @@ def _proposals(text: str, name: str, value: str | float) -> Iterator[str]:
     """First the line that sets it already, wherever one seems to; then a new line in its section; then a new
     section. Which of them are right is for the caller to see."""
     section, _, key = name.rpartition(".")
-    lines = re.findall(
-        r"[^\n]*\n|[^\n]+", text
-    )  # of all that splitlines knows, TOML ends lines with this only
+    # Of all that splitlines knows, TOML ends lines with this only.
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     written = _toml(value)
     for number, line in enumerate(lines):

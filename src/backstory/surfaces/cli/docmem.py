@@ -11,14 +11,15 @@ import click
 
 from backstory import errors, paths
 from backstory.model import MODES, Node, Project
-from backstory.store.file.connection import Connection
+from backstory.store import nodes, projects
+from backstory.store.file.connection import Connection, savepoint, transaction
+from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import (
     FILL_SECONDS,
     folder,
-    json_option,
     nothing,
     only,
-    project_option,
+    project_and_json,
     store,
     sure,
     typed,
@@ -45,12 +46,10 @@ def docmem() -> None:
 
 
 @docmem.command("list")
-@project_option
-@json_option
+@project_and_json
 def listing(project: str, as_json: bool) -> None:
     """List this project's trees. Each with its nodes and tokens, and when it last changed."""
-    from backstory.store import nodes, projects
-    from backstory.surfaces.cli import output, trees_output
+    from backstory.surfaces.cli import trees_output
 
     with store() as (db, _):
         here = projects.at(db, paths.place(project))
@@ -86,17 +85,14 @@ def listing(project: str, as_json: bool) -> None:
     type=click.IntRange(1, MOST_SHOWN),
     help="How many nodes; upper levels come first.",
 )
-@project_option
-@json_option
+@project_and_json
 def tree(node: str | None, depth: int | None, limit: int, project: str, as_json: bool) -> None:
     """Show how a tree is built, one line a node.
 
     A line has the node's id, its context and the first line of its text. Without an ID it is the
     project's only tree. `+12 below` stands for twelve nodes that are left out.
     """
-    from backstory.store import nodes
-    from backstory.store.file.connection import savepoint
-    from backstory.surfaces.cli import output, trees_output
+    from backstory.surfaces.cli import trees_output
 
     with store() as (db, _):
         here, start = _only_tree(db, project) if node is None else _find(db, project, node)
@@ -117,12 +113,10 @@ def tree(node: str | None, depth: int | None, limit: int, project: str, as_json:
 
 @docmem.command()
 @node_argument
-@project_option
-@json_option
+@project_and_json
 def show(node: str, project: str, as_json: bool) -> None:
     """Show one node whole. Every field, the nodes above it, and its text."""
-    from backstory.store import nodes
-    from backstory.surfaces.cli import output, trees_output
+    from backstory.surfaces.cli import trees_output
 
     with store() as (db, _):
         here, found = _find(db, project, node)
@@ -138,8 +132,7 @@ def show(node: str, project: str, as_json: bool) -> None:
 @click.option(
     "--tokens", default=10_000, show_default=True, type=click.IntRange(1), help="How long it may get."
 )
-@project_option
-@json_option
+@project_and_json
 def expand(node: str, tokens: int, project: str, as_json: bool) -> None:
     """Print a node and what is below it, as a view shows it.
 
@@ -147,7 +140,7 @@ def expand(node: str, tokens: int, project: str, as_json: bool) -> None:
     taken is printed in the order of the document, each node with a line that says which it is.
     """
     from backstory.docmem import expand as trees
-    from backstory.surfaces.cli import output, trees_output
+    from backstory.surfaces.cli import trees_output
 
     with store() as (db, _):
         here, start = _find(db, project, node)
@@ -172,8 +165,7 @@ def expand(node: str, tokens: int, project: str, as_json: bool) -> None:
     help="What it is written in.  [default: by the file's extension]",
 )
 @click.option("--root-id", metavar="ID", help="What to call the tree.  [default: as it says, or as the file]")
-@project_option
-@json_option
+@project_and_json
 def import_(file: str, kind: str | None, root_id: str | None, project: str, as_json: bool) -> None:
     """Make a tree of a document. `-` reads standard input.
 
@@ -181,9 +173,7 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
     the upper nodes, of plain text each paragraph is a node; those are readonly.
     """
     from backstory.docmem.exchange import import_document
-    from backstory.store import projects
-    from backstory.store.file.connection import transaction
-    from backstory.surfaces.cli import output, trees_output
+    from backstory.surfaces.cli import trees_output
 
     kind = kind or _format_of(file)
     name, text = _read(file, kind)
@@ -194,11 +184,9 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
         with _busy("importing"):
             root, is_whole = import_document(db, here, text, kind, wanted, name, now)
         _refresh(db, here, root.root_id, now)
-    if as_json:
-        output.as_json(trees_output.plain(root))
-    else:
-        size = output.number_of(root.size, "node", "nodes")
-        click.echo(f"Tree imported: {root.id} ({size}); `backstory docmem tree {root.id}` shows it")
+    size = output.number_of(root.size, "node", "nodes")
+    said = f"Tree imported: {root.id} ({size}); `backstory docmem tree {root.id}` shows it"
+    output.answer(as_json, trees_output.plain(root), said)
     if not is_whole:
         click.echo("Something private or secret in it was left out.", err=True)
 
@@ -213,8 +201,7 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
 )
 @click.option("--output", "target", metavar="FILE", help="Where to write it.  [default: standard output]")
 @click.option("--force", is_flag=True, help="With --output: also over a file that is there.")
-@project_option
-@json_option
+@project_and_json
 def export(node: str, kind: str | None, target: str | None, force: bool, project: str, as_json: bool) -> None:
     """Write a tree, or what is below a node, as a document.
 
@@ -222,8 +209,6 @@ def export(node: str, kind: str | None, target: str | None, force: bool, project
     reading. A file or a pipe gets every text as it is.
     """
     from backstory.docmem import exchange
-    from backstory.store import nodes
-    from backstory.surfaces.cli import output
 
     target = None if target == "-" else target
     if kind is None:
@@ -249,16 +234,14 @@ def export(node: str, kind: str | None, target: str | None, force: bool, project
 @click.option("--tree", "within", metavar="ID", help="Only in this tree.")
 @click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to look.")
 @click.option("--limit", default=10, show_default=True, help="How many, 1 to 100.")
-@project_option
-@json_option
+@project_and_json
 def search(
     query: tuple[str, ...], within: str | None, mode: str, limit: int, project: str, as_json: bool
 ) -> None:
     """Find nodes by what they say and mean. Nodes that a hit above them stands for are counted there."""
     from backstory.docmem.search import search as find
     from backstory.recall.index import Index
-    from backstory.store import projects
-    from backstory.surfaces.cli import output, trees_output
+    from backstory.surfaces.cli import trees_output
 
     with store() as (db, _):
         here = projects.at(db, paths.place(project))
@@ -285,12 +268,10 @@ def search(
 @docmem.command()
 @node_argument
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@project_option
-@json_option
+@project_and_json
 def delete(node: str, yes: bool, project: str, as_json: bool) -> None:
     """Delete a node and all nodes below it, for good. Of a root that is the tree; `export` keeps a copy."""
     from backstory.docmem import tree as trees
-    from backstory.surfaces.cli import output
 
     with store() as (db, now):
         here, found = _find(db, project, node)
@@ -301,16 +282,12 @@ def delete(node: str, yes: bool, project: str, as_json: bool) -> None:
         with _busy("deleting"):
             gone = trees.delete(db, here, found.id)
         _refresh(db, here, found.root_id, now)
-    if as_json:
-        output.as_json({"deleted": found.id, "nodes": gone})
-    else:
-        click.echo(f"Deleted: {found.id} ({output.number_of(gone, 'node', 'nodes')})")
+    said = f"Deleted: {found.id} ({output.number_of(gone, 'node', 'nodes')})"
+    output.answer(as_json, {"deleted": found.id, "nodes": gone}, said)
 
 
 def _find(db: Connection, project: str, prefix: str) -> tuple[Project, Node]:
     """The one node of this project whose id begins like this."""
-    from backstory.store import nodes, projects
-
     prefix = typed([prefix])
     here = projects.at(db, paths.place(project))
     found = {one.id: one for one in nodes.starting_with(db, here.number, prefix)} if here else {}
@@ -324,8 +301,6 @@ def _find(db: Connection, project: str, prefix: str) -> tuple[Project, Node]:
 
 
 def _only_tree(db: Connection, project: str) -> tuple[Project, Node]:
-    from backstory.store import nodes, projects
-
     here = projects.at(db, paths.place(project))
     roots = nodes.roots(db, here.number) if here else []
     if here is None or not roots:
@@ -393,9 +368,9 @@ def _busy(doing: str) -> Iterator[None]:
     """Large trees take their time; whoever waits sees why."""
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), **output.progress()) as shown:
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), **terminal.progress()) as shown:
         shown.add_task(doing, total=None)
         yield
 
@@ -403,7 +378,6 @@ def _busy(doing: str) -> Iterator[None]:
 def _refresh(db: Connection, here: Project, root_id: str, now: int) -> None:
     """Let the views of running servers follow. The edit is done; what keeps a view from it is only said."""
     from backstory.surfaces import view_files
-    from backstory.surfaces.cli import output
 
     try:
         view_files.refresh(db, folder(), here, [root_id], now)

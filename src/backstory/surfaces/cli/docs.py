@@ -10,7 +10,10 @@ import click
 
 from backstory import errors, paths
 from backstory.model import MODES
-from backstory.surfaces.cli.common import FILL_SECONDS, json_option, only, project_option, store, typed
+from backstory.store import documents, projects
+from backstory.store.file.connection import Connection, transaction
+from backstory.surfaces.cli import output
+from backstory.surfaces.cli.common import FILL_SECONDS, json_option, only, project_and_json, store, typed
 
 
 @click.group()
@@ -21,15 +24,14 @@ def docs() -> None:
 @docs.command("ingest")
 @click.argument("sources", nargs=-1, required=True, metavar="PATH|URL...")
 @click.option("--title", help="What to call it.  [default: its first heading]")
-@project_option
-@json_option
+@project_and_json
 def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: bool) -> None:
     """Take in files, whole folders or web pages. What did not change is skipped; `-` reads standard input."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from backstory.recall.documents import ingest as recall
     from backstory.recall.documents.file import SUPPORTED
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     done: list[recall.Ingested] = []
     problems: list[str] = []
@@ -39,20 +41,14 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: b
     if title and len(every) > 1:
         raise errors.BadInput("--title names one document; give one source with it")
     bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with store() as (db, now), Progress(*bar, **output.progress()) as shown:
+    with store() as (db, now), Progress(*bar, **terminal.progress()) as shown:
         for given in shown.track(every, description="reading documents"):
             what = "content" if given == "-" else "url" if recall.is_url(given) else "path"
             value = given if what == "url" else os.path.abspath(given)
             if given == "-":
                 value = sys.stdin.read() if sys.stdin else ""
             try:
-                one = recall.ingest(
-                    db,
-                    project,
-                    title=title,
-                    now=now,
-                    **{what: value},
-                )
+                one = recall.ingest(db, project, title=title, now=now, **{what: value})
             except errors.BackstoryError as error:
                 problems.append(f"{given}: {error}")
             else:
@@ -73,22 +69,21 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: b
 @click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to look.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 @click.option("--limit", default=5, show_default=True, help="How many, 1 to 100.")
-@project_option
-@json_option
+@project_and_json
 def search(query: tuple[str, ...], mode: str, explain: bool, limit: int, project: str, as_json: bool) -> None:
     """Find passages in this project's documents."""
     from backstory.recall.index import Index
     from backstory.recall.search import search_documents
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     with store() as (db, _):
         found = search_documents(
             Index.configured(), db, project, typed(query), mode=mode, limit=limit, patience=FILL_SECONDS
         )
     if as_json:
-        output.as_json([output.plain_document_hit(hit) for hit in found.hits])
+        output.as_json([terminal.plain_document_hit(hit) for hit in found.hits])
     else:
-        output.document_hits(found.hits, explain)
+        terminal.document_hits(found.hits, explain)
     if found.notice:
         click.echo(found.notice, err=True)
     if not found.hits:
@@ -96,12 +91,10 @@ def search(query: tuple[str, ...], mode: str, explain: bool, limit: int, project
 
 
 @docs.command("list")
-@project_option
-@json_option
+@project_and_json
 def listing(project: str, as_json: bool) -> None:
     """List this project's documents."""
-    from backstory.store import documents, projects
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     with store() as (db, _):
         here = projects.at(db, paths.place(project))
@@ -109,7 +102,7 @@ def listing(project: str, as_json: bool) -> None:
     if as_json:
         output.as_json([asdict(document) for document in found])
     else:
-        output.documents(found)
+        terminal.documents(found)
     if not found:
         raise errors.NotFound("No documents here yet. `backstory docs ingest PATH` takes one in.")
 
@@ -119,11 +112,8 @@ def listing(project: str, as_json: bool) -> None:
 @json_option
 def show(document: str, as_json: bool) -> None:
     """Show a document as it was cut into chunks."""
-    from backstory.store import documents
-    from backstory.surfaces.cli import output
-
     with store() as (db, _):
-        known = _document_id([one.id for one in documents.starting_with(db, typed([document]))], document)
+        known = _document_id(db, document)
         chunks = documents.chunks(db, known)
     if as_json:
         output.as_json([{"heading": heading, "text": text} for heading, text in chunks])
@@ -138,16 +128,13 @@ def show(document: str, as_json: bool) -> None:
 @json_option
 def remove(document: str, as_json: bool) -> None:
     """Remove a document from what can be searched. The file itself stays."""
-    from backstory.store import documents
-    from backstory.store.file.connection import transaction
-    from backstory.surfaces.cli import output
-
     with store() as (db, _):
-        known = _document_id([one.id for one in documents.starting_with(db, typed([document]))], document)
+        known = _document_id(db, document)
         with transaction(db):
             documents.remove(db, known)
-    output.as_json({"removed": known}) if as_json else click.echo(f"Document removed: {known}")
+    output.answer(as_json, {"removed": known}, f"Document removed: {known}")
 
 
-def _document_id(found: list[str], prefix: str) -> str:
+def _document_id(db: Connection, prefix: str) -> str:
+    found = [one.id for one in documents.starting_with(db, typed([prefix]))]
     return only("document", prefix, found, "backstory docs list")

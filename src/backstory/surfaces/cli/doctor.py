@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 
@@ -26,6 +27,7 @@ from backstory.capture import spool
 from backstory.clients import claude_code
 from backstory.errors import BackstoryError, BadInput, ClientError, EmbedderAway
 from backstory.ids import new_id
+from backstory.model import now_ms
 from backstory.recall.index import Index
 from backstory.recall.search import search
 from backstory.store import documents, memories, nodes, sessions, spend, vectors
@@ -33,7 +35,7 @@ from backstory.store.file import backup, recovery
 from backstory.store.file.connection import connect, has_fts5, sqlite_version, transaction
 from backstory.store.file.connection import version as schema_of
 from backstory.surfaces.cli import config as settings
-from backstory.surfaces.cli import install, output, worker_status
+from backstory.surfaces.cli import install, output, terminal, worker_status
 from backstory.surfaces.cli import spend as spends
 from backstory.surfaces.cli.common import existing, lost, unusable
 from backstory.surfaces.opened import open_drained
@@ -80,7 +82,7 @@ def report(found: list[Check], *, as_json: bool) -> None:
     if as_json:
         output.as_json([asdict(check) for check in found])
         return
-    out = output.console()
+    out = terminal.console()
     for check in found:
         sign, colour = SIGNS[check.level]
         line = Text(f"{sign} ", style=colour).append(f"{check.name:<12}", style="bold not dim default")
@@ -149,30 +151,24 @@ def _settings(env: Mapping[str, str]) -> Check:
 
 
 def _canary(folder: str, env: Mapping[str, str]) -> Check:
-    with open_drained(folder, now=int(time.time() * 1000)):
+    with open_drained(folder, now=now_ms()):
         pass  # without a store, the event would wait in the spool and stay
     word = new_id("canary")
     session_id = f"backstory-doctor-{word}"
-    event = claude_code.shell_use(session_id, folder, word, f"echo {word}", word)
+    event = json.dumps(claude_code.shell_use(session_id, folder, word, f"echo {word}", word)).encode()
     laid_out = os.path.join(install.plugin_folder(folder), "src", "backstory", HOOK)
     hook = laid_out if os.path.exists(laid_out) else os.path.join(install.PACKAGE, HOOK)
     hook_env = {**env, "BACKSTORY_HOME": folder}
     hook_env.pop("BACKSTORY_WORKER", None)
     started = time.perf_counter()
     ran = subprocess.run(
-        ["sh", hook],
-        input=json.dumps(event).encode(),
-        env=hook_env,
-        capture_output=True,
-        timeout=30,
-        check=False,
+        ["sh", hook], input=event, env=hook_env, capture_output=True, timeout=30, check=False
     )
     milliseconds = (time.perf_counter() - started) * 1000
     if ran.returncode or ran.stdout or ran.stderr:
-        return Check(
-            "canary", "bad", f"the hook said {ran.stderr.decode(errors='replace')!r}", f"try: sh {hook}"
-        )
-    now = int(time.time() * 1000)
+        said = ran.stderr.decode(errors="replace")
+        return Check("canary", "bad", f"the hook said {said!r}", f"try: sh {hook}")
+    now = now_ms()
     with open_drained(folder, now=now) as db:
         answer = search(Index(None), db, folder, word, now=now, mode="keyword")
         found = any(hit.memory.session_id == session_id for hit in answer.hits)
@@ -186,13 +182,10 @@ def _canary(folder: str, env: Mapping[str, str]) -> Check:
 
 def _database(folder: str) -> Check:
     path = paths.database(folder)
-    recovery.verify(folder, int(time.time() * 1000))
-    db = connect(path)
-    try:
+    recovery.verify(folder, now_ms())
+    with closing(connect(path)) as db:
         remembered, met = memories.count(db), sessions.count(db)
         schema = schema_of(db)
-    finally:
-        db.close()
     what = output.number_of(remembered, "memory", "memories")
     whose = output.number_of(met, "session", "sessions")
     finding = f"schema {schema}, {what}, {whose}, {output.size(os.path.getsize(path))}"
@@ -202,7 +195,7 @@ def _database(folder: str) -> Check:
 def _backup(folder: str) -> Check:
     if said := recovery.notice(folder):
         return Check("backup", "warn", said, "`backstory backup now` makes a new one and ends this note")
-    with open_drained(folder, now=int(time.time() * 1000)) as db:
+    with open_drained(folder, now=now_ms()) as db:
         gone = lost(db, folder)
     if gone:
         return Check("backup", "warn", *gone)
@@ -222,16 +215,14 @@ def _search(folder: str) -> Check:
     index = Index.configured()
     if index.is_off:
         return Check("search", "ok", "by words only, as set")
-    db = connect(paths.database(folder))
     try:
-        model = index.embedder.id
-        index.embedder.embed(["does it answer"])
-        made = dict(vectors.counts(db)).get(model, 0)
-        total = memories.count(db) + documents.count(db) + nodes.count(db)
+        with closing(connect(paths.database(folder))) as db:
+            model = index.embedder.id
+            index.embedder.embed(["does it answer"])
+            made = dict(vectors.counts(db)).get(model, 0)
+            total = memories.count(db) + documents.count(db) + nodes.count(db)
     except EmbedderAway as away:
         return Check("search", "warn", f"by words only: {away}", "`backstory config embedder` tells which")
-    finally:
-        db.close()
     waiting = f", {total - made:,} wait for theirs" if total > made else ""
     return Check("search", "ok", f"{model}, {output.number_of(made, 'vector', 'vectors')}{waiting}")
 
@@ -249,7 +240,7 @@ def _spool(folder: str) -> Check:
 
 def _worker(folder: str, env: Mapping[str, str]) -> Check:
     """Is one running, and does what is due get its turn?"""
-    now = int(time.time() * 1000)
+    now = now_ms()
     with open_drained(folder, now=now) as db:
         seen = worker_status.look(db, now)
     pid = worker_status.running(folder)
@@ -277,7 +268,7 @@ def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
         return Check("synthesis", "ok", str(chosen))
     if chosen.uses is None:
         return Check("synthesis", "warn", str(chosen), "or: backstory config synthesizer auto")
-    now, cap = int(time.time() * 1000), config.number("spend.daily_usd", env)
+    now, cap = now_ms(), config.number("spend.daily_usd", env)
     with open_drained(folder, now=now) as db:
         spent = spend.since(db, midnight(now))
         # What is known to be missing now is said already, and what is over is not what is wrong now.
@@ -286,9 +277,8 @@ def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
             for one in worker_status.look(db, now).troubles
             if one[1] != chosen.why and (one[0] == "waiting" or one[3] > now - backup.DAY_MS)
         ]
-    told = (
-        f"{chosen}{f' by {chosen.program}' if chosen.program else ''}; ${spent:.2f} of ${cap:.2f} spent today"
-    )
+    by = f" by {chosen.program}" if chosen.program else ""
+    told = f"{chosen}{by}; ${spent:.2f} of ${cap:.2f} spent today"
     if chosen.uses == "claude" and cap <= 0:
         return Check("synthesis", "warn", told, spends.never_asked())
     if chosen.uses == "claude" and spent >= cap:
@@ -299,9 +289,8 @@ def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
         when, one = output.lately(at, now), number == 1
         waits = f"wait{'s' * one} since {when}"
         what = waits if state == "waiting" else f"{'was' if one else 'were'} observed by {state}, last {when}"
-        return Check(
-            "synthesis", "warn", f"{told}; {worker_status.items(number)} {what}: {reason}", "backstory spend"
-        )
+        finding = f"{told}; {worker_status.items(number)} {what}: {reason}"
+        return Check("synthesis", "warn", finding, "backstory spend")
     return Check("synthesis", "ok", told)
 
 
@@ -327,9 +316,8 @@ def _plugin(claude: str | None, env: Mapping[str, str]) -> Check:  # noqa: PLR09
     if plugin is None:
         return Check("plugin", "warn", "not registered with Claude Code", "backstory install")
     if not plugin.get("enabled"):
-        return Check(
-            "plugin", "warn", "registered but switched off", f"claude plugin enable {install.PLUGIN}"
-        )
+        advice = f"claude plugin enable {install.PLUGIN}"
+        return Check("plugin", "warn", "registered but switched off", advice)
     root = str(plugin.get("readFromFolder") or plugin.get("installPath"))
     if not os.path.exists(os.path.join(root, "src", "backstory", HOOK)):
         return Check("plugin", "bad", f"its files are missing from {root}", "backstory install")

@@ -91,9 +91,7 @@ def ask(client: str, *args: str) -> list[dict[str, Any]]:
 
 def lay_out(root: str) -> None:
     """Copy the plugin there, file by file and each at once: sessions may be running from it right now."""
-    wanted = {}
-    for source, place in _files():
-        wanted[os.path.join(root, place)] = source
+    wanted = {os.path.join(root, place): source for source, place in _files()}
     for target, source in wanted.items():
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
         shutil.copy(source, target + ".new")

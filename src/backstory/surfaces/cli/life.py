@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 
 import click
 
 from backstory import errors, paths
-from backstory.store.file.connection import Connection
-from backstory.surfaces.cli.common import json_option, memory_id, project_option, store, sure
+from backstory.memory import salience
+from backstory.store import documents, life, memories, nodes, projects
+from backstory.store.file.connection import Connection, transaction
+from backstory.surfaces.cli import output
+from backstory.surfaces.cli.common import json_option, memory_id, project_and_json, store, sure
 
 amount_option = click.option("--amount", type=float, help="How much, up to 1.")
 
@@ -18,78 +22,52 @@ amount_option = click.option("--amount", type=float, help="How much, up to 1.")
 @click.argument("anchor", metavar="ID")
 @click.option("--before", default=5, show_default=True, help="How many before it, 0 to 50.")
 @click.option("--after", default=5, show_default=True, help="How many after it, 0 to 50.")
-@project_option
-@json_option
+@project_and_json
 def timeline(anchor: str, before: int, after: int, project: str, as_json: bool) -> None:
     """Show what happened around a memory."""
     from backstory.recall import timeline as recall
-    from backstory.store import life
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
         found = recall.timeline(db, life.living(db, memory_id(db, anchor, project)), before, after, now)
     if as_json:
         output.as_json(asdict(found))
     else:
-        output.timeline(found, paths.place(project).root)
+        terminal.timeline(found, paths.place(project).root)
 
 
 @click.command()
 @click.argument("memory", metavar="ID")
 @amount_option
-@project_option
-@json_option
+@project_and_json
 def reinforce(memory: str, amount: float | None, project: str, as_json: bool) -> None:
     """Make a memory more present. By 0.1 of what is missing to 1, unless said otherwise."""
-    from backstory.memory import salience
-    from backstory.store import life
-
     share = salience.REINFORCED if amount is None else amount
-    _change(
-        memory,
-        project,
-        as_json,
-        "reinforced",
-        lambda db, known, now: life.reinforce(db, known, share, None, now),
-    )
+    with _changing(memory, project, as_json, "reinforced") as (db, known, now):
+        life.reinforce(db, known, share, None, now)
 
 
 @click.command()
 @click.argument("memory", metavar="ID")
 @amount_option
-@project_option
-@json_option
+@project_and_json
 def deemphasize(memory: str, amount: float | None, project: str, as_json: bool) -> None:
     """Make a memory less present. By 0.2, unless said otherwise."""
-    from backstory.memory import salience
-    from backstory.store import life
-
     share = salience.DEEMPHASIZED if amount is None else amount
-    _change(
-        memory,
-        project,
-        as_json,
-        "de-emphasized",
-        lambda db, known, now: life.deemphasize(db, known, share, None, now),
-    )
+    with _changing(memory, project, as_json, "de-emphasized") as (db, known, now):
+        life.deemphasize(db, known, share, None, now)
 
 
 @click.command()
 @click.argument("memory", metavar="ID")
 @click.option("--hard", is_flag=True, help="Remove it for good, with its vector, words and links.")
 @click.option("--yes", is_flag=True, help="With --hard: do not ask.")
-@project_option
-@json_option
+@project_and_json
 def forget(memory: str, hard: bool, yes: bool, project: str, as_json: bool) -> None:
     """Take a memory out of every answer. It can be restored, unless it is removed with --hard."""
-    from backstory.store import life
-    from backstory.store.file.connection import transaction
-    from backstory.surfaces.cli import output
-
     if not hard:
-        _change(
-            memory, project, as_json, "forgotten", lambda db, known, now: life.forget(db, known, None, now)
-        )
+        with _changing(memory, project, as_json, "forgotten") as (db, known, now):
+            life.forget(db, known, None, now)
         return
     with store() as (db, _):
         known = memory_id(db, memory, project)
@@ -97,46 +75,30 @@ def forget(memory: str, hard: bool, yes: bool, project: str, as_json: bool) -> N
             raise errors.NotFound("Nothing was removed; --yes removes it without asking.")
         with transaction(db):
             life.erase(db, known)
-    output.as_json({"id": known, "done": "erased"}) if as_json else click.echo(f"Memory erased: {known}")
+    output.answer(as_json, {"id": known, "done": "erased"}, f"Memory erased: {known}")
 
 
 @click.command()
 @click.argument("memory", metavar="ID")
-@project_option
-@json_option
+@project_and_json
 def restore(memory: str, project: str, as_json: bool) -> None:
     """Bring back a memory that was forgotten, superseded or archived."""
-    from backstory.store import life
-
-    _change(
-        memory,
-        project,
-        as_json,
-        "restored",
-        lambda db, known, now: life.restore(db, known, None, now),
-        of_any=True,
-    )
+    with _changing(memory, project, as_json, "restored", of_any=True) as (db, known, now):
+        life.restore(db, known, None, now)
 
 
 @click.command()
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")
-@project_option
-@json_option
+@project_and_json
 def supersede(old: str, new: str, project: str, as_json: bool) -> None:
     """Say that memory NEW replaces memory OLD. OLD stays, but is left out of answers."""
-    from backstory.store import life
-    from backstory.store.file.connection import transaction
-    from backstory.surfaces.cli import output
-
     with store() as (db, now):
         old_id, new_id = memory_id(db, old, project), memory_id(db, new, project)
         with transaction(db):
             life.supersede(db, life.known(db, old_id), life.known(db, new_id), None, now, said_by="user")
-    if as_json:
-        output.as_json({"superseded": old_id, "by": new_id})
-    else:
-        click.echo(f"Memory {old_id} superseded by {new_id}")
+    said = f"Memory {old_id} superseded by {new_id}"
+    output.answer(as_json, {"superseded": old_id, "by": new_id}, said)
 
 
 @click.command()
@@ -144,16 +106,10 @@ def supersede(old: str, new: str, project: str, as_json: bool) -> None:
 @json_option
 def prune(dry_run: bool, as_json: bool) -> None:
     """Archive traces of old sessions that nobody came back to. `backstory restore ID` brings one back."""
-    from backstory.store import life
-    from backstory.surfaces.cli import output
-
     with store() as (db, now):
         done = len(life.faded(db, now, limit=None)) if dry_run else life.prune(db, now)
-    what = output.number_of(done, "trace", "traces")
-    if as_json:
-        output.as_json({"archived": 0 if dry_run else done, "faded": done})
-    else:
-        click.echo(f"{what} would be archived" if dry_run else f"{what} archived")
+    said = f"{output.number_of(done, 'trace', 'traces')} {'would be archived' if dry_run else 'archived'}"
+    output.answer(as_json, {"archived": 0 if dry_run else done, "faded": done}, said)
 
 
 @click.command()
@@ -163,13 +119,12 @@ def reindex(as_json: bool) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from backstory.recall.index import Index
-    from backstory.store import documents, memories, nodes, projects
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     index, made = Index.configured(), 0
     index.load()
     bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with store() as (db, _), Progress(*bar, **output.progress()) as shown:
+    with store() as (db, _), Progress(*bar, **terminal.progress()) as shown:
         for project in projects.every(db):
             for source in (memories, documents, nodes):
                 corpus = index.corpus(db, source, project)
@@ -178,39 +133,26 @@ def reindex(as_json: bool) -> None:
                 index.fill(db, corpus, progress=lambda done, _, task=task: shown.update(task, completed=done))  # type: ignore[misc]
                 made += missing
         model = index.embedder.id
-    if as_json:
-        output.as_json({"made": made, "model": model})
-    else:
-        click.echo(f"{output.number_of(made, 'vector', 'vectors')} made by {model}")
+    said = f"{output.number_of(made, 'vector', 'vectors')} made by {model}"
+    output.answer(as_json, {"made": made, "model": model}, said)
 
 
-def _change(
-    prefix: str,
-    project: str,
-    as_json: bool,
-    done: str,
-    change: Callable[[Connection, str, int], None],
-    *,
-    of_any: bool = False,
-) -> None:
-    """Do one thing to one memory that is there (`of_any`: or was forgotten or archived), and say what it is
-    worth now."""
-    from backstory.store import life, memories
-    from backstory.store.file.connection import transaction
-    from backstory.surfaces.cli import output
-
+@contextmanager
+def _changing(
+    prefix: str, project: str, as_json: bool, done: str, *, of_any: bool = False
+) -> Iterator[tuple[Connection, str, int]]:
+    """One memory that is there (`of_any`: or was forgotten or archived), for one change; then it is said what
+    it is worth now."""
     with store() as (db, now):
         known = memory_id(db, prefix, project)
         with transaction(db):
             if not of_any:
                 life.living(db, known)
-            change(db, known, now)
+            yield db, known, now
         memory = memories.get(db, known, now)
     assert memory is not None  # noqa: S101  it was changed a line ago
-    if as_json:
-        output.as_json({"done": done, **asdict(memory)})
-    else:
-        click.echo(f"Memory {done}: {known} (salience: {memory.salience:.2f})")
+    said = f"Memory {done}: {known} (salience: {memory.salience:.2f})"
+    output.answer(as_json, {"done": done, **asdict(memory)}, said)
 
 
 COMMANDS = (timeline, reinforce, deemphasize, forget, restore, supersede, prune, reindex)

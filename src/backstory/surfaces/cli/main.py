@@ -8,30 +8,18 @@ from __future__ import annotations
 import io
 import os
 import sys
-import time
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 from backstory import errors, log, paths
-from backstory.model import MODES
-from backstory.surfaces.cli import backup, claude_md, docmem, docs, life, sections
-from backstory.surfaces.cli.common import (
-    FILL_SECONDS,
-    SECTOR,
-    filter_options,
-    filters_from,
-    folder,
-    json_option,
-    nothing,
-    project_option,
-    session_id,
-    store,
-    typed,
-    unusable,
-)
-from backstory.surfaces.cli.common import memory_id as find_memory
+from backstory.model import MODES, now_ms
+from backstory.store import life as lives
+from backstory.store import memories, projects, summaries
+from backstory.store import sessions as stored
+from backstory.surfaces.cli import backup, claude_md, common, docmem, docs, life, output, sections
+from backstory.surfaces.cli.common import folder, json_option, project_and_json, store, typed
 
 MOST_LISTED = 1_000
 
@@ -45,12 +33,11 @@ def cli() -> None:
 @cli.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to look.")
-@filter_options
+@common.filter_options
 @click.option("--superseded", is_flag=True, help="Also what something newer replaced.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 @click.option("--limit", default=10, show_default=True, help="How many, 1 to 100.")
-@project_option
-@json_option
+@project_and_json
 def search(
     query: tuple[str, ...],
     mode: str,
@@ -64,7 +51,7 @@ def search(
     """Find memories by what they say and mean (or one by its id)."""
     from backstory.recall.index import Index
     from backstory.recall.search import search as find
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
         found = find(
@@ -75,16 +62,16 @@ def search(
             now=now,
             mode=mode,
             limit=limit,
-            filters=filters_from(db, now, filters),
+            filters=common.filters_from(db, now, filters),
             include_superseded=superseded,
-            patience=FILL_SECONDS,
+            patience=common.FILL_SECONDS,
         )
         sentence = "No memories found. Other words may do; `backstory sessions` lists what there is."
-        none = "" if found.hits else nothing(db, sentence)
+        none = "" if found.hits else common.nothing(db, sentence)
     if as_json:
-        output.as_json([output.plain_hit(hit) for hit in found.hits])
+        output.as_json([terminal.plain_hit(hit) for hit in found.hits])
     elif found.hits:
-        output.hits(found.hits, paths.place(project).root, explain)
+        terminal.hits(found.hits, paths.place(project).root, explain)
     if found.notice:
         click.echo(found.notice, err=True)
     if not found.hits:
@@ -92,27 +79,25 @@ def search(
 
 
 @cli.command("list")
-@filter_options
+@common.filter_options
 @click.option("--forgotten", is_flag=True, help="What was forgotten, for `backstory restore`.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST_LISTED), help="How many.")
-@project_option
-@json_option
+@project_and_json
 def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters: Any) -> None:
     """List this project's memories and your global ones, newest first."""
-    from backstory.store import memories, projects
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
         ranges = projects.ranges(db, projects.at(db, paths.place(project)))
-        chosen = filters_from(db, now, filters)
+        chosen = common.filters_from(db, now, filters)
         every = memories.newest(db, ranges, chosen, forgotten=forgotten, limit=MOST_LISTED + 1, now=now)
         found = every[:limit]
         sentence = "No memories. `backstory add` keeps a note; sessions bring the rest."
-        none = "" if found else nothing(db, sentence)
+        none = "" if found else common.nothing(db, sentence)
     if as_json:
         output.as_json([asdict(memory) for memory in found])
     else:
-        output.memories(found, paths.place(project).root)
+        terminal.memories(found, paths.place(project).root)
     if len(every) > limit:
         total = len(every) if len(every) <= MOST_LISTED else f"more than {MOST_LISTED:,}"
         click.echo(f"{limit} of {total}; --limit shows more", err=True)
@@ -122,84 +107,53 @@ def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters:
 
 @cli.command()
 @click.argument("memory_id", metavar="ID")
-@project_option
-@json_option
+@project_and_json
 def show(memory_id: str, project: str, as_json: bool) -> None:
     """Show one memory whole (the beginning of its id is enough)."""
     from backstory.recall.fresh import stale
-    from backstory.store import life, memories
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
-        known = find_memory(db, memory_id, project)
+        known = common.memory_id(db, memory_id, project)
         memory = memories.get(db, known, now)
-        archived = life.archived(db, known)
-        relations = life.relations(db, known)
+        archived = lives.archived(db, known) or {}
+        relations = lives.relations(db, known)
     if memory is None:
-        output.archived(archived or {}, as_json)
-        return
+        return output.as_json(archived) if as_json else terminal.archived(archived)
     changed = stale(memory, paths.checkout(project))
     if as_json:
         named = ("source", "relation", "target")
-        output.as_json(
-            {
-                **asdict(memory),
-                "stale": list(changed),
-                "relations": [dict(zip(named, one, strict=True)) for one in relations],
-            }
-        )
+        related = [dict(zip(named, one, strict=True)) for one in relations]
+        output.as_json({**asdict(memory), "stale": list(changed), "relations": related})
     else:
-        output.memory(memory, changed, relations)
+        terminal.memory(memory, changed, relations)
 
 
 @cli.command()
 @click.argument("text", nargs=-1, required=True)
-@click.option("--sector", type=SECTOR, help="What kind of memory it is.")
+@click.option("--sector", type=common.SECTOR, help="What kind of memory it is.")
 @click.option("--tag", "tags", multiple=True, help="A tag; may be given more than once.")
 @click.option("--importance", type=float, help="From 0 to 1.  [default: 0.5]")
 @click.option(
     "--global", "is_global", is_flag=True, help="For all your projects: it is about you, not about one."
 )
-@project_option
-@json_option
-def add(
-    text: tuple[str, ...],
-    sector: str | None,
-    tags: tuple[str, ...],
-    importance: float | None,
-    is_global: bool,
-    project: str,
-    as_json: bool,
-) -> None:
+@project_and_json
+def add(text: tuple[str, ...], project: str, as_json: bool, **given: Any) -> None:
     """Remember a note. `-` reads it from standard input."""
     from backstory.intake.note import keep
-    from backstory.surfaces.cli import output
 
     content = typed(text)
     if content == "-":
         content = sys.stdin.read() if sys.stdin else ""
     with store() as (db, now):
-        kept = keep(
-            db,
-            project,
-            content,
-            now=now,
-            sector=sector,
-            tags=tags,
-            importance=importance,
-            is_global=is_global,
-        )
-    if as_json:
-        output.as_json({"created": kept.is_new, **asdict(kept.memory)})
-    else:
-        click.echo(kept)
+        kept = keep(db, project, content, now=now, **given)
+    output.answer(as_json, {"created": kept.is_new, **asdict(kept.memory)}, str(kept))
 
 
 @cli.command()
 @click.argument("prefix", metavar="[ID]", required=False)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="How many.")
-@project_option
-@json_option
+@project_and_json
 def sessions(prefix: str | None, limit: int, project: str, as_json: bool) -> None:
     """List this project's sessions, or tell what one of them did (the beginning of its id is enough)."""
     if prefix:
@@ -209,30 +163,26 @@ def sessions(prefix: str | None, limit: int, project: str, as_json: bool) -> Non
 
 
 def _list_sessions(project: str, limit: int, as_json: bool) -> None:
-    from backstory.store import projects
-    from backstory.store import sessions as stored
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     with store() as (db, _):
         here = projects.at(db, paths.place(project))
         found = stored.recent(db, here.id, limit) if here else []
         sentence = "No sessions here yet. They appear with the first Claude Code session."
-        none = "" if found else nothing(db, sentence)
+        none = "" if found else common.nothing(db, sentence)
     if as_json:
         output.as_json([asdict(session) for session in found])
     elif found:
-        output.sessions(found)
+        terminal.sessions(found)
     if not found:
         raise errors.NotFound(none)
 
 
 def _tell(prefix: str, project: str, as_json: bool) -> None:
-    from backstory.store import memories, summaries
-    from backstory.store import sessions as stored
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
-        known = session_id(db, prefix)
+        known = common.session_id(db, prefix)
         session = stored.by_ids(db, [known])[known]
         summary, made_by = summaries.get(db, known), summaries.made_by(db, known)
         prompts = stored.prompts(db, session.id)
@@ -249,7 +199,7 @@ def _tell(prefix: str, project: str, as_json: bool) -> None:
             }
         )
     else:
-        output.session(session, prompts, made, paths.place(project).root, summary, made_by)
+        terminal.session(session, prompts, made, paths.place(project).root, summary, made_by)
 
 
 @cli.command()
@@ -259,7 +209,8 @@ def install(claude: str | None, as_json: bool) -> None:
     """Register the plugin with Claude Code. Safe to repeat, and to run after an upgrade."""
     from backstory.surfaces.cli import install as plugin
 
-    _report(plugin.install(folder(), claude), as_json)
+    done = plugin.install(folder(), claude)
+    output.answer(as_json, done, "\n".join(done))
 
 
 @cli.command()
@@ -269,7 +220,8 @@ def uninstall(claude: str | None, as_json: bool) -> None:
     """Remove the plugin from Claude Code. The memories stay."""
     from backstory.surfaces.cli import install as plugin
 
-    _report(plugin.uninstall(folder(), claude), as_json)
+    done = plugin.uninstall(folder(), claude)
+    output.answer(as_json, done, "\n".join(done))
 
 
 @cli.command()
@@ -285,14 +237,8 @@ def doctor(claude: str | None, as_json: bool) -> None:
         sys.exit(1)
 
 
-for command in (
-    backup.backup,
-    docmem.docmem,
-    docs.docs,
-    *claude_md.COMMANDS,
-    sections.claude_md,
-    *life.COMMANDS,
-):
+groups = (backup.backup, docmem.docmem, docs.docs, sections.claude_md)
+for command in (*groups, *claude_md.COMMANDS, *life.COMMANDS):
     cli.add_command(command)
 
 
@@ -348,7 +294,7 @@ def worker(status: bool, as_json: bool) -> None:
     from backstory.surfaces.worker import run
 
     desk.announce(os.environ)
-    began = int(time.time() * 1000)
+    began = now_ms()
     if not run(folder()):
         raise errors.NotFound(desk.another(folder()))
     if as_json or sys.stdout.isatty():
@@ -404,7 +350,7 @@ def _run(command: click.Command) -> int:  # noqa: PLR0911  one line an error
     except errors.BadInput as error:
         return _complain(error, 2)
     except errors.BackstoryError as error:
-        return _complain(unusable(error.__cause__) or error, 3)
+        return _complain(common.unusable(error.__cause__) or error, 3)
     except BrokenPipeError:
         _silence()  # the reader has had enough
         return 0
@@ -412,9 +358,9 @@ def _run(command: click.Command) -> int:  # noqa: PLR0911  one line an error
         _silence()
         if isinstance(error, FileNotFoundError) and not error.filename:
             return _complain("the current folder is gone; go to one that exists", 2)
-        return _complain(unusable(error) or error, 3)
+        return _complain(common.unusable(error) or error, 3)
     except Exception as error:  # noqa: BLE001  the edge of the program
-        if said := unusable(error):
+        if said := common.unusable(error):
             return _complain(said, 3)
         log.crash("cli")
         return _complain(f"{type(error).__name__}: {error} (a fault of backstory; the log has more)", 3)
@@ -427,17 +373,5 @@ def _silence() -> None:
 
 
 def _complain(message: object, code: int) -> int:
-    from backstory.surfaces.cli.output import visible
-
-    click.echo(f"backstory: {visible(str(message))}", err=True)
+    click.echo(f"backstory: {output.visible(str(message))}", err=True)
     return code
-
-
-def _report(lines: list[str], as_json: bool) -> None:
-    from backstory.surfaces.cli import output
-
-    if as_json:
-        output.as_json(lines)
-    else:
-        for line in lines:
-            click.echo(line)

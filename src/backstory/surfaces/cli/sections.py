@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from backstory import errors, paths
-from backstory.surfaces.cli.common import folder, json_option, project_option, store, typed
+from backstory.store import claude_files
+from backstory.surfaces.cli import output
+from backstory.surfaces.cli.common import folder, project_and_json, store, typed
 
 if TYPE_CHECKING:
     from backstory.claude_md.write.managed import FileState, SectionState
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 100_000
 FILES = ("CLAUDE.md", "AGENTS.md")
 
-name_argument = click.argument("name", metavar="NAME")
+name_argument = click.argument("name", metavar="NAME", callback=lambda _, __, name: typed([name]))
 in_option = click.option(
     "--in",
     "within",
@@ -45,9 +47,7 @@ def section() -> None:
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
     """What every command here has."""
-    for option in (json_option, project_option, in_option):
-        command = option(command)
-    return command
+    return in_option(project_and_json(command))
 
 
 @section.command()
@@ -56,10 +56,8 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 def get(name: str, within: str | None, project: str, as_json: bool) -> None:
     """Print the text of a section."""
     from backstory.claude_md.write import managed, sections
-    from backstory.surfaces.cli import output
 
     at = _target(project, within)
-    name = typed([name])
     text = sections.get(managed.read(at.path), name)
     if as_json:
         output.as_json({"file": paths.text(at.path), "section": name, "text": text})
@@ -80,9 +78,7 @@ def set_(name: str, file: str, within: str | None, project: str, as_json: bool) 
     """
     from backstory.claude_md.write import managed, sections
     from backstory.safety.clean import clean_whole
-    from backstory.surfaces.cli import output
 
-    name = typed([name])
     if name not in sections.NAMES:
         raise errors.BadInput(f"no section is called {name[:80]}; there are {', '.join(sections.NAMES)}")
     at = _target(project, within)
@@ -108,7 +104,7 @@ def set_(name: str, file: str, within: str | None, project: str, as_json: bool) 
 def listing(within: str | None, project: str, as_json: bool) -> None:
     """List the sections of a file: who wrote each, its size, and whether a person edited it."""
     from backstory.claude_md.write import managed
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     at = _target(project, within)
     with store() as (db, _):
@@ -126,7 +122,7 @@ def listing(within: str | None, project: str, as_json: bool) -> None:
             }
             for one in found.sections
         ]
-        output.table(output.console(), rows, {"lines", "tokens"}, ("lines", "tokens", "author"))
+        terminal.table(terminal.console(), rows, {"lines", "tokens"}, ("lines", "tokens", "author"))
     for problem in found.problems:
         click.echo(f"{at.shown}:{problem.line}: {output.visible(problem.said)}", err=True)
     if not found.sections:
@@ -142,11 +138,8 @@ def diff(name: str, within: str | None, project: str, as_json: bool) -> None:
     Exit code 1 where there is neither.
     """
     from backstory.claude_md.write import managed
-    from backstory.store import claude_files
-    from backstory.surfaces.cli import output
 
     at = _target(project, within)
-    name = typed([name])
     with store() as (db, _):
         found = managed.state(db, at.path, root=at.root)
         record = claude_files.sections(db, found.path).get(name)
@@ -178,7 +171,6 @@ def accept(name: str, within: str | None, project: str, as_json: bool) -> None:
     from backstory.claude_md.write import managed
 
     at = _target(project, within)
-    name = typed([name])
     with store() as (db, now):
         managed.accept(db, folder(), at.path, name, now, root=at.root)
     _done("accepted", name, at, as_json)
@@ -195,7 +187,6 @@ def keep(name: str, within: str | None, project: str, as_json: bool) -> None:
     from backstory.claude_md.write import managed
 
     at = _target(project, within)
-    name = typed([name])
     with store() as (db, _):
         managed.keep(db, at.path, name, root=at.root)
     _done("kept", name, at, as_json)
@@ -234,10 +225,10 @@ def show(lines: list[str]) -> None:
     """A diff, in colours at a terminal."""
     from rich.text import Text
 
-    from backstory.surfaces.cli import output
+    from backstory.surfaces.cli import terminal
 
     styles = {"+": "green", "-": "red", "@": "cyan"}
-    out = output.console()
+    out = terminal.console()
     for number, line in enumerate(lines):
         style = "bold" if number < 2 else styles.get(line[:1], "default")
         out.print(Text(output.visible(line), style=style), soft_wrap=True)
@@ -254,7 +245,6 @@ def _target(project: str, within: str | None) -> _Target:
     """The file that is meant."""
     from backstory import dirty
     from backstory.claude_md.write import managed, sections
-    from backstory.surfaces.cli import output
 
     here = os.path.realpath(project)
     root = dirty.root_of(here) or paths.checkout(here)
@@ -296,8 +286,6 @@ def _text(file: str) -> str:
 
 
 def _print(text: str) -> None:
-    from backstory.surfaces.cli import output
-
     # A model gets a text, changes it and sets it again: a pipe gets it as it is.
     text = output.visible(text) if sys.stdout.isatty() else text
     click.echo(text.encode("utf-8", "replace") + b"\n", nl=False)
@@ -321,9 +309,5 @@ def _command(verb: str, name: str, at: _Target) -> str:
 
 
 def _done(what: str, name: str, at: _Target, as_json: bool) -> None:
-    from backstory.surfaces.cli import output
-
-    if as_json:
-        output.as_json({"file": paths.text(at.path), "section": name, "outcome": what})
-    else:
-        click.echo(f"Section {what}: {output.visible(name)} in {at.shown}")
+    told = {"file": paths.text(at.path), "section": name, "outcome": what}
+    output.answer(as_json, told, f"Section {what}: {output.visible(name)} in {at.shown}")

@@ -15,7 +15,7 @@ from rich.text import Text
 from backstory import config
 from backstory.store import spend as spends
 from backstory.store.file.connection import Connection
-from backstory.surfaces.cli import output, worker_status
+from backstory.surfaces.cli import output, terminal, worker_status
 from backstory.synthesis.runner import midnight
 
 PIPE_WIDTH = 100
@@ -82,7 +82,7 @@ def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
             }
         )
         return
-    out = output.console()
+    out = terminal.console()
     out.print(Text(output.visible(f"{chosen}; {_left(spent, cap)}")))
     for line in worker_status.troubles_told(seen, now):
         out.print(Text(output.visible(line), style="yellow"))
@@ -97,11 +97,11 @@ def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
     chart = [(day, by_day.get(day, Cost())) for day in listed]
     width = out.width if is_terminal else PIPE_WIDTH
     for row in rows(chart, cap, width, plain=plain):
-        output.one_row(out, row)
+        terminal.one_row(out, row)
     if by_session:
         out.print()
         for row in session_rows(by_session, width):
-            output.one_row(out, row)
+            terminal.one_row(out, row)
 
 
 def _beginning(day: date) -> int:
@@ -150,14 +150,15 @@ def rows(days: Sequence[tuple[str, Cost]], cap: float, width: int, *, plain: boo
     bar = bar if is_noted else max(1, bar + NOTE)
     most = max(cost.usd for _, cost in days)
     scale = max(cap, most)  # a full bar is the cap: hardly anything of it looks like hardly anything
-    head = Text(f"{'day':<10}" + "".join(f"  {name:>{COLUMNS[name]}}" for name in names), style="bold")
-    yield head
+
+    def line(first: str, cells: Mapping[str, str]) -> str:
+        return f"{first:<10}" + "".join(f"  {cells[name]:>{COLUMNS[name]}}" for name in names)
+
+    yield Text(line("day", {name: name for name in names}), style="bold")
     for at, (day, cost) in enumerate(days):
         is_today = at == len(days) - 1
         style = "bold default" if is_today else "default" if cost.usd else "dim"
-        row = Text(f"{'today' if is_today else day:<10}", style=style)
-        cells = cost.cells()
-        row.append("".join(f"  {cells[name]:>{COLUMNS[name]}}" for name in names), style=style)
+        row = Text(line("today" if is_today else day, cost.cells()), style=style)
         drawn = drawn_bar(cost.usd, scale, bar, plain)
         over = is_today and cost.usd >= cap
         colour = "not bold red" if over else "not bold not dim green"
@@ -169,10 +170,7 @@ def rows(days: Sequence[tuple[str, Cost]], cap: float, width: int, *, plain: boo
             row.append(f" {note}", style="red" if over else "default")
         yield row
     total = Cost(*(sum(getattr(cost, field.name) for _, cost in days) for field in fields(Cost)))
-    cells = total.cells()
-    yield Text(
-        f"{'total':<10}" + "".join(f"  {cells[name]:>{COLUMNS[name]}}" for name in names), style="bold"
-    )
+    yield Text(line("total", total.cells()), style="bold")
 
 
 def _fixed(names: Iterable[str]) -> int:

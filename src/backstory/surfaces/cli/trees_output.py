@@ -11,7 +11,8 @@ import click
 from rich.text import Text
 
 from backstory.model import Node, NodeHit
-from backstory.surfaces.cli.output import SHOWN, console, number_of, one_line, one_row, table, visible, when
+from backstory.surfaces.cli.output import SHOWN, number_of, one_line, visible, when
+from backstory.surfaces.cli.terminal import console, one_row, table
 
 MOST_NAMED = 10
 WIDEST_GUIDES = 160  # signs; what is deeper says how deep it is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
@@ -14,7 +14,7 @@ from rich.text import Text
 from backstory import config, locks, paths
 from backstory.store import queue, spend
 from backstory.store.file.connection import Connection
-from backstory.surfaces.cli import output
+from backstory.surfaces.cli import output, terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,8 @@ class Queue:
 
     @property
     def plain(self) -> dict[str, Any]:
-        return {
-            "waiting": self.waiting,
-            "since": self.since,
-            "due": self.due,
-            "skipped": [{"reason": reason, "items": number} for reason, number in self.skipped],
-            "troubles": plain_troubles(self.troubles),
-        }
+        skipped = [{"reason": reason, "items": number} for reason, number in self.skipped]
+        return {**asdict(self), "skipped": skipped, "troubles": plain_troubles(self.troubles)}
 
 
 def look(db: Connection, now: int) -> Queue:
@@ -101,14 +96,13 @@ def status(db: Connection, folder: str, now: int, as_json: bool) -> None:
     if as_json:
         output.as_json({"running": pid is not None, "pid": pid, "synthesizer": setting, **seen.plain})
         return
-    out = output.console()
+    out = terminal.console()
     if setting == "off":
         off = "the synthesizer is off, nothing is observed; `backstory config synthesizer auto` turns it on"
         out.print(Text(off, style="yellow"))
-    if pid is None and setting == "off":
-        out.print(Text("no worker runs"))
-    elif pid is None:
-        out.print(Text("no worker runs").append(" (hooks start one when there is work)", style="dim"))
+    hint = "" if setting == "off" else " (hooks start one when there is work)"
+    if pid is None:
+        out.print(Text("no worker runs").append(hint, style="dim"))
     else:
         out.print(Text(f"a worker runs, process {pid}", style="green"))
     out.print(Text(waiting_told(seen)))
@@ -138,10 +132,7 @@ def troubles_told(seen: Queue, now: int) -> list[str]:
 
 
 def plain_troubles(troubles: Sequence[tuple[str, str, int, int]]) -> list[dict[str, Any]]:
-    return [
-        {"state": state, "reason": reason, "items": number, "at": at}
-        for state, reason, number, at in troubles
-    ]
+    return [dict(zip(("state", "reason", "items", "at"), one, strict=True)) for one in troubles]
 
 
 def items(number: int) -> str:
@@ -171,9 +162,8 @@ def done(db: Connection, since: int, as_json: bool) -> None:
     if as_json:
         output.as_json({"observed": observed, "usd": cost, "waiting": waiting})
         return
-    told = [
-        f"{items(number)} {by if by == 'skipped' else f'observed by {by}'}" for by, number in observed.items()
-    ]
+    how = {by: by if by == "skipped" else f"observed by {by}" for by in observed}
+    told = [f"{items(number)} {how[by]}" for by, number in observed.items()]
     told += [f"${cost:.4f} spent"] if cost else []
     told += [f"{items(waiting)} still wait{'s' * (waiting == 1)}"] if waiting else []
-    output.console().print(Text("; ".join(told) or "there was nothing to do"))
+    terminal.console().print(Text("; ".join(told) or "there was nothing to do"))

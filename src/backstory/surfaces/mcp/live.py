@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -19,7 +18,7 @@ from backstory.clients import claude_code
 from backstory.docmem import views
 from backstory.docmem.views import Views
 from backstory.errors import BackstoryError, BadInput, StoreError
-from backstory.model import Project
+from backstory.model import Project, now_ms
 from backstory.store.file.connection import Connection
 from backstory.store.open import open_store
 from backstory.surfaces import view_files
@@ -39,7 +38,7 @@ def begin() -> None:
     """What a server that was killed left behind goes; what living ones show stays."""
     try:
         known = _known()
-        writer.remove_leftover(known.folder, data_folder(), _now())
+        writer.remove_leftover(known.folder, data_folder(), now_ms())
         if not writer.has_views(known.folder) and not views.is_anything_left(data_folder()):
             return
     except (BackstoryError, OSError) as error:
@@ -87,7 +86,7 @@ def show(db: Connection, here: Project, action: str, node_id: str, now: int) -> 
 def refresh(db: Connection, here: Project, root_id: str) -> str | None:
     """After an edit of a tree, whoever shows it shows it as it is now; else, what to tell about it."""
     try:
-        view_files.refresh(db, data_folder(), here, [root_id], _now())
+        view_files.refresh(db, data_folder(), here, [root_id], now_ms())
     except (BackstoryError, OSError) as error:
         return f"The views in CLAUDE.md could not be refreshed: {error}"
     return None
@@ -95,12 +94,12 @@ def refresh(db: Connection, here: Project, root_id: str) -> str | None:
 
 def _start(known: Views) -> None:
     with _hurried_store() as db:
-        view_files.start(db, known, _now(), START_SECONDS)
+        view_files.start(db, known, now_ms(), START_SECONDS)
 
 
 def _clear(known: Views) -> None:
     with _hurried_store() as db:
-        view_files.clear(db, known, _now(), END_SECONDS)
+        view_files.clear(db, known, now_ms(), END_SECONDS)
 
 
 def _show_the_others(folder: str) -> None:
@@ -108,15 +107,15 @@ def _show_the_others(folder: str) -> None:
     try:
         opened = _hurried_store()
     except StoreError:
-        writer.put_views(folder, data_folder(), [], _now())
+        writer.put_views(folder, data_folder(), [], now_ms())
         return
-    with opened as db, writer.turn(folder, data_folder(), _now()):
+    with opened as db, writer.turn(folder, data_folder(), now_ms()):
         shown = views.standing(db, data_folder(), folder)
-        writer.put_views(folder, data_folder(), shown, _now(), in_turn=True)
+        writer.put_views(folder, data_folder(), shown, now_ms(), in_turn=True)
 
 
 def _hurried_store() -> open_store:
-    return open_drained(data_folder(), now=_now(), seconds=0, hurried=True)
+    return open_drained(data_folder(), now=now_ms(), seconds=0, hurried=True)
 
 
 def _works(way: Callable[[], object], seconds: float) -> bool:
@@ -157,10 +156,6 @@ def _folder_by_now(before: str) -> str:
         return os.path.realpath(os.getcwd())
     except FileNotFoundError:
         return before
-
-
-def _now() -> int:
-    return int(time.time() * 1000)
 
 
 def _count(number: int) -> str:

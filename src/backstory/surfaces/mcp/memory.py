@@ -227,15 +227,7 @@ def docs_ingest(
     from backstory.recall.documents.ingest import ingest
 
     with store() as (db, now):
-        done = ingest(
-            db,
-            project(),
-            path=path,
-            url=url,
-            content=content,
-            title=title,
-            now=now,
-        )
+        done = ingest(db, project(), path=path, url=url, content=content, title=title, now=now)
         fill_in_background(db)
     return reply.ingested(done, title or path)
 

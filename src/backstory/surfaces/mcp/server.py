@@ -14,7 +14,6 @@ import logging
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
@@ -28,6 +27,7 @@ from pydantic import ValidationError
 from backstory import log, paths
 from backstory.clients import claude_code
 from backstory.errors import BackstoryError, StoreError
+from backstory.model import now_ms
 from backstory.safety.redact import redact
 from backstory.store import documents, life, memories, nodes, projects, sessions
 from backstory.store.file.connection import Connection, connect, transaction
@@ -110,7 +110,7 @@ class ToolServer(MCPServer):
 @contextmanager
 def store() -> Iterator[tuple[Connection, int]]:
     """The store and the time, for one call."""
-    now = int(time.time() * 1000)
+    now = now_ms()
     try:
         folder = data_folder()
         with open_drained(folder, now=now) as db:
