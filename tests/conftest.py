@@ -6,14 +6,18 @@ import io
 import json
 import os
 import re
+import shutil
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from backstory.store.file import connection
 from backstory.store.file.connection import connect
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -34,6 +38,10 @@ def _guard(event: str, args: tuple[object, ...]) -> None:
 
 sys.addaudithook(_guard)
 
+# Compiled files stay where the environment says otherwise: tests start Python hundreds of times.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 
 @pytest.fixture(scope="session", autouse=True)
 def real_home_is_left_alone() -> Iterator[None]:
@@ -43,6 +51,48 @@ def real_home_is_left_alone() -> Iterator[None]:
     yield
     made = [place for place in absent if os.path.exists(place)]
     assert not made, "a child process of a test wrote into the real home"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def real_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The hooks' `python3` is the tests' own interpreter: a version manager's shim is ten times as slow."""
+    folder = tmp_path_factory.mktemp("python")
+    (folder / "python3").symlink_to(os.path.realpath(sys.executable))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        yield
+
+
+_open_anew = connection._open
+
+
+@pytest.fixture(scope="session", autouse=True)
+def new_stores_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A new store is a copy of one that was migrated: running all migrations takes ten times as long, and
+    most tests begin with one. Child processes run them, and tests that use `store_made_anew`."""
+    template = tmp_path_factory.mktemp("store") / "backstory.db"
+    connect(str(template)).close()
+
+    def opened(path: str, busy: float) -> sqlite3.Connection:
+        if not any(map(os.path.exists, (path, f"{path}-wal", f"{path}-journal"))):
+            handle, copy = tempfile.mkstemp(dir=template.parent)
+            os.close(handle)
+            shutil.copyfile(template, copy)
+            with suppress(OSError):  # somebody was first, or there can be no such folder: as without a copy
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+                os.link(copy, path)
+            os.unlink(copy)
+        return _open_anew(path, busy)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection, "_open", opened)
+        yield
+
+
+@pytest.fixture
+def store_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new store is made by its migrations."""
+    monkeypatch.setattr(connection, "_open", _open_anew)
 
 
 @pytest.fixture(autouse=True)
@@ -64,15 +114,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def data(home: Path) -> Path:
     """The data folder that belongs to `home`."""
     return home / ".local" / "share" / "backstory"
-
-
-@pytest.fixture
-def real_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hook's `python3` is the tests' own interpreter: a version manager's shim takes its time."""
-    folder = tmp_path / "python"
-    folder.mkdir()
-    (folder / "python3").symlink_to(os.path.realpath(sys.executable))
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
 @pytest.fixture

@@ -159,7 +159,6 @@ def until(deadline: float, turn: Callable[[], None]) -> None:
         turn()
 
 
-@pytest.mark.usefixtures("real_python")
 def test_concurrent_sessions_lose_nothing_double_nothing_and_are_never_locked_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
