@@ -86,9 +86,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = report.options(__doc__)
     parser.add_argument("--samples", type=int, default=120, help="of each case and payload size [120]")
-    parser.add_argument(
-        "--cases", nargs="+", metavar="NAME", help="only these, and their baselines"
-    )
+    parser.add_argument("--cases", nargs="+", metavar="NAME", help="only these, and their baselines")
     return parser.parse_args()
 
 

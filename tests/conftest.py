@@ -38,6 +38,58 @@ def _guard(event: str, args: tuple[object, ...]) -> None:
 
 sys.addaudithook(_guard)
 
+
+# What `make test-fast` leaves out is marked slow. Of what is not, none may start a server or a client: what
+# the running test started is noted here.
+
+_started: list[str] = []
+HOOK_MODES = {"start", "prompt", "stop", "end", "drain"}  # in the background, where it may start a worker
+
+
+def server_or_client(event: str, args: tuple[Any, ...]) -> str | None:
+    """What of the kind an audit event says is being started."""
+    if event == "socket.bind" and isinstance(args[1], tuple):
+        return f"a server at {args[1]}"
+    if event not in ("subprocess.Popen", "os.posix_spawn", "os.exec"):
+        return None
+    command = [os.fsdecode(part) for part in ([args[1]] if isinstance(args[1], str | bytes) else args[1])]
+    names = [os.path.basename(part) for part in command]
+    is_one = (
+        names[0] == "claude"
+        or ("mcp" in names and names[names.index("mcp") - 1] in ("backstory", "backstory.sh"))
+        or ("hook.sh" in names and HOOK_MODES.intersection(names))
+        or any("surfaces import worker" in part or "/bench/" in part for part in command)
+    )
+    return " ".join(command)[:200] if is_one else None
+
+
+def _watch(event: str, args: tuple[Any, ...]) -> None:
+    if found := server_or_client(event, args):
+        _started.append(found)
+
+
+sys.addaudithook(_watch)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("client") or "end_to_end" in item.path.parts:
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    _started.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    yield
+    if _started and not item.get_closest_marker("slow"):
+        pytest.fail(f"this starts a server or a client, so mark it with @pytest.mark.slow: {_started[0]}")
+
+
 # Compiled files stay where the environment says otherwise: tests start Python hundreds of times.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

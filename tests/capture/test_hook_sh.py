@@ -40,6 +40,8 @@ from tests.helpers.chaos import (
     tool_use,
 )
 
+pytestmark = pytest.mark.slow
+
 SHELLS = {
     "sh": ("sh",),
     "dash": ("dash",),

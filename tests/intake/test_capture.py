@@ -30,6 +30,8 @@ from tests.helpers.chaos import (
 )
 from tests.helpers.traces import commands, remembered, without
 
+pytestmark = pytest.mark.slow
+
 # --- what capture promises ----------------------------------------------------------------------------------
 
 

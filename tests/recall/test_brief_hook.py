@@ -17,6 +17,8 @@ from tests.conftest import HOOK
 from tests.helpers.brief import NOW
 from tests.helpers.chaos import Ran, event, log_text, run_hook
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def remembered(data: Path, tmp_path: Path) -> Path:

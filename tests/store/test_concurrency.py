@@ -42,6 +42,8 @@ from tests.helpers.chaos import (
 )
 from tests.helpers.mcp_client import Server, Wire, ids, serving
 
+pytestmark = pytest.mark.slow
+
 SOAK_SECONDS = float(os.environ.get("BACKSTORY_SOAK_SECONDS", "6"))
 NOTHING = "No memories found."
 

@@ -59,6 +59,8 @@ from tests.helpers.processes import (
 )
 from tests.helpers.scripted_model import ScriptedModel, Step, fail, say, together, use
 
+pytestmark = pytest.mark.slow
+
 SOAK_SECONDS = float(os.environ.get("BACKSTORY_SOAK_SECONDS", "6"))
 SOAK_SEED = int(os.environ.get("BACKSTORY_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
 STOP = event("Stop", last_assistant_message="done")

@@ -54,7 +54,7 @@ from tests.helpers.chaos import (
     start,
 )
 
-pytestmark = pytest.mark.usefixtures("no_worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_worker")]
 
 
 # --- a damaged database comes back --------------------------------------------------------------------------

@@ -22,6 +22,8 @@ from tests.conftest import HOOK
 from tests.helpers.chaos import Ran, event, prompt, run_hook, spooled
 from tests.helpers.live_views import Desk, Model, context_of
 
+pytestmark = pytest.mark.slow
+
 SHELLS = [("dash",), ("bash", "--posix"), ("sh",)]
 
 
