@@ -2,13 +2,14 @@
 # make test-fast   the tests that start no server and no client, in less than a minute
 # make check   tests, linters and types                   make bench   measure hooks, the drain, synthesis, the brief, recall, trees and CLAUDE.md
 # make chaos   kill and quarrel for longer                make bench-million   recall at a million memories, and the install
+# make docs    build the site in build/site
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast coverage check lint bench bench-million chaos clean
+.PHONY: demo test test-fast coverage check lint docs bench bench-million chaos clean
 
 demo: $(VENV)/installed
 	@$(BIN)/python demo/run.py
@@ -29,6 +30,15 @@ lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The reference is made anew from the code first. A page that loads anything from the network fails the build.
+# The silenced warning: docs/dependencies.md has what it says about the theme.
+docs: $(VENV)/installed-docs
+	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
+	@! grep -rnoE --include='*.html' '<(script|img|iframe|source)[^>]* src="?(https?:)?//[^ >]*|<link [^>]*href="?(https?:)?//[^ >]*' build/site
+	@! grep -rnoE --include='*.css' '(@import|url\()[ "]*(https?:)?//[^")]*' build/site
+	@echo "built: build/site/index.html (search needs a server: $(BIN)/python -m http.server -d build/site)"
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python bench/hook_latency.py
@@ -64,5 +74,10 @@ $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml .claude-plugin/plugin.j
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/installed
 
+$(VENV)/installed-docs: $(VENV)/bin/python pyproject.toml .claude-plugin/plugin.json
+	@echo "installing backstory and what its site needs into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@ $(VENV)/installed
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf build/site $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*

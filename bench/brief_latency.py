@@ -34,7 +34,8 @@ from rich.table import Table
 
 from backstory import paths
 from backstory.blob import blob_id
-from backstory.model import OBSERVATIONS, Summary
+from backstory.memory.kinds import OBSERVATIONS
+from backstory.model import Summary
 from backstory.store import life, memories, projects, queue, sessions, summaries
 from backstory.store.file import backup
 from backstory.store.file.connection import connect, transaction
@@ -218,9 +219,9 @@ def _session(
             add("prompt", "episodic", when, text, importance=0.3, author="user")
         elif event % 5 == 1:
             told = f"Tool: Edit\nEdited file: {path}"
-            given = {"file_path": path, "old_string": text, "new_string": text}
-            trace = add("tool", "episodic", when, told, importance=0.4, files=[path])
-            queue.put(db, session_id, "Edit", json.dumps(given), '{"filePath": "x"}', when, trace)
+            given = {"path": path, "old": text, "new": text}
+            trace = add("tool", "episodic", when, told, importance=0.4, files=[path], action="edit")
+            queue.put(db, session_id, "Edit", json.dumps(given), '{"path": "x"}', when, trace, "edit")
         else:
             told = f"Tool: Bash\nCommand: pytest {file}\nOutput: {text}"
             add("tool", "episodic", when, told, importance=0.3)

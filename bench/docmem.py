@@ -256,7 +256,7 @@ def _rewrites(store: Store, folder: str, generator: random.Random) -> Iterator[C
         os.rename(path + ".new", path + ".old")
 
     def rewrite() -> None:
-        assert writer.put_views(at, store.home, partial(next, sections), int(time.time() * 1000))
+        assert writer.put_views(at, store.home, next(sections), int(time.time() * 1000))
 
     yield Case(REPLACE, replace)
     yield Case("view rewritten, 40 KB", rewrite, REPLACE, REWRITE_MS)

@@ -34,9 +34,10 @@ from rich.console import Console
 from rich.table import Table
 
 from backstory import paths
-from backstory.intake.drain import open_store
-from backstory.model import OBSERVATIONS, Memory, Summary
+from backstory.memory.kinds import OBSERVATIONS
+from backstory.model import Memory, Summary
 from backstory.store import memories, queue, summaries
+from backstory.surfaces.opened import open_drained
 
 HERE = Path(__file__).resolve().parent / "sessions"
 GROUPS = {"dev": "", "held out": "held_out", "unseen": "unseen", "fresh": "fresh"}  # and the folder of each
@@ -278,7 +279,7 @@ def _work(home: str) -> None:
 
 def _remembered(home: str, session_id: str) -> tuple[list[Found], Summary | None]:
     now = int(time.time() * 1000)
-    with open_store(home, now=now) as db:
+    with open_drained(home, now=now) as db:
         waiting, _ = queue.waiting(db)
         skipped = queue.skipped(db)
         if waiting or skipped:

@@ -40,7 +40,7 @@ from rich.table import Table
 
 from backstory import paths
 from backstory.memory import terms
-from backstory.model import SECTORS
+from backstory.memory.kinds import SECTORS
 from backstory.recall.embedders.protocol import unit
 from backstory.recall.embedders.static import Static
 from backstory.recall.index import Index

@@ -280,17 +280,17 @@ def _log(data: Path) -> str:
     return log.read_text(encoding="utf-8")[-3_000:] if log.exists() else "nothing"
 
 
-def _queue(env: dict[str, str]) -> list[tuple[str, str, str]]:
-    """(tool, input, output) of all items, as they were stored. All must have been observed by the model."""
+def _queue(env: dict[str, str]) -> list[tuple[str, str, str, str | None]]:
+    """(tool, input, output, action) of all items, as stored. All must have been observed by the model."""
     with closing(sqlite3.connect(paths.database(paths.data_folder(env) or ""))) as db:
         rows = db.execute(
-            "SELECT tool_name, tool_input, tool_output, processed_by, skipped FROM observation_queue"
-            " ORDER BY id"
+            "SELECT tool_name, tool_input, tool_output, processed_by, skipped, action"
+            " FROM observation_queue ORDER BY id"
         ).fetchall()
     assert all(row[3] == "claude" and row[4] is None for row in rows), (
         "not everything was understood by the model"
     )
-    return [(row[0], row[1], row[2]) for row in rows]
+    return [(row[0], row[1], row[2], row[5]) for row in rows]
 
 
 # Counting
@@ -349,10 +349,10 @@ def _one_by_one(items: list[int], fixed: int) -> int:
 def _report(
     options: argparse.Namespace,
     requests: list[dict[str, Any]],
-    items: list[tuple[str, str, str]],
+    items: list[tuple[str, str, str, str | None]],
     seconds: float,
 ) -> int:
-    sizes = [count(given, came) for _, given, came in items]
+    sizes = [count(given, came) for _, given, came, _ in items]
     content = sum(sizes)
     sent = count(*map(_body, requests))
     fixed = count(_body({name: requests[0].get(name) for name in ("system", "tools")}))
@@ -383,9 +383,9 @@ def _report(
     )
 
 
-def _described(item: tuple[str, str, str]) -> str:
-    tool, given, came = item
-    return prompt.describe(Item(0, "", tool, json.loads(given), json.loads(came), 0, None))
+def _described(item: tuple[str, str, str, str | None]) -> str:
+    tool, given, came, action = item
+    return prompt.describe(Item(0, "", tool, json.loads(given), json.loads(came), 0, None, action))
 
 
 def _show(console: Console, figures: dict[str, Any], rows: list[Row]) -> None:

@@ -1,13 +1,16 @@
-"""One river: the import table of docs/architecture.md, held."""
+"""The import table of docs/architecture.md, held."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from backstory.clients import claude_code
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "backstory"
 
@@ -29,6 +32,8 @@ MAY_IMPORT = {
         *("synthesis", "recall", "docmem", "claude_md"),
     },
 }
+SHARED_BY_SURFACES = {"backstory.surfaces.opened", "backstory.surfaces.view_files"}
+IMPORTS_FCNTL = {"backstory.locks"}  # and plugin/bin/setup.py, which runs without the package
 FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}
 
 
@@ -83,7 +88,9 @@ def test_surfaces_never_import_each_other() -> None:
             started_by_the_command = here == "backstory.surfaces.cli.main" and target.endswith(
                 ("mcp.memory", "mcp.docmem", "surfaces.worker")
             )
-            if target.startswith("backstory.surfaces.") and not started_by_the_command:
+            if target in SHARED_BY_SURFACES or not target.startswith("backstory.surfaces."):
+                continue
+            if not started_by_the_command:
                 assert surface(target) == surface(here), f"{here} imports {target}"
 
 
@@ -120,6 +127,78 @@ def test_sql_stands_only_in_the_store() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 assert not node.value.lstrip().startswith(verbs), f"{dotted(path)}: {node.value[:60]}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=dotted)
+def test_only_the_store_knows_sqlite_and_only_locks_knows_flock(path: Path) -> None:
+    here = dotted(path)
+    found = {target.split(".")[0] for target in imports(path)}
+    assert "sqlite3" not in found or room(here) == "store", f"{here}: take Connection from the store"
+    assert "fcntl" not in found or here in IMPORTS_FCNTL, f"{here}: use locks.py"
+
+
+# --- what only clients/ knows -------------------------------------------------------------------------------
+
+TOOLS = {
+    *(*claude_code.TOOLS, *claude_code.NAMING, "ToolSearch", "NotebookRead", "BashOutput", "KillShell"),
+    *("TaskList", "TaskGet", "TaskOutput", "TaskStop", "SlashCommand", "Monitor", "LSP"),
+}
+FIELDS = {
+    *("hook_event_name", "transcript_path", "permission_mode", "prompt_id", "tool_use_id", "agent_id"),
+    *("agent_type", "agent_transcript_path", "is_interrupt", "duration_ms", "background_tasks"),
+    *("stop_hook_active", "tool_name", "tool_input", "subagent_type", "run_in_background", "changedFiles"),
+    *("hookSpecificOutput", "hookEventName", "additionalContext", "systemMessage", "permissionDecision"),
+    *(*claude_code.EVENTS, *claude_code.SAYING.values(), *claude_code.RESULT_FIELDS),
+    *(field for _, names in claude_code.TOOLS.values() for field in names),
+    *(*claude_code.ECHOED, *claude_code.PRINTED, *claude_code.SHOWN, *claude_code.NO_STATUS),
+}
+VARIABLES = {claude_code.SESSION_ID, claude_code.PROJECT_DIR, claude_code.PLUGIN_DATA}
+# Words that mean something else here as well: every program has a stdout, a session may be interrupted, and
+# the memory of a prompt has an id.
+COMMON = {"content", "edits", "stdout", "stderr", "interrupted", "prompt_id"}
+COLUMNS = {"tool_name", "tool_input", "tool_output"}  # of specification 003
+
+
+def literals(tree: ast.AST) -> Iterator[str]:
+    """Every string of a module, without those that only say something to a reader."""
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in said:
+            if isinstance(node.value, str):
+                yield node.value
+            elif isinstance(node.value, bytes):
+                yield node.value.decode(errors="replace")
+
+
+def known_of_claude_code(text: str, allowed: set[str]) -> set[str]:
+    """Names of Claude Code's that a literal is or, where nothing else is spelled like that, has in it."""
+    names = (TOOLS | FIELDS | VARIABLES) - COMMON - allowed
+    words = set(re.findall(r"\w+", text))
+    inside = {name for name in words & names if re.search("_|[a-z][A-Z]", name)}
+    variables = set(re.findall(r"\bCLAUDE_[A-Z_]+|\bmcp__", text))
+    return {text, text.strip("\"'")} & names | inside | variables
+
+
+@pytest.mark.parametrize("path", modules(), ids=dotted)
+def test_only_clients_know_what_claude_code_calls_things(path: Path) -> None:
+    here = dotted(path)
+    if room(here) == "clients" or here == "backstory.synthesis.claude":
+        return
+    allowed = COLUMNS if room(here) == "store" else set[str]()
+    found = {
+        name for text in literals(ast.parse(path.read_text())) for name in known_of_claude_code(text, allowed)
+    }
+    assert found == set()
+
+
+def test_a_name_of_claude_codes_is_noticed_wherever_it_stands() -> None:
+    code = """
+def f(x):
+    'Edit a file_path in a docstring'
+    return x == 'Edit', f'SELECT {x} ->> "file_path"', b'"Write"', 'CLAUDE_NEW_NAME', 'Edit this', 'mcp__a'
+"""
+    found = [known_of_claude_code(text, set()) for text in literals(ast.parse(code))]
+    assert set().union(*found) == {"Edit", "file_path", "Write", "CLAUDE_NEW_NAME", "mcp__"}
 
 
 def test_the_table_in_the_docs_is_this_table() -> None:

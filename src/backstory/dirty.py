@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 
 from backstory import log, paths
 from backstory.errors import BadInput, StoreError
@@ -207,18 +206,14 @@ class _Turn:
 
 
 def _wait(handle: int) -> None:
-    import fcntl
+    from backstory import locks
 
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise TimeoutError("somebody else has it locked") from None
-        except OSError:
-            return None  # a network drive that cannot lock folders; better than no list there
-        time.sleep(0.002)
+    try:
+        is_ours = locks.wait(handle, PATIENCE, pause=0.002)
+    except OSError:
+        return  # a network drive that cannot lock folders; better than no list there
+    if not is_ours:
+        raise TimeoutError("somebody else has it locked")
 
 
 def _lines(path: str) -> list[str]:

@@ -7,7 +7,9 @@
     ├── Conflict         somebody else changed it meanwhile
     ├── StoreError       the database cannot be used
     │   ├── SchemaTooNew     a newer backstory wrote it
-    │   └── Damaged          what SQLite reads there is no database any more
+    │   ├── Damaged          what SQLite reads there is no database any more
+    │   └── Unavailable      SQLite cannot read or write it now: the disk is full, the file is read-only
+    │       └── Busy             another process has it locked
     ├── Away             the model cannot be asked now         (both in synthesis/protocol.py)
     ├── Malformed        its reply could not be used
     ├── ClientError      Claude Code is missing, or refused what we asked
@@ -46,6 +48,14 @@ class SchemaTooNew(StoreError):
 
 
 class Damaged(StoreError):
+    pass
+
+
+class Unavailable(StoreError):
+    pass
+
+
+class Busy(Unavailable):
     pass
 
 

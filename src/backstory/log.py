@@ -70,11 +70,11 @@ def _append(path: str, line: bytes) -> None:
 
 
 def _rotate(path: str) -> None:
-    import fcntl
+    from backstory import locks
 
     lock = os.open(path + ".lock", os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        locks.wait(lock, None)
         if os.stat(path).st_size <= ROTATE_BYTES:
             return  # another process was faster
         for age in range(KEEP, 1, -1):

@@ -13,11 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-OBSERVATIONS = ("decision", "bugfix", "feature", "refactor", "discovery", "preference")
-KINDS = ("tool", "prompt", *OBSERVATIONS, "summary", "note")
-TIERS = ("session", "project", "global")
 MODES = ("hybrid", "semantic", "keyword")
-SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +188,8 @@ class NodeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing in the queue: a tool use, or a mark."""
+    """One thing in the queue: a tool use, or a mark. What the keys of a tool's input and output mean is said
+    in clients/canonical.py."""
 
     id: int
     session_id: str
@@ -201,6 +198,17 @@ class Item:
     output: Any
     at: int
     memory_id: str | None  # the trace or prompt that keeps it
+    action: str | None = None  # of a tool use: read, edit, write, shell, ...
+
+    @property
+    def is_edit(self) -> bool:
+        return self.action in ("edit", "write")
+
+    @property
+    def path(self) -> str:
+        """The file that was read, edited or written."""
+        path = self.input.get("path") if self.is_edit or self.action == "read" else None
+        return path if isinstance(path, str) else ""
 
     @property
     def failed(self) -> bool:

@@ -1,6 +1,7 @@
 """Where backstory keeps its data, and which project a folder belongs to.
 
 The rule for the data folder is the same here and in plugin/hooks/hook.sh; a test runs both side by side.
+Where not even a home is known, the plugin's scripts name one that the client gave them.
 Git is read as files, never run: a hook cannot afford a process, and a repository's own configuration must
 not decide what runs.
 """
@@ -22,7 +23,7 @@ def data_folder(env: Mapping[str, str]) -> str | None:
         return os.path.join(data, "backstory")
     if home := env.get("HOME"):
         return os.path.join(home, ".local", "share", "backstory")
-    return env.get("CLAUDE_PLUGIN_DATA") or None
+    return None
 
 
 def database(folder: str) -> str:

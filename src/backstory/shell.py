@@ -1,15 +1,11 @@
-"""Reading a shell command into steps: the words of each simple command, and the operators between them. Pure.
+"""Reading a shell command line into steps: the simple commands, and the operators between them. Pure.
 
 It knows as much of the shell as it takes not to mistake a text for a command: quotes, comments, redirections,
 here-documents, substitutions. What it does not understand it takes for text. What a substitution would come
-to is not known, and neither is the word it stands in.
+to is not known, and neither is the word it stands in. What the commands mean is for others to say.
 """
 
 from __future__ import annotations
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    Step = list["Word"] | str
 
 DEEPEST = 40  # substitutions within each other; what lies deeper is not read
 BLANKS = " \t\r"
@@ -19,28 +15,88 @@ ENDS = BLANKS + OPERATORS + "<>"  # of a word
 PATTERNS = "*?[{"
 NO_PATTERNS = frozenset({"{", "[", "{}"})
 
+# What may stand before a command, with those of its short options that a value follows.
+BEFORE = {
+    "builtin": "",
+    "command": "",
+    "doas": "u",
+    "env": "u",
+    "exec": "a",
+    "nice": "n",
+    "nohup": "",
+    "sudo": "CTUghprtu",
+    "time": "fo",
+    "timeout": "ks",
+}
+KEYWORDS = frozenset("! { do elif else if then until while".split())
+
 
 class Word:
-    __slots__ = ("is_known", "pattern_at", "text")
+    __slots__ = ("is_known", "pattern_at", "quoted_at", "text")
 
-    def __init__(self, text: str, is_known: bool = True, pattern_at: int = -1) -> None:
+    def __init__(self, text: str, is_known: bool = True, pattern_at: int = -1, quoted_at: int = -1) -> None:
         self.text = text
-        self.is_known = is_known  # else text is only what stands there literally
+        self.is_known = is_known  # else substitutions stand in it as they are written
         self.pattern_at = pattern_at  # where its first unquoted pattern sign stands, or -1
+        self.quoted_at = quoted_at  # where its first quoted part begins, or -1
 
     @property
     def is_pattern(self) -> bool:
         return self.pattern_at >= 0
 
 
+class Command(list[Word]):
+    """The words of a simple command, without its redirections."""
+
+    __slots__ = ("document", "writes")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.document: str | None = None  # the here-document that it reads
+        self.writes: list[Word] = []  # the files that its output goes to
+
+
+Step = Command | str
+
+
 def read(command: str) -> list[Step]:
     return _Reader(command, 0, 0).read()
+
+
+def without_prefix(words: list[Word]) -> list[Word]:
+    """Without what may stand before a command: keywords, assignments, `sudo -u somebody`."""
+    at = 0
+    while at < len(words):
+        name = words[at].text.rpartition("/")[2]
+        if name == "command" and [word.text for word in words[at + 1 : at + 2]] in (["-v"], ["-V"]):
+            return []  # it only asks where a command is
+        if name in BEFORE and words[at].is_known:
+            at = _behind_options(words, at + 1, BEFORE[name]) + (name == "timeout")
+        elif name in KEYWORDS or _is_assignment(words[at].text):
+            at += 1
+        else:
+            break
+    return words[at:]
+
+
+def _behind_options(words: list[Word], at: int, with_value: str) -> int:
+    while at < len(words) and (words[at].text.startswith("-") or _is_assignment(words[at].text)):
+        option = words[at].text
+        at += 2 if len(option) == 2 and option[1] in with_value else 1
+        if option == "--":
+            break
+    return at
+
+
+def _is_assignment(word: str) -> bool:
+    name, sign, _ = word.partition("=")
+    return bool(sign) and name.isascii() and name.isidentifier()
 
 
 class _Reader:
     """One text may have several: each substitution is read by another, which stops where it closes."""
 
-    __slots__ = ("_depth", "_documents", "_groups", "_redirects", "_steps", "_text", "_words", "at")
+    __slots__ = ("_command", "_depth", "_documents", "_groups", "_redirects", "_steps", "_text", "at")
 
     def __init__(self, text: str, at: int, depth: int) -> None:
         self.at = at
@@ -48,9 +104,10 @@ class _Reader:
         self._depth = depth
         self._groups = 0  # parentheses that are open
         self._steps: list[Step] = []
-        self._words: list[Word] = []
+        self._command = Command()
         self._redirects = ""  # the sign whose target the next word is
-        self._documents: list[tuple[str, bool]] = []  # (delimiter, is indented) of here-documents to come
+        # here-documents to come: (who reads it, delimiter, is indented)
+        self._documents: list[tuple[Command, str, bool]] = []
 
     def read(self) -> list[Step]:
         is_over = False
@@ -58,6 +115,8 @@ class _Reader:
             sign = self._text[self.at]
             if sign in BLANKS:
                 self.at += 1
+            elif self._has("\\\n"):
+                self.at += 2
             elif sign == "#":
                 self.at = self._find("\n")
             elif sign in "<>" or self._has("&>"):
@@ -77,9 +136,9 @@ class _Reader:
         return len(self._text) if place < 0 else place
 
     def _end_command(self) -> None:
-        if self._words:
-            self._steps.append(self._words)
-        self._words = []
+        if self._command:
+            self._steps.append(self._command)
+        self._command = Command()
         self._redirects = ""
 
     def _operator(self, sign: str) -> bool:
@@ -95,41 +154,48 @@ class _Reader:
             if self._depth and not self._groups:
                 return True
             self._groups = max(0, self._groups - 1)  # a pattern of `case` closes what nobody opened
-        self._steps.append(";" if sign == "\n" else operator)
+        self._steps.append(operator)
         return False
 
     def _redirect(self) -> None:
+        is_output = not (self._has("&") or self._text[self.at - 1 : self.at].isdigit())  # and nothing else
         self.at += self._has("&")
         sign = next(sign for sign in REDIRECTIONS if self._has(sign))
         self.at += len(sign)
         if sign in ("<", ">") and self._has("("):
             self._skip_commands()
         else:
-            self._redirects = sign
+            self._redirects = sign if is_output or sign[0] == "<" else "&>"
 
     def _argument(self) -> None:
         start = self.at
         word = self._word()
         if self._redirects:
             if self._redirects in ("<<", "<<-"):
-                self._documents.append((word.text, self._redirects == "<<-"))
+                self._command.document = ""
+                self._documents.append((self._command, word.text, self._redirects == "<<-"))
+            elif self._redirects in (">", ">>"):
+                self._command.writes.append(word)
             self._redirects = ""
         elif not (self._text[self.at : self.at + 1] in ("<", ">") and self._text[start : self.at].isdigit()):
-            self._words.append(word)  # else it is the number of what is redirected
+            self._command.append(word)  # else it is the number of what is redirected
 
     def _skip_documents(self) -> None:
-        for delimiter, is_indented in self._documents:
+        for command, delimiter, is_indented in self._documents:
+            lines = []
             while self.at < len(self._text):
                 end = self._find("\n")
                 line = self._text[self.at : end]
                 self.at = end + 1
                 if (line.lstrip("\t") if is_indented else line) == delimiter:
                     break
+                lines.append(line)
+            command.document = "\n".join(lines)
         self._documents = []
 
     def _word(self) -> Word:
         parts: list[str] = []
-        length, is_known, pattern_at = 0, not self._has("~"), -1
+        length, is_known, pattern_at, quoted_at = 0, not self._has("~"), -1, -1
         while self.at < len(self._text):
             sign = self._text[self.at]
             if sign == "(" and parts and parts[-1].endswith("="):  # an array: files=(a b)
@@ -141,10 +207,12 @@ class _Reader:
             is_known = is_known and is_plain
             if sign in PATTERNS and pattern_at < 0:
                 pattern_at = length
+            elif sign in "'\"" and quoted_at < 0:
+                quoted_at = length
             parts.append(part)
             length += len(part)
         text = "".join(parts)
-        return Word(text, is_known, -1 if text in NO_PATTERNS else pattern_at)
+        return Word(text, is_known, -1 if text in NO_PATTERNS else pattern_at, quoted_at)
 
     def _part(self, sign: str) -> tuple[str, bool]:
         """(what it says, whether that is all) of the next quoted part of a word, or its next character."""
@@ -155,11 +223,12 @@ class _Reader:
         if sign == '"':
             return self._quoted()
         if sign in "$`":
+            start = self.at
             self._skip_substitution(sign)
             if self._has("'") and self._text[self.at - 1] == "$":  # $'...'
                 self.at += 1
                 self._skip_to("'")
-            return "", False
+            return self._text[start : self.at], False
         if sign == "\\":
             sign = self._text[self.at + 1 : self.at + 2]
             self.at += 1
@@ -176,7 +245,9 @@ class _Reader:
                 self.at += 1
                 break
             if sign in "$`":
+                start = self.at
                 self._skip_substitution(sign)
+                parts.append(self._text[start : self.at])
                 is_plain = False
                 continue
             if sign == "\\":

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backstory.capture.changes import changed, of_payload, parse
+from backstory.capture.changes import by_command, changed, of_payload, parse
+from backstory.clients import claude_code
 from tests.helpers.chaos import bash, event, tool_use
 
 P = "/home/a project"
@@ -23,7 +24,7 @@ P = "/home/a project"
 
 def of(command: str, cwd: str = P, *, was_reset: bool = False) -> list[str]:
     """What changed, from the project; what lies outside stays absolute."""
-    found = changed("Bash", {"command": command}, cwd, was_reset=was_reset)
+    found = by_command(command, cwd, was_reset)
     assert all(path.startswith("/") and path == os.path.normpath(path) for path in found)
     return [path.removeprefix(P + "/") for path in found]
 
@@ -53,7 +54,8 @@ def of(command: str, cwd: str = P, *, was_reset: bool = False) -> list[str]:
 def test_a_tool_that_writes_a_file_says_which(
     tool: str, given_: dict[str, object], found: list[str] | None
 ) -> None:
-    assert changed(tool, given_, P) == (found if found is not None else [given_["file_path"]])
+    use = claude_code.read(tool_use(tool, given_, {}, cwd=P))
+    assert changed(use) == (found if found is not None else [given_["file_path"]])
 
 
 # --- commands -----------------------------------------------------------------------------------------------
@@ -292,7 +294,7 @@ PIECES = st.sampled_from(
 def test_no_command_is_too_odd(command: str, cwd: str) -> None:
     for place in ("/p", "/" + cwd.replace("\0", "")):
         for text in (command, f"rm {command}", f"cd {command} && mv {command}"):
-            for path in changed("Bash", {"command": text}, place):
+            for path in by_command(text, place):
                 assert path.startswith("/") and "\0" not in path
 
 
@@ -317,7 +319,7 @@ def test_no_command_is_too_odd(command: str, cwd: str) -> None:
 )
 def test_a_long_command_takes_no_time(command: str) -> None:
     started = time.perf_counter()
-    changed("Bash", {"command": command}, "/p")
+    by_command(command, "/p")
     assert time.perf_counter() - started < 5  # a tenth of a second, where nothing else runs
 
 
@@ -344,7 +346,7 @@ def test_what_a_real_shell_removes_and_moves_is_what_is_found(names: list[str]) 
         before = files(folder)
         subprocess.run(["bash", "-c", command], cwd=folder, check=True, stdin=subprocess.DEVNULL)
         real = before ^ files(folder)
-        found = set(changed("Bash", {"command": command}, str(folder / "sub dir")))
+        found = set(by_command(command, str(folder / "sub dir")))
     assert real <= found
     assert found - real <= {str(folder / "nothing")}
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from backstory import paths
+from backstory.clients import claude_code
 from backstory.surfaces.cli import doctor, install
 from tests.conftest import HOOK, REPOSITORY
 from tests.helpers.chaos import (
@@ -188,13 +189,22 @@ def test_sh_and_python_find_the_same_data_folder(
     assert ran.code == 0
     assert ran.silent
     files = [path for path in everything_below(here) if path.is_file()]
-    expected = paths.data_folder(env)
-    if expected is None:
+    expected = paths.data_folder(env) or env.get(claude_code.PLUGIN_DATA)
+    if not expected:
         assert everything_below(here) == []
     else:
         (file,) = files
         assert file.parent == here / expected / "spool" / "new"
         assert file.read_bytes() == b"payload"
+
+
+def test_without_a_home_python_is_told_the_folder_that_sh_chose(tmp_path: Path) -> None:
+    env = {name: value for name, value in os.environ.items() if name not in ("HOME", "BACKSTORY_HOME")}
+    env[claude_code.PLUGIN_DATA] = str(tmp_path / "plugin")
+
+    run_hook(event("SessionEnd", reason="other"), "end", env=env, cwd=tmp_path)
+
+    assert rows(tmp_path / "plugin", "SELECT name FROM events") == [{"name": "SessionEnd"}]
 
 
 def test_a_folder_of_the_spool_that_somebody_removed_is_made_again(data: Path) -> None:

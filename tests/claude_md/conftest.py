@@ -24,7 +24,7 @@ def file(project: str) -> Path:
 
 @pytest.fixture
 def show(project: str, data: Path) -> Show:
-    return lambda views: writer.put_views(project, str(data), lambda: views, NOW)
+    return lambda views: writer.put_views(project, str(data), views, NOW)
 
 
 @pytest.fixture

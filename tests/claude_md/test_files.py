@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from backstory.claude_md.read import files as trees
-from backstory.claude_md.read import source
+from backstory.claude_md.read import languages
 from backstory.claude_md.read.files import File, walk
 from backstory.claude_md.read.ignore import Rules
-from backstory.claude_md.read.source import generated, is_test, language_of, language_of_script, sources
+from backstory.claude_md.read.languages import generated, is_test, language_of, language_of_script, sources
 
 
 def lay(root: Path, *paths: str, **content: str) -> None:
@@ -558,7 +558,7 @@ def test_scripts_without_an_ending_are_source(tmp_path: Path, monkeypatch: pytes
     found = sources(walk(str(tmp_path)))
     assert found.keys() == {"Python"}
     assert [file.path for file in found["Python"]] == ["bin/tool", "tool2"]
-    monkeypatch.setattr(source, "SCRIPTS", 2)
+    monkeypatch.setattr(languages, "SCRIPTS", 2)
     assert [file.path for file in sources(walk(str(tmp_path)))["Python"]] == ["bin/tool"]
 
 

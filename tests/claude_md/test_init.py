@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from backstory import dirty
-from backstory.claude_md import init
+from backstory.claude_md.learn import learn
 from backstory.claude_md.read import patterns, practices
-from backstory.claude_md.read.files import Tree, walk
+from backstory.claude_md.read.files import ProjectFiles, walk
 from backstory.claude_md.write import compose, sections
 from tests.conftest import Run
 from tests.helpers.claude_md_project import (
@@ -183,7 +183,7 @@ def test_the_code_is_read_once_for_all_files(
     begun: list[str] = []
     read = patterns.read
 
-    def counted(tree: Tree, *given: object) -> patterns.Evidence:
+    def counted(tree: ProjectFiles, *given: object) -> patterns.Evidence:
         begun.append(tree.root)
         return read(tree, *given)  # type: ignore[arg-type]
 
@@ -382,15 +382,15 @@ def test_a_kill_between_two_files_is_made_good_by_the_next_init(
 def test_a_large_tree_tells_how_far_it_is(project: Path) -> None:
     write(project, {f"walrus/part_{number // 100}/file_{number}.py": "x = 1\n" for number in range(1_200)})
     told: list[int] = []
-    init.learn(str(project), wanted=["project-description"], progress=told.append)
+    learn(str(project), wanted=["project-description"], progress=told.append)
     assert told[-1] > 1_200
     assert told == sorted(told)
 
 
 def test_what_nobody_asked_for_is_not_computed(project: Path) -> None:
-    known = init.learn(str(project), wanted=["build-commands"])
+    known = learn(str(project), wanted=["build-commands"])
     assert (known.patterns, known.insights, known.practices) == ((), None, None)
-    assert walk(str(project)).files == known.tree.files
+    assert walk(str(project)).files == known.project.files
 
 
 def test_every_command_explains_itself(run: Run) -> None:
@@ -421,7 +421,7 @@ def test_what_the_documentation_advises_is_shown_and_written(
     url = "https://docs.claude.com/en/docs/walrus"
     monkeypatch.setenv("BACKSTORY_CLAUDE_MD_PRACTICES_URL", url)
     page = "# Best practices\n\n- Run the tests before you commit, and fix what fails first.\n"
-    survey = init.learn(str(project), wanted=["build-commands"]).survey
+    survey = learn(str(project), wanted=["build-commands"]).survey
     now = int(time.time() * 1000)
     assert practices.practices(url, lambda _: page, str(data), survey, now)  # asked once a week, so not now
     ran = run("init", "--yes", "--no-subtrees")

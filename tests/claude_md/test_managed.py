@@ -10,7 +10,6 @@ import pytest
 
 from backstory.claude_md.write import managed, sections, writer
 from backstory.errors import BadInput, NotFound
-from backstory.safety.clean import clean
 from backstory.store import claude_files, projects
 from backstory.store.file.connection import transaction
 from tests.helpers.claude_md_project import TEMPLATE
@@ -384,7 +383,6 @@ def test_what_else_is_to_be_done_to_the_file_is_done_in_the_same_write(desk: Des
         str(desk.file),
         {"patterns": "Tests first.", "architecture": "Layers."},
         author="program",
-        clean=clean,
         now=NOW,
         prepare=prepare,
     )
@@ -480,7 +478,6 @@ def test_a_file_outside_the_project_is_refused(desk: Desk, tmp_path: Path) -> No
             "patterns",
             "x",
             author="model",
-            clean=clean,
             now=NOW,
             root=str(desk.file.parent),
         ),

@@ -125,7 +125,7 @@ HARMLESS = {"stat", "lstat", "fstat", "listdir", "access", "fspath", "getpid", "
 
 def put(texts):
     with closing(connect(os.path.join(data, "backstory.db"))) as db:
-        return managed.put_many(db, data, path, texts, author="program", clean=str, now=0)
+        return managed.put_many(db, data, path, texts, author="program", now=0)
 
 def accept():
     with closing(connect(os.path.join(data, "backstory.db"))) as db:
@@ -274,7 +274,7 @@ path, data, who, name = sys.argv[2:6]
 for number in range(15):
     with closing(connect(os.path.join(data, "backstory.db"))) as db:
         texts = {name: f"{who} {number}"}
-        print(managed.put_many(db, data, path, texts, author=who, clean=str, now=number)[name])
+        print(managed.put_many(db, data, path, texts, author=who, now=number)[name])
 """
 
 
@@ -327,7 +327,7 @@ def test_nobody_waits_for_the_store_with_the_file_in_hand(desk: Desk) -> None:
         waiting.start()
         deadline = time.monotonic() + 0.5
         while time.monotonic() < deadline:
-            assert writer.put_views(str(desk.file.parent), str(desk.data), views, NOW, seconds=0.2)
+            assert writer.put_views(str(desk.file.parent), str(desk.data), views(), NOW, seconds=0.2)
             time.sleep(0.05)
         assert outcomes == []
         busy.execute("ROLLBACK")

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from backstory import paths
-from backstory.claude_md.read import grammars, imports, layout, reading
-from backstory.claude_md.read.files import File, Tree, walk
+from backstory.claude_md.read import grammars, imports, parse_pool, path_patterns
+from backstory.claude_md.read.files import File, ProjectFiles, walk
+from backstory.claude_md.read.parse_pool import Job
 from backstory.claude_md.read.patterns import Evidence, chosen, judge, read, shape, styles
-from backstory.claude_md.read.reading import Job
 from backstory.model import Pattern
 
-Lay = Callable[[Mapping[str, str]], Tree]
+Lay = Callable[[Mapping[str, str]], ProjectFiles]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def lay(tmp_path: Path) -> Lay:
     """Lays files out in a folder and walks it."""
     root = tmp_path / "project"
 
-    def laid(files: Mapping[str, str]) -> Tree:
+    def laid(files: Mapping[str, str]) -> ProjectFiles:
         for path, text in files.items():
             place = root / path
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -38,13 +38,13 @@ def lay(tmp_path: Path) -> Lay:
     return laid
 
 
-def told(tree: Tree, *languages: str, workspaces: Sequence[str] = ()) -> dict[str, Pattern]:
+def told(tree: ProjectFiles, *languages: str, workspaces: Sequence[str] = ()) -> dict[str, Pattern]:
     names = {"naming": "naming ", "test": "tests ", "architecture": "architecture "}
     found = judge(read(tree, languages), workspaces)
     return {f"{names.get(one.type, '')}{one.subject}": one for one in found}
 
 
-def values(tree: Tree, *languages: str) -> dict[str, str]:
+def values(tree: ProjectFiles, *languages: str) -> dict[str, str]:
     return {subject: pattern.value for subject, pattern in told(tree, *languages).items()}
 
 
@@ -151,7 +151,7 @@ def test_relative_imports_are_told_from_absolute_ones_only_inside_the_package(la
 
 def test_the_package_of_a_deep_module_is_found_quickly() -> None:
     folders = ["p/" * depth for depth in range(1, 1_200)]
-    tree = Tree("/nowhere", tuple(File(f"{folder}__init__.py", 0) for folder in folders))
+    tree = ProjectFiles("/nowhere", tuple(File(f"{folder}__init__.py", 0) for folder in folders))
     start = time.process_time()
     assert imports.own(tree).packages == {"p"}
     assert time.process_time() - start < 3  # half a second here, eight otherwise
@@ -511,7 +511,7 @@ def test_a_name_has_the_styles_that_it_shows(name: str, expected: tuple[str, ...
 def test_where_tests_lie_and_how_they_are_called(
     language: str, paths: list[str], expected: str | None
 ) -> None:
-    found = layout.tests(language, paths)
+    found = path_patterns.tests(language, paths)
     assert (found.value if found else None) == expected
 
 
@@ -534,7 +534,7 @@ def test_where_tests_lie_and_how_they_are_called(
     ],
 )
 def test_the_folders_show_the_architecture(paths: list[str], expected: list[str]) -> None:
-    assert [found.value for found in layout.architecture(paths)] == expected
+    assert [found.value for found in path_patterns.architecture(paths)] == expected
 
 
 def test_folders_in_folders_take_no_longer_for_being_many() -> None:
@@ -542,7 +542,7 @@ def test_folders_in_folders_take_no_longer_for_being_many() -> None:
     paths = [f"{deep}{number}/a.py" for number in range(300)]
     paths += [f"{deep}{layer}/a.py" for layer in ("controllers", "services", "models")]
     start = time.process_time()
-    assert [found.value for found in layout.architecture(paths)] == ["layered"]
+    assert [found.value for found in path_patterns.architecture(paths)] == ["layered"]
     assert time.process_time() - start < 2  # 0.1 here, six otherwise
 
 
@@ -639,7 +639,7 @@ def test_a_file_that_keeps_the_parser_busy_costs_a_second_and_nothing_else(lay: 
     tree = lay(files | {"Busy.java": "a=>\n" * 20_000})
     jobs = [Job("java", path) for path in ("A0.java", "Busy.java", *sorted(files)[1:])]
     began = time.perf_counter()
-    found = reading.read(tree, jobs)
+    found = parse_pool.read(tree, jobs)
     assert [job.path for job, _ in found] == sorted(files)
     assert time.perf_counter() - began < 30
     assert "Busy.java cannot be parsed" in logged()
@@ -651,20 +651,19 @@ def test_a_child_that_needs_too_long_in_all_is_not_started_again(
 ) -> None:
     # What the kernel does for it counts as well; here that is nearly all.
     slow = "import os; grammars.found = lambda *_: (os.urandom(10_000_000), {})[1]"
-    hurried = (
-        f"from backstory.claude_md.read import grammars; {slow}; reading.SECONDS_IN_ALL = 1; reading.main()"
-    )
-    monkeypatch.setattr(reading, "CODE", reading.CODE.replace("reading.main()", hurried))
+    slow = f"from backstory.claude_md.read import grammars; {slow}"
+    hurried = f"{slow}; parse_pool.SECONDS_IN_ALL = 1; parse_pool.main()"
+    monkeypatch.setattr(parse_pool, "CODE", parse_pool.CODE.replace("parse_pool.main()", hurried))
     tree = lay({f"m{number}.py": python_module(number) for number in range(200)})
-    found = reading.read(tree, [Job("python", file.path) for file in tree.files])
+    found = parse_pool.read(tree, [Job("python", file.path) for file in tree.files])
     assert 0 < len(found) < len(tree.files)
     assert not os.path.exists(log_file())  # none of them is to blame
 
 
 def test_a_parser_that_dies_again_and_again_is_given_up(lay: Lay, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "CODE", "import os; os.kill(os.getpid(), 11)")
+    monkeypatch.setattr(parse_pool, "CODE", "import os; os.kill(os.getpid(), 11)")
     tree = lay(python_project())
-    assert reading.read(tree, [Job("python", file.path) for file in tree.files]) == []
+    assert parse_pool.read(tree, [Job("python", file.path) for file in tree.files]) == []
 
 
 def test_a_grammar_that_is_missing_is_a_line_in_the_log(lay: Lay, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -333,7 +333,7 @@ def test_a_real_file_that_a_person_edits_between_our_writes_is_what_the_model_sa
         for step in steps:
             if isinstance(step, list):
                 model.views = step
-                patient(lambda: writer.put_views(project, data, lambda: model.views, 0))
+                patient(lambda: writer.put_views(project, data, model.views, 0))
             elif isinstance(step[0], str):
                 name, new = step
                 model.bodies[name] = new
@@ -361,7 +361,7 @@ for line in sys.stdin:
     path = project + "/CLAUDE.md"
     for kind, what in order["writes"]:
         if kind == "views":
-            done = writer.put_views(project, data, lambda: what, 0)
+            done = writer.put_views(project, data, what, 0)
         elif kind == "new":
             change = lambda text: sections.with_new(text, what)
             done = writer.rewrite(path, project, data, change, theirs=sections.theirs, now=0, create=b"")
@@ -492,7 +492,7 @@ number = 0
 def write():
     text = f"{what} {number}\\n```\\n{'@' * 50}\\n<!-- END AUTO-MANAGED -->"
     if what == "views":
-        return writer.put_views(project, data, lambda: [("ab12cd34", text)], 0)
+        return writer.put_views(project, data, [("ab12cd34", text)], 0)
     change = lambda found: sections.with_section(found, what, text)
     return writer.rewrite(path, project, data, change, theirs=sections.theirs, now=0)
 

@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backstory.claude_md.read import subtrees
-from backstory.claude_md.read.files import File, Tree
+from backstory.claude_md.read.files import File, ProjectFiles
 from backstory.claude_md.read.history import plain
 from backstory.claude_md.read.manifests import frameworks
 from backstory.claude_md.read.manifests.folder import braces, index, ini, yaml_list
-from backstory.claude_md.read.manifests.found import role
+from backstory.claude_md.read.manifests.manifest import role
 from backstory.claude_md.read.manifests.tasks import MORE
 from backstory.model import Survey
 from tests.helpers.survey import PACKAGE, Files, facts, look, many
@@ -348,7 +348,7 @@ def test_members_that_are_large_stand_for_the_folder_around_them(tmp_path: Path)
 
 def test_many_members_take_no_longer_than_they_must() -> None:
     members = [f"packages/member{number}" for number in range(6_000)]
-    tree = Tree("/nowhere", tuple(File(f"{path}/a.py", 1) for path in members))
+    tree = ProjectFiles("/nowhere", tuple(File(f"{path}/a.py", 1) for path in members))
     folders = index(tree)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subtrees, "sources", lambda tree: {"Python": tree.files})

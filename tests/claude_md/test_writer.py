@@ -14,7 +14,7 @@ from backstory.claude_md.write.dynamic import END, section
 from backstory.errors import BadInput, StoreError
 from backstory.store.file import backup, swap
 from backstory.store.file.connection import connect
-from tests.helpers.claude_md_writer import NOW, ONE, TEXT, TWO, Show, Views, backups, others, refused
+from tests.helpers.claude_md_writer import NOW, ONE, TEXT, TWO, Show, backups, others, refused
 
 # Views come and go.
 
@@ -28,10 +28,9 @@ def test_views_come_into_the_file_and_leave_it_as_it_was(show: Show, file: Path)
 
 
 def test_without_a_file_nothing_happens(project: str, data: Path) -> None:
-    def never() -> Views:
-        raise AssertionError("there is nothing to put views into")
-
-    assert writer.put_views(project, str(data), never, NOW) is False
+    with writer.turn(project, str(data), NOW) as is_there:
+        assert not is_there
+    assert writer.put_views(project, str(data), ONE, NOW) is False
     assert os.listdir(project) == []
     assert not data.exists()
 
@@ -67,9 +66,9 @@ def test_the_file_of_the_folder_itself_is_meant_and_not_the_one_above(data: Path
     (tmp_path / "CLAUDE.md").write_bytes(TEXT)
     below = tmp_path / "packages" / "web"
     below.mkdir(parents=True)
-    assert writer.put_views(str(below), str(data), lambda: ONE, NOW) is False
+    assert writer.put_views(str(below), str(data), ONE, NOW) is False
     (below / "CLAUDE.md").write_bytes(b"")
-    assert writer.put_views(str(below), str(data), lambda: ONE, NOW) is True
+    assert writer.put_views(str(below), str(data), ONE, NOW) is True
     assert (below / "CLAUDE.md").read_bytes() == b"\n" + section(ONE)
     assert (tmp_path / "CLAUDE.md").read_bytes() == TEXT
 
@@ -136,7 +135,7 @@ def test_a_link_stays_one_and_its_target_is_changed(show: Show, project: str, is
 
 def test_a_folder_may_be_reached_by_a_link(tmp_path: Path, data: Path, file: Path) -> None:
     (tmp_path / "alias").symlink_to(file.parent)
-    assert writer.put_views(str(tmp_path / "alias"), str(data), lambda: ONE, NOW)
+    assert writer.put_views(str(tmp_path / "alias"), str(data), ONE, NOW)
     assert file.read_bytes() == TEXT + b"\n" + section(ONE)
 
 
@@ -165,7 +164,7 @@ def test_a_link_within_the_work_tree_is_no_way_out_of_it(data: Path, tmp_path: P
     (tmp_path / "CLAUDE.md").write_bytes(TEXT)
     (tmp_path / "web").mkdir()
     (tmp_path / "web" / "CLAUDE.md").symlink_to("../CLAUDE.md")
-    assert writer.put_views(str(tmp_path / "web"), str(data), lambda: ONE, NOW)
+    assert writer.put_views(str(tmp_path / "web"), str(data), ONE, NOW)
     assert (tmp_path / "CLAUDE.md").read_bytes() == TEXT + b"\n" + section(ONE)
 
 
@@ -226,19 +225,16 @@ def test_a_name_that_is_not_utf8_can_be_said(data: Path, tmp_path: Path) -> None
     os.mkdir(folder)
     path = Path(os.fsdecode(folder), "CLAUDE.md")
     path.write_bytes(TEXT)
-    assert writer.put_views(os.fsdecode(folder), str(data), lambda: ONE, NOW)
+    assert writer.put_views(os.fsdecode(folder), str(data), ONE, NOW)
     path.chmod(0o444)
     with pytest.raises(BadInput) as error:
-        writer.put_views(os.fsdecode(folder), str(data), lambda: TWO, NOW)
+        writer.put_views(os.fsdecode(folder), str(data), TWO, NOW)
     assert str(error.value).encode()  # UTF-8 has words for it
 
 
 def test_views_that_cannot_be_made_leave_the_file_and_the_lock(show: Show, file: Path, data: Path) -> None:
-    def fails() -> Views:
+    with pytest.raises(StoreError, match="not now"), writer.turn(str(file.parent), str(data), NOW):
         raise StoreError("not now; try again")
-
-    with pytest.raises(StoreError, match="not now"):
-        writer.put_views(str(file.parent), str(data), fails, NOW)
     assert file.read_bytes() == TEXT
     assert others(file) == set()
     assert show(ONE)
@@ -249,23 +245,19 @@ def test_a_writer_whose_turn_does_not_come_says_so(
 ) -> None:
     monkeypatch.setattr(swap, "SECONDS", 0.05)
 
-    def meanwhile() -> Views:
+    with writer.turn(str(file.parent), str(data), NOW):
         assert "try again in a moment" in refused(show)
-        return ONE
-
-    assert writer.put_views(str(file.parent), str(data), meanwhile, NOW)
+        assert writer.put_views(str(file.parent), str(data), ONE, NOW, in_turn=True)
     assert file.read_bytes() == TEXT + b"\n" + section(ONE)
 
 
 def test_a_writer_says_how_long_it_waits_for_its_turn(show: Show, file: Path, data: Path) -> None:
-    def meanwhile() -> Views:
+    with writer.turn(str(file.parent), str(data), NOW):
         began = time.monotonic()
         with pytest.raises(StoreError, match="try again in a moment"):
-            writer.put_views(str(file.parent), str(data), lambda: TWO, NOW, seconds=0.1)
+            writer.put_views(str(file.parent), str(data), TWO, NOW, seconds=0.1)
         assert 0.1 <= time.monotonic() - began < 3
-        return ONE
-
-    assert writer.put_views(str(file.parent), str(data), meanwhile, NOW)
+        assert writer.put_views(str(file.parent), str(data), ONE, NOW, in_turn=True)
     assert file.read_bytes() == TEXT + b"\n" + section(ONE)
 
 
@@ -329,7 +321,7 @@ def test_an_edit_in_our_section_takes_the_place_of_the_backup_with_the_same_text
     show(ONE)
     for i in range(30):  # say, a formatter
         file.write_bytes(file.read_bytes().replace(b"speaks JSON", b"speaks  JSON, %d" % i))
-        writer.put_views(str(file.parent), str(data), lambda: ONE, NOW + i * 1000)
+        writer.put_views(str(file.parent), str(data), ONE, NOW + i * 1000)
     assert len(backups(data)) == 2
     assert backups(data)[0] == b"older\n"
     assert backups(data)[1] == TEXT + b"\n" + section(ONE).replace(b"speaks JSON", b"speaks  JSON, 29")
@@ -375,7 +367,7 @@ def test_the_last_ten_backups_of_a_file_are_kept(show: Show, file: Path, data: P
 def test_the_newest_backup_is_kept_where_a_clock_was_wrong(file: Path, data: Path) -> None:
     for i in range(13):
         file.write_bytes(b"version %d\n" % i)
-        writer.put_views(str(file.parent), str(data), lambda: ONE, NOW - i * 86_400_000)
+        writer.put_views(str(file.parent), str(data), ONE, NOW - i * 86_400_000)
     assert backups(data) == [b"version %d\n" % i for i in range(3, 13)]
 
 
@@ -384,7 +376,7 @@ def test_files_have_backups_of_their_own(data: Path, tmp_path: Path) -> None:
         folder = tmp_path / name / "api"
         folder.mkdir(parents=True)
         (folder / "CLAUDE.md").write_text(name)
-        writer.put_views(str(folder), str(data), lambda: ONE, NOW)
+        writer.put_views(str(folder), str(data), ONE, NOW)
     assert len(list((data / "backups" / "claude-md").iterdir())) == 2
     assert sorted(backups(data)) == [b"one", b"two"]
 

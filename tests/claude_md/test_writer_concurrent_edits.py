@@ -216,7 +216,7 @@ def slow(handle, command, argument):
         print("asking", flush=True)
         time.sleep(0.5)
 fcntl.fcntl = slow
-assert writer.put_views(sys.argv[2], sys.argv[3], lambda: [("ab12cd34", "text")], 0)
+assert writer.put_views(sys.argv[2], sys.argv[3], [("ab12cd34", "text")], 0)
 """
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from backstory.claude_md.write import writer
 from backstory.claude_md.write.dynamic import END, HEADER, section
-from tests.helpers.claude_md_writer import NOW, ONE, SOURCE, TEXT, Show, Views, backups, on_linux, others
+from tests.helpers.claude_md_writer import NOW, ONE, SOURCE, TEXT, Show, backups, on_linux, others
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ path = os.path.join(folder, "CLAUDE.md")
 HARMLESS = {"stat", "lstat", "fstat", "listdir", "access", "fspath", "getpid", "read", "readline", "readlink"}
 
 def show(text):
-    assert writer.put_views(folder, data, lambda: [("ab12cd34", text)], 0)
+    assert writer.put_views(folder, data, [("ab12cd34", text)], 0)
 
 def die_before(step):
     # Every call into the system is one into C: of a function in posix or fcntl, or of an open file.
@@ -143,19 +143,17 @@ def test_what_a_kill_has_left_beside_the_file_can_be_removed(show: Show, file: P
     assert subprocess.run(program, timeout=60, check=False).returncode == -signal.SIGKILL
     assert len(others(file)) == 1
 
-    def meanwhile() -> Views:
-        Path(made).write_bytes(b"somebody's")
-        writer.remove_leftover(str(file.parent), str(data), NOW)
-        assert Path(made).read_bytes() == b"somebody's"  # it is not a leftover while somebody writes
-        return ONE
-
     made = os.path.join(file.parent, others(file).pop())
     writer.remove_leftover(str(file.parent), str(data.parent / "another"), NOW)
     assert os.path.exists(made)
     writer.remove_leftover(str(file.parent), str(data), NOW)
     assert others(file) == set()
     assert file.read_bytes() == TEXT
-    assert writer.put_views(str(file.parent), str(data), meanwhile, NOW)
+    with writer.turn(str(file.parent), str(data), NOW):
+        Path(made).write_bytes(b"somebody's")
+        writer.remove_leftover(str(file.parent), str(data), NOW)
+        assert Path(made).read_bytes() == b"somebody's"  # it is not a leftover while somebody writes
+    assert show(ONE)
     writer.remove_leftover(str(file.parent), str(data), NOW)
     assert others(file) == set()
 
@@ -241,7 +239,7 @@ from backstory.claude_md.write import writer
 
 folder, data, name = sys.argv[2:]
 for i in range(200):
-    assert writer.put_views(folder, data, lambda: [(name, "%s %d\\n```\\n" % (name, i) * 50)], 0)
+    assert writer.put_views(folder, data, [(name, "%s %d\\n```\\n" % (name, i) * 50)], 0)
     time.sleep(0.002)
 """
 
@@ -266,7 +264,7 @@ def test_two_processes_with_two_hundred_writes_each_leave_the_file_intact(file: 
     assert backups(data) == [TEXT]
     turns = [b"aaaaaaaa" in text for text in seen[1:]]
     assert sum(one != other for one, other in pairwise(turns)) > 3  # they took turns, and were seen to
-    assert writer.put_views(str(file.parent), str(data), lambda: [], NOW)
+    assert writer.put_views(str(file.parent), str(data), [], NOW)
     assert file.read_bytes() == TEXT
 
 
@@ -327,7 +325,7 @@ number = 0
 while time.monotonic() < end:
     number += 1
     try:
-        writer.put_views(*sys.argv[2:], lambda: [("ab12cd34", f"text {number}")], 0)
+        writer.put_views(*sys.argv[2:], [("ab12cd34", f"text {number}")], 0)
     except Conflict:
         pass  # on a busy machine the file may not come to rest
 """

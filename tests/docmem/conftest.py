@@ -47,7 +47,7 @@ def take_in(db: sqlite3.Connection, api: Project) -> exchange.Take:
     def take(
         text: str, format: str, root_id: str | None = None, name: str = "doc", into: Project = api
     ) -> Node:
-        root = import_document(db, into, text, format, root_id, name, exchange.whole, exchange.NOW)
+        root = import_document(db, into, text, format, root_id, name, exchange.NOW).root
         assert_trees_sound(db)
         return root
 

@@ -90,11 +90,28 @@ def test_secrets_in_toml_are_redacted_node_by_node(
 
 
 def test_a_context_with_a_secret_stays_short_enough(db: sqlite3.Connection, api: Project) -> None:
-    def redact(text: str) -> str:
-        return text.replace("secret", "[REDACTED: something long]")
+    text = f"[kb]\ncontext = 'a:{'AKIA' + 'QZ7T3LMX4VB2NW9K'}:c'\n"
+    root, is_whole = import_document(db, api, text, "toml", None, "", NOW)
+    assert root.context_name == "[redacted:aws-access-key-id]"[:24]
+    assert not is_whole
 
-    root = import_document(db, api, "[kb]\ncontext = 'a:secret:c'\n", "toml", None, "", redact, NOW)
-    assert root.context_name == "[REDACTED: something long]"[:24]
+
+@pytest.mark.parametrize(
+    ("text", "format", "name", "is_whole"),
+    [
+        ("[kb]\ncontext = 'a:b:c'\ncontent = 'plain'\n", "toml", "", True),
+        ('[kb]\ncontext = "a:b:c"\ncontent = "a\\u0000b"\n', "toml", "", True),  # SQLite holds none
+        (f"[kb]\ncontext = 'a:b:c'\ncontent = '{SECRET}'\n", "toml", "", False),
+        ("# A\n\nplain", "md", "notes", True),
+        ("# A\n\n<backstory source='x'>\nquoted\n</backstory>", "md", "notes", True),
+        ("# A\n\n<private>x</private>", "md", "notes", False),
+        ("plain", "txt", SECRET, False),
+    ],
+)
+def test_an_import_says_whether_something_was_left_out(
+    db: sqlite3.Connection, api: Project, text: str, format: str, name: str, is_whole: bool
+) -> None:
+    assert import_document(db, api, text, format, None, name, NOW).is_whole == is_whole
 
 
 # What is large, deep or hostile.

@@ -137,7 +137,7 @@ def test_a_stored_tree_survives_toml_byte_for_byte(tmp_path: Path, made: list[Ma
     try:
         mine, other = project_at(db, str(tmp_path / "mine")), project_at(db, str(tmp_path / "other"))
         text = export_toml(read(db, mine, tree.build(db, mine, made, now=NOW).id))
-        root = import_document(db, other, text, "toml", None, "", str, NOW + 1)
+        root = import_document(db, other, text, "toml", None, "", NOW + 1).root
         assert export_toml(read(db, other, root.id)) == text
         tree.delete(db, mine, root.id)
         tree.delete(db, other, root.id)

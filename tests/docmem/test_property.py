@@ -338,9 +338,7 @@ class Trees(RuleBasedStateMachine):
                 child.order = float(number)
 
     def bring(self, text: str, root_id: str | None, now: int) -> Node:
-        return exchange.import_document(
-            self.db, self.project, text, "toml", root_id, "", lambda part: part, now
-        )
+        return exchange.import_document(self.db, self.project, text, "toml", root_id, "", now).root
 
     # --- what must be true after each -----------------------------------------------------------------------
 

@@ -59,6 +59,18 @@ def test_a_root_id_with_other_characters_is_refused_with_those_that_may_be(
         tree.create(db, api, root_id=root_id, now=NOW)
 
 
+def test_a_root_id_that_is_a_secret_is_refused_and_stored_nowhere(
+    db: sqlite3.Connection, api: Project
+) -> None:
+    key = "AKIA" + "QYLPMN5HHHFPZAM2"
+    with pytest.raises(BadInput, match="may be no secret") as refused:
+        tree.create(db, api, root_id=key, now=NOW)
+    assert key not in str(refused.value)
+    with pytest.raises(BadInput, match="may be no secret"):
+        tree.build(db, api, [tree.Made(key, None, "text", ("root", "x", ""), readonly=False)], now=NOW)
+    assert not db.execute("SELECT 1 FROM docmem_nodes").fetchone()
+
+
 def test_a_root_id_that_is_taken_is_refused_by_name(
     db: sqlite3.Connection, api: Project, grown: dict[str, str]
 ) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from backstory.docmem import expand, tree, views
-from backstory.docmem.views import Removed, Views
-from backstory.errors import BackstoryError, BadInput, NotFound
+from backstory.claude_md.write import writer
+from backstory.docmem import expand, tree
+from backstory.docmem.views import Shown, Views
+from backstory.errors import BackstoryError, BadInput, Conflict, NotFound
 from backstory.store import nodes
+from backstory.surfaces.view_files import Removed
 from tests.helpers.live_views import Desk
 
 NOTE = ("note", "", "")
@@ -139,7 +142,7 @@ def test_the_list_survives_calls_each_with_a_connection_of_its_own(desk: Desk) -
     server = desk.server()
     for name in ("one", "two"):
         with desk.another_connection() as db:
-            server.add(db, desk.project, name, desk.write, desk.now)
+            desk.add(server, name, db)
 
     assert desk.mirror() == list(desk.shown()) == ["one", "two"]
 
@@ -202,34 +205,64 @@ def test_a_claude_md_that_cannot_be_read_or_written_is_an_error_and_changes_noth
     assert desk.mirror() == list(desk.shown()) == ["one", "two"]
 
 
-def test_a_write_that_fails_after_the_mirror_was_changed_undoes_that(desk: Desk) -> None:
+def test_a_write_that_fails_after_the_mirror_was_changed_undoes_that(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk.trees("one", "two")
     server = desk.server("one")
 
-    def full(folder: str, wanted: Callable[[], views.Shown]) -> bool:
-        assert [node_id for node_id, _ in wanted()] == ["one", "two"]
+    def full(folder: str, data: str, shown: Shown, *_: object, **__: object) -> bool:
+        assert [node_id for node_id, _ in shown] == ["one", "two"]
+        assert desk.rows("SELECT count(*) FROM docmem_views")[0][0] == 2
         raise BadInput("the disk is full")
 
-    def gone(folder: str, wanted: Callable[[], views.Shown]) -> bool:
-        wanted()
-        return False
-
+    monkeypatch.setattr(writer, "put_views", full)
     with pytest.raises(BadInput):
-        server.add(desk.db, desk.project, "two", full, desk.now)
-    assert not server.add(desk.db, desk.project, "two", gone, desk.now).has_file
+        desk.add(server, "two")
     assert desk.mirror() == ["one"]
+    monkeypatch.setattr(writer, "put_views", lambda *_, **__: False)  # it went at the last moment
+    assert not desk.add(server, "two").has_file
+    assert not desk.remove(server, "one").has_file
+    assert desk.mirror() == ["one"]
+    monkeypatch.undo()
+    assert desk.add(server, "two").views == 2
 
 
-def test_views_may_be_asked_for_twice_when_the_file_changes_under_the_writer(desk: Desk) -> None:
+def test_a_file_that_changes_under_the_writer_shows_the_views_all_the_same(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk.trees("one", "two")
     server = desk.server("one")
+    put = writer.put_views
 
-    def again(folder: str, wanted: Callable[[], views.Shown]) -> bool:
-        assert wanted() == wanted()
-        return desk.write(folder, wanted)
+    def meanwhile(*given: Any, **how: Any) -> bool:
+        desk.file.write_text("# Another\n")
+        return put(*given, **how)
 
-    server.add(desk.db, desk.project, "two", again, desk.now)
+    monkeypatch.setattr(writer, "put_views", meanwhile)
+    desk.add(server, "two")
+    assert desk.text().startswith("# Another\n")
     assert desk.mirror() == list(desk.shown()) == ["one", "two"]
+
+
+def test_while_the_file_is_open_in_another_program_nobody_keeps_the_store_busy(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.trees("one")
+    server = desk.server()
+    seen = []
+    sleep = time.sleep
+
+    def looking(seconds: float) -> None:
+        seen.append(desk.is_locked())
+        sleep(seconds)
+
+    monkeypatch.setattr(writer, "PATIENCE", 0.1)
+    with desk.file.open("a"), pytest.raises(Conflict, match="open for writing"):
+        monkeypatch.setattr(time, "sleep", looking)
+        desk.add(server, "one")
+
+    assert seen and not any(seen)
 
 
 def test_a_folder_whose_name_is_not_utf8_is_refused(desk: Desk, tmp_path: Path) -> None:
@@ -409,22 +442,27 @@ def test_a_tree_of_the_same_name_is_not_shown_before_it_is_added(desk: Desk) -> 
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True])
-def test_a_node_that_is_deleted_just_before_it_is_shown(is_made_anew: bool, desk: Desk) -> None:
+def test_a_node_that_is_deleted_just_before_it_is_shown(
+    is_made_anew: bool, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk.trees("book", "other")
     server = desk.server("other")
+    turn = writer.turn
 
-    def meanwhile(folder: str, wanted: Callable[[], views.Shown]) -> bool:
+    def meanwhile(folder: str, data: str, now: int) -> AbstractContextManager[bool]:
+        monkeypatch.undo()
         desk.delete("book")
         if is_made_anew:
             desk.trees("book")
-        return desk.write(folder, wanted)
+        return turn(folder, data, now)
 
+    monkeypatch.setattr(writer, "turn", meanwhile)
     if is_made_anew:
-        server.add(desk.db, desk.project, "book", meanwhile, desk.now)
+        desk.add(server, "book")
         assert list(desk.shown()) == desk.mirror() == ["other", "book"]
     else:
         with pytest.raises(NotFound):
-            server.add(desk.db, desk.project, "book", meanwhile, desk.now)
+            desk.add(server, "book")
         assert list(desk.shown()) == desk.mirror() == ["other"]
 
 
@@ -457,7 +495,7 @@ def test_an_edit_while_nobody_shows_anything_asks_the_store_once(desk: Desk) -> 
     desk.trees("one")
     asked: list[str] = []
     desk.db.set_trace_callback(asked.append)
-    views.refresh(desk.db, str(desk.data), desk.project, ["one"], desk.write)
+    desk.refresh("one")
     desk.db.set_trace_callback(None)
     assert len(asked) == 1
 

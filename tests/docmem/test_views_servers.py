@@ -7,15 +7,18 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from backstory.claude_md.write import writer
 from backstory.docmem import expand, tree, views
 from backstory.docmem.views import Views
 from backstory.errors import BackstoryError
+from backstory.surfaces import view_files
 from tests.helpers.chaos import SOURCE
 from tests.helpers.live_views import Desk
 
@@ -56,7 +59,7 @@ def test_two_folders_with_one_file_show_the_union_in_it(desk: Desk) -> None:
     assert list(desk.shown()) == ["one", "two"] and "after" in desk.text()
     desk.start(folder=inside)
     assert list(desk.shown()) == ["one", "two"]
-    first.clear(desk.db, desk.write)
+    desk.clear(first)
     assert list(desk.shown()) == ["two"]
 
 
@@ -64,16 +67,16 @@ def test_a_server_that_ends_takes_its_views_and_leaves_those_of_others(desk: Des
     desk.trees("one", "two")
     first, second = desk.server("one", "two", session="s1"), desk.server("two", session="s2")
 
-    first.clear(desk.db, desk.write)
+    desk.clear(first)
 
     assert list(desk.shown()) == ["two"]
     assert not first.is_used
     assert len(os.listdir(desk.data / "servers")) == 1
-    second.clear(desk.db, desk.write)
+    desk.clear(second)
     assert desk.text() == "# Mine\n"
     assert os.listdir(desk.data / "servers") == []
     assert desk.rows("SELECT * FROM docmem_servers") == []
-    second.clear(desk.db, desk.write)
+    desk.clear(second)
 
 
 def test_a_server_that_ends_is_gone_from_the_store_also_when_the_file_cannot_be_written(desk: Desk) -> None:
@@ -82,7 +85,7 @@ def test_a_server_that_ends_is_gone_from_the_store_also_when_the_file_cannot_be_
     desk.file.chmod(0o444)
 
     with pytest.raises(BackstoryError):
-        server.clear(desk.db, desk.write)
+        desk.clear(server)
 
     assert desk.rows("SELECT * FROM docmem_servers") == []
     assert not server.is_used
@@ -90,7 +93,7 @@ def test_a_server_that_ends_is_gone_from_the_store_also_when_the_file_cannot_be_
 
 def test_a_server_that_never_showed_anything_ends_without_a_trace(desk: Desk) -> None:
     before = desk.stat()
-    desk.server().clear(desk.db, desk.write)
+    desk.clear(desk.server())
     assert desk.stat() == before
 
 
@@ -158,7 +161,7 @@ with Desk(Path(data), Path(folder)) as desk:
         elif what == "change":
             desk.change(*rest)
         elif what == "end":
-            server.clear(desk.db, desk.write)
+            desk.clear(server)
         print("done", flush=True)
 """
 
@@ -217,7 +220,7 @@ def test_servers_in_processes_of_their_own_show_the_union_and_refresh_each_other
 
         first.do("add", "two")
         assert list(desk.shown()) == ["one", "two"]
-        server.clear(desk.db, desk.write)
+        desk.clear(server)
         assert list(desk.shown()) == ["one", "two"]
         first.do("end")
         assert desk.text() == "# Mine\n"
@@ -242,7 +245,7 @@ def test_a_server_that_was_killed_is_noticed_and_its_views_go(how: str, desk: De
         elif how == "a start":
             desk.start()
         else:
-            server.clear(desk.db, desk.write)
+            desk.clear(server)
 
     assert list(desk.shown()) == ([] if how == "an end" else ["two"])
     assert desk.waiting("s1") is None, "nobody is there to be told"
@@ -272,7 +275,7 @@ def test_a_session_whose_server_was_killed_is_told_that_its_views_ended(desk: De
     desk.refresh("two")
     assert [row["node_id"] for row in desk.rows("SELECT node_id FROM docmem_views")] == ["two"]
     assert desk.consume() is None
-    server.clear(desk.db, desk.write)
+    desk.clear(server)
     assert desk.rows("SELECT * FROM docmem_servers") == []
 
 
@@ -343,9 +346,9 @@ def test_threads_of_one_server_lose_no_view(desk: Desk) -> None:
     def work(name: str) -> None:
         try:
             with desk.another_connection() as db:
-                server.add(db, desk.project, name, desk.write, desk.now)
+                desk.add(server, name, db)
                 page = tree.add(db, desk.project, name, f"text of {name}", NOTE, "append-child", now=desk.now)
-                views.refresh(db, str(desk.data), desk.project, [page.root_id], desk.write)
+                view_files.refresh(db, str(desk.data), desk.project, [page.root_id], desk.now)
         except BaseException as error:  # noqa: BLE001  a thread has nobody to tell
             failed.append(error)
 
@@ -361,24 +364,31 @@ def test_threads_of_one_server_lose_no_view(desk: Desk) -> None:
     assert all(f"text of {name}" in text for name, text in desk.shown().items())
 
 
-def test_the_file_is_locked_before_the_store(desk: Desk) -> None:
+def test_the_file_is_locked_before_the_store(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or else two servers could wait for each other. And the store stays locked until the file is written,
     so that nobody writes an older state over a newer one."""
     desk.trees("one")
     seen = []
+    turn, put = writer.turn, writer.put_views
 
-    def looking(folder: str, wanted: Callable[[], views.Shown]) -> bool:
-        seen.append(desk.is_locked())
-        found = desk.write(folder, wanted)
+    @contextmanager
+    def looking(folder: str, data: str, now: int) -> Iterator[bool]:
+        with turn(folder, data, now) as is_there:
+            seen.append(desk.is_locked())
+            yield is_there
+
+    def putting(*given: Any, **how: Any) -> bool:
+        found = put(*given, **how)
         seen.append(desk.is_locked())
         return found
 
-    server = desk.server()
-    server.add(desk.db, desk.project, "one", looking, desk.now)
+    monkeypatch.setattr(writer, "turn", looking)
+    monkeypatch.setattr(writer, "put_views", putting)
+    server = desk.server("one")
     tree.add(desk.db, desk.project, "one", "text", NOTE, "append-child", now=desk.now)
-    views.refresh(desk.db, str(desk.data), desk.project, ["one"], looking)
-    server.clear(desk.db, looking)
-    Views(str(desk.data), str(desk.folder), "s2").start(desk.db, looking, desk.now)
+    desk.refresh("one")
+    desk.clear(server)
+    desk.start("s2")
 
     assert seen == [False, True] * 4
     assert not desk.is_locked()

@@ -21,8 +21,8 @@ from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 
-from backstory.intake.drain import open_store
 from backstory.surfaces.mcp import docmem, memory
+from backstory.surfaces.opened import open_drained
 from tests.conftest import REPOSITORY
 from tests.helpers.claude import Json, Result, converse, environment, run
 from tests.helpers.scripted_model import ScriptedModel, Step, say, use
@@ -74,7 +74,7 @@ def session(
 
 def rows(data: Path, sql: str, *values: object) -> list[tuple[Any, ...]]:
     """Straight from the file, after what a hook may have left to the next reader has been taken in."""
-    with open_store(str(data), now=int(time.time() * 1000)):
+    with open_drained(str(data), now=int(time.time() * 1000)):
         pass
     with closing(sqlite3.connect(data / "backstory.db")) as db:
         return db.execute(sql, values).fetchall()
@@ -264,7 +264,7 @@ def test_no_byte_of_a_secret_or_a_private_passage_is_stored(home: Path, data: Pa
     ]
 
     # A reader that stays open keeps the write-ahead log on the disk as well.
-    with open_store(str(data), now=int(time.time() * 1000)):
+    with open_drained(str(data), now=int(time.time() * 1000)):
         files = [path for path in data.rglob("*") if path.is_file()]
         assert {"backstory.db", "backstory.db-wal"} <= {path.name for path in files}
         for secret in (key, token, "heliotrope"):

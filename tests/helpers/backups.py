@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from backstory.intake.drain import open_store
+from backstory.surfaces.opened import open_drained
 from tests.helpers.chaos import NOW, bash, contents, put, rows, start
 
 BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
@@ -38,15 +38,15 @@ def capture(data: Path, *commands: str) -> None:
 def store(data: Path, *commands: str) -> None:
     """Captured and stored."""
     capture(data, *commands)
-    with open_store(str(data), now=NOW):
+    with open_drained(str(data), now=NOW):
         pass
 
 
 DRAIN_AND_DIE = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from backstory.intake.drain import open_store
-opened = open_store(sys.argv[2], now=1_800_000_000_000)
+from backstory.surfaces.opened import open_drained
+opened = open_drained(sys.argv[2], now=1_800_000_000_000)
 os.kill(os.getpid(), 9)
 """
 
@@ -119,7 +119,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from backstory.store.file import backup, recovery, swap
-from backstory.intake.drain import open_store
+from backstory.surfaces.opened import open_drained
 
 nth, calls = int(sys.argv[3]), 0
 def at_each_step(event, args):

@@ -46,6 +46,7 @@ class Told:
         files: Sequence[str] = (),
         everywhere: bool = False,
         cwd: str = "",
+        action: str | None = None,
     ) -> str:
         project_id = sessions.project_of(self.db, session) or self.session(session, at, cwd=cwd)
         root = cwd or self.project
@@ -57,6 +58,7 @@ class Told:
             sector="semantic",
             tier="global" if everywhere else "project",
             content=content,
+            action=action,
             title=title,
             importance=importance,
             files=files,

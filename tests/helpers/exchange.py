@@ -5,17 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from backstory import paths
 from backstory.docmem.tree import Made
 from backstory.model import Node, Project
-from backstory.safety.clean import clean
 from backstory.store import nodes, projects
 from backstory.store.file.connection import transaction
 
 NOW = 1_769_860_800_000
-whole = partial(clean, limit=10_000_000)
 
 
 def project_at(db: sqlite3.Connection, folder: str) -> Project:

@@ -6,21 +6,24 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from backstory import paths
 from backstory.claude_md.write import dynamic
-from backstory.claude_md.write.writer import put_views
-from backstory.docmem import tree, views
-from backstory.docmem.views import Removed, Viewed, Views
+from backstory.docmem import tree
+from backstory.docmem.views import Views
 from backstory.model import Node
 from backstory.store import nodes, projects
 from backstory.store.file.connection import connect, transaction
+from backstory.surfaces import view_files
+from backstory.surfaces.view_files import Added, Removed
 
 NOW = 1_800_000_000_000
+NOT_YET = threading.Event()  # the end of a server
 HEADER, END = f"{dynamic.HEADER.decode()}\n\n", f"{dynamic.END.decode()}\n"
 
 
@@ -71,9 +74,6 @@ class Desk:
 
     # Servers, and what they show.
 
-    def write(self, folder: str, wanted: Callable[[], views.Shown]) -> bool:
-        return put_views(folder, str(self.data), wanted, self.now)
-
     def server(self, *node_ids: str, session: str = "s1") -> Views:
         server = Views(str(self.data), str(self.folder), session)
         for node_id in node_ids:
@@ -83,14 +83,17 @@ class Desk:
     def start(self, session: str = "another", folder: Path | None = None) -> Views:
         """A server that starts where others may have been killed."""
         server = Views(str(self.data), str(folder or self.folder), session)
-        server.start(self.db, self.write, self.now)
+        view_files.start(self.db, server, self.now)
         return server
 
-    def add(self, server: Views, node_id: str) -> Viewed:
-        return server.add(self.db, self.project, node_id, self.write, self.now)
+    def add(self, server: Views, node_id: str, db: sqlite3.Connection | None = None) -> Added:
+        return view_files.add(db or self.db, server, self.project, node_id, self.now, NOT_YET)
 
     def remove(self, server: Views, node_id: str) -> Removed:
-        return server.remove(self.db, self.project, node_id, self.write, self.now)
+        return view_files.remove(self.db, server, self.project, node_id, self.now, NOT_YET)
+
+    def clear(self, server: Views) -> None:
+        view_files.clear(self.db, server, self.now)
 
     def text(self) -> str:
         return self.file.read_text()
@@ -135,7 +138,7 @@ class Desk:
         self.refresh(root_id)
 
     def refresh(self, *roots: str) -> None:
-        views.refresh(self.db, str(self.data), self.project, roots, self.write)
+        view_files.refresh(self.db, str(self.data), self.project, roots, self.now)
 
     def node(self, node_id: str) -> Node:
         return tree.node(self.db, self.project, node_id)
@@ -153,7 +156,7 @@ class Desk:
     def waiting(self, session: str = "s1") -> str | None:
         """What waits for the next prompt of a session, as the model would read it."""
         path = self.data / "outbox" / session
-        return context_of(path.read_text()) if path.exists() else None
+        return json.loads(path.read_text()) if path.exists() else None
 
     def consume(self, session: str = "s1") -> str | None:
         """Take it as the hook does, in fewer milliseconds."""
@@ -166,7 +169,7 @@ class Desk:
             claim = left[0]
         else:
             return None
-        said = context_of(claim.read_text())
+        said: str = json.loads(claim.read_text())
         for file in {claim, *left}:
             os.unlink(file)
         return said

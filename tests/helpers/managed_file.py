@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 from backstory.claude_md.write import managed, sections
-from backstory.safety.clean import clean
 
 NOW = 1_800_000_000_000
 
@@ -21,9 +20,7 @@ class Desk:
         self.file = file
 
     def put(self, body: str, name: str = "patterns", author: str = "model") -> str:
-        return managed.put(
-            self.db, str(self.data), str(self.file), name, body, author=author, clean=clean, now=NOW
-        )
+        return managed.put(self.db, str(self.data), str(self.file), name, body, author=author, now=NOW)
 
     def put_many(self, texts: dict[str, str], author: str = "program", **given: bytes) -> dict[str, str]:
         path = str(self.file)
@@ -33,7 +30,6 @@ class Desk:
             path,
             texts,
             author=author,
-            clean=clean,
             now=NOW,
             create=given.get("create"),
         )

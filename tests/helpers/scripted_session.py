@@ -11,6 +11,7 @@ from typing import Any
 from backstory.model import Batch, Item, Memory, Observation, Project, Session, Summary
 from backstory.store.queue import FINALIZE, MARKS, PROMPT
 from backstory.synthesis.local import observe
+from tests.helpers.items import item
 
 ROOT = "/home/dev/shop"
 
@@ -29,14 +30,14 @@ class Script:
 
     def add(self, tool: str, given: dict[str, Any], output: Any) -> Script:
         number = len(self.items) + 1
-        self.items.append(Item(number, "s", tool, given, output, number * 1000, f"trace{number}"))
+        self.items.append(item(tool, given, output, id=number, session_id="s", at=number * 1000))
         return self
 
     def ask(self, prompt: str) -> Script:
         return self.add(PROMPT, {"prompt": prompt}, {})
 
     def say(self, text: str) -> Script:
-        return self.add(FINALIZE, {}, {"last_assistant_message": text})
+        return self.add(FINALIZE, {}, {"last_message": text})
 
     def bash(self, command: str, stdout: str = "", **more: Any) -> Script:
         return self.add("Bash", {"command": command}, {"stdout": stdout, "stderr": "", **more})

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from backstory.intake.drain import open_store
 from backstory.model import Batch, Findings, Observation, Spent, Summary
-from backstory.safety.clean import clean
+from backstory.surfaces.opened import open_drained
 from backstory.synthesis.protocol import Away
 from backstory.synthesis.runner import Settings, Worker
 from tests.helpers.chaos import NOW, Json, event, put, rows, tool_use
@@ -84,12 +83,11 @@ class Desk:
 
     def worker(self, claude: Scripted | None, mode: str, daily_usd: float, missing: str = "") -> Worker:
         return Worker(
-            lambda: open_store(str(self.data), now=self.now, seconds=2.0),
+            lambda: open_drained(str(self.data), now=self.now, seconds=2.0),
             Settings(mode, daily_usd, 0.0),
             local=self.local,
             claude=claude,
             missing=missing,
-            clean=clean,
             clock=self.clock,
         )
 

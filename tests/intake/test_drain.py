@@ -12,15 +12,15 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from backstory.errors import StoreError
-from backstory.intake.drain import BATCH_EVENTS, open_store
+from backstory.intake.drain import BATCH_EVENTS
 from backstory.store.file.connection import connect, transaction
+from backstory.surfaces.opened import open_drained
 from tests.conftest import REPOSITORY
 from tests.helpers.chaos import (
     DAY,
@@ -409,29 +409,16 @@ def test_the_data_folder_of_a_drain_is_for_its_owner_alone(data: Path) -> None:
 def test_who_is_in_a_hurry_takes_little_and_leaves_what_is_large(data: Path) -> None:
     for number in range(5):
         put(data, bash(f"make {number}", stdout="x" * 90_000))
-    with open_store(str(data), now=NOW, seconds=0, hurried=True):
+    with open_drained(str(data), now=NOW, seconds=0, hurried=True):
         assert len(spooled(data)) == 3
-    with open_store(str(data), now=NOW):
+    with open_drained(str(data), now=NOW):
         pass
     put(data, bash("make all", stdout="x" * 600_000))
-    with open_store(str(data), now=NOW, seconds=0, hurried=True):
+    with open_drained(str(data), now=NOW, seconds=0, hurried=True):
         assert len(spooled(data)) == 1
-    with open_store(str(data), now=NOW):
+    with open_drained(str(data), now=NOW):
         pass
     assert spooled(data) == []
-
-
-def test_who_is_in_a_hurry_waits_for_no_lock(data: Path) -> None:
-    with open_store(str(data), now=NOW):
-        pass
-    with closing(sqlite3.connect(data / "backstory.db")) as other:
-        other.execute("PRAGMA locking_mode = EXCLUSIVE")
-        other.execute("BEGIN EXCLUSIVE")
-        since = time.monotonic()
-        with pytest.raises(StoreError, match="try again"):
-            open_store(str(data), now=NOW, hurried=True)
-        assert time.monotonic() - since < 5
-        other.execute("ROLLBACK")
 
 
 # --- the benchmark ------------------------------------------------------------------------------------------

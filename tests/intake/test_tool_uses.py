@@ -111,7 +111,7 @@ FILES: dict[str, tuple[Json, list[str]]] = {
     "file_path": (tool_use("Read", {"file_path": "/p/a.txt"}, {}), ["/p/a.txt"]),
     "notebook_path": (tool_use("NotebookEdit", {"notebook_path": "/p/n.ipynb"}, {}), ["/p/n.ipynb"]),
     "path": (tool_use("Grep", {"pattern": "x", "path": "/p"}, {"filenames": []}), ["/p"]),
-    "both": (tool_use("Custom", {"path": "/p", "file_path": "/p/a"}, {}), ["/p/a", "/p"]),
+    "both": (tool_use("Custom", {"path": "/p", "file_path": "/p/a"}, {}), ["/p", "/p/a"]),
     "a list of files": (
         tool_use("Glob", {"pattern": "*"}, ["/p/a", "b", "c/d", 7]),
         ["/p/a", "/somewhere/project/c/d"],

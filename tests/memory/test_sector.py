@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backstory.memory.kinds import SECTORS
 from backstory.memory.salience import DECAY_PER_DAY
 from backstory.memory.sector import AFTER_A_PERSON, ANYWHERE, AT_A_START, classify
-from backstory.model import SECTORS
 
 LINES = (Path(__file__).parent / "sectors.tsv").read_text(encoding="utf-8").splitlines()
 SENTENCES = [tuple(line.split("\t")) for line in LINES if not line.startswith("#")]

@@ -404,7 +404,12 @@ def test_many_files_are_counted_instead_of_listed(told: Told) -> None:
     for number in range(30):
         path = f"{told.project}/f{number:02}.py"
         told.memory(
-            "tool", f"Tool: Edit\nEdited file: {path}", session="present", at=NOW + number, files=[path]
+            "tool",
+            f"Tool: Edit\nEdited file: {path}",
+            session="present",
+            at=NOW + number,
+            files=[path],
+            action="edit",
         )
     (line,) = under("This session so far", told.lines("compact"))
     assert line.startswith("- edited: f29.py, f28.py, ")

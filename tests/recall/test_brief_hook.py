@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from backstory.intake.drain import open_store
 from backstory.intake.note import keep
 from backstory.store.file import backup
 from backstory.store.file.connection import connect
+from backstory.surfaces.opened import open_drained
 from tests.conftest import HOOK
 from tests.helpers.brief import NOW
 from tests.helpers.chaos import Ran, event, log_text, run_hook
@@ -25,7 +25,7 @@ def remembered(data: Path, tmp_path: Path) -> Path:
     """A store with something to tell, and the folder of its project."""
     project = tmp_path / "shop"
     project.mkdir()
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         keep(db, str(project), "Lanterns hang in the north hall.", now=NOW)
     return project
 

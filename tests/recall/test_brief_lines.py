@@ -12,16 +12,18 @@ from backstory.memory.salience import DAY_MS
 from backstory.recall import brief
 from backstory.recall.brief import Line, Section, cut, day, open_steps, plain, ranked, render, room_for
 from backstory.safety import fence
+from backstory.store.standing import Outcome, Standing
 from tests.helpers.brief import NOW, under
 
 ANY = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def row(**fields: Any) -> Any:
+def row(**fields: Any) -> Standing:
     """What ranking looks at."""
-    return {
+    usual = {
         "id": "mem_a",
         "kind": "decision",
+        "session_id": None,
         "sector": "semantic",
         "importance": 0.6,
         "salience": 0.6,
@@ -29,14 +31,14 @@ def row(**fields: Any) -> Any:
         "last_accessed": NOW,
         "created_at": NOW,
         "branch": None,
-        **fields,
     }
+    return Standing(**{**usual, **fields})
 
 
-def came_to(**fields: Any) -> Any:
+def came_to(**fields: Any) -> Outcome:
     """A session, as the store tells of it."""
-    empty = dict.fromkeys("request completed learned next_steps prompt prompt_id branch".split())
-    return {**empty, "id": "s", "started_at": NOW, "summary_id": "mem_s", **fields}
+    empty = dict.fromkeys("request completed learned next_steps files_edited prompt prompt_id branch".split())
+    return Outcome(**{**empty, "started_at": NOW, "summary_id": "mem_s", **fields})
 
 
 # --- pure: signs, width, room -------------------------------------------------------------------------------
@@ -105,8 +107,8 @@ def test_dates_are_absolute(at: int, date: str) -> None:
 # --- pure: which comes first --------------------------------------------------------------------------------
 
 
-def ids(rows: list[Any], branch: str | None = None) -> list[str]:
-    return [one["id"] for _, one in ranked(rows, branch)]
+def ids(rows: list[Standing], branch: str | None = None) -> list[str]:
+    return [one.id for _, one in ranked(rows, branch)]
 
 
 def test_the_more_salient_comes_first() -> None:

@@ -7,7 +7,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from backstory.recall.documents.ingest import Ingested, files_in, ingest
 from backstory.recall.embedders.static import Static
 from backstory.recall.index import Index
 from backstory.recall.search import search, search_documents
-from backstory.safety.clean import clean
 from backstory.store import documents, memories, projects, vectors
 
 NOW = 1_800_000_000_000
@@ -51,7 +49,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def take(db: sqlite3.Connection, project: Path, now: int = NOW, **source: Any) -> Ingested:
-    return ingest(db, str(project), clean=partial(clean, limit=LARGEST), now=now, **source)
+    return ingest(db, str(project), now=now, **source)
 
 
 def write(project: Path, name: str, text: str | bytes) -> str:

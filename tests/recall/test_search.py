@@ -17,7 +17,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from backstory.errors import BadInput, EmbedderAway
 from backstory.intake.note import keep
-from backstory.model import SECTORS, Answer, Filters, Hit
+from backstory.memory.kinds import SECTORS
+from backstory.model import Answer, Filters, Hit
 from backstory.recall import about, rank
 from backstory.recall.embedders.protocol import Patient
 from backstory.recall.embedders.static import Static

@@ -110,7 +110,7 @@ def test_a_payload_without_secrets_costs_next_to_nothing() -> None:
 
 def test_importing_compiles_nothing_and_loads_only_re() -> None:
     script = (
-        "import re, sys; import backstory.capture; before = set(sys.modules); compile = re.compile\n"
+        "import re, sys; import backstory.safety; before = set(sys.modules); compile = re.compile\n"
         "re.compile = None\n"
         "import backstory.safety.redact as module\n"
         "ours = {'backstory.safety.redact', 'backstory.safety.judge', '__future__'}\n"

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory.errors import Damaged, NotFound, StoreError
-from backstory.intake.drain import open_store
 from backstory.store.file import backup, connection, swap
 from backstory.store.file.backup import Backup
 from backstory.store.file.connection import connect, transaction
+from backstory.surfaces.opened import open_drained
 from tests.helpers.backups import (
     KILLED,
     killed_at_each_step,
@@ -107,7 +107,7 @@ def test_a_full_disk_makes_no_backup_and_says_so(data: Path, monkeypatch: pytest
 def test_writers_go_on_while_a_backup_is_made_and_it_holds_what_belongs_together(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         db.execute("CREATE TABLE bulk (text TEXT)")
         db.execute(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"

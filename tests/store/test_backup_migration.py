@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from backstory.errors import StoreError
-from backstory.intake.drain import open_store
 from backstory.store.file import backup, connection
 from backstory.store.file.connection import connect
+from backstory.surfaces.opened import open_drained
 from tests.helpers.backups import database, names, path_of, root_page, spoil
 from tests.helpers.chaos import NOW, PYTHON, SOURCE, assert_sound, contents, rows, start
 
@@ -99,7 +99,7 @@ def test_a_full_disk_is_named_as_what_keeps_a_store_from_its_migration(
 def test_a_store_found_damaged_at_its_migration_is_recovered_first(old: Path) -> None:
     backup.make(str(old), NOW)
     spoil(old, root_page(old, "sessions"))
-    with open_store(str(old), now=NOW) as db:
+    with open_drained(str(old), now=NOW) as db:
         assert connection.version(db) == connection.latest()
     assert sorted(contents(old)) == ["old note 1", "old note 2", "old note 3"]
     assert_sound(old)

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from backstory.intake.drain import open_store
 from backstory.store.file import backup
 from backstory.surfaces.hook import START_WORKER
+from backstory.surfaces.opened import open_drained
 from backstory.synthesis.prompt import OBSERVATION, SUMMARY
 from tests.conftest import HOOK
 from tests.helpers.chaos import (
@@ -79,7 +79,7 @@ def happened(data: Path, session: str, *payloads: Json) -> None:
 
 
 def drained(data: Path) -> None:
-    with open_store(str(data), now=milliseconds()):
+    with open_drained(str(data), now=milliseconds()):
         pass
 
 
@@ -361,8 +361,8 @@ def test_a_worker_that_is_told_to_end_does_so_though_there_is_work(
 
 # Each replaces a function by one that dies, at its nth call.
 STEPS = {
-    "before it has the lock": "worker.fcntl.flock = die",
-    "before the database is looked at": "worker.open_store = die",
+    "before it has the lock": "worker.locks.wait = die",
+    "before the database is looked at": "worker.open_drained = die",
     "before the claim": "within.queue.claim = die",
     "in the claim": "within.queue._marks = die",
     "after the claim": "within.put_together = die",

@@ -336,7 +336,7 @@ def test_only_old_faded_traces_of_sessions_are_stale(db: sqlite3.Connection, pro
     used = trace(db, project, "came back to", now=OLD)
     life.reinforce(db, used, 0.5, None, NOW - 20 * DAY)
     worth = trace(db, project, "old, but worth much", now=NOW - 31 * DAY, importance=0.9)
-    assert known(db, worth).salience > life.FADED_BELOW
+    assert known(db, worth).salience > salience.FADED_BELOW
     cited = trace(db, project, "cited", now=OLD)
     life.supersede(db, cited, note(db, project, "something newer"), None, NOW, said_by="rule")
     assert life.faded(db, NOW) == [stale]

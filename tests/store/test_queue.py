@@ -69,7 +69,7 @@ def test_a_tool_use_is_queued_with_what_was_in_it_beside_the_memory_that_says_it
     (memory,) = rows(data, "SELECT id FROM memories")
     assert row["tool_name"] == "Bash"
     assert row["given"] == {"command": "pytest -q", "description": "a command"}
-    assert row["result"]["stdout"] == "2 failed"
+    assert (row["action"], row["result"]["output"]) == ("shell", "2 failed")
     assert (row["session_id"], row["memory_id"], row["created_at_epoch"]) == (
         "session-1",
         memory["id"],
@@ -149,8 +149,8 @@ def test_the_marks_of_a_session(data: Path) -> None:
     assert [(row["tool_name"], row["given"], row["result"]) for row in found] == [
         ("CHECKPOINT", {}, {}),
         ("COMPACT", {"summary": "We moved the parser."}, {}),
-        ("FINALIZE", {}, {"last_assistant_message": "The parser is moved."}),
-        ("FINALIZE", {}, {"last_assistant_message": ""}),
+        ("FINALIZE", {}, {"last_message": "The parser is moved."}),
+        ("FINALIZE", {}, {"last_message": ""}),
     ]
     assert contents(data) == []
 
@@ -169,11 +169,11 @@ def test_a_result_over_10_kb_makes_no_memory_but_is_queued_cut_in_the_middle_wit
     (row,) = queued(data, bash("cat big.log", stdout=output, stderr="a warning"))
     assert contents(data) == []
     assert row["memory_id"] is None
-    shown = row["result"]["stdout"]
+    shown = row["result"]["output"]
     assert shown.startswith("first line\n") and shown.endswith("\nlast line")
     assert "characters left out ...]" in shown and f"of {len(output):,} characters" in shown
     assert len(shown) < EXCERPT_LIMIT + 100
-    assert row["result"]["stderr"] == "a warning"
+    assert row["result"]["errors"] == "a warning"
     assert row["size"] < 10_000
 
 
@@ -192,30 +192,40 @@ def test_a_huge_tree_is_queued_as_far_as_the_room_goes(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "given_fields"),
+    ("tool", "given_fields", "kept"),
     [
-        ("Edit", {"old_string": "total = round(x)", "new_string": "total = x"}),
-        ("Write", {"content": "alpha\nbeta\n"}),
-        ("MultiEdit", {"edits": [{"old_string": "a", "new_string": "b"}]}),
-        ("NotebookEdit", {"new_source": "print(2)"}),
+        (
+            "Edit",
+            {"file_path": "/p/a.py", "old_string": "total = round(x)", "new_string": "total = x"},
+            {"old": "total = round(x)", "new": "total = x"},
+        ),
+        ("Write", {"file_path": "/p/a.py", "content": "alpha\nbeta\n"}, {"content": "alpha\nbeta\n"}),
+        (
+            "MultiEdit",
+            {"file_path": "/p/a.py", "edits": [{"old_string": "a", "new_string": "b"}]},
+            {"edits": [{"old": "a", "new": "b"}]},
+        ),
+        (
+            "NotebookEdit",
+            {"notebook_path": "/p/a.py", "new_source": "print(2)"},
+            {"content": "print(2)"},
+        ),
     ],
 )
 def test_an_edit_keeps_what_it_wrote_for_synthesis_and_not_for_the_memory(
-    tool: str, given_fields: Json, data: Path
+    tool: str, given_fields: Json, kept: Json, data: Path
 ) -> None:
-    (row,) = queued(data, tool_use(tool, {"file_path": "/p/a.py", **given_fields}, {"filePath": "/p/a.py"}))
-    assert row["given"] == {"file_path": "/p/a.py", **given_fields}
+    (row,) = queued(data, tool_use(tool, given_fields, {"filePath": "/p/a.py"}))
+    assert row["given"] == {"path": "/p/a.py", **kept}
     assert contents(data)[0].splitlines()[1:] == [f"{'Wrote' if tool == 'Write' else 'Edited'} file: /p/a.py"]
 
 
 def test_what_an_edit_wrote_is_cut_in_the_middle(data: Path) -> None:
     old, new = "def old():\n" + "o" * 9_000 + "\n# end of old", "n" * 9_000 + "\n# end of new"
     (row,) = queued(data, tool_use("Edit", {"file_path": "/a", "old_string": old, "new_string": new}, {}))
-    assert row["given"]["old_string"].startswith("def old():") and row["given"]["old_string"].endswith(
-        "# end of old"
-    )
-    assert row["given"]["new_string"].endswith("# end of new")
-    for text in (row["given"]["old_string"], row["given"]["new_string"]):
+    assert row["given"]["old"].startswith("def old():") and row["given"]["old"].endswith("# end of old")
+    assert row["given"]["new"].endswith("# end of new")
+    for text in (row["given"]["old"], row["given"]["new"]):
         assert "characters left out" in text and len(text) < CHANGE_LIMIT + 100
 
 
@@ -756,6 +766,6 @@ def test_of_a_long_last_message_the_end_is_kept_too(data: Path) -> None:
     put(data, event("Stop", last_assistant_message=said))
     drain(data)
     kept = json.loads(rows(data, "SELECT tool_output FROM observation_queue")[0]["tool_output"])
-    assert kept["last_assistant_message"].startswith("First I looked around.")
-    assert kept["last_assistant_message"].endswith("The cause was the clock.")
-    assert len(kept["last_assistant_message"]) < 8_100
+    assert kept["last_message"].startswith("First I looked around.")
+    assert kept["last_message"].endswith("The cause was the clock.")
+    assert len(kept["last_message"]) < 8_100

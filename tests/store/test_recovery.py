@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from backstory.errors import SchemaTooNew, StoreError
-from backstory.intake.drain import open_store
 from backstory.intake.note import keep
 from backstory.recall.index import Index
 from backstory.recall.search import search
 from backstory.store import life
 from backstory.store.file import backup, connection, recovery, swap
 from backstory.store.file.connection import connect, transaction
+from backstory.surfaces.opened import open_drained
 from tests.helpers.backups import (
     AFTER,
     BEFORE,
@@ -118,7 +118,7 @@ def test_a_hook_brings_a_damaged_store_back_from_backup_and_spool(damaged: Path)
     assert (ran.code, ran.silent) == (0, True)
     if recovery.notice(str(damaged)) is None:  # nothing of what a drain reads was hit
         recovery.verify(str(damaged), NOW)
-    with open_store(str(damaged), now=NOW) as db:
+    with open_drained(str(damaged), now=NOW) as db:
         db.execute("DELETE FROM memories WHERE kind = 'prompt'")
     assert_back(damaged, wreck)
 
@@ -131,7 +131,7 @@ def test_a_search_brings_a_damaged_store_back_from_backup_and_spool(damaged: Pat
         recovery.verify(str(damaged), NOW)
     else:
         assert "the database was damaged" in ran.stderr
-    with open_store(str(damaged), now=NOW):
+    with open_drained(str(damaged), now=NOW):
         pass
     assert_back(damaged, wreck)
 
@@ -164,7 +164,7 @@ def test_after_an_unclean_stop_a_database_that_fails_its_check_is_recovered(dama
     assert done is not None
     assert done.backup is not None
     assert done.backup.at == NOW - DAY
-    with open_store(str(damaged), now=NOW):
+    with open_drained(str(damaged), now=NOW):
         pass
     assert_back(damaged, wreck)
     assert recovery.verify(str(damaged), NOW) is None
@@ -207,11 +207,11 @@ def test_where_only_the_first_page_is_gone_nothing_is_lost(data: Path) -> None:
     """Forgotten stays forgotten, erased stays erased, and what changed since the backup stays changed."""
     (data / "api").mkdir(parents=True)
     ids = []
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         for word in ("keep", "forget", "erase", "reinforce"):
             ids.append(keep(db, str(data / "api"), f"a note to {word}", now=NOW).memory.id)
     backup.make(str(data), NOW)
-    with open_store(str(data), now=NOW) as db, transaction(db):
+    with open_drained(str(data), now=NOW) as db, transaction(db):
         life.forget(db, ids[1], None, NOW)
         life.erase(db, ids[2])
         life.reinforce(db, ids[3], 0.5, None, NOW)
@@ -254,7 +254,7 @@ def test_a_project_whose_page_is_gone_gets_its_counter_back(data: Path) -> None:
     store(data, *AFTER)
     spoil(data, root_page(data, "projects"))
     capture(data, "echo waiting")
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         assert recovery.notice(str(data))
         highest = db.execute("SELECT max(row) & 4294967295 AS row FROM memories").fetchone()["row"]
         assert db.execute("SELECT last_memory FROM projects").fetchone()["last_memory"] >= highest
@@ -267,7 +267,7 @@ def test_a_memory_whose_session_is_lost_stays_and_its_links_go(data: Path) -> No
     store(data, *BEFORE)
     backup.make(str(data), NOW - DAY)
     put(data, bash("echo orphan", session_id="session-2"))
-    with open_store(str(data), now=NOW):
+    with open_drained(str(data), now=NOW):
         pass
     spoil(data, root_page(data, "sessions"))
     recovery.verify(str(data), NOW)
@@ -285,7 +285,7 @@ def test_a_damaged_newest_backup_gives_way_to_the_one_before(data: Path) -> None
         Path(made.path).write_bytes(damage)
     capture(data, "echo waiting")
     database(data).write_bytes(b"garbage" * 1000)
-    with open_store(str(data), now=NOW):
+    with open_drained(str(data), now=NOW):
         pass
     assert Counter(stored(data)) == Counter([*BEFORE, "echo waiting"])
     assert log_text(data).count("a backup cannot be used") == 3
@@ -295,7 +295,7 @@ def test_a_damaged_newest_backup_gives_way_to_the_one_before(data: Path) -> None
 def test_without_a_backup_a_new_store_begins_and_the_spool_is_not_lost(data: Path) -> None:
     capture(data, "echo waiting")
     database(data).write_bytes(b"garbage" * 1000)
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         assert connection.version(db) == connection.latest()
     assert stored(data) == ["echo waiting"]
     said = recovery.notice(str(data))
@@ -347,7 +347,7 @@ def test_a_memory_that_moved_to_another_row_since_the_backup_is_not_lost(data: P
     """One that was archived and came back has a new row; its old one must go before it comes."""
     store(data, "echo moved", "echo stayed")
     backup.make(str(data), NOW)
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         (found,) = db.execute("SELECT id, row FROM memories WHERE content LIKE '%moved%'").fetchall()
         with transaction(db):
             life.archive(db, [found["id"]], NOW)
@@ -378,10 +378,10 @@ def test_a_damaged_store_of_a_newer_backstory_is_left_to_it(data: Path) -> None:
 AT_ONCE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from backstory.intake.drain import open_store
+from backstory.surfaces.opened import open_drained
 from backstory.store.file import recovery
 sys.stdout.write("."); sys.stdout.flush(); sys.stdin.read()
-with open_store(sys.argv[2], now=1_800_000_000_000) as db:
+with open_drained(sys.argv[2], now=1_800_000_000_000) as db:
     print(db.execute("SELECT count(*) FROM memories").fetchone()[0])
 """
 
@@ -416,7 +416,7 @@ def test_nobody_replaces_the_database_while_somebody_uses_it(
     store(data, "echo one")
     made = backup.make(str(data), NOW)
     monkeypatch.setattr(swap, "SECONDS", 0.1)
-    with open_store(str(data), now=NOW), pytest.raises(StoreError, match="try again"):
+    with open_drained(str(data), now=NOW), pytest.raises(StoreError, match="try again"):
         recovery.restore(str(data), made.path, NOW)
     recovery.restore(str(data), made.path, NOW)
 
@@ -432,22 +432,22 @@ def test_a_reader_that_meets_the_damage_is_told_what_was_done_and_may_ask_again(
     asked = "SELECT content FROM memories WHERE content LIKE '%-140 %'"
     with (
         pytest.raises(StoreError, match=r"the backup of .* was restored; .* Ask again"),
-        open_store(str(data), now=NOW) as db,
+        open_drained(str(data), now=NOW) as db,
     ):
         db.execute(asked).fetchall()
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         assert len(db.execute(asked).fetchall()) == 2
 
 
 def test_a_damaged_keyword_index_is_made_anew_and_nothing_is_lost(data: Path) -> None:
     (data / "api").mkdir(parents=True)
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         for number in range(50):
             keep(db, str(data / "api"), f"the walrus number {number} likes {number * 7}", now=NOW)
         db.execute("UPDATE memories_fts_data SET block = x'00112233445566778899' WHERE id > 1000")
 
     def find() -> int:
-        with open_store(str(data), now=NOW) as db:
+        with open_drained(str(data), now=NOW) as db:
             return len(search(Index(None), db, str(data / "api"), "walrus", now=NOW, limit=100).hits)
 
     with pytest.raises(StoreError, match=r"keyword index was damaged .* nothing is lost. Ask again"):

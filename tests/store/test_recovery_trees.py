@@ -9,11 +9,11 @@ import pytest
 
 from backstory import paths
 from backstory.docmem import tree
-from backstory.intake.drain import open_store
 from backstory.model import Project
 from backstory.store import nodes, projects
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import transaction
+from backstory.surfaces.opened import open_drained
 from tests.helpers.backups import PAGE, database, root_page, spoil
 from tests.helpers.chaos import DAY, NOW, assert_sound, rows
 from tests.helpers.trees import assert_trees_sound
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("no_worker")
 @pytest.fixture
 def planted(data: Path) -> tuple[Path, Project]:
     """A store with a tree `main`, and a backup of it."""
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         with transaction(db):
             number = projects.ensure(db, paths.place("/"), NOW)
         project = projects.by_id(db, number)
@@ -37,7 +37,7 @@ def grow(data: Path, project: Project, *new: tuple[str, str]) -> list[str]:
     """Nodes as (target, text), each so long that it has a page to itself; their ids. A target may be the text
     of an earlier one."""
     made: dict[str, str] = {}
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         for target, text in new:
             whole = text + " " * (3_000 - len(text))
             one = tree.add(
@@ -56,7 +56,7 @@ def recovered(data: Path, project: Project, *root_ids: str) -> list[list[tuple[s
     """Recover; the trees, each node as (name, depth), depth-first."""
     assert recovery.verify(str(data), NOW) is not None
     assert_sound(data)
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         assert_trees_sound(db)
         assert {one.id for one in nodes.roots(db, project.number)} >= set(root_ids)
         return [
@@ -87,7 +87,7 @@ def test_nodes_whose_parent_is_lost_go_to_the_end_of_their_tree(planted: tuple[P
 
 def test_nodes_whose_root_is_lost_become_roots_with_all_below_them(planted: tuple[Path, Project]) -> None:
     data, project = planted
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         tree.create(db, project, root_id="other", text="other" + " " * 3_000, now=NOW)
     ids = grow(data, project, ("other", "one"), ("other", "two"), ("two", "below"), ("below", "deeper"))
     lose(data, "other")
@@ -103,7 +103,7 @@ def test_rows_of_two_files_that_lead_in_a_circle_are_put_back_into_their_tree(
         data, project, ("main", "upper"), ("upper", "lower"), ("lower", "leaf"), ("main", "other")
     )
     backup.make(str(data), NOW - DAY + 1_000)
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         tree.move(db, project, lower, other, "before", now=NOW)
         tree.move(db, project, upper, lower, "append-child", now=NOW)
     lose(data, "lower")  # the backup has it below upper, and the file has upper below it
@@ -115,7 +115,7 @@ def test_nodes_of_two_files_never_share_a_place(planted: tuple[Path, Project]) -
     data, project = planted
     _, gone, _ = grow(data, project, ("main", "one"), ("main", "gone"), ("one", "lost"))
     backup.make(str(data), NOW - DAY + 1_000)
-    with open_store(str(data), now=NOW) as db:
+    with open_drained(str(data), now=NOW) as db:
         tree.delete(db, project, gone)
     grow(data, project, ("main", "new"), ("main", "more"))  # where the other was
     lose(data, "lost")

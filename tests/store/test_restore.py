@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from backstory.errors import Damaged, SchemaTooNew
-from backstory.intake.drain import open_store
 from backstory.store.file import backup, connection, recovery
 from backstory.store.file.connection import connect
+from backstory.surfaces.opened import open_drained
 from tests.helpers.backups import (
     AFTER,
     BEFORE,
@@ -43,7 +43,7 @@ def test_a_restore_killed_at_any_step_leaves_the_old_store_or_the_new_one(data: 
     results = []
     for nth in killed_at_each_step(RESTORE, data, made.path):
         assert database(data).exists()
-        with open_store(str(data), now=NOW):
+        with open_drained(str(data), now=NOW):
             pass  # whoever comes next finishes what was begun
         assert_sound(data)
         after = stored(data)
@@ -126,7 +126,7 @@ def test_who_kept_the_old_file_open_does_the_new_one_no_harm(data: Path) -> None
         recovery.restore(str(data), made.path, NOW)
         writer = connect(path_of(data))
         capture(data, "echo new")
-        with open_store(str(data), now=NOW):
+        with open_drained(str(data), now=NOW):
             pass
         assert (data / "backstory.db-wal").stat().st_size > 0
         holder.communicate(timeout=60)
@@ -157,6 +157,6 @@ def test_a_restored_store_of_an_older_schema_is_brought_up_to_date(old: Path) ->
     connect(path_of(old)).close()
     (made,) = backup.listed(str(old))
     recovery.restore(str(old), made.path, NOW)
-    with open_store(str(old), now=NOW) as db:
+    with open_drained(str(old), now=NOW) as db:
         assert connection.version(db) == connection.latest()
     assert len(contents(old)) == 3

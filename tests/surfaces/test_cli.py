@@ -75,10 +75,10 @@ def test_every_command_that_prints_is_known_to_capture() -> None:
 
 
 def test_the_docs_name_every_command() -> None:
-    text = (REPOSITORY / "docs" / "cli.md").read_text()
+    text = (REPOSITORY / "docs" / "reference" / "commands.md").read_text()
     overview = backstory("--help", cwd=REPOSITORY).stdout.split("Commands:")[1]
     for line in overview.strip().splitlines():
-        assert f"backstory {line.split()[0]}" in text
+        assert f"## backstory {line.split()[0]}\n" in text
 
 
 def test_without_any_home_the_cli_says_what_to_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

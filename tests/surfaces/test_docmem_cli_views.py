@@ -5,16 +5,16 @@ from __future__ import annotations
 import fcntl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from backstory.claude_md.write.writer import put_views
 from backstory.docmem import tree, views
 from backstory.model import Node
 from backstory.store.file.connection import connect, transaction
+from backstory.surfaces import view_files
 from backstory.surfaces.cli import docmem
 from tests.conftest import Run
 from tests.helpers.handbook import THEN, opened
@@ -29,14 +29,11 @@ def viewed(handbook: Node, data: Path, project: str) -> Iterator[Path]:
     file.write_bytes(OWN)
     server = views.Views(str(data), project, "session-1")
 
-    def write(folder: str, shown: Callable[[], list[tuple[str, str]]]) -> bool:
-        return put_views(folder, str(data), shown, THEN)
-
     with opened(data, project) as (db, here):
-        server.add(db, here, "handbook", write, THEN)
+        view_files.add(db, server, here, "handbook", THEN, threading.Event())
         assert b"## handbook" in file.read_bytes()
         yield file
-        server.clear(db, write)
+        view_files.clear(db, server, THEN)
 
 
 def test_what_is_deleted_here_leaves_the_views_of_running_servers(run: Run, viewed: Path) -> None:
@@ -96,7 +93,8 @@ def test_who_waits_for_a_busy_store_lets_others_write_claude_md(
     writer = threading.Thread(target=write_for_long)
     writer.start()
     is_busy.wait()
-    docmem._refresh(here, "handbook", THEN)
+    with opened(data, project) as (db, here):
+        docmem._refresh(db, here, "handbook", THEN)
     writer.join()
     assert b"Nothing but krill" in viewed.read_bytes()
     assert longest < 0.75

@@ -202,7 +202,7 @@ def test_what_two_servers_of_a_session_show_is_told_once(desk: Desk) -> None:
     assert desk.consume() is None
     desk.delete("book")
     assert str(desk.consume()).count("This node was deleted") == 1
-    first.clear(desk.db, desk.write)
+    desk.clear(first)
 
 
 def test_after_a_clear_the_new_session_is_told_also_what_waited_for_the_old_one(desk: Desk) -> None:
@@ -327,7 +327,7 @@ def test_a_server_that_ends_leaves_nothing_that_waits(desk: Desk) -> None:
     (desk.data / "outbox" / "s1.killed").write_text("{}")
     (desk.data / "outbox" / ".s1").write_text("half")
 
-    server.clear(desk.db, desk.write)
+    desk.clear(server)
 
     assert os.listdir(desk.data / "outbox") == []
 
@@ -365,7 +365,7 @@ def test_what_waited_about_a_server_that_ended_is_not_told_to_the_session_of_ano
     desk.put("one", "text one")
     desk.put("two", "text two")
 
-    first.clear(desk.db, desk.write)
+    desk.clear(first)
 
     said = desk.consume()
     assert said is not None and "text two" in said and "text one" not in said

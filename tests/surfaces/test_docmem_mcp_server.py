@@ -20,11 +20,11 @@ from backstory import paths
 from backstory.claude_md.write.dynamic import END
 from backstory.docmem import tree
 from backstory.errors import StoreError
-from backstory.intake.drain import open_store
 from backstory.store import projects
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import transaction
 from backstory.surfaces.mcp import live
+from backstory.surfaces.opened import open_drained
 from tests.helpers.chaos import Json, assert_sound, bash, put, rows
 from tests.helpers.docmem_desk import node, shown
 from tests.helpers.mcp_client import MCP, Reply, Server, Wire, assert_a_sentence, environment, serving
@@ -283,18 +283,18 @@ def test_no_view_is_added_after_the_end(house: House, monkeypatch: pytest.Monkey
     monkeypatch.chdir(house.project)
     monkeypatch.setattr(live, "_views", [])
     monkeypatch.setattr(live, "_is_over", threading.Event())
-    with open_store(str(house.data), now=1) as db:
+    with open_drained(str(house.data), now=1) as db:
         with transaction(db):
             project_id = projects.ensure(db, paths.place(str(house.project)), 1)
         here = projects.by_id(db, project_id)
         tree.create(db, here, root_id="notes", now=1)
-    live.show(here, "add", "notes")
-    assert shown(house.file.read_bytes()) == ["notes"]
+        live.show(db, here, "add", "notes", 1)
+        assert shown(house.file.read_bytes()) == ["notes"]
 
-    live.end()
+        live.end()
 
-    with pytest.raises(StoreError, match="the server is ending"):
-        live.show(here, "add", "notes")
+        with pytest.raises(StoreError, match="the server is ending"):
+            live.show(db, here, "add", "notes", 1)
     assert house.file.read_bytes() == MINE
 
 

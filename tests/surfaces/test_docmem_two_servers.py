@@ -308,10 +308,9 @@ class Watcher:
                 os.rename(self.data / "outbox" / name, taken)
             except FileNotFoundError:
                 continue
-            said = json.loads(taken.read_text())["hookSpecificOutput"]
-            assert said["hookEventName"] == "UserPromptSubmit"
-            if not 0 < len(said["additionalContext"]) < 9_000:
-                self.odd.append(f"{len(said['additionalContext'])} characters for a prompt")
+            said = json.loads(taken.read_text())
+            if not 0 < len(said) < 9_000:
+                self.odd.append(f"{len(said)} characters for a prompt")
             self.messages += 1
             taken.unlink()
 

@@ -21,13 +21,15 @@ from typing import Any
 import pytest
 
 from backstory.errors import BadInput
-from backstory.model import OBSERVATIONS, Batch, Findings, Item, Memory, Project, Session, Summary
+from backstory.memory.kinds import OBSERVATIONS
+from backstory.model import Batch, Findings, Item, Memory, Project, Session, Summary
 from backstory.synthesis import claude as synthesizer
 from backstory.synthesis import prompt
 from backstory.synthesis.claude import Claude, available, find_cli
 from backstory.synthesis.claude import environment as quiet
 from backstory.synthesis.protocol import Away, Malformed
 from tests.conftest import REPOSITORY
+from tests.helpers import items
 from tests.helpers.chaos import eventually
 from tests.helpers.claude import binary, environment
 from tests.helpers.scripted_model import ScriptedModel, Step, fail, say, text_of, together, use
@@ -56,7 +58,7 @@ TOLD = {
 
 
 def item(tool: str, given: dict[str, Any] | None = None, came: Any = None, id: int = 0) -> Item:
-    return Item(id=id, session_id="s1", tool=tool, input=given or {}, output=came, at=AT, memory_id=None)
+    return items.item(tool, given or {}, came, id=id, at=AT)
 
 
 def edit(id: int = 12) -> Item:
@@ -69,7 +71,7 @@ def said(text: str, id: int = 11) -> Item:
 
 
 def finalize(text: str = "The cent is back.", id: int = 13) -> Item:
-    return item("FINALIZE", {}, {"last_assistant_message": text}, id)
+    return item("FINALIZE", {}, {"last_message": text}, id)
 
 
 def memory(id: str, title: str) -> Memory:

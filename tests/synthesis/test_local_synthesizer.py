@@ -233,11 +233,11 @@ def recorded(file: Path) -> tuple[list[Item], str]:
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
         payload = json.loads(line)
         at = payload.pop("at")
-        item = item_of(read_event(json.dumps(payload).encode(), spool_name=str(number), at=at))
-        if item:
-            items.append(
-                Item(len(items) + 1, "s", item[0], json.loads(item[1]), json.loads(item[2]), at, None)
-            )
+        event = read_event(json.dumps(payload).encode(), spool_name=str(number), at=at)
+        if queued := item_of(event):
+            tool, given, output = queued[0], json.loads(queued[1]), json.loads(queued[2])
+            action = event.use.action if event.use else None
+            items.append(Item(len(items) + 1, "s", tool, given, output, at, None, action))
     return items, payload["cwd"]
 
 

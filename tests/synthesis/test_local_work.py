@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backstory.synthesis.rules import shell
+from backstory.synthesis.rules import commands
 from tests.helpers.scripted_session import GREEN, RED, ROOT, Script, Store, found, one
 
 # --- work ---------------------------------------------------------------------------------------------------
@@ -396,52 +396,52 @@ def test_what_programs_make_is_nobodys_edit() -> None:
 @pytest.mark.parametrize(
     ("command", "output", "subjects"),
     [
-        ("git commit -m 'One thing'", {"stdout": ""}, ["One thing"]),
-        ('git add -A && git commit -qam "Say \\"hi\\""', {"stdout": ""}, ['Say "hi"']),
+        ("git commit -m 'One thing'", {"output": ""}, ["One thing"]),
+        ('git add -A && git commit -qam "Say \\"hi\\""', {"output": ""}, ['Say "hi"']),
         (
             "git commit -m x",
-            {"stdout": "[main (root-commit) 1234567] The truth\n 1 file changed"},
+            {"output": "[main (root-commit) 1234567] The truth\n 1 file changed"},
             ["The truth"],
         ),
         ("git commit -m a", {"error": "Exit code 1\n[main 1234567] A\nremote: rejected"}, ["A"]),
         ("git commit -m a", {"error": "Exit code 1\nhook failed"}, []),
-        ("git commit -m a", {"stdout": "On branch main\nnothing to commit"}, []),
-        ("git commit -F - <<'EOF'\nSubject\n\nBody.\nEOF", {"stdout": ""}, ["Subject"]),
-        ("git commit -m \"$(cat <<'EOF'\nSubject\n\nBody.\nEOF\n)\"", {"stdout": ""}, ["Subject"]),
-        ("git -C /x commit --message='One'", {"stdout": ""}, ["One"]),
-        ("git commit -m A && git commit -m B", {"stdout": ""}, ["A", "B"]),
-        ("python -m unittest -q && git commit -qam 'Once'", {"stdout": ""}, ["Once"]),
-        ("git commit \\\n  -m 'Once' -- a.py && python -m pytest -m slow", {"stdout": ""}, ["Once"]),
-        ("echo 'git commit -m no'", {"stdout": "git commit -m no"}, []),
-        ("git log --grep commit -m", {"stdout": ""}, []),
-        ("cat <<EOF\ngit commit -m 'no'\nEOF", {"stdout": ""}, []),
+        ("git commit -m a", {"output": "On branch main\nnothing to commit"}, []),
+        ("git commit -F - <<'EOF'\nSubject\n\nBody.\nEOF", {"output": ""}, ["Subject"]),
+        ("git commit -m \"$(cat <<'EOF'\nSubject\n\nBody.\nEOF\n)\"", {"output": ""}, ["Subject"]),
+        ("git -C /x commit --message='One'", {"output": ""}, ["One"]),
+        ("git commit -m A && git commit -m B", {"output": ""}, ["A", "B"]),
+        ("python -m unittest -q && git commit -qam 'Once'", {"output": ""}, ["Once"]),
+        ("git commit \\\n  -m 'Once' -- a.py && python -m pytest -m slow", {"output": ""}, ["Once"]),
+        ("echo 'git commit -m no'", {"output": "git commit -m no"}, []),
+        ("git log --grep commit -m", {"output": ""}, []),
+        ("cat <<EOF\ngit commit -m 'no'\nEOF", {"output": ""}, []),
     ],
 )
 def test_commits_are_read_from_commands(command: str, output: dict[str, Any], subjects: list[str]) -> None:
-    assert [commit.subject for commit in shell.read({"command": command}, output).commits] == subjects
+    assert [commit.subject for commit in commands.read({"command": command}, output).commits] == subjects
 
 
 def test_the_body_of_a_commit_is_read_without_its_trailers() -> None:
     command = "git commit -m 'One' -m 'Because of two.' -m 'Co-Authored-By: Claude <noreply@anthropic.com>'"
-    (commit,) = shell.read({"command": command}, {"stdout": ""}).commits
+    (commit,) = commands.read({"command": command}, {"output": ""}).commits
     assert commit.body == "Because of two."
 
 
 @pytest.mark.parametrize(
     ("command", "output", "passed", "names"),
     [
-        ("pytest -q", {"stdout": "3 passed in 0.1s"}, True, ()),
-        ("python -m pytest -q | tail -1", {"stdout": "1 failed, 3 passed"}, False, ("tests",)),
+        ("pytest -q", {"output": "3 passed in 0.1s"}, True, ()),
+        ("python -m pytest -q | tail -1", {"output": "1 failed, 3 passed"}, False, ("tests",)),
         ("uv run pytest tests", {"error": f"Exit code 1\n{RED}"}, False, ("tests/test_cart.py::test_total",)),
-        ("npm test", {"stdout": "# pass 4\n# fail 0"}, True, ()),
-        ("npm run test:unit", {"stdout": "not ok 2 - adds up\n# pass 1\n# fail 1"}, False, ("adds up",)),
+        ("npm test", {"output": "# pass 4\n# fail 0"}, True, ()),
+        ("npm run test:unit", {"output": "not ok 2 - adds up\n# pass 1\n# fail 1"}, False, ("adds up",)),
         ("npx jest", {"error": "Exit code 1\n  ● cart › adds up\nTests: 1 failed, 2 passed"}, False, ("cart › adds up",)),
-        ("go test ./...", {"stdout": "ok  \tshop/cart\t0.1s"}, True, ()),
+        ("go test ./...", {"output": "ok  \tshop/cart\t0.1s"}, True, ()),
         ("go test ./...", {"error": "Exit code 1\n--- FAIL: TestTotal (0.00s)\nFAIL"}, False, ("TestTotal",)),
-        ("cargo test", {"stdout": "test cart::total ... FAILED\ntest result: FAILED. 1 passed; 1 failed"}, False, ("cart::total",)),
+        ("cargo test", {"output": "test cart::total ... FAILED\ntest result: FAILED. 1 passed; 1 failed"}, False, ("cart::total",)),
         ("python manage.py test", {"error": "Exit code 1\nFAIL: test_total (cart.Tests)\nFAILED (failures=1)"}, False, ("test_total (cart.Tests)",)),
         ("make check", {"error": "Exit code 2\nmake: *** [check] Error 2"}, False, ("tests",)),
-        ("mix test", {"stdout": "12 tests, 0 failures"}, True, ()),
+        ("mix test", {"output": "12 tests, 0 failures"}, True, ()),
         ("mix test", {"error": "Exit code 2\n  1) test keeps rows (ImporterTest)\n2 tests, 1 failure"}, False, ("keeps rows",)),
         ("npm run build", {"error": "Exit code 1\nerror: no such module"}, False, ("npm run build",)),
     ],
@@ -449,7 +449,7 @@ def test_the_body_of_a_commit_is_read_without_its_trailers() -> None:
 def test_checks_are_read_from_commands(
     command: str, output: dict[str, Any], passed: bool, names: tuple[str, ...]
 ) -> None:
-    check = shell.read({"command": command}, output).check
+    check = commands.read({"command": command}, output).check
     assert check is not None
     assert (check.passed, check.names) == (passed, names)
 
@@ -466,4 +466,4 @@ def test_checks_are_read_from_commands(
     ],
 )
 def test_what_only_looks_is_no_check(command: str) -> None:
-    assert shell.read({"command": command}, {"error": "Exit code 1\nerror: no"}).check is None
+    assert commands.read({"command": command}, {"error": "Exit code 1\nerror: no"}).check is None

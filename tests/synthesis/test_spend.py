@@ -510,7 +510,9 @@ def test_a_worker_in_the_foreground_observes_what_is_due_and_says_so(
     def queue_a_turn() -> None:
         command = {"command": "pytest tests/test_door.py"}
         with transaction(store):
-            queue.put(store, "abcdef01-2345", "Bash", json.dumps(command), '{"stdout": "ok"}', now, None)
+            queue.put(
+                store, "abcdef01-2345", "Bash", json.dumps(command), '{"output": "ok"}', now, None, "shell"
+            )
             queue.put(store, "abcdef01-2345", queue.FINALIZE, "{}", "{}", now, None)
 
     queue_a_turn()
@@ -759,6 +761,6 @@ def test_a_variable_that_wins_over_the_file_is_named(
 
 
 def test_the_docs_name_every_setting_and_its_variable() -> None:
-    text = (REPOSITORY / "docs" / "cli.md").read_text()
+    text = (REPOSITORY / "docs" / "reference" / "settings.md").read_text()
     for name in ABOUT:
         assert f"| `{name}` | `BACKSTORY_{name.upper().replace('.', '_')}` |" in text

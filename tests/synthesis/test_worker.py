@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from backstory.intake.drain import open_store
 from backstory.model import Batch, Findings, Observation
-from backstory.safety.clean import clean
 from backstory.store import life, queue, sessions
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import connect, transaction
+from backstory.surfaces.opened import open_drained
 from backstory.synthesis.batch import KNOWN
 from backstory.synthesis.protocol import Away, Malformed
 from backstory.synthesis.runner import AT_ONCE, Settings, Worker
@@ -124,7 +123,7 @@ def test_a_worker_that_cannot_even_claim_ends_and_does_not_turn_in_circles(
 ) -> None:
     monkeypatch.setattr("backstory.store.file.connection.BUSY_SECONDS", 0.05)
     desk.happened(edit(), STOP)
-    with open_store(str(desk.data), now=NOW):
+    with open_drained(str(desk.data), now=NOW):
         pass
 
     async def run(other: sqlite3.Connection) -> None:
@@ -232,7 +231,7 @@ def test_a_trace_that_was_cited_enough_stays_with_the_project_when_the_session_h
 def test_a_session_that_ends_while_the_model_thinks_is_promoted_too(desk: Desk) -> None:
     def ends(batch: Batch) -> Findings:
         desk.happened(END)
-        with open_store(str(desk.data), now=desk.now):
+        with open_drained(str(desk.data), now=desk.now):
             pass  # a hook drains it
         cited = (batch.items[0].id,)
         found = [Observation("discovery", f"T{n}", f"Parents: {n}.", cites=cited) for n in range(4)]
@@ -301,12 +300,12 @@ def test_a_worker_that_leaves_ends_what_the_synthesizers_keep_running(desk: Desk
 
 def test_a_worker_takes_over_from_one_that_died_and_gives_up_what_killed_three(desk: Desk) -> None:
     desk.happened(edit(), STOP)
-    with open_store(str(desk.data), now=NOW) as db:
+    with open_drained(str(desk.data), now=NOW) as db:
         queue.claim(db, "session-1", NOW, "lease")
     model = desk.observed()
     assert len(model.batches) == 1 and desk.queue("attempts", "processed_by") == [(2, "claude")] * 2
     desk.happened(bash("poison"), STOP, session="odd")
-    with open_store(str(desk.data), now=NOW) as db:
+    with open_drained(str(desk.data), now=NOW) as db:
         for _ in range(3):
             queue.claim(db, "odd", NOW, "lease")
             db.execute("UPDATE observation_queue SET leased_until = 0")
@@ -320,8 +319,8 @@ def test_a_worker_takes_over_from_one_that_died_and_gives_up_what_killed_three(d
 def test_a_worker_stays_for_its_idle_time_after_the_last_work(desk: Desk) -> None:
     async def run() -> float:
         settings = Settings("auto", 1.0, 0.6)
-        store: Callable[[], Any] = lambda: open_store(str(desk.data), now=desk.now)  # noqa: E731
-        worker = Worker(store, settings, local=desk.local, claude=None, clean=clean, clock=lambda: desk.now)
+        store: Callable[[], Any] = lambda: open_drained(str(desk.data), now=desk.now)  # noqa: E731
+        worker = Worker(store, settings, local=desk.local, claude=None, clock=lambda: desk.now)
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(0.3)
         desk.happened(edit(), STOP)
@@ -341,8 +340,8 @@ def test_a_worker_stays_while_the_model_may_be_back_soon(desk: Desk) -> None:
 
     async def run() -> None:
         settings = Settings("auto", 1.0, 0.3)  # a retry in 5 s is worth 6
-        store: Callable[[], Any] = lambda: open_store(str(desk.data), now=desk.now)  # noqa: E731
-        worker = Worker(store, settings, local=desk.local, claude=claude, clean=clean, clock=lambda: desk.now)
+        store: Callable[[], Any] = lambda: open_drained(str(desk.data), now=desk.now)  # noqa: E731
+        worker = Worker(store, settings, local=desk.local, claude=claude, clock=lambda: desk.now)
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(1.2)
         assert not running.done(), "far beyond the idle time"
@@ -377,7 +376,7 @@ def test_after_a_restore_the_same_numbers_are_not_taken_for_the_same_items(desk:
     def restored(batch: Batch) -> Findings:
         recovery.restore(str(desk.data), made.path, desk.now)
         desk.happened(bash("make two"), STOP)
-        with open_store(str(desk.data), now=desk.now):
+        with open_drained(str(desk.data), now=desk.now):
             pass
         return Findings((replace(FIX, title="Of the lost turn", text="Nobody has seen it."),), TOLD)
 
@@ -477,7 +476,7 @@ def test_no_secret_in_what_went_wrong_is_stored_or_logged(desk: Desk) -> None:
 @pytest.mark.parametrize("own", ["local", "off", "claude"])
 def test_what_a_session_was_told_holds_whoever_started_the_worker(own: str, mode: str, desk: Desk) -> None:
     desk.happened(edit(), STOP)
-    with open_store(str(desk.data), now=desk.now) as db:
+    with open_drained(str(desk.data), now=desk.now) as db:
         sessions.choose(db, "session-1", own)
     asked = desk.observed(mode=mode).batches
     assert (len(asked), len(desk.local.batches)) == {"local": (0, 1), "off": (0, 0), "claude": (1, 0)}[own]

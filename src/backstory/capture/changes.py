@@ -9,60 +9,33 @@ from __future__ import annotations
 import os
 
 from backstory import shell
-from backstory.shell import Word
+from backstory.clients import claude_code
+from backstory.clients.canonical import CHANGING, SHELL
+from backstory.errors import BadPayload
+from backstory.shell import Word, without_prefix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
+    from backstory.clients.canonical import Event
     from backstory.shell import Step
 
-FIELDS = {
-    "Edit": "file_path",
-    "MultiEdit": "file_path",
-    "NotebookEdit": "notebook_path",
-    "Write": "file_path",
-}
-TOOLS = frozenset({*FIELDS, "Bash"})
-NAMES = tuple(f'"{tool}"'.encode() for tool in TOOLS)  # as a payload has them
 COMMAND_LIMIT = 100_000  # characters of a command that are read
 PATH_LIMIT = 4_096
-RESET = "Shell cwd was reset to "  # says the client when a command left the project, and it goes back
 UNKNOWN = "\0"  # a folder whose name is not known
 STEPS_UP = 64  # `cd ..` of one command that are understood
 
-# What may stand before a command, with those of its short options that a value follows.
-BEFORE = {
-    "builtin": "",
-    "command": "",
-    "doas": "u",
-    "env": "u",
-    "exec": "a",
-    "nice": "n",
-    "nohup": "",
-    "sudo": "CTUghprtu",
-    "time": "fo",
-    "timeout": "ks",
-}
-KEYWORDS = frozenset("! { do elif else if then until while".split())
 GIT_VALUES = frozenset("-C -c --config-env --git-dir --namespace --super-prefix --work-tree".split())
 
 
 def of_payload(raw: bytes) -> list[str]:
     """The changed paths of a payload as it came."""
-    if b'"PostToolUse"' not in raw or not any(name in raw for name in NAMES):
-        return []  # most tell of none, and need not be parsed
-    payload = parse(raw)
-    if not isinstance(payload, dict) or payload.get("hook_event_name") != "PostToolUse":
-        return []
-    tool, given, cwd = (payload.get(field) for field in ("tool_name", "tool_input", "cwd"))
-    if not isinstance(tool, str) or not isinstance(given, dict):
-        return []
-    if not isinstance(cwd, str) or not cwd.startswith("/"):
-        return []
-    response = payload.get("tool_response")
-    stderr = response.get("stderr") if isinstance(response, dict) else None
-    return changed(tool, given, cwd, was_reset=isinstance(stderr, str) and RESET in stderr)
+    payload = parse(raw) if claude_code.may_change_files(raw) else None
+    try:
+        return changed(claude_code.read(payload)) if isinstance(payload, dict) else []
+    except BadPayload:
+        return []  # the drain puts it aside
 
 
 def parse(raw: bytes) -> object:
@@ -91,17 +64,23 @@ class _AsJsonDoes:
     parse_int = int
 
 
-def changed(tool: str, given: Mapping[str, object], cwd: str, *, was_reset: bool = False) -> list[str]:
-    """The paths, absolute. `cwd` is the folder that the tool left the shell in, unless it `was_reset`."""
-    if tool == "Bash":
-        command = given.get("command")
-        if not isinstance(command, str) or ("rm" not in command and "mv" not in command):
-            return []
-        steps = shell.read(command[:COMMAND_LIMIT])
-        found = _followed(steps, cwd if was_reset else _start(steps, cwd))
-        return [path for path in dict.fromkeys(found) if UNKNOWN not in path]
-    path = given.get(FIELDS.get(tool, ""))
-    return [_joined(cwd, path)] if isinstance(path, str) and path else []
+def changed(event: Event) -> list[str]:
+    """The paths that a tool use changed, absolute."""
+    use = event.use
+    if use is None or use.error is not None:
+        return []
+    if use.action in CHANGING:
+        return [_joined(event.cwd, path) for path in use.paths]
+    return by_command(use.command or "", event.cwd, use.was_reset) if use.action == SHELL else []
+
+
+def by_command(command: str, cwd: str, was_reset: bool = False) -> list[str]:
+    """The same of a command. `cwd` is the folder that it left the shell in, unless that `was_reset`."""
+    if "rm" not in command and "mv" not in command:
+        return []
+    steps = shell.read(command[:COMMAND_LIMIT])
+    found = _followed(steps, cwd if was_reset else _start(steps, cwd))
+    return [path for path in dict.fromkeys(found) if UNKNOWN not in path]
 
 
 def _start(steps: list[Step], cwd: str) -> str | None:
@@ -152,7 +131,7 @@ def _walk(steps: list[Step], start: str | None) -> Iterable[tuple[list[Word], st
             at, before = outer.pop()
             yield [], at
         elif not isinstance(step, str):
-            words = _bare(step)
+            words = without_prefix(step)
             if _name(words) in ("cd", "pushd", "popd") and _goes(steps, number):
                 at, before = _gone(words, at, before), at
             yield words, at
@@ -169,7 +148,7 @@ def _goes(steps: list[Step], number: int) -> bool:
     if before == "|" or after in ("|", "&"):
         return False
     other = steps[number - 2] if before == "||" and number > 1 else ""
-    return isinstance(other, str) or _name(_bare(other)) != "cd"
+    return isinstance(other, str) or _name(without_prefix(other)) != "cd"
 
 
 def _gone(words: list[Word], at: str | None, before: str | None) -> str | None:
@@ -178,36 +157,6 @@ def _gone(words: list[Word], at: str | None, before: str | None) -> str | None:
     to = _operands(words[1:])
     found = _paths(to, at)
     return found[0] if len(to) == len(found) == 1 and not to[0].is_pattern else None
-
-
-def _bare(words: list[Word]) -> list[Word]:
-    """Without what may stand before a command: keywords, assignments, `sudo -u somebody`."""
-    at = 0
-    while at < len(words):
-        name = words[at].text.rpartition("/")[2]
-        if name == "command" and [word.text for word in words[at + 1 : at + 2]] in (["-v"], ["-V"]):
-            return []  # it only asks where a command is
-        if name in BEFORE and words[at].is_known:
-            at = _behind_options(words, at + 1, BEFORE[name]) + (name == "timeout")
-        elif name in KEYWORDS or _is_assignment(words[at].text):
-            at += 1
-        else:
-            break
-    return words[at:]
-
-
-def _behind_options(words: list[Word], at: int, with_value: str) -> int:
-    while at < len(words) and (words[at].text.startswith("-") or _is_assignment(words[at].text)):
-        option = words[at].text
-        at += 2 if len(option) == 2 and option[1] in with_value else 1
-        if option == "--":
-            break
-    return at
-
-
-def _is_assignment(word: str) -> bool:
-    name, sign, _ = word.partition("=")
-    return bool(sign) and name.isascii() and name.isidentifier()
 
 
 def _operands(words: list[Word]) -> list[Word]:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from backstory.claude_md.read.source import language_of
+from backstory.claude_md.read.languages import BESIDE_THE_SOURCE, language_of
 
 MANIFESTS = frozenset(
     "package.json pyproject.toml setup.py setup.cfg Pipfile Cargo.toml go.mod pom.xml build.gradle"
@@ -44,9 +44,6 @@ BUILD_LIKE = (
 CI = re.compile(r"(?:^|/)\.github/workflows/[^/]+\.ya?ml$")
 WORKSPACES = frozenset("pnpm-workspace.yaml lerna.json go.work settings.gradle settings.gradle.kts".split())
 SAYS_WHAT_A_FOLDER_IS = frozenset("__init__.py doc.go lib.rs mod.rs package-info.java".split())
-BESIDE_THE_SOURCE = frozenset(
-    "test tests __tests__ spec specs testdata fixtures doc docs example examples benchmark benchmarks".split()
-)
 
 OF_A_FOLDER = {
     "root": ("project-description", "build-commands", "architecture", "conventions", "patterns"),

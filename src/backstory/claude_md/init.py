@@ -1,6 +1,5 @@
-"""Giving a project its CLAUDE.md: finding out about it, saying which files would change and how, doing so.
+"""Giving a project its CLAUDE.md: saying which files would change and how, doing so.
 
-    learn       what the files, git and the documentation say
     plan        what would be done, by file; nothing is written yet
     carry_out   does it: first everything is looked at that could refuse, then the files are written, and last
                 of all the list of changed files is made, which is what makes a project an initialised one
@@ -19,39 +18,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from sqlite3 import Connection
 
 from backstory import dirty, paths
-from backstory.claude_md.read import git, patterns
-from backstory.claude_md.read.files import Tree, walk
-from backstory.claude_md.read.patterns import Evidence
-from backstory.claude_md.read.survey import survey
+from backstory.claude_md.learn import NOTHING, Learned, texts_of
 from backstory.claude_md.write import compose, dynamic, managed, sections, writer
-from backstory.claude_md.write.compose import Known
 from backstory.errors import BadInput, Conflict, NotFound
-from backstory.model import Pattern, Survey
 from backstory.store import claude_files, projects
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 CHOICES = ("merge", "migrate", "backup", "cancel")
 MOST_SUBTREES = 10
 IMPORT = b"@AGENTS.md"
-OF_PATTERNS = frozenset(("architecture", "conventions", "patterns"))
-NEARLY_ALL = 0.8  # a folder with so much of the project's source has the project's conventions
 
-NOTHING = "There is nothing in {root} yet that CLAUDE.md could say; run it again when there is code."
 CANCELLED = "Cancelled; nothing was written."
-
-Progress = Callable[[int], None]
-Clean = Callable[[str], str]
-Practices = Callable[[Survey], str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Learned(Known):
-    evidence: Evidence | None = None  # what was read of the code: its folders are judged by it too
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,44 +46,6 @@ class Planned:
     # Those that are there word for word: a colleague's store knew that they are ours, and this one will.
     found: dict[str, str] = field(default_factory=dict)
     removed: tuple[str, ...] = ()  # sections that were there, and somebody wants no more
-
-
-def learn(
-    root: str,
-    *,
-    wanted: Collection[str] = sections.NAMES,
-    practices: Practices | None = None,
-    progress: Progress | None = None,
-) -> Learned:
-    """Find out about a project what these sections need. Nothing of it is executed."""
-    with ThreadPoolExecutor(1) as aside:
-        history = aside.submit(git.insights, root) if "git-insights" in wanted else None
-        tree = walk(root, progress)
-        if not tree.files:
-            raise NotFound(NOTHING.format(root=paths.text(root)))
-        found = survey(tree)
-        evidence, seen = None, tuple[Pattern, ...]()
-        if OF_PATTERNS.intersection(wanted):
-            evidence = patterns.read(tree, [name for name, _ in found.languages])
-            seen = patterns.judge(evidence, found.workspaces)
-        said = practices(found) if practices and "best-practices" in wanted else None
-        return Learned(tree, found, seen, history.result() if history else None, said, evidence)
-
-
-def texts_of(known: Learned, folder: str) -> dict[str, str]:
-    """What the sections say of the file in a folder of the project; "" is its root."""
-    if not folder:
-        return compose.texts(known)
-    part = known.tree.below(folder)
-    own = _own_patterns(known, folder, part)
-    return compose.module_texts(known, folder, part, own, commands=survey(part).commands)
-
-
-def _own_patterns(known: Learned, folder: str, part: Tree) -> Sequence[Pattern]:
-    whole = sum(file.size for file in known.tree.files)
-    if known.evidence is None or sum(file.size for file in part.files) > NEARLY_ALL * whole:
-        return ()
-    return patterns.judge(known.evidence, folder=folder)
 
 
 # The plan.
@@ -132,14 +74,13 @@ def plan(
     known: Learned,
     folders: Sequence[str],
     existing: str | None,
-    clean: Clean,
     had: Mapping[str, Collection[str]],
 ) -> list[Planned]:
     """What is to be done; `existing` says what becomes of a file that has nothing of ours yet. A section that
     a file had (see `recorded`) and has no more was removed by somebody, and is not added again."""
     planned = []
     for folder in folders:
-        if not known.tree.below(folder).files:
+        if not known.project.below(folder).files:
             raise BadInput(f"{paths.text(folder)} has no files of this project; leave it out")
     for folder in ("", *folders):
         template = "subtree" if folder else "root"
@@ -147,9 +88,9 @@ def plan(
         texts = texts_of(known, folder)
         if not texts:
             raise NotFound(NOTHING.format(root=paths.text(root)))
-        title = clean(folder or known.survey.name)
+        title = sections.redacted(folder or known.survey.name)
         before = had.get(os.path.realpath(path), ())
-        planned.append(_planned(path, template, title, texts, existing, clean, before))
+        planned.append(_planned(path, template, title, texts, existing, before))
         if importer:
             planned.append(Planned(importer, template, "import", title, {}))
     is_at_rest = all(one.action == "keep" for one in planned) and dirty.root_of(root) == root
@@ -164,7 +105,6 @@ def _planned(
     title: str,
     texts: dict[str, str],
     existing: str | None,
-    clean: Clean,
     had: Collection[str],
 ) -> Planned:
     text = _text(path)
@@ -188,19 +128,19 @@ def _planned(
     found = {
         name: body
         for name, body in texts.items()
-        if bodies.get(name) and sections.same(bodies[name], sections.harmless(clean(body)))
+        if bodies.get(name) and sections.same(bodies[name], sections.cleaned(body))
     }
     return Planned(path, template, "add" if missing else "keep", title, missing, found, removed)
 
 
-def draft(one: Planned, clean: Clean) -> tuple[bytes, bytes]:
+def draft(one: Planned) -> tuple[bytes, bytes]:
     """What a file says, and what it will say."""
     old = _text(one.path) or b""
     if one.action == "import":
         return old, with_import(old)
     new = _laid_out(one, old, compose.skeleton(one.template, one.title, one.texts))
     for name, body in one.texts.items():
-        new = sections.with_section(new, name, sections.harmless(clean(body)))
+        new = sections.with_section(new, name, sections.cleaned(body))
     return old, new
 
 
@@ -246,7 +186,7 @@ def imports(text: bytes) -> bool:
 
 
 def carry_out(
-    db: Connection, data: str, root: str, planned: Sequence[Planned], *, clean: Clean, now: int
+    db: Connection, data: str, root: str, planned: Sequence[Planned], *, now: int
 ) -> dict[str, str]:
     """Write the files, and begin to track what changes: where the old texts are that were kept beside."""
     kept: dict[str, str] = {}
@@ -267,7 +207,6 @@ def carry_out(
                 one.path,
                 {**one.found, **one.texts},
                 author="program",
-                clean=clean,
                 now=now,
                 root=root,
                 create=blank,

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from sqlite3 import Connection
 
 from backstory import dirty, log
 from backstory.claude_md import sync
@@ -16,6 +15,7 @@ from backstory.claude_md.read.files import OUTPUT, VENDORED, walk
 from backstory.claude_md.read.references import references
 from backstory.claude_md.write import managed, sections
 from backstory.errors import BackstoryError
+from backstory.store.file.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)

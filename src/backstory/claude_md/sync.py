@@ -16,17 +16,15 @@ from git, or without git from the times of files, if they were made outside of C
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from sqlite3 import Connection
 
-from backstory import dirty, paths
+from backstory import dirty, locks, paths
 from backstory.claude_md.affected import affected, bears_on
-from backstory.claude_md.init import Clean, Practices, Progress, learn, texts_of
+from backstory.claude_md.learn import Practices, Progress, learn, texts_of
 from backstory.claude_md.read import git
 from backstory.claude_md.read.files import walk
 from backstory.claude_md.read.references import references
@@ -34,8 +32,7 @@ from backstory.claude_md.write import compose, managed, sections
 from backstory.errors import BackstoryError, NotFound
 from backstory.store import claude_files, projects
 from backstory.store.claude_files import ManagedFile
-from backstory.store.file import swap
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 MOST_GONE = 1_000  # files that are noted as gone
 MOST_BEHIND = 100  # files that a section keeps in mind
@@ -108,12 +105,9 @@ def root_of(cwd: str) -> str:
 @contextmanager
 def turn(data: str, root: str, seconds: float = SECONDS) -> Iterator[None]:
     """One sync of a project at a time."""
-    folder = os.path.join(data, "syncs")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
-    handle = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     busy = "another sync of this project is under way, or waits for an answer; try again after it"
-    swap.wait(handle, fcntl.LOCK_EX, seconds, busy)
+    handle = locks.take(os.path.join(data, "syncs", name), busy, seconds)
     try:
         yield
     finally:
@@ -136,7 +130,6 @@ def prepare(
     root: str,
     *,
     everything: bool,
-    clean: Clean,
     now: int,
     practices: Practices | None = None,
     progress: Progress | None = None,
@@ -184,9 +177,9 @@ def prepare(
         known = learn(root, wanted=names, practices=practices, progress=progress)
         for file, state in states.items():
             texts = texts_of(known, "" if file.template == "root" else os.path.dirname(file.place))
-            changes += _changes(db, root, file, wanted[file], texts, clean)
+            changes += _changes(db, root, file, wanted[file], texts)
             if not state.problems:
-                lacking += _lacking(db, file, {one.name for one in state.sections}, texts, clean)
+                lacking += _lacking(db, file, {one.name for one in state.sections}, texts)
     if everything:
         changes, lacking = changes + lacking, []
     offered = {(change.path, change.name) for change in changes if change.outcome == managed.OFFERED}
@@ -231,7 +224,6 @@ def _changes(
     file: ManagedFile,
     states: Iterable[managed.SectionState],
     texts: Mapping[str, str],
-    clean: Clean,
 ) -> Iterator[Change]:
     records = claude_files.sections(db, file.path)
     for state in states:
@@ -243,7 +235,7 @@ def _changes(
             continue  # without git, or offline, nobody can tell: what was said then stays
         if name == "patterns":
             text = compose.settled(state.body, text, lambda path: os.path.lexists(os.path.join(root, path)))
-        new = sections.harmless(clean(text))
+        new = sections.cleaned(text)
         if sections.same(state.body, new):
             outcome = managed.UNCHANGED
         elif not state.is_edited:
@@ -260,13 +252,13 @@ def _changes(
 
 
 def _lacking(
-    db: Connection, file: ManagedFile, there: Collection[str], texts: Mapping[str, str], clean: Clean
+    db: Connection, file: ManagedFile, there: Collection[str], texts: Mapping[str, str]
 ) -> Iterator[Change]:
     """The sections that a file never had. One that it had was removed by somebody."""
     had = claude_files.sections(db, file.path)
     for name, text in texts.items():
         if name not in there and name not in had:
-            yield Change(file.path, name, "", sections.harmless(clean(text)), managed.WRITTEN, is_new=True)
+            yield Change(file.path, name, "", sections.cleaned(text), managed.WRITTEN, is_new=True)
 
 
 def changed_outside(root: str, files: Iterable[ManagedFile], lines: Iterable[str]) -> list[str]:
@@ -306,7 +298,7 @@ def _gone(file: ManagedFile) -> list[Trouble]:
 
 
 def carry_out(
-    db: Connection, data: str, prepared: Prepared, *, clean: Clean, now: int
+    db: Connection, data: str, prepared: Prepared, *, now: int
 ) -> tuple[dict[str, dict[str, str]], list[Trouble]]:
     """Write what has changed: what became of each section of each file, and which file refused. What bears on
     a file with troubles stays in the list, and so for the next sync."""
@@ -323,7 +315,6 @@ def carry_out(
                     path,
                     {change.name: change.new for change in changes},
                     author="program",
-                    clean=clean,
                     now=now,
                     prepare=lambda text, new=new: sections.with_new(text, new),  # type: ignore[misc]
                 )
@@ -352,10 +343,10 @@ def _seen_to(prepared: Prepared, late: Collection[str]) -> list[str]:
     return [line for line in prepared.lines if behind.isdisjoint(bears_on(line, prepared.root, places))]
 
 
-def sync(db: Connection, data: str, root: str, *, clean: Clean, now: int) -> None:
+def sync(db: Connection, data: str, root: str, *, now: int) -> None:
     """Bring everything up to date that can be computed, and ask nobody."""
     with turn(data, root):
-        prepared = prepare(db, root, everything=False, clean=clean, now=now)
-        _, refused = carry_out(db, data, prepared, clean=clean, now=now)
+        prepared = prepare(db, root, everything=False, now=now)
+        _, refused = carry_out(db, data, prepared, now=now)
     if troubles := (*prepared.troubles, *refused):
         raise BackstoryError("; ".join(f"{prepared.told(one.path)}: {one.said}" for one in troubles))

@@ -14,10 +14,9 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from sqlite3 import Connection
 from typing import NamedTuple
 
 from backstory.docmem import tree
@@ -27,6 +26,8 @@ from backstory.ids import new_id
 from backstory.model import Node, Project
 from backstory.recall.documents import chunk, file
 from backstory.recall.documents.chunk import MAX_TITLE, plain
+from backstory.safety.clean import clean_whole
+from backstory.store.file.connection import Connection
 
 FORMATS = ("toml", "md", "txt")
 LARGEST_TREE = 100_000_000  # bytes of TOML
@@ -34,31 +35,28 @@ MOST_NODES = 100_000  # of somebody's document; nobody else can write to the sto
 MAX_HEADING = 100  # characters of a node's text that may be a heading, where no document said it is one
 
 
-def import_document(
-    db: Connection,
-    project: Project,
-    text: str,
-    format: str,
-    root_id: str | None,
-    name: str,
-    clean: Callable[[str], str],
-    now: int,
-) -> Node:
-    """A new tree; its root. Its id is `root_id`, or what the TOML says, or made of the document's `name`.
+class Imported(NamedTuple):
+    root: Node
+    is_whole: bool  # nothing private or secret was left out
 
-    `clean` is what every text passes on its way in. It gets a whole document at once, for what must not be
-    stored may span paragraphs; so it must not cut.
-    """
+
+def import_document(
+    db: Connection, project: Project, text: str, format: str, root_id: str | None, name: str, now: int
+) -> Imported:
+    """A new tree. Its id is `root_id`, or what the TOML says, or made of the document's `name`."""
     if format == "toml":
-        made = [_cleaned(one, clean) for one in parse_toml(text)]
+        cleaned = [_cleaned(one) for one in parse_toml(text)]
+        made, is_less = [one for one, _ in cleaned], any(is_less for _, is_less in cleaned)
     elif format in FORMATS:
         parse = parse_markdown if format == "md" else parse_text
-        made = parse(clean(text), root_id or clean(name))
+        text, is_less = clean_whole(text, may_quote=True)  # at once: what is private may span paragraphs
+        name, is_name_less = clean_whole("" if root_id else name, may_quote=True)
+        made, is_less = parse(text, root_id or name), is_less or is_name_less
     else:
         raise BadInput(f"there is no format {format[:60]!r} of a document; use one of {', '.join(FORMATS)}")
     if root_id is not None:
         made[0] = replace(made[0], id=root_id)
-    return tree.build(db, project, made, now=now)
+    return Imported(tree.build(db, project, made, now=now), not is_less)
 
 
 def most_bytes(format: str) -> int:
@@ -97,10 +95,14 @@ def save(path: str, document: str, *, replaces: bool = False) -> None:
             os.unlink(beside)
 
 
-def _cleaned(one: Made, clean: Callable[[str], str]) -> Made:
+def _cleaned(one: Made) -> tuple[Made, bool]:
     """What replaces a secret may be longer than it. What was too long before is refused later, not cut."""
-    parts = [part if (fit := clean(part)) == part else fit[:LONGEST_NAME] for part in one.context]
-    return replace(one, text=clean(one.text), context=(parts[0], parts[1], parts[2]))
+    (text, is_less), *context = [clean_whole(part, may_quote=True) for part in (one.text, *one.context)]
+    parts = []
+    for part, (fit, is_part_less) in zip(one.context, context, strict=True):
+        parts.append(part if fit == part else fit[:LONGEST_NAME])
+        is_less = is_less or is_part_less
+    return replace(one, text=text, context=(parts[0], parts[1], parts[2])), is_less
 
 
 def _check_number(nodes: int) -> None:

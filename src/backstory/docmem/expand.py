@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from sqlite3 import Connection
 
 from backstory.model import Node
 from backstory.store import nodes as stored
-from backstory.store.file.connection import savepoint
+from backstory.store.file.connection import Connection, savepoint
 
 MOST_EMPTY = 10_000  # nodes without a text take nothing from the budget, but each is a line
 DEEPEST = 500  # levels that are told by indentation; without an end, a chain of nodes is mostly blanks

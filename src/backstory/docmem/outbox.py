@@ -184,14 +184,14 @@ def waiting(data: str) -> set[str]:
 
 
 def put(data: str, session_id: str, text: str) -> None:
-    """Let it wait for the next prompt, in the place of what waited before."""
+    """Let it wait for the next prompt, in the place of what waited before: a string of JSON, which the hook
+    puts into the answer that its client expects."""
     path, making = _path(data, session_id), _path(data, f".{session_id}")
-    said = {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": text}}
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         handle = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(handle, "w", encoding="ascii") as file:
-            file.write(json.dumps(said) + "\n")
+            file.write(json.dumps(text) + "\n")
         os.rename(making, path)
     except OSError as error:
         raise StoreError(

@@ -15,7 +15,6 @@ second best: what is said twice counts a little more than what is said once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from sqlite3 import Connection
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from backstory.recall.index import Index
 from backstory.recall.nearness import Column
 from backstory.recall.search import DEFAULT_LIMIT, PATIENCE, POOL, checked, living, ranked
 from backstory.store import nodes
+from backstory.store.file.connection import Connection
 
 SUMMARY = "summary"  # the type in the context of a node that covers what is below it
 AS_GOOD = 0.5  # of the best sibling's score

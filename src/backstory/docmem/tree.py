@@ -13,12 +13,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from sqlite3 import Connection
 
 from backstory.errors import BadInput, Conflict, NotFound
 from backstory.model import Node, Project
+from backstory.safety.redact import redact
 from backstory.store import nodes, projects
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 Context = tuple[str, str, str]
 
@@ -339,6 +339,8 @@ def _root_id(db: Connection, project: Project, wanted: str | None) -> str:
             f"{_short(wanted)} cannot be the id of a root; use 1 to {LONGEST_NAME} letters (a-z, A-Z),"
             " digits, - and _"
         )
+    if redact(wanted) != wanted:
+        raise BadInput("the id of a root may be no secret; choose a readable one, like auth-redesign")
     if nodes.is_taken(db, project.number, wanted):
         raise BadInput(
             f"there is a node {wanted} already; choose another root_id (docmem_list lists trees;"

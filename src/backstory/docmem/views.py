@@ -4,10 +4,10 @@ A server's list is in its memory, and mirrored in the store, so that whoever edi
 views of all. A server is alive as long as it holds the lock on `servers/<its id>`; whoever finds that lock
 free has met a dead one, whose views go. CLAUDE.md shows the views of all living servers whose file it is.
 
-Locks are always taken in this order: the list of a server (threads), CLAUDE.md (processes), the store. What
-CLAUDE.md is to show is read from the store inside its lock and in the transaction that changes it, which is
-committed after the file was written: nobody else can change the mirror meanwhile, so whoever writes last
-writes the newest state. Where the file cannot be written, adding and removing change nothing.
+What changes the views is called in a transaction and returns an Update: what the file is to show then, and
+who is to be told. `surfaces/view_files.py` begins that transaction with CLAUDE.md's lock in hand, writes the
+file, commits, and calls `tell`. Nobody else can change the mirror meanwhile, so whoever writes last writes
+the newest state. Where the file cannot be written, adding and removing change nothing.
 
 Why nothing that a model should be told is lost, whatever is killed when:
 
@@ -26,101 +26,94 @@ hook does not, but all it can do is to turn 'it waits' into 'it was told', and t
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
-from sqlite3 import Connection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 
-from backstory import log
+from backstory import locks
 from backstory.docmem import expand, outbox, tree
-from backstory.errors import BackstoryError, BadInput, StoreError
+from backstory.errors import BadInput, StoreError
 from backstory.ids import new_id
 from backstory.model import Node, Project
 from backstory.store import nodes, projects, sessions
 from backstory.store import views as stored
-from backstory.store.file import swap
-from backstory.store.file.connection import transaction
-from backstory.store.views import Block, Server
+from backstory.store.file.connection import Connection, transaction
+from backstory.store.views import Block, ViewServer
 
 BUDGET = 10_000  # tokens a view
 STAMP = 16  # signs of a node's hash are enough to see that it changed
 
 Shown = list[tuple[str, str]]  # (node id, expansion) of each view
-Write = Callable[[str, Callable[[], Shown]], bool]
-"""Rewrites the CLAUDE.md of a folder with the views that the function gives. That is called inside the file's
-lock, maybe more than once; where there is no file, not at all. Raises BackstoryError where it cannot."""
 
 
 @dataclass(frozen=True, slots=True)
-class Viewed:
-    node: Node
-    expansion: str
-    views: int  # how many the server shows now
-    has_file: bool  # else there is no CLAUDE.md, and nothing changed
-
-
-@dataclass(frozen=True, slots=True)
-class Removed:
-    was_shown: bool
-    views: int
-    has_file: bool
+class Update:
+    shown: Shown  # what CLAUDE.md is to show
+    sessions: set[str]  # whose models are to be told
+    nodes: dict[str, int] = field(default_factory=dict)  # the server's own list, if it is about that
 
 
 class Views:
     """The views of one server. Its threads share it."""
 
     def __init__(self, data: str, folder: str, session_id: str) -> None:
-        self._data = data
+        self.data = data
         self.folder = os.path.realpath(folder)  # whose CLAUDE.md it is about
+        self.turn = threading.Lock()  # for whoever changes it; taken before CLAUDE.md's lock
         self._session_id = session_id if outbox.is_name(session_id) else ""
         self._id = new_id("srv_")
         self._nodes: dict[str, int] = {}  # in their order, with their rows: a root's id may be used again
         self._alive: int | None = None  # what holds the lock
-        self._turn = threading.Lock()
 
     @property
     def is_used(self) -> bool:
         """Is there anything to clear?"""
         return self._alive is not None
 
-    def start(self, db: Connection, write: Write, now: int) -> None:
+    @property
+    def count(self) -> int:
+        return len(self._nodes)
+
+    def present(self, db: Connection) -> list[str]:
+        """The nodes in the list that were not deleted."""
+        there = nodes.at(db, list(self._nodes.values()))
+        return [node_id for node_id, row in self._nodes.items() if row in there]
+
+    # In a transaction.
+
+    def start(self, db: Connection, now: int) -> Update:
         """The server starts: CLAUDE.md shows nothing but the views of living servers, mostly none."""
-        with self._turn:
-            self._take_over(db, now)
-            _rewrite(db, self._data, self.folder, write, lambda _: _bury_unknown(self._data))
+        self._take_over(db, now)
+        living, here = _living(db, self.data, self.folder)
+        _bury_unknown(self.data)
+        return _update(db, self.data, living, here)
 
-    def add(self, db: Connection, project: Project, node_id: str, write: Write, now: int) -> Viewed:
+    def add(self, db: Connection, project: Project, node_id: str, now: int) -> Update:
         """Show a node, or let it come last."""
-        with self._turn:
-            node = tree.node(db, project, node_id)
-            wanted = {**self._without(node_id), node_id: node.row}
-            shown = self._show(db, project, wanted, node_id, write, now)
-            blocks = _expanded(db, project.number, node) if shown is None else shown[node_id]
-            return Viewed(node, _text(blocks), len(self._nodes), shown is not None)
+        row = tree.node(db, project, node_id).row
+        return self._show(db, project, {**self._without(node_id), node_id: row}, node_id, now)
 
-    def remove(self, db: Connection, project: Project, node_id: str, write: Write, now: int) -> Removed:
-        """Show a node no longer. One that is not shown is no matter."""
-        with self._turn:
-            there = nodes.at(db, list(self._nodes.values()))
-            present = [known for known, row in self._nodes.items() if row in there]
-            if node_id not in present:
-                return Removed(False, len(present), True)
-            shown = self._show(db, project, self._without(node_id), None, write, now)
-            return Removed(True, len(self._nodes), shown is not None)
+    def remove(self, db: Connection, project: Project, node_id: str, now: int) -> Update:
+        """Show a node no longer."""
+        return self._show(db, project, self._without(node_id), None, now)
 
-    def clear(self, db: Connection, write: Write) -> None:
+    def clear(self, db: Connection) -> Update:
         """The server ends: nothing of it stays, the views of others do."""
-        with self._turn:
-            if self._alive is None:
-                return
-            try:
-                _rewrite(db, self._data, self.folder, write, lambda _: stored.unregister(db, self._id))
-            finally:
-                self._nodes = {}
-                _remove(_lock_file(self._data, self._id))
-                self.let_go()
+        living, here = _living(db, self.data, self.folder)
+        stored.unregister(db, self._id)
+        return _update(db, self.data, living, here)
+
+    # After it.
+
+    def keep(self, update: Update) -> None:
+        """A change of it is stored and written: this is the list from now on."""
+        self._nodes = update.nodes
+
+    def end(self) -> None:
+        self._nodes = {}
+        _remove(_lock_file(self.data, self._id))
+        self.let_go()
 
     def let_go(self) -> None:
         """Be dead to others from now on. This waits for nobody."""
@@ -133,69 +126,39 @@ class Views:
         dead = [
             server
             for server in _here(stored.servers(db), self.folder)
-            if server.session_id and not _is_alive(self._data, server.id)
+            if server.session_id and not _is_alive(self.data, server.id)
             if sessions.following(db, server.session_id) == sessions.following(db, self._session_id)
         ]
         if not dead:
             return
-        with transaction(db):
-            self._hold()
-            stored.register(db, self._as_server(dead[-1].project), now)
-            for view in stored.of(db, [server.id for server in dead]):
-                if not view.gone:
-                    stored.end(db, view, outbox.ENDED)
-                stored.take_over(db, view, self._id)
+        self._register(db, dead[-1].project, now)
+        for view in stored.of(db, [server.id for server in dead]):
+            if not view.gone:
+                stored.end(db, view, outbox.ENDED)
+            stored.take_over(db, view, self._id)
 
-    def _as_server(self, project: int) -> Server:
-        return Server(self._id, project, _utf8(self.folder), self._session_id)
+    def _register(self, db: Connection, project: int, now: int) -> None:
+        server = ViewServer(self._id, project, _utf8(self.folder), self._session_id)
+        self._hold()
+        stored.register(db, server, now)
 
     def _without(self, node_id: str) -> dict[str, int]:
         return {known: row for known, row in self._nodes.items() if known != node_id}
 
     def _show(
-        self,
-        db: Connection,
-        project: Project,
-        wanted: dict[str, int],
-        touched: str | None,
-        write: Write,
-        now: int,
-    ) -> dict[str, list[Block]] | None:
-        """Let this be the list, its mirror, and what CLAUDE.md shows: what is shown of each node. None, and
-        nothing of that, where there is no CLAUDE.md."""
-        server = self._as_server(project.number)
-        shown: dict[str, list[Block]] | None = None
-        to_tell: set[str] = set()
-
-        def change() -> Shown:
-            nonlocal shown
-            begin()
-            if touched:
-                wanted[touched] = tree.node(db, project, touched).row  # it may have been deleted just now
-            self._hold()
-            stored.register(db, server, now)
-            living = _living(db, self._data, self.folder)
-            here = _here(living, self.folder)
-            shown = self._mirror(db, project, wanted, touched)
-            to_tell.update(_settle(db, self._data, living, here))
-            return _union(db, here)
-
-        with stored.turn(db) as begin:
-            if not write(self.folder, change):
-                begin.undo()  # the file may have gone at the last moment
-                return None
-        if shown is not None:
-            self._nodes = {node_id: wanted[node_id] for node_id in shown}
-            try:
-                _tell(db, self._data, to_tell)
-            except StoreError as error:
-                log.write("warning", str(error))  # what was asked for is done; the next edit says it again
-        return shown
+        self, db: Connection, project: Project, wanted: dict[str, int], touched: str | None, now: int
+    ) -> Update:
+        """Let this be the list: its mirror, and what CLAUDE.md shows."""
+        self._register(db, project.number, now)
+        living, here = _living(db, self.data, self.folder)
+        mirrored = self._mirror(db, project, wanted, touched)
+        update = _update(db, self.data, living, here)
+        return replace(update, nodes={node_id: wanted[node_id] for node_id in mirrored})
 
     def _mirror(
         self, db: Connection, project: Project, wanted: dict[str, int], touched: str | None
-    ) -> dict[str, list[Block]]:
-        """Let the store say the same as the list, without nodes that were deleted; what is shown of each."""
+    ) -> Iterable[str]:
+        """Let the store say the same as the list, without nodes that were deleted; those that are left."""
         known = {view.node_id: view for view in stored.of(db, [self._id])}
         shown = {}
         for node_id, row in wanted.items():
@@ -225,38 +188,36 @@ class Views:
 
     def _hold(self) -> None:
         """Be alive to others. They look, and tidy up, in transactions that write, and this is in one."""
-        path = _lock_file(self._data, self._id)
+        path = _lock_file(self.data, self._id)
         if self._alive is not None and os.path.exists(path):
             return
         try:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            handle = locks.take(path, f"{path} is locked by another process; try again")
         except OSError as error:
             raise StoreError(
                 f"{os.path.dirname(path)} cannot be written ({error.strerror}); mend that, and call again"
             ) from error
-        swap.wait(handle, fcntl.LOCK_EX, swap.SECONDS, f"{path} is locked by another process; try again")
         if self._alive is not None:  # somebody removed the file that was locked
             os.close(self._alive)
         self._alive = handle
 
 
-def refresh(db: Connection, data: str, project: Project, roots: Collection[str], write: Write) -> None:
-    """After an edit of these trees, by any process: the views of living servers follow, in their CLAUDE.md
-    and for their models. Where a file cannot be written the rest is done, and then the reason is raised."""
+def folders_to_refresh(db: Connection, data: str, project: Project, roots: Collection[str]) -> list[str]:
+    """Where something is to be done after an edit of these trees."""
     known = stored.servers(db, project.number)
     if not known:
-        return
+        return []
     folders = stored.folders_to_refresh(db, project.number, roots)
     folders.update(server.folder for server in known if not _is_alive(data, server.id))
-    failures = []
-    for folder in sorted(folders):
-        try:
-            _rewrite(db, data, folder, write, lambda here: _expand(db, project.number, here, roots))
-        except BackstoryError as error:
-            failures.append(error)
-    if failures:
-        raise failures[0]
+    return sorted(folders)
+
+
+def refresh(db: Connection, data: str, project: Project, roots: Collection[str], folder: str) -> Update:
+    """After an edit of these trees, by any process: the views of a folder's living servers follow. In a
+    transaction."""
+    living, here = _living(db, data, folder)
+    _expand(db, project.number, here, roots)
+    return _update(db, data, living, here)
 
 
 def standing(db: Connection, data: str, folder: str) -> Shown:
@@ -270,41 +231,21 @@ def is_anything_left(data: str) -> bool:
     return bool(outbox.waiting(data)) or any(not _is_alive(data, server_id) for server_id in _locks(data))
 
 
-def _rewrite(
-    db: Connection, data: str, folder: str, write: Write, change: Callable[[list[Server]], None]
-) -> None:
-    """Change something about the servers of a folder, then its CLAUDE.md, then tell the models. Where the
-    file is not to be had the rest is done all the same, and then the reason is raised."""
-    to_tell: set[str] = set()
-    failure, is_done = None, False
+def expansion(db: Connection, project: int, start: Node) -> str:
+    """What a view of a node shows."""
+    return _text(_expanded(db, project, start))
 
-    def views() -> Shown:
-        nonlocal is_done
-        is_done = False
-        begin()
-        living = _living(db, data, folder)
-        here = _here(living, folder)
-        change(here)
-        to_tell.update(_settle(db, data, living, here))
-        is_done = True
-        return _union(db, here)
 
-    with stored.turn(db) as begin:
-        try:
-            write(folder, views)
-        except BackstoryError as error:
-            failure = error
-        if not is_done:
-            views()
-    _tell(db, data, to_tell)
-    if failure:
-        raise failure
+def _update(db: Connection, data: str, living: list[ViewServer], here: list[ViewServer]) -> Update:
+    """What is to be done after the views of these servers have changed."""
+    sessions = _settle(db, data, living, here)
+    return Update(_union(db, here), sessions)
 
 
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
-def _union(db: Connection, here: Iterable[Server]) -> Shown:
+def _union(db: Connection, here: Iterable[ViewServer]) -> Shown:
     """What these servers show, most recently touched last; what two of them show, once."""
     views: dict[str, str] = {}
     for view in stored.of(db, [server.id for server in here]):
@@ -314,7 +255,7 @@ def _union(db: Connection, here: Iterable[Server]) -> Shown:
     return list(views.items())
 
 
-def _expand(db: Connection, project: int, here: Iterable[Server], roots: Collection[str]) -> None:
+def _expand(db: Connection, project: int, here: Iterable[ViewServer], roots: Collection[str]) -> None:
     """The views of these trees as they are now."""
     done: dict[str, list[Block]] = {}
     for view in stored.of(db, [server.id for server in here if server.project == project]):
@@ -343,15 +284,15 @@ def _text(blocks: Iterable[Block]) -> str:
 # --- what the model is told ---------------------------------------------------------------------------------
 
 
-def _by_session(db: Connection, servers: Iterable[Server]) -> dict[str, list[Server]]:
+def _by_session(db: Connection, servers: Iterable[ViewServer]) -> dict[str, list[ViewServer]]:
     """Servers by the session in which their models are told something. After `/clear` that is another one."""
-    found: dict[str, list[Server]] = {}
+    found: dict[str, list[ViewServer]] = {}
     for server in servers:
         found.setdefault(sessions.following(db, server.session_id), []).append(server)
     return found
 
 
-def _settle(db: Connection, data: str, living: Iterable[Server], here: Iterable[Server]) -> set[str]:
+def _settle(db: Connection, data: str, living: Iterable[ViewServer], here: Iterable[ViewServer]) -> set[str]:
     """Put down for the sessions of these servers what their models have seen for certain; the sessions."""
     groups, found = _by_session(db, living), set(_by_session(db, here))
     waiting = outbox.waiting(data)
@@ -373,9 +314,9 @@ def _settle(db: Connection, data: str, living: Iterable[Server], here: Iterable[
     return found
 
 
-def _tell(db: Connection, data: str, to_tell: Collection[str]) -> None:
+def tell(db: Connection, data: str, to_tell: Collection[str]) -> None:
     """Let wait for each of these sessions what its model has not seen for certain."""
-    with transaction(db):
+    with stored.translated(db), transaction(db):
         groups = _by_session(db, [one for one in stored.servers(db) if _is_alive(data, one.id)])
         for session_id in filter(outbox.is_name, to_tell):
             views = stored.of(db, [server.id for server in groups.get(session_id, ())])
@@ -397,18 +338,19 @@ def _tell(db: Connection, data: str, to_tell: Collection[str]) -> None:
 # --- who is alive -------------------------------------------------------------------------------------------
 
 
-def _living(db: Connection, data: str, folder: str) -> list[Server]:
-    """The servers that are alive. What dead ones of this folder left behind goes."""
+def _living(db: Connection, data: str, folder: str) -> tuple[list[ViewServer], list[ViewServer]]:
+    """The servers that are alive, and those of them whose views this folder's file shows. What dead ones
+    of the folder left behind goes."""
     known = stored.servers(db)
     living = [server for server in known if _is_alive(data, server.id)]
     for server in _here(known, folder):
         if server not in living:
             stored.unregister(db, server.id)
             _remove(_lock_file(data, server.id))
-    return living
+    return living, _here(living, folder)
 
 
-def _here(servers: Iterable[Server], folder: str) -> list[Server]:
+def _here(servers: Iterable[ViewServer], folder: str) -> list[ViewServer]:
     """Those who show their views in the same CLAUDE.md, which may be a link in one of two folders."""
     file = _claude_md(folder)
     return [server for server in servers if _claude_md(server.folder) == file]
@@ -431,17 +373,7 @@ def _locks(data: str) -> list[str]:
 
 
 def _is_alive(data: str, server_id: str) -> bool:
-    try:
-        handle = os.open(_lock_file(data, server_id), os.O_RDONLY)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: others may look at the same moment
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
+    return locks.is_held(_lock_file(data, server_id))
 
 
 def _lock_file(data: str, server_id: str) -> str:

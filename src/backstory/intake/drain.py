@@ -10,26 +10,25 @@ What changed in an initialised project is listed there as well (dirty.py), befor
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 
 from backstory import dirty, log, paths
 from backstory.blob import blob_id
-from backstory.capture import changes, spool
-from backstory.capture.event import Event, read_event
-from backstory.errors import BadPayload, Damaged, StoreError
-from backstory.intake.item import is_notification, item_of
+from backstory.capture import spool
+from backstory.capture.event import read_event
+from backstory.clients.canonical import NOTIFICATION, PROMPT, SESSION_END, SESSION_START
+from backstory.errors import BadPayload
+from backstory.intake.item import item_of
 from backstory.intake.trace import trace
 from backstory.memory import terms
 from backstory.store import events, life, memories, projects, queue, sessions
-from backstory.store.file import swap
-from backstory.store.file.connection import connect, is_busy, is_damage, refusal, savepoint, transaction
+from backstory.store.file.connection import Connection, is_fault_of_the_store, savepoint, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from backstory.store.file.recovery import Recovery
+    from backstory.clients.canonical import Event
 
     Progress = Callable[[int, int], None]  # so many of so many are stored
 
@@ -37,7 +36,6 @@ BATCH_EVENTS = 250
 BATCH_BYTES = 16_000_000
 HURRIED_EVENTS = 25  # a batch where somebody waits: small enough to stop in time
 HURRIED_BYTES = 200_000  # to read, clean and redact a megabyte takes a sixth of a second
-HURRIED_SECONDS = 0.2  # how long such a one waits for a lock
 TELLING_WORDS = 3  # `yes` and `go on` are kept with the session, but nobody will look for them
 PROMPT_SHOWN = 4_000  # characters of a prompt that search sees; the prompts table has it whole
 
@@ -51,92 +49,8 @@ class Drained:
         self.left = 0  # still waiting when the time was up
 
 
-class open_store:
-    """`with open_store(folder, now=now) as db:` is the store with all in it that was captured before now.
-
-    Whoever reads opens it like this. It is closed afterwards, and what SQLite refuses becomes a StoreError
-    that says what to do. A damaged database is recovered from a backup on the way. Who is `hurried` gets it
-    as it can be had at once: while others write, without the latest events; else a StoreError.
-    """
-
-    __slots__ = ("_db", "_folder", "_handle", "_hurried", "_now", "recovered")
-
-    def __init__(
-        self,
-        folder: str,
-        *,
-        now: int,
-        seconds: float | None = None,
-        progress: Progress | None = None,
-        hurried: bool = False,
-    ) -> None:
-        self._folder = folder
-        self._now = now
-        self._hurried = hurried
-        self.recovered: Recovery | None = None
-        try:
-            done = self._open(seconds, progress)
-        except Damaged:
-            if hurried:
-                raise
-            self._recover()
-            done = self._open(seconds, progress)
-        if done.stored or done.failed or done.left:
-            log.write(
-                "debug", f"drained {done.stored} events; {done.failed} put aside, {done.left} left waiting"
-            )
-
-    def __enter__(self) -> sqlite3.Connection:
-        return self._db
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._close()
-        if is_damage(error) and not self._hurried:
-            self._recover()
-            if self.recovered:
-                raise StoreError(f"{self.recovered.sentence()}. Ask again") from error
-        self._translate(error)
-
-    def _open(self, seconds: float | None, progress: Progress | None) -> Drained:
-        hurry = HURRIED_SECONDS if self._hurried else None
-        self._handle = swap.share(self._folder, hurry)
-        try:
-            self._db = connect(paths.database(self._folder), hurry)
-        except BaseException:
-            os.close(self._handle)
-            raise
-        try:
-            return drain(
-                self._db,
-                paths.spool(self._folder),
-                now=self._now,
-                seconds=seconds,
-                progress=progress,
-                hurried=self._hurried,
-            )
-        except BaseException as error:
-            if self._hurried and is_busy(error):
-                return Drained()
-            self._close()
-            self._translate(error)
-            raise
-
-    def _close(self) -> None:
-        self._db.close()
-        os.close(self._handle)
-
-    def _recover(self) -> None:
-        from backstory.store.file import recovery
-
-        self.recovered = recovery.recover(self._folder, self._now)
-
-    def _translate(self, error: BaseException | None) -> None:
-        if isinstance(error, sqlite3.DatabaseError):
-            raise refusal(paths.database(self._folder), error) from error
-
-
 def drain(
-    db: sqlite3.Connection,
+    db: Connection,
     folder: str,
     *,
     now: int,
@@ -187,7 +101,6 @@ class _Prepared:
     def __init__(
         self,
         name: str,
-        raw: bytes,
         event: Event,
         places: dict[str, paths.Place],
         blobs: dict[str, str | None],
@@ -195,7 +108,7 @@ class _Prepared:
     ) -> None:
         self.name = name  # of its payload
         self.event = event
-        self.trace = trace(event)
+        self.trace = trace(event.use)
         self.item = item_of(event)  # for the queue
         files = self.trace.files if self.trace else []
         # Whoever reads this later may look from another folder.
@@ -207,14 +120,12 @@ class _Prepared:
         if event.cwd not in places:
             places[event.cwd] = paths.place(event.cwd)
         self.place = places[event.cwd]
-        self.changed: list[tuple[str, str]] = []  # (root, path), for lists of dirty files
-        # From the payload as it came: a path that was redacted leads nowhere, and the list stays in the
-        # project, where the file of that name lies.
-        if event.name == "PostToolUse" and event.tool in changes.TOOLS:
-            self.changed = dirty.listed(changes.of_payload(raw), roots)
+        # (root, path), for lists of dirty files. As the paths came: one that was redacted leads nowhere, and
+        # the list stays in the project, where the file of that name lies.
+        self.changed = dirty.listed(event.changed, roots) if event.changed else []
 
 
-def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done: Drained) -> None:
+def _store(db: Connection, folder: str, batch: list[spool.Spooled], done: Drained) -> None:
     found: list[_Prepared] = []
     settled: list[str] = []
     bad: list[tuple[str, str]] = []
@@ -227,7 +138,7 @@ def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done
             raw = spool.read(folder, payload.name)
             if raw is not None:
                 event = read_event(raw, spool_name=payload.name, at=payload.at)
-                found.append(_Prepared(payload.name, raw, event, places, blobs, roots))
+                found.append(_Prepared(payload.name, event, places, blobs, roots))
         except BadPayload as error:
             bad.append((payload.name, str(error)))
         except PermissionError as error:  # a session under sudo left it; those behind it are readable
@@ -246,8 +157,8 @@ def _store(db: sqlite3.Connection, folder: str, batch: list[spool.Spooled], done
                 for root, path in prepared.changed if is_new else ():
                     lists.setdefault(root, []).append(path)
             except Exception as error:  # one odd event must not hold up those behind it
-                if _is_fault_of_the_store(error):
-                    raise
+                if is_fault_of_the_store(error):
+                    raise  # the whole batch stays in the spool for the next drain
                 bad.append((prepared.name, f"could not be stored: {type(error).__name__}: {error}"))
         _list(lists)  # before the ledger knows them: a change may be listed twice, but is never missing
     for name in settled:
@@ -275,12 +186,7 @@ def _put_aside(folder: str, name: str, reason: str) -> bool:
     return True
 
 
-def _is_fault_of_the_store(error: Exception) -> bool:
-    """Locked, full, damaged: no event's fault, so the whole batch stays in the spool for the next drain."""
-    return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
-
-
-def _remember(db: sqlite3.Connection, prepared: _Prepared) -> bool:
+def _remember(db: Connection, prepared: _Prepared) -> bool:
     event, place = prepared.event, prepared.place
     if not events.first_time(db, event.key, event.name, event.session_id, event.at):
         return False
@@ -288,24 +194,25 @@ def _remember(db: sqlite3.Connection, prepared: _Prepared) -> bool:
     if project_id is None:
         project_id = projects.ensure(db, place, event.at)
         sessions.start(db, event.session_id, project_id, event.cwd, place, event.at)
-    if event.name in ("UserPromptSubmit", "SessionStart"):
+    if event.kind in (PROMPT, NOTIFICATION, SESSION_START):
         sessions.reopen(db, event.session_id, event.at)
     sessions.touch(db, event.session_id, event.at)
     memory_id = _memory(db, prepared, project_id)
     if prepared.item:
-        queue.put(db, event.session_id, *prepared.item, event.at, memory_id)
-    if event.name == "SessionEnd":
+        action = event.use.action if event.use else None
+        queue.put(db, event.session_id, *prepared.item, event.at, memory_id, action)
+    if event.kind == SESSION_END:
         sessions.end(db, event.session_id, event.at)
         life.promote(db, event.session_id, event.at)
     return True
 
 
-def _memory(db: sqlite3.Connection, prepared: _Prepared, project_id: str) -> str | None:
+def _memory(db: Connection, prepared: _Prepared, project_id: str) -> str | None:
     """What a prompt or a tool use leaves behind at once."""
     event = prepared.event
-    if event.prompt and not is_notification(event.prompt):
-        sessions.keep_prompt(db, event.session_id, event.prompt, event.at)
-        if terms.count_words(event.prompt[:PROMPT_SHOWN]) >= TELLING_WORDS:
+    if event.kind == PROMPT and event.text:
+        sessions.keep_prompt(db, event.session_id, event.text, event.at)
+        if terms.count_words(event.text[:PROMPT_SHOWN]) >= TELLING_WORDS:
             return memories.add(
                 db,
                 project_id=project_id,
@@ -313,12 +220,12 @@ def _memory(db: sqlite3.Connection, prepared: _Prepared, project_id: str) -> str
                 kind="prompt",
                 sector="episodic",
                 tier="session",
-                content=event.prompt[:PROMPT_SHOWN],
+                content=event.text[:PROMPT_SHOWN],
                 author="user",
                 importance=0.3,
                 now=event.at,
             )
-    elif prepared.trace:
+    elif event.use and prepared.trace:
         return memories.add(
             db,
             project_id=project_id,
@@ -330,6 +237,7 @@ def _memory(db: sqlite3.Connection, prepared: _Prepared, project_id: str) -> str
             files=prepared.files,
             hashes=prepared.hashes,
             importance=prepared.trace.importance,
+            action=event.use.action,
             now=event.at,
         )
     return None

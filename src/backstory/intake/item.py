@@ -8,47 +8,41 @@ from __future__ import annotations
 
 import json
 
-from backstory.intake.trace import is_echo, is_ours
+from backstory.clients import canonical
+from backstory.intake.trace import is_echo
 from backstory.safety.clean import without_middle
 from backstory.safety.redact import redact
 from backstory.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from backstory.capture.event import Event
+    from backstory.clients.canonical import Event, Use
 
-BORING_TOOLS = frozenset({"Glob", "Grep", "ListMcpResourcesTool"})
 PROMPT_LIMIT = 8_000
-NOTIFICATION = "<task-notification>"
-
-
-def is_notification(prompt: str) -> bool:
-    """A background agent's report arrives as if it were a prompt."""
-    return prompt.lstrip().startswith(NOTIFICATION)
 
 
 def item_of(event: Event) -> tuple[str, str, str] | None:
     """(name, input, output) of the item in the queue, both as JSON; None where there is nothing to learn."""
-    if event.tool is not None:
-        return _tool_use(event)
-    if event.prompt and not is_notification(event.prompt):
-        return PROMPT, _json({"prompt": without_middle(event.prompt, PROMPT_LIMIT)}), "{}"
-    if event.name == "PostCompact" and event.said:
-        return COMPACT, _json({"summary": event.said}), "{}"
-    if event.name == "PreCompact":
+    if event.use:
+        return _tool_use(event.use)
+    if event.kind == canonical.PROMPT and event.text:
+        return PROMPT, _json({"prompt": without_middle(event.text, PROMPT_LIMIT)}), "{}"
+    if event.kind == canonical.COMPACTION and event.text:
+        return COMPACT, _json({"summary": event.text}), "{}"
+    if event.kind == canonical.COMPACTION_START:
         return CHECKPOINT, "{}", "{}"
-    if event.name == "Stop":
-        return FINALIZE, "{}", _json({"last_assistant_message": event.said or ""})
+    if event.kind == canonical.TURN_END:
+        return FINALIZE, "{}", _json({"last_message": event.text})
     return None
 
 
-def _tool_use(event: Event) -> tuple[str, str, str] | None:
-    if event.tool is None or event.tool in BORING_TOOLS or is_ours(event) or is_echo(event):
+def _tool_use(use: Use) -> tuple[str, str, str] | None:
+    if use.action == canonical.SEARCH or use.is_ours or is_echo(use):
         return None
-    result = event.excerpt if event.too_large else event.result
-    if event.error is not None:
-        result = {"error": event.error}
-    return event.tool, _json({**event.tool_input, **event.changes}), _json(result)
+    result = use.excerpt if use.too_large else use.result
+    if use.error is not None:
+        result = {"error": use.error}
+    return use.tool, _json({**use.given, **use.written}), _json(result)
 
 
 def _json(value: object) -> str:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from backstory import paths
 from backstory.blob import blob_id
 from backstory.errors import BadInput
-from backstory.memory import likeness, salience
+from backstory.memory.kinds import IMPORTANCE, SECTORS
 from backstory.memory.sector import classify
-from backstory.model import SECTORS, Memory
+from backstory.model import Memory
 from backstory.safety.clean import clean
-from backstory.store import life, memories, projects, sessions
-from backstory.store.file.connection import transaction
+from backstory.store import memories, projects, sessions
+from backstory.store.file.connection import Connection, transaction
+from backstory.store.keep import keep_memory, wording
 
 MAX_CONTENT = 20_000
 MAX_TAGS, MAX_TAG = 20, 60
 MAX_FILES = 10
-DEFAULT_IMPORTANCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class Kept:
 
 
 def keep(
-    db: sqlite3.Connection,
+    db: Connection,
     cwd: str,
     content: str,
     *,
@@ -51,13 +49,13 @@ def keep(
 ) -> Kept:
     """Remember a note for this folder's project, or for all of the user's. One that is known already, in
     these words or very nearly these, is reinforced instead."""
-    weight = DEFAULT_IMPORTANCE if importance is None else importance
+    weight = IMPORTANCE["note"] if importance is None else importance
     check(content, sector, tags, weight)
     text = clean(content.strip(), MAX_CONTENT).strip()
     if not re.sub(r"\[redacted:[a-z-]+\]", "", text).strip():
         raise BadInput("nothing is left of it without what is private or secret; say it without that")
-    content_hash = hashlib.sha256(text.encode()).hexdigest()
-    simhash = likeness.simhash(text)
+    says, labels = wording(text), [clean(tag) for tag in tags]
+    sector = sector or classify(text)
     place = paths.place(cwd)
     checkout = paths.checkout(cwd)
     files = [] if is_global else files_named(text, checkout)
@@ -66,30 +64,25 @@ def keep(
         project_id = projects.ensure(db, place, now)
         if session_id and sessions.project_of(db, session_id) is None:
             sessions.start(db, session_id, project_id, cwd, place, now)
-        owner = projects.ensure_global(db, now) if is_global else project_id
-        known = memories.same(db, owner, "note", content_hash) or _nearly(db, owner, text, simhash)
-        if known:
-            life.reinforce(db, known, salience.REINFORCED, session_id, now)
-            memories.add_tags(db, known, [clean(tag) for tag in tags], importance)
-        memory_id = known or memories.add(
+        memory_id, is_new = keep_memory(
             db,
-            project_id=owner,
+            says,
+            project_id=project_id,
             session_id=session_id,
             kind="note",
-            sector=sector or classify(text),
-            tier="global" if is_global else "project",
-            content=text,
+            sector=sector,
+            importance=weight,
+            now=now,
+            is_global=is_global,
             files=files,
             hashes=hashes,
-            tags=[clean(tag) for tag in tags],
-            importance=weight,
-            content_hash=content_hash,
-            simhash=simhash,
-            now=now,
+            tags=labels,
         )
+        if not is_new:
+            memories.add_tags(db, memory_id, labels, importance)
         memory = memories.get(db, memory_id, now)
     assert memory is not None  # noqa: S101  it was stored a line ago, in the same transaction
-    return Kept(memory, is_new=known is None)
+    return Kept(memory, is_new)
 
 
 def files_named(text: str, root: str) -> list[str]:
@@ -106,13 +99,6 @@ def files_named(text: str, root: str) -> list[str]:
         if os.path.isfile(full) and (inside := os.path.relpath(full, root)) not in found:
             found.append(inside)
     return found[:MAX_FILES]
-
-
-def _nearly(db: sqlite3.Connection, project_id: str, text: str, simhash: int) -> str | None:
-    for memory_id, content in memories.alike(db, project_id, "note", likeness.bands(simhash)):
-        if likeness.is_near(text, content):
-            return memory_id
-    return None
 
 
 def check(content: str, sector: str | None, tags: Sequence[str], importance: float) -> None:

@@ -14,6 +14,8 @@ DECAY_PER_DAY = {  # lambda, by sector
 }
 FLOOR, CEILING = 0.05, 0.99
 PROMOTED_ABOVE = 0.7
+FADED_DAYS = 30
+FADED_BELOW = 0.1  # present salience; a trace that nobody came back to is there after about a month
 RECALLED, REINFORCED, DEEMPHASIZED = 0.02, 0.1, 0.2
 DAY_MS = 24 * 3600 * 1000
 
@@ -37,3 +39,10 @@ def lift(accesses: int) -> float:
 def reinforced(salience: float, amount: float) -> float:
     """Each reinforcement closes a part of the gap to 1, so the returns diminish."""
     return salience + amount * (1 - salience)
+
+
+def deemphasized(decayed_salience: float, accesses: int, amount: float) -> float:
+    """What to store so that what is shown falls by the amount; never below the floor, so it can be found."""
+    target = max(FLOOR, present(decayed_salience, accesses) - amount)
+    lifted = lift(accesses)  # having been used lifts what is shown above what is stored
+    return max(0.0, (target - lifted) / (1 - lifted))

@@ -179,6 +179,16 @@ def classify(text: str) -> str:
     return max(sums, key=sums.__getitem__)  # of equal sums the first, so the default before all others
 
 
+def classify_observation(kind: str, text: str) -> str:
+    """The same. That it is told in the past tense, as observations are, does not make it an episode."""
+    if kind == "preference":
+        return "emotional"
+    sector = classify(text)
+    if sector in ("procedural", "reflective"):
+        return sector
+    return "procedural" if kind == "bugfix" else "semantic"
+
+
 def _tokens(text: str) -> list[str]:
     matches = re.finditer(_SHAPES, text.lower().replace("’", "'"))
     return [_token(match.lastgroup or "", match[0]) for match in matches]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-ROLES = ("user", "assistant")
+SPEAKERS = ("user", "assistant")
 
 
 def authors_meant(query: str, names: Sequence[str], is_conversation: bool) -> set[int]:
@@ -13,7 +13,7 @@ def authors_meant(query: str, names: Sequence[str], is_conversation: bool) -> se
     found: set[int] = set()
     spoken = re.findall(r"\w+", query)
     for number, name in enumerate(names):
-        if name in ROLES:
+        if name in SPEAKERS:
             found |= {number} if _speaks(name, query) else set()
             continue
         for at, word in enumerate(spoken):
@@ -37,7 +37,7 @@ def _speaks(role: str, query: str) -> bool:
 
 def without_names(query: str, names: Sequence[str]) -> str:
     """The query without the authors it names: a name has a meaning of its own that misleads."""
-    parts = {part.lower() for name in names if name not in ROLES for part in name.split()}
+    parts = {part.lower() for name in names if name not in SPEAKERS for part in name.split()}
     kept = [word for word in re.findall(r"\w+", query) if word.lower() not in parts]
     return " ".join(kept) or query
 

@@ -10,23 +10,24 @@ The user waits for this, so it loads nothing that a drain has not loaded already
 
 from __future__ import annotations
 
-import json
 import os
 import time
 
 from backstory import paths
 from backstory.blob import blob_id
+from backstory.memory import salience
 from backstory.memory.salience import DAY_MS
 from backstory.safety import fence
 from backstory.store import sessions, standing
 from backstory.store.file.connection import unhurried
-from backstory.store.memories import present
 from backstory.store.projects import GLOBAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from sqlite3 import Connection, Row
+
+    from backstory.store.file.connection import Connection
+    from backstory.store.standing import Content, Outcome, Standing
 
 SOURCE = "backstory, at the start of the session"
 INTRODUCTION = "What is remembered of this project. memory_search with an id shows a memory whole."
@@ -49,9 +50,6 @@ CHANGED = 1.2  # what is about files that changed since
 STATS = 100  # files that are looked at; they may lie on a slow disk
 STATS_OF = 3  # of one memory
 READ = 2_000_000  # bytes of them that are read
-
-
-SAYS = {"done": "completed", "learned": "learned"}  # in a line, and in a summary
 
 
 class Topic:
@@ -244,22 +242,24 @@ def day(at: int) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(min(max(at, 0), 253_402_300_799_000) / 1000))
 
 
-def memory_line(kind: str, row: Row, since: str, width: int) -> str:
+def memory_line(kind: str, memory: Content, since: str, width: int) -> str:
     """`[mem_...] decision: title - text (src/auth.py changed since)`"""
-    title, text = plain(row["title"]), plain(row["content"])
+    title, text = plain(memory.title), plain(memory.content)
     if title and not text.startswith(title):
         text = f"{title} - {text}" if text else title
     after = f" ({cut(since, width // 2)})" if since else ""
-    return cut(f"[{row['id']}] {kind}: {text}", width - room_for(after)) + after
+    return cut(f"[{memory.id}] {kind}: {text}", width - room_for(after)) + after
 
 
-def session_line(row: Row, branch: str | None, width: int) -> Line:
+def session_line(session: Outcome, branch: str | None, width: int) -> Line:
     """`2026-03-01 [mem_...] (on main) what was asked for - done: ... - learned: ...`"""
-    memory_id = row["summary_id"] or row["prompt_id"]
-    where = f" (on {cut(plain(row['branch']), 40)})" if row["branch"] and row["branch"] != branch else ""
-    line = f"{day(row['started_at'])} [{memory_id}]{where}"
-    said = [plain(row["request"] or row["prompt"])]
-    said += [f"{name}: {told}" for name in ("done", "learned") if (told := plain(row[SAYS[name]]))]
+    memory_id = session.summary_id or session.prompt_id
+    elsewhere = session.branch and session.branch != branch
+    where = f" (on {cut(plain(session.branch), 40)})" if elsewhere else ""
+    line = f"{day(session.started_at)} [{memory_id}]{where}"
+    said = [plain(session.request or session.prompt)]
+    parts = (("done", session.completed), ("learned", session.learned))
+    said += [f"{name}: {told}" for name, text in parts if (told := plain(text))]
     said = [told for told in said if told]
     for left, told in zip(range(len(said), 0, -1), said, strict=True):
         # The earlier ones leave the later ones room; what they do not need is the others'.
@@ -268,32 +268,28 @@ def session_line(row: Row, branch: str | None, width: int) -> Line:
     return Line(cut(line, width) if said else "", memory_id, 0)
 
 
-def telling(rows: Sequence[Row]) -> Sequence[Row]:
+def telling(last: Sequence[Outcome]) -> Sequence[Outcome]:
     """Sessions that came to something, or of which nobody has said yet what they came to. Mere talk is told
     where there is nothing else."""
-    found = [
-        row
-        for row in rows
-        if not row["summary_id"] or row["completed"] or row["learned"] or row["next_steps"]
-    ]
-    return found or rows
+    found = [one for one in last if not one.summary_id or one.completed or one.learned or one.next_steps]
+    return found or last
 
 
-def open_steps(rows: Sequence[Row], done_since: str, width: int) -> list[Line]:
+def open_steps(last: Sequence[Outcome], done_since: str, width: int) -> list[Line]:
     """The next steps of the last sessions, newest first. What a later session was about is no longer open,
     or stands there again."""
     lines: list[Line] = []
     later = _words(done_since)
-    for row in rows:
-        steps = [_step(plain(step)) for step in (row["next_steps"] or "").splitlines()]
+    for session in last:
+        steps = [_step(plain(step)) for step in (session.next_steps or "").splitlines()]
         left = [step for step in steps if step and not _is_among(_words(step), later)]
         if left:
-            told = f"{day(row['started_at'])} [{row['summary_id']}] {'; '.join(left)}"
-            lines.append(Line(cut(told, width), row["summary_id"], 0))
+            told = f"{day(session.started_at)} [{session.summary_id}] {'; '.join(left)}"
+            lines.append(Line(cut(told, width), session.summary_id, 0))
         if len(lines) == STEPS_OF:
             break
-        for field in ("request", "prompt", "completed", "next_steps"):
-            later |= _words(row[field] or "")
+        for text in (session.request, session.prompt, session.completed, session.next_steps):
+            later |= _words(text or "")
     return lines
 
 
@@ -317,19 +313,22 @@ def _is_among(step: set[str], later: set[str]) -> bool:
 # --- ranking ------------------------------------------------------------------------------------------------
 
 
-def ranked(rows: Iterable[Row], branch: str | None) -> list[tuple[float, Row]]:
+def ranked(memories: Iterable[Standing], branch: str | None) -> list[tuple[float, Standing]]:
     """(worth, memory), the best first: by salience, recency and branch, as of the newest of them."""
-    found = list(rows)
-    newest = max((row["created_at"] for row in found), default=0)
-    weighed = [(worth(row, newest, branch), row) for row in found]
-    return sorted(weighed, key=lambda one: (-one[0], one[1]["id"]))
+    found = list(memories)
+    newest = max((memory.created_at for memory in found), default=0)
+    weighed = [(worth(memory, newest, branch), memory) for memory in found]
+    return sorted(weighed, key=lambda one: (-one[0], one[1].id))
 
 
-def worth(row: Row, newest: int, branch: str | None) -> float:
-    days = max(0, newest - row["created_at"]) / DAY_MS
+def worth(memory: Standing, newest: int, branch: str | None) -> float:
+    days = max(0, newest - memory.created_at) / DAY_MS
     recency: float = 1 + RECENT * 0.5 ** (days / RECENT_DAYS)
-    on_branch = branch is not None and row["branch"] == branch
-    return present(row, newest) * recency * (ON_BRANCH if on_branch else 1.0)
+    on_branch = branch is not None and memory.branch == branch
+    decayed = salience.decayed(
+        memory.salience, memory.sector, memory.importance, memory.last_accessed, newest
+    )
+    return salience.present(decayed, memory.access_count) * recency * (ON_BRANCH if on_branch else 1.0)
 
 
 # --- reading ------------------------------------------------------------------------------------------------
@@ -339,45 +338,45 @@ def _read(
     db: Connection, place: paths.Place, look: _Look, session_id: str, source: str, width: int
 ) -> list[Section]:
     project_id = sessions.project_of(db, session_id) or standing.project_at(db, place.identity)
-    rows = [
-        row
+    memories = [
+        memory
         for owner in dict.fromkeys((project_id, GLOBAL))
         for topic in TOPICS
         for kind in topic.kinds
         if owner is not None
-        for row in standing.newest(db, owner, kind)
+        for memory in standing.newest(db, owner, kind)
     ]
     sections, so_far = [], None
     if source in GOING_ON:
         so_far = standing.summary_of(db, session_id)
-        own = [row for row in rows if row["session_id"] == session_id]
-        rows = [row for row in rows if row["session_id"] != session_id]
+        own = [memory for memory in memories if memory.session_id == session_id]
+        memories = [memory for memory in memories if memory.session_id != session_id]
         lines = _thread(db, session_id, so_far, own, look.roots, width)
         sections.append(Section("This session so far", THREAD, lines))
     last = standing.last_sessions(db, project_id, session_id, SESSIONS) if project_id else []
-    steps = open_steps(last, so_far["completed"] if so_far else "", width)
+    steps = open_steps(last, (so_far.completed or "") if so_far else "", width)
     sections.append(Section("Open next steps", STEPS, steps))
-    told = [session_line(row, place.branch, width) for row in telling(last)]
+    told = [session_line(session, place.branch, width) for session in telling(last)]
     sections.append(Section("Last sessions", LAST, [line for line in told if line.text]))
     above = 1_000.0  # these go before all that stands
     for section in sections:
         for line in section.lines:
             line.worth = above = above - 1
-    return sections + _topics(db, ranked(rows, place.branch), look, width)
+    return sections + _topics(db, ranked(memories, place.branch), look, width)
 
 
-def _topics(db: Connection, every: list[tuple[float, Row]], look: _Look, width: int) -> list[Section]:
+def _topics(db: Connection, every: list[tuple[float, Standing]], look: _Look, width: int) -> list[Section]:
     """What stands. Only those that are likely to be shown are read, and only their files looked at."""
-    best = [[one for one in every if one[1]["kind"] in topic.kinds][: topic.considered] for topic in TOPICS]
-    told = standing.told(db, [row["id"] for found in best for _, row in found])
+    best = [[one for one in every if one[1].kind in topic.kinds][: topic.considered] for topic in TOPICS]
+    told = standing.told(db, [memory.id for found in best for _, memory in found])
     sections = []
     for topic, found in zip(TOPICS, best, strict=True):
         lines = []
-        for value, row in found:
-            if content := told.get(row["id"]):  # else it was erased a moment ago
+        for value, memory in found:
+            if content := told.get(memory.id):  # else it was erased a moment ago
                 since = look.since(content)
-                text = memory_line(row["kind"], content, since, width)
-                lines.append(Line(text, row["id"], value * topic.weight * (CHANGED if since else 1.0)))
+                text = memory_line(memory.kind, content, since, width)
+                lines.append(Line(text, memory.id, value * topic.weight * (CHANGED if since else 1.0)))
         lines.sort(key=lambda line: (-line.worth, line.memory_id))
         sections.append(Section(topic.heading, topic.share, lines))
     return sections
@@ -386,32 +385,34 @@ def _topics(db: Connection, every: list[tuple[float, Row]], look: _Look, width: 
 def _thread(
     db: Connection,
     session_id: str,
-    so_far: Row | None,
-    own: list[Row],
+    so_far: Outcome | None,
+    own: list[Standing],
     roots: tuple[str, ...],
     width: int,
 ) -> list[Line]:
     """What this session is about, from prompts and tool uses alone where nobody has summed it up yet."""
     lines = []
-    for number, row in enumerate(standing.prompts(db, session_id, LAST_PROMPTS)):
-        said = f"{'then ' if number else ''}asked [{row['id']}]: {plain(row['content'])}"
-        lines.append(Line(cut(said, width * 3 // 2), row["id"], 0))
+    for number, (memory_id, prompt) in enumerate(standing.prompts(db, session_id, LAST_PROMPTS)):
+        said = f"{'then ' if number else ''}asked [{memory_id}]: {plain(prompt)}"
+        lines.append(Line(cut(said, width * 3 // 2), memory_id, 0))
     files = standing.edited(db, session_id, 10 * FILES)
     if so_far:
-        files += json.loads(so_far["files_edited"])
+        files += so_far.files_edited
     names = list(dict.fromkeys(plain(_short(file, roots)) for file in files))
     if names:
         more = f" and {len(names) - FILES} more" if len(names) > FILES else ""
         lines.append(Line(cut(f"edited: {', '.join(names[:FILES])}{more}", width), None, 0))
-    for name, field in (("done", "completed"), ("learned", "learned"), ("next", "next_steps")):
-        if so_far and (text := plain(so_far[field])):
-            told = f"{name} [{so_far['summary_id']}]: {text}"
-            lines.append(Line(cut(told, width), so_far["summary_id"], 0))
-    latest = sorted(own, key=lambda row: (-row["created_at"], row["id"]))[:OBSERVED]
-    contents = standing.told(db, [row["id"] for row in latest])
-    for row in latest:
-        if content := contents.get(row["id"]):
-            lines.append(Line(memory_line(row["kind"], content, "", width), row["id"], 0))
+    if so_far:
+        parts = (("done", so_far.completed), ("learned", so_far.learned), ("next", so_far.next_steps))
+        for name, part in parts:
+            if text := plain(part):
+                told = f"{name} [{so_far.summary_id}]: {text}"
+                lines.append(Line(cut(told, width), so_far.summary_id, 0))
+    latest = sorted(own, key=lambda memory: (-memory.created_at, memory.id))[:OBSERVED]
+    contents = standing.told(db, [memory.id for memory in latest])
+    for memory in latest:
+        if content := contents.get(memory.id):
+            lines.append(Line(memory_line(memory.kind, content, "", width), memory.id, 0))
     return lines
 
 
@@ -428,20 +429,19 @@ class _Look:
         self._read = READ
         self._known: dict[str, str | None] = {}
 
-    def since(self, row: Row) -> str:
+    def since(self, memory: Content) -> str:
         """`src/auth.py changed since; src/old.py is gone`, or nothing."""
-        if row["id"] not in self._since:
-            self._since[row["id"]] = self._look_at(row)
-        return self._since[row["id"]]
+        if memory.id not in self._since:
+            self._since[memory.id] = self._look_at(memory)
+        return self._since[memory.id]
 
-    def _look_at(self, row: Row) -> str:
+    def _look_at(self, memory: Content) -> str:
         found = []
-        files, hashes = json.loads(row["files"]), json.loads(row["hashes"])
-        for path, known in zip(files[:STATS_OF], hashes, strict=False):
+        for path, known in zip(memory.files[:STATS_OF], memory.hashes, strict=False):
             if known is None:
                 continue  # it was not there then, or nothing to compare
             full = os.path.normpath(os.path.join(self.roots[0], path))
-            if _short(full, self.roots) != full and (what := self._changed(full, known, row["created_at"])):
+            if _short(full, self.roots) != full and (what := self._changed(full, known, memory.created_at)):
                 found.append(f"{plain(_short(full, self.roots))} {what}")
         return "; ".join(found)
 

@@ -12,7 +12,6 @@ new, not what there is.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from sqlite3 import Connection
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from backstory.recall.nearness import Column, Ints, Vectors, room
 from backstory.store import lines, vectors
+from backstory.store.file.connection import Connection
 
 WINDOW_STRIDE = 3  # a window is two strides long
 DELETED, SUPERSEDED = 1, 2

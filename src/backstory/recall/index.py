@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from sqlite3 import Connection, OperationalError
 from time import monotonic
 
 from backstory import log
@@ -20,7 +19,7 @@ from backstory.recall.corpus import Corpus, Source
 from backstory.recall.embedders.choose import chosen
 from backstory.recall.embedders.protocol import Embedder, Patient, quantise
 from backstory.store import projects, vectors
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 FILL_BATCH = 256
 REMOVED = 64  # lines, or a tenth of all: with more that are gone, a corpus is built anew
@@ -148,7 +147,7 @@ class Index:
                         log.write(
                             "debug", f"vectors for {source.TABLE}: {len(missing):,} were still to be made"
                         )
-        except (BackstoryError, OperationalError) as error:
+        except BackstoryError as error:
             log.write("warning", f"vectors could not be made in the background: {error}")
         except Exception:  # noqa: BLE001  a thread has nobody else to tell
             log.crash("background")

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from sqlite3 import Connection, OperationalError
 from typing import NamedTuple
 
 import numpy as np
 
 from backstory import ids, log, paths
-from backstory.errors import BadInput, EmbedderAway
+from backstory.errors import BadInput, EmbedderAway, Unavailable
 from backstory.memory import terms
+from backstory.memory.kinds import KINDS, SECTORS, TIERS
 from backstory.memory.salience import DAY_MS
 from backstory.model import (
-    KINDS,
     MODES,
-    SECTORS,
-    TIERS,
     Answer,
     DocumentAnswer,
     DocumentHit,
@@ -38,6 +35,7 @@ from backstory.recall.index import Index
 from backstory.recall.nearness import Column, Floats, Ints
 from backstory.store import documents, life, memories, projects, sessions
 from backstory.store import lines as stored_lines
+from backstory.store.file.connection import Connection, may_be_unavailable
 
 NO_FILTERS = Filters()
 DEFAULT_LIMIT, MAX_LIMIT = 10, 100
@@ -266,8 +264,9 @@ def _unfinished(db: Connection, corpus: Corpus, beginning: str) -> dict[str, Int
 
 def _fill(index: Index, db: Connection, corpus: Corpus, patience: float) -> int:
     try:
-        return index.fill(db, corpus, patience)
-    except OperationalError as error:  # somebody else writes: the next search makes them
+        with may_be_unavailable():
+            return index.fill(db, corpus, patience)
+    except Unavailable as error:  # another process writes: the next search makes them
         log.write("warning", f"vectors could not be stored: {error}")
         return len(corpus.without_vector())
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from sqlite3 import Connection
 
 from backstory.errors import BadInput, NotFound
 from backstory.model import Memory, Session
 from backstory.store import memories, sessions
+from backstory.store.file.connection import Connection
 
 MAX_DEPTH = 50
 

@@ -4,6 +4,8 @@ that SQLite could not hold.
 
 from __future__ import annotations
 
+import sys
+
 from backstory.safety import fence
 from backstory.safety.redact import redact
 
@@ -21,6 +23,12 @@ def clean(text: str, limit: int = TEXT_LIMIT, *, may_quote: bool = False) -> str
     if len(text) > limit + CUT_MARGIN:  # what stands at the cut may be half a secret
         cleaned = cleaned[: max(0, len(cleaned) - CUT_MARGIN)]
     return cleaned[:limit]
+
+
+def clean_whole(text: str, *, may_quote: bool = False) -> tuple[str, bool]:
+    """Text that nobody cuts silently, and whether something private or secret was left out of it."""
+    cleaned = clean(text, sys.maxsize, may_quote=may_quote)
+    return cleaned, cleaned != text.replace("\0", "")
 
 
 def excerpt(text: str, limit: int) -> str:

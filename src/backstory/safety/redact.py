@@ -34,7 +34,7 @@ more round.
 
 Linear time: quantifiers are bounded or possessive, and a refused value is short or in quotes of its own.
 
-To add a kind, add a row, and a positive and a near miss to tests/test_redact.py, which fails without them.
+To add a kind, add a row, and a positive and a near miss to tests/helpers/secret_texts.py; a test wants both.
 """
 
 from __future__ import annotations

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from sqlite3 import Connection, Row
 
-FADED_DAYS = 30
-FADED_BELOW = 0.1  # present salience; a trace that nobody came back to is there after about a month
-
 
 def known(db: Connection, memory_id: str, project_ids: Sequence[str] | None = None) -> str:
     """The id, if there is such a memory, in these projects where they matter."""
@@ -61,14 +58,11 @@ def reinforce(
 
 
 def deemphasize(db: Connection, memory_id: str, amount: float, session_id: str | None, now: int) -> None:
-    """Weaken a memory from what it is worth now; it never goes below the floor, so it can still be found."""
+    """Weaken a memory from what it is worth now."""
     _amount(amount)
     row = _row(db, known(db, memory_id))
     assert row is not None  # noqa: S101  known a line ago, in the same transaction
-    target = max(salience.FLOOR, memories.present(row, now) - amount)
-    # Having been used lifts what is shown above what is stored; the shown value must fall by the amount.
-    lift = salience.lift(row["access_count"])
-    stored = max(0.0, (target - lift) / (1 - lift))
+    stored = salience.deemphasized(memories.decayed(row, now), row["access_count"], amount)
     db.execute(
         "UPDATE memories SET salience = ?, last_accessed = ?, updated_at = ?2 WHERE id = ?3",
         (stored, now, memory_id),
@@ -221,9 +215,9 @@ def faded(db: Connection, now: int, limit: int | None = 1_000) -> list[str]:
         "SELECT * FROM memories WHERE kind = 'tool' AND tier = 'session' AND last_accessed < ?"
         " AND NOT EXISTS (SELECT 1 FROM memory_relationships WHERE source_id = id OR target_id = id)"
         " ORDER BY last_accessed",
-        (now - FADED_DAYS * salience.DAY_MS,),
+        (now - salience.FADED_DAYS * salience.DAY_MS,),
     ):
-        if memories.present(row, now) < FADED_BELOW:
+        if memories.present(row, now) < salience.FADED_BELOW:
             found.append(row["id"])
         if limit is not None and len(found) >= limit:
             break

@@ -36,6 +36,7 @@ def add(
     author: str | None = None,
     content_hash: str | None = None,
     simhash: int | None = None,
+    action: str | None = None,
 ) -> str:
     """Store a new memory, linked to the session that made it. Its salience at birth is its importance."""
     memory_id = new_id()
@@ -43,10 +44,10 @@ def add(
     db.execute(
         "INSERT INTO memories (row, id, project_id, session_id, kind, sector, tier, content, tags, files,"
         " hashes, importance, salience, created_at, updated_at, last_accessed, content_hash, simhash, thread,"
-        " author, words, question, terms, title, concepts)"
+        " author, words, question, terms, title, concepts, action)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, ?13, ?13, ?14, ?15,"
         " iif(?5 = 'tool' OR ?7 = 'global', NULL, (SELECT number FROM sessions WHERE id = ?4)),"
-        " ?16, ?17, ?18, ?19, ?20, ?21)",
+        " ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
         (
             projects.next_row(db, project_id),
             memory_id,
@@ -69,6 +70,7 @@ def add(
             terms.line_terms(content, kind, now),
             title,
             _list(concepts),
+            action,
         ),
     )
     link(db, session_id, memory_id, "created", now)

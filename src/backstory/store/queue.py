@@ -34,13 +34,20 @@ KEPT_MS = 7 * 24 * 3_600_000
 
 
 def put(
-    db: Connection, session_id: str, tool: str, given: str, result: str, at: int, memory_id: str | None
+    db: Connection,
+    session_id: str,
+    tool: str,
+    given: str,
+    result: str,
+    at: int,
+    memory_id: str | None,
+    action: str | None = None,
 ) -> None:
-    """Add an item; input and output are JSON."""
+    """Add an item; input and output are JSON with canonical names (clients/canonical.py)."""
     db.execute(
         "INSERT INTO observation_queue (session_id, tool_name, tool_input, tool_output, size, memory_id,"
-        " created_at_epoch) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (session_id, tool, given, result, len(given) + len(result), memory_id, at),
+        " created_at_epoch, action) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (session_id, tool, given, result, len(given) + len(result), memory_id, at, action),
     )
 
 
@@ -336,4 +343,5 @@ def _item(row: Row) -> Item:
         output=json.loads(row["tool_output"]),
         at=row["created_at_epoch"],
         memory_id=row["memory_id"],
+        action=row["action"],
     )

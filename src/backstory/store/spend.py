@@ -4,7 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sqlite3 import Connection, Row
+    from sqlite3 import Connection
+    from typing import Any
 
     from backstory.model import Spent
 
@@ -41,22 +42,24 @@ def since(db: Connection, at: int) -> float:
     )
 
 
-def by_day(db: Connection, since: int) -> list[Row]:
+def by_day(db: Connection, since: int) -> list[dict[str, Any]]:
     """day (local time, YYYY-MM-DD), requests, tokens and usd, oldest first."""
-    return db.execute(
+    rows = db.execute(
         "SELECT strftime('%Y-%m-%d', created_at / 1000, 'unixepoch', 'localtime') AS day,"
         f" {_SUMS} FROM spend WHERE created_at >= ? GROUP BY day ORDER BY day",
         (since,),
-    ).fetchall()
+    )
+    return [dict(row) for row in rows]
 
 
-def by_session(db: Connection, since: int, limit: int) -> list[Row]:
+def by_session(db: Connection, since: int, limit: int) -> list[dict[str, Any]]:
     """session_id (None where it is gone), project, started_at, request, tokens and usd; dearest first."""
-    return db.execute(
+    rows = db.execute(
         "SELECT spend.session_id, p.name AS project, s.started_at, s.user_prompt AS request,"
         f" max(spend.created_at) AS last_at, {_SUMS} FROM spend LEFT JOIN sessions s"
         " ON s.id = spend.session_id LEFT JOIN projects p ON p.id = s.project_id"
         " WHERE spend.created_at >= ? GROUP BY spend.session_id"
         " ORDER BY usd DESC, last_at DESC LIMIT ?",
         (since, limit),
-    ).fetchall()
+    )
+    return [dict(row) for row in rows]

@@ -7,17 +7,22 @@ again. What a stamp is, docmem/outbox.py knows.
 from __future__ import annotations
 
 import json
+import sqlite3
+
+from backstory.store.file.connection import refusal, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from sqlite3 import Connection
 
+MOMENT_MS = 200
+
 Block = tuple[str, str, str]  # node, what is shown of it, stamp
 Stamps = dict[str, str]  # node -> stamp
 
 
-class Server:
+class ViewServer:
     """A process that shows views, or did when it was last heard of."""
 
     __slots__ = ("folder", "id", "project", "session_id")
@@ -52,38 +57,43 @@ class View:
         self.offered = offered  # None: nothing of it waits for the next prompt
 
 
-class turn:
-    """`with turn(db) as begin:` is a transaction from where `begin()` is called to the end of the block; when
-    it is called again, what was done since is undone, and it begins anew. Whoever must hold another lock
-    first begins when that is held, and commits when what the lock is for is done."""
+class translated:
+    """`with translated(db):` what SQLite refuses becomes a StoreError that says what to do, while the store
+    stays open."""
 
     __slots__ = ("_db",)
 
     def __init__(self, db: Connection) -> None:
         self._db = db
 
-    def __enter__(self) -> turn:
-        return self
-
-    def __call__(self) -> None:
-        self.undo()
-        self._db.execute("BEGIN IMMEDIATE")
+    def __enter__(self) -> None:
+        pass
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if kind is not None:
-            self.undo()
-        elif self._db.in_transaction:
-            self._db.execute("COMMIT")
+        if isinstance(error, sqlite3.DatabaseError):
+            raise refusal(self._db.execute("PRAGMA database_list").fetchone()["file"], error) from error
 
-    def undo(self) -> None:
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+
+class at_once(transaction):
+    """`with at_once(db):` is a transaction for who holds a lock that others are in a hurry to get: where the
+    store stays busy for longer than a moment, it is a StoreError."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        patience = self._db.execute("PRAGMA busy_timeout").fetchone()[0]
+        self._db.execute(f"PRAGMA busy_timeout = {MOMENT_MS}")
+        try:
+            with translated(self._db):
+                super().__enter__()
+        finally:
+            self._db.execute(f"PRAGMA busy_timeout = {patience}")
 
 
 # --- servers ------------------------------------------------------------------------------------------------
 
 
-def register(db: Connection, server: Server, now: int) -> None:
+def register(db: Connection, server: ViewServer, now: int) -> None:
     db.execute(
         "INSERT INTO docmem_servers (id, project, folder, session_id, started_at) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET project = excluded.project",
@@ -96,14 +106,14 @@ def unregister(db: Connection, server_id: str) -> None:
     db.execute("DELETE FROM docmem_servers WHERE id = ?", (server_id,))
 
 
-def servers(db: Connection, project: int | None = None) -> list[Server]:
+def servers(db: Connection, project: int | None = None) -> list[ViewServer]:
     """All that are known, or those of a project; some of them may be dead."""
     rows = db.execute(
         "SELECT id, project, folder, session_id FROM docmem_servers WHERE ?1 IS NULL OR project = ?1"
         " ORDER BY started_at, id",
         (project,),
     )
-    return [Server(*row) for row in rows]
+    return [ViewServer(*row) for row in rows]
 
 
 # --- views --------------------------------------------------------------------------------------------------

@@ -15,11 +15,13 @@ import time
 
 from backstory import config, dirty, log, paths
 from backstory.capture import changes, spool
+from backstory.clients import claude_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from sqlite3 import Connection
+
+    from backstory.store.file.connection import Connection
 
 MINIMUM = (3, 11)
 SECONDS = 2.0  # a backlog beyond that is left to the worker
@@ -72,27 +74,28 @@ def begin(folder: str, payload: bytes) -> None:
     """Tell the model what happened before; it is all that the user waits for. Where the store cannot be had
     at once, nothing is told, and the worker sees to it."""
     import json
-    from sqlite3 import OperationalError
 
-    from backstory.errors import StoreError
-    from backstory.intake.drain import open_store
+    from backstory.errors import StoreError, Unavailable
     from backstory.recall import brief
+    from backstory.store.file.connection import may_be_unavailable
+    from backstory.surfaces.opened import open_drained
 
-    given = json.loads(payload)
-    env = _shared(given["session_id"])
+    event = claude_code.read(json.loads(payload))
+    env = _shared(event.session_id)
     now = int(time.time() * 1000)
     try:
-        with open_store(folder, now=now, seconds=SECONDS_AWAITED, hurried=True) as db:
+        with open_drained(folder, now=now, seconds=SECONDS_AWAITED, hurried=True) as db:
             tokens = int(config.number("brief.tokens", os.environ))
-            told = brief.brief(db, given["cwd"], given["session_id"], given.get("source", ""), tokens)
+            told = brief.brief(db, event.cwd, event.session_id, event.source, tokens)
             if told.text:
                 sys.stdout.buffer.write(told.text.encode("utf-8", "replace") + b"\n")
                 sys.stdout.buffer.flush()
             needed = _is_work(db, folder, now, env)
             try:
-                _choose(db, given["session_id"])
-                brief.note(db, given["session_id"], told.ids, now)
-            except OperationalError:
+                with may_be_unavailable():
+                    _choose(db, event.session_id)
+                    brief.note(db, event.session_id, told.ids, now)
+            except Unavailable:
                 pass  # others write. The prompt's hook says again what was chosen; what was shown can wait
     except StoreError as error:
         log.write("warning", f"no brief: {error}")
@@ -108,14 +111,12 @@ def announce(folder: str, payload: str) -> None:
     root = _root()
     if root is None or _on_stop(folder) != "agent":
         return
-    stop = changes.parse(spool.read(paths.spool(folder), payload) or b"")
-    if isinstance(stop, dict) and stop.get("stop_hook_active"):
+    if claude_code.is_sent_on(changes.parse(spool.read(paths.spool(folder), payload) or b"")):
         return  # the model has just been told
     # The spool before the list: what a drain takes out of the one is in the other by then.
     new = dirty.announce(root, folder, _undrained(folder, root))
     if new:
-        # JSON without a module for it: no sign is left in it that would need one.
-        sys.stdout.buffer.write(b'{"decision": "block", "reason": "%b"}\n' % told(new, root).encode())
+        sys.stdout.buffer.write(claude_code.block(told(new, root)))
         sys.stdout.buffer.flush()
 
 
@@ -129,11 +130,8 @@ def told(changed: list[str], root: str) -> str:
         names.append(shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 3]}...")
     more = len(changed) - MOST_FILES
     listed = ", ".join(names) + (f" (and {more} more)" if more > 0 else "")
-    return (
-        "Files were modified this turn. Use the Agent tool (called Task in older clients) to spawn the"
-        " 'backstory:memory-updater' agent with prompt:"
-        f" 'Update CLAUDE.md for changed files: {listed}'"
-    )
+    update = claude_code.spawn("backstory:memory-updater", f"Update CLAUDE.md for changed files: {listed}")
+    return f"Files were modified this turn. {update}"
 
 
 def go_on(folder: str) -> None:
@@ -142,12 +140,12 @@ def go_on(folder: str) -> None:
         os.setsid()
     except OSError:
         pass  # already the leader of one
-    from backstory.intake.drain import open_store
+    from backstory.surfaces.opened import open_drained
 
-    session_id = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    session_id = claude_code.session_id(os.environ)
     env = _shared(session_id)
     now = int(time.time() * 1000)
-    with open_store(folder, now=now, seconds=SECONDS) as db:
+    with open_drained(folder, now=now, seconds=SECONDS) as db:
         _choose(db, session_id)
         needed = _is_work(db, folder, now, env)
     if needed:
@@ -167,7 +165,7 @@ def bring_up_to_date(folder: str) -> None:
 
 def _root() -> str | None:
     """The initialised project that the session is in."""
-    return dirty.root_of(os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd())
+    return dirty.root_of(claude_code.project_folder(os.environ))
 
 
 def _on_stop(folder: str) -> str:
@@ -229,16 +227,12 @@ def _is_work(db: Connection, folder: str, now: int, env: Mapping[str, str]) -> b
 
 def start_worker(folder: str, env: Mapping[str, str]) -> None:
     """A process of its own, unless one runs already."""
-    import fcntl
+    from backstory import locks
 
-    lock = os.open(paths.worker_lock(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    finally:
+    lock = locks.try_to_take(paths.worker_lock(folder))
+    if lock is not None:
         os.close(lock)
-    _spawn(START_WORKER, env)
+        _spawn(START_WORKER, env)
 
 
 def _spawn(code: str, env: Mapping[str, str], *args: str) -> None:

@@ -8,19 +8,17 @@ before trusting it.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import signal
 import time
 from contextlib import AbstractContextManager
-from sqlite3 import Connection
 
-from backstory import config, log, paths
+from backstory import config, locks, log, paths
 from backstory.errors import Damaged
-from backstory.intake.drain import open_store
-from backstory.safety.clean import clean
 from backstory.store import queue
 from backstory.store.file import backup, recovery
+from backstory.store.file.connection import Connection
+from backstory.surfaces.opened import open_drained
 from backstory.synthesis.claude import Claude, available
 from backstory.synthesis.local import Local
 from backstory.synthesis.runner import Settings, Worker
@@ -44,7 +42,7 @@ def run(folder: str) -> bool:
         try:
             stopped = asyncio.run(_work(folder))
         finally:
-            os.ftruncate(lock, 0)
+            locks.clear_pid(lock)
             os.close(lock)
         # Who queued something a moment ago may have seen the lock still taken.
         if stopped or not _is_needed(folder):
@@ -54,17 +52,8 @@ def run(folder: str) -> bool:
 
 def _take(folder: str) -> int | None:
     """The lock, with our pid in it. The database is checked where the last worker did not end well."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    lock = os.open(paths.worker_lock(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
-    ended_well = os.fstat(lock).st_size == 0
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-    if not ended_well:
+    lock = locks.try_to_take(paths.worker_lock(folder))
+    if lock is not None and locks.write_pid(lock):
         log.write("warning", "the last worker did not end well; checking the database")
         recovery.verify(folder, _now())
     return lock
@@ -85,7 +74,6 @@ async def _work(folder: str) -> bool:
         local=Local(),
         claude=None if away else Claude(env, config.setting("claude.model", env)),
         missing=str(away or ""),
-        clean=clean,
     )
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -112,7 +100,7 @@ def _is_needed(folder: str) -> bool:
 
 
 def _store(folder: str) -> AbstractContextManager[Connection]:
-    return open_store(folder, now=_now(), seconds=DRAIN_SECONDS)
+    return open_drained(folder, now=_now(), seconds=DRAIN_SECONDS)
 
 
 def _now() -> int:

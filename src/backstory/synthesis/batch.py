@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from sqlite3 import Connection
 
-from backstory.model import OBSERVATIONS, Batch, Findings, Item, Memory
+from backstory.memory.kinds import OBSERVATIONS
+from backstory.model import Batch, Findings, Item, Memory
+from backstory.safety.clean import clean
 from backstory.store import memories, projects, queue, sessions, summaries
+from backstory.store.file.connection import Connection
 from backstory.synthesis.keep import files_of, inside
 
 KNOWN = 20  # observations shown to a synthesizer as perhaps replaced
@@ -38,7 +40,7 @@ def put_together(db: Connection, session_id: str, items: Sequence[Item], now: in
 
 def about_the_same(known: Iterable[Memory], items: Sequence[Item], root: str) -> list[Memory]:
     """Those that share a file or at least two telling words with what happened, the most alike first."""
-    files = {inside(path, root) for item in items if isinstance(path := item.input.get("file_path"), str)}
+    files = {inside(item.path, root) for item in items if item.path}
     words = _words(" ".join(_texts(items)))
     scored = []
     for memory in known:
@@ -66,7 +68,7 @@ _COMMON = frozenset(
 )
 
 
-def cleaned(findings: Findings, clean: Callable[[str], str]) -> Findings:
+def cleaned(findings: Findings) -> Findings:
     """Nothing that a model says is stored unseen, though it was told no secret."""
     observations = tuple(
         replace(one, title=clean(one.title), text=clean(one.text), concepts=tuple(map(clean, one.concepts)))

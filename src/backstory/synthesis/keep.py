@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from sqlite3 import Connection
 
 from backstory.blob import blob_id
 from backstory.errors import BackstoryError
-from backstory.memory import likeness, salience
-from backstory.memory.sector import classify
+from backstory.memory.kinds import IMPORTANCE, SAID_BY
+from backstory.memory.sector import classify_observation
 from backstory.model import Batch, Findings, Item, Observation, Summary
-from backstory.store import life, memories, projects, sessions, summaries
+from backstory.store import life, memories, sessions, summaries
+from backstory.store.file.connection import Connection
+from backstory.store.keep import keep_memory, wording
 
 CITED = 0.2  # what being cited adds to a trace
-IMPORTANCE = {"decision": 0.7, "summary": 0.7}
-OTHERWISE = 0.6
-SAID_BY = {"claude": "model", "local": "rule"}
 MAX_FILES = 40
-EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
 
 def keep(db: Connection, batch: Batch, findings: Findings, by: str, now: int) -> list[str]:
@@ -39,34 +35,22 @@ def keep(db: Connection, batch: Batch, findings: Findings, by: str, now: int) ->
 
 
 def _keep_observation(db: Connection, batch: Batch, observation: Observation, by: str, now: int) -> str:
-    """What is known already, in these words or nearly these, is reinforced instead."""
     session_id, kind = batch.session.id, observation.kind
-    owner = projects.ensure_global(db, now) if observation.is_global else batch.project.id
-    whole = f"{observation.title}\n{observation.text}"
-    content_hash = hashlib.sha256(whole.encode()).hexdigest()
-    simhash = likeness.simhash(whole)
-    known = memories.same(db, owner, kind, content_hash) or _nearly(db, owner, kind, whole, simhash)
-    if known:
-        life.reinforce(db, known, salience.REINFORCED, session_id, now)
-        _supersede(db, observation.supersedes, known, session_id, by, now)
-        return known
-    files, hashes = _files(batch.project.root, observation.files)
-    memory_id = memories.add(
+    files, hashes = _files(batch.project.root, () if observation.is_global else observation.files)
+    memory_id, _ = keep_memory(
         db,
-        project_id=owner,
+        wording(observation.text, observation.title),
+        project_id=batch.project.id,
         session_id=session_id,
         kind=kind,
-        sector=sector(observation),
-        tier="global" if observation.is_global else "project",
-        title=observation.title,
-        content=observation.text,
+        sector=classify_observation(kind, observation.text),
+        importance=IMPORTANCE[kind],
+        now=now,
+        happened_at=batch.items[-1].at,  # not when somebody came to look at it
+        is_global=observation.is_global,
+        files=files,
+        hashes=hashes,
         concepts=observation.concepts,
-        files=() if observation.is_global else files,
-        hashes=() if observation.is_global else hashes,
-        importance=IMPORTANCE.get(kind, OTHERWISE),
-        content_hash=content_hash,
-        simhash=simhash,
-        now=batch.items[-1].at,  # when it happened, not when somebody came to look at it
     )
     _supersede(db, observation.supersedes, memory_id, session_id, by, now)
     return memory_id
@@ -78,23 +62,6 @@ def _supersede(db: Connection, old: Sequence[str], new: str, session_id: str, by
             life.supersede(db, life.living(db, one), new, session_id, now, SAID_BY[by], confidence=0.8)
         except BackstoryError:
             continue  # forgotten or replaced since the batch was put together
-
-
-def _nearly(db: Connection, owner: str, kind: str, whole: str, simhash: int) -> str | None:
-    for memory_id, text in memories.alike(db, owner, kind, likeness.bands(simhash)):
-        if likeness.is_near(whole, text):
-            return memory_id
-    return None
-
-
-def sector(observation: Observation) -> str:
-    """What it is for. That it is told in the past tense, as findings are, does not make it an episode."""
-    if observation.kind == "preference":
-        return "emotional"
-    told = classify(observation.text)
-    if told in ("procedural", "reflective"):
-        return told
-    return "procedural" if observation.kind == "bugfix" else "semantic"
 
 
 def _cite(db: Connection, session_id: str, cited: Iterable[str | None], now: int) -> None:
@@ -137,13 +104,8 @@ def files_of(items: Sequence[Item], root: str) -> tuple[tuple[str, ...], tuple[s
     read: dict[str, None] = {}
     edited: dict[str, None] = {}
     for item in items:
-        path = item.input.get("file_path") or item.input.get("notebook_path")
-        if not isinstance(path, str) or not path or item.failed:
-            continue
-        if item.tool in EDITING:
-            edited[inside(path, root)] = None
-        elif item.tool == "Read":
-            read[inside(path, root)] = None
+        if item.path and not item.failed:
+            (edited if item.is_edit else read)[inside(item.path, root)] = None
     return tuple(read), tuple(edited)
 
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backstory.errors import BadInput
-from backstory.model import OBSERVATIONS, Batch, Item, Memory, Observation, Summary
+from backstory.memory.kinds import OBSERVATIONS
+from backstory.model import Batch, Item, Memory, Observation, Summary
 from backstory.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
 
 TAG = "recorded"
@@ -144,7 +145,7 @@ def describe(item: Item, root: str = "") -> str:
     if item.tool == CHECKPOINT:
         return "the conversation is about to be compacted"
     if item.tool == FINALIZE:
-        last = item.output.get("last_assistant_message") if isinstance(item.output, dict) else None
+        last = item.output.get("last_message") if isinstance(item.output, dict) else None
         return "last words of the assistant: " + _cut(_string(last), WORDS_CHARS)
     return _cut(_tool(item, root), ITEM_CHARS)
 
@@ -232,30 +233,27 @@ def _asked(batch: Batch) -> str:
 
 def _tool(item: Item, root: str) -> str:
     given, came = item.input, item.output
-    path = _short(_string(given.get("file_path") or given.get("notebook_path")), root)
+    path = _short(item.path, root)
     if item.failed:
         what = _string(given.get("command")) or path or _flat(given)
         return f"{item.tool}: {what}\nfailed: {_flat(came['error'])}"
-    match item.tool:
-        case "Bash":
-            return f"$ {_string(given.get('command'))}\n{_flat(came)}".rstrip()
-        case "Read":
-            return f"Read {path} ({_size(came)})"
-        case "Edit" | "MultiEdit":
-            listed = given.get("edits")
-            edits = (
-                [edit for edit in listed if isinstance(edit, dict)] if isinstance(listed, list) else [given]
-            )
-            return "\n".join([f"Edit {path}", *map(_edit, edits)])
-        case "Write" | "NotebookEdit":
-            return f"{item.tool} {path}\n{_string(given.get('content') or given.get('new_source'))}".rstrip()
+    if item.action == "shell":
+        return f"$ {_string(given.get('command'))}\n{_printed(came)}".rstrip()
+    if item.action == "read":
+        return f"Read {path} ({_size(came)})"
+    if item.action == "write" or (item.is_edit and "content" in given):
+        return f"{item.tool} {path}\n{_string(given.get('content'))}".rstrip()
+    if item.is_edit:
+        listed = given.get("edits")
+        edits = [edit for edit in listed if isinstance(edit, dict)] if isinstance(listed, list) else [given]
+        return "\n".join([f"Edit {path}", *map(_edit, edits)])
     return f"{item.tool}: {_flat(given)}\n{_flat(came)}".rstrip()
 
 
 def _edit(edit: Mapping[str, Any]) -> str:
     """Old and new without the lines they share at both ends."""
-    old = _string(edit.get("old_string")).splitlines()
-    new = _string(edit.get("new_string")).splitlines()
+    old = _string(edit.get("old")).splitlines()
+    new = _string(edit.get("new")).splitlines()
     while old and new and old[0] == new[0]:
         old, new = old[1:], new[1:]
     while old and new and old[-1] == new[-1]:
@@ -264,10 +262,15 @@ def _edit(edit: Mapping[str, Any]) -> str:
 
 
 def _size(came: Any) -> str:
-    file = came.get("file") if isinstance(came, dict) else None
-    if isinstance(file, dict) and isinstance(file.get("numLines"), int):
-        return f"{file['numLines']} lines"
+    if isinstance(came, dict) and isinstance(came.get("lines"), int):
+        return f"{came['lines']} lines"
     return f"{len(_flat(came))} characters"
+
+
+def _printed(came: Any) -> str:
+    if isinstance(came, dict) and ("output" in came or "errors" in came):
+        return "\n".join(filter(None, (_flat(came.get("output")), _flat(came.get("errors")))))
+    return _flat(came)
 
 
 def _flat(value: Any) -> str:
@@ -277,8 +280,6 @@ def _flat(value: Any) -> str:
     if isinstance(value, dict):
         if isinstance(value.get("text"), str) and value.get("type") == "text":
             return str(value["text"]).strip("\n")
-        if "stdout" in value or "stderr" in value:
-            return "\n".join(filter(None, (_flat(value.get("stdout")), _flat(value.get("stderr")))))
         parts = ((name, _flat(part)) for name, part in value.items() if part not in (None, "", [], {}, False))
         return ", ".join(f"{name}: {part}" for name, part in parts)
     if isinstance(value, list):

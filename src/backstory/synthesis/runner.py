@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from sqlite3 import Connection, OperationalError
 
 from backstory import log
-from backstory.errors import StoreError
+from backstory.errors import StoreError, Unavailable
 from backstory.ids import new_id
 from backstory.model import Batch, Findings, Spent
+from backstory.safety.clean import clean
 from backstory.store import queue, spend
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 from backstory.synthesis.batch import cleaned, put_together, with_real_files
 from backstory.synthesis.keep import keep
 from backstory.synthesis.protocol import Away, Malformed, Synthesizer
@@ -57,7 +57,6 @@ class Worker:
         local: Synthesizer,
         claude: Synthesizer | None,
         missing: str = "",  # why there is no claude
-        clean: Callable[[str], str],  # what comes back is redacted like all that comes in
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
     ) -> None:
         self._store = store
@@ -65,7 +64,6 @@ class Worker:
         self._local = local
         self._claude = claude
         self._missing = missing
-        self._clean = clean
         self._clock = clock
         self._running: dict[str, asyncio.Task[None]] = {}
         self._owed: list[tuple[str, Spent]] = []  # what could not be booked yet
@@ -142,7 +140,7 @@ class Worker:
             self._give_back(claim)
         except Exception as error:  # noqa: BLE001  a fault of ours must not take the other sessions down
             log.crash("worker")
-            if isinstance(error, StoreError) and isinstance(error.__cause__, OperationalError):
+            if isinstance(error, Unavailable):
                 # Locked or full: no batch's fault, and to try again at once is no use. The next hook starts
                 # another worker.
                 self._stop.set()
@@ -192,11 +190,11 @@ class Worker:
         except Away as away:
             self._book(batch, away.spent)
             if mode == "auto" and self._waited_enough(away, claim):
-                return await self._by_rules(batch, claim, self._clean(str(away)))
+                return await self._by_rules(batch, claim, clean(str(away)))
             self._defer(away, claim)
         except Exception as error:  # noqa: BLE001  whatever the model or its client did, it was an attempt
             self._book(batch, error.spent if isinstance(error, Malformed) else None)
-            trouble = self._clean(str(error) or type(error).__name__)
+            trouble = clean(str(error) or type(error).__name__)
             if self._failed(claim, trouble, give_up=mode == "claude"):
                 await self._by_rules(batch, claim, f"the model failed three times: {trouble}")
         else:
@@ -220,7 +218,7 @@ class Worker:
         return now + int((away.retry_after or 0) * 1000) - since > PATIENCE_MS
 
     def _defer(self, away: Away, claim: Claim) -> None:
-        trouble = self._clean(str(away))
+        trouble = clean(str(away))
         with self._held(claim) as db:
             at_least = int((away.retry_after or 0) * 1000)
             until = queue.defer(db, claim.ids, trouble, self._clock(), at_least)
@@ -236,7 +234,7 @@ class Worker:
     def _keep(self, batch: Batch, findings: Findings, claim: Claim, by: str, trouble: str = "") -> None:
         """In one transaction: a kill leaves the batch observed, with its findings, or waiting."""
         self._book(batch, findings.spent)
-        findings = with_real_files(cleaned(findings, self._clean), batch)
+        findings = with_real_files(cleaned(findings), batch)
         now = self._clock()  # once: items that were done after their summary would look new to it
         with self._held(claim) as db:
             keep(db, batch, findings, by, now)
@@ -256,7 +254,7 @@ class Worker:
 
     def _failed(self, claim: Claim, trouble: str, *, give_up: bool = True) -> bool:
         """Skip those that have had all their attempts; whether they are left to the caller instead."""
-        trouble = self._clean(trouble)
+        trouble = clean(trouble)
         log.write("warning", f"{len(claim.ids)} items could not be observed: {trouble}")
         with self._held(claim) as db:
             exhausted = queue.fail(db, claim.ids, trouble)

@@ -13,7 +13,7 @@ from itertools import islice
 from backstory import paths
 from backstory.claude_md.read.ignore import Rules
 
-MOST = 200_000  # files and folders; a tree beyond that is not read to the end
+MOST = 200_000  # files and folders; a project beyond that is not read to the end
 DEEPEST = 64  # folders in each other
 SECONDS = 20.0  # a hundred thousand files take two; what is hostile could take hours
 
@@ -40,7 +40,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree:
+class ProjectFiles:
     root: str
     files: tuple[File, ...]  # sorted by path
     whole: bool = True  # False where there was more than we look at
@@ -55,13 +55,13 @@ class Tree:
             return None
         return content.decode("utf-8-sig", "replace")
 
-    def below(self, folder: str) -> Tree:
+    def below(self, folder: str) -> ProjectFiles:
         """The part of it in a folder, seen from there."""
         start = folder.rstrip("/") + "/"
         files = (
             File(file.path[len(start) :], file.size) for file in self.files if file.path.startswith(start)
         )
-        return Tree(os.path.join(self.root, folder.rstrip("/")), tuple(files), self.whole)
+        return ProjectFiles(os.path.join(self.root, folder.rstrip("/")), tuple(files), self.whole)
 
 
 def read(path: str | bytes, most: int) -> bytes | None:
@@ -84,7 +84,7 @@ def read(path: str | bytes, most: int) -> bytes | None:
     return content
 
 
-def walk(root: str, progress: Callable[[int], None] | None = None) -> Tree:
+def walk(root: str, progress: Callable[[int], None] | None = None) -> ProjectFiles:
     """The files below a folder. Links are not followed; what cannot be read is left out."""
     top = os.path.join(os.fsencode(os.path.realpath(root)), b"")
     in_git, base, chain = _above(top)
@@ -92,7 +92,7 @@ def walk(root: str, progress: Callable[[int], None] | None = None) -> Tree:
     left = MOST
     whole = True
     until = time.monotonic() + SECONDS
-    waiting = deque([(b"", chain)])  # from the top down: a tree that is cut keeps its manifests
+    waiting = deque([(b"", chain)])  # from the top down: a list that is cut keeps its manifests
     while waiting and left and time.monotonic() < until:
         folder, chain = waiting.popleft()
         try:
@@ -128,7 +128,7 @@ def walk(root: str, progress: Callable[[int], None] | None = None) -> Tree:
         if progress:
             progress(len(files))
     files.sort(key=lambda file: file.path)
-    return Tree(os.fsdecode(top[:-1]) or "/", tuple(files), whole and not waiting)
+    return ProjectFiles(os.fsdecode(top[:-1]) or "/", tuple(files), whole and not waiting)
 
 
 def _unwanted(top: bytes, folder: bytes, names: Collection[bytes]) -> frozenset[bytes]:

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
 from backstory import log, paths
-from backstory.claude_md.read import files as tree
-from backstory.claude_md.read import history, source
+from backstory.claude_md.read import files, history, languages
 from backstory.model import Insights
 
 SECONDS = 10.0  # for each command; then what it has said by now must do
@@ -70,8 +69,8 @@ def ignored(root: str, names: Sequence[str]) -> set[str]:
 
 def _is_written(path: str) -> bool:
     """Whether a file is there, and not made by a program."""
-    head = tree.read(path, 2_000)
-    return head is not None and not source.generated(head)
+    head = files.read(path, 2_000)
+    return head is not None and not languages.generated(head)
 
 
 @dataclass(frozen=True, slots=True)

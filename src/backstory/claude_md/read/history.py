@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import combinations, islice
 
 from backstory.claude_md.read.files import VENDORED
-from backstory.claude_md.read.source import MADE_NAME
+from backstory.claude_md.read.languages import MADE_NAME
 from backstory.model import Insights
 
 HOT, TOGETHER, DECISIONS = 10, 8, 8  # how many of each are told

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from backstory.claude_md.read.files import Tree
+from backstory.claude_md.read.files import ProjectFiles
 from backstory.claude_md.read.manifests.folder import table, toml
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ class Own:
     crates: frozenset[str]  # of Rust
 
 
-def own(tree: Tree) -> Own:
-    files = frozenset(file.path for file in tree.files)
+def own(project: ProjectFiles) -> Own:
+    files = frozenset(file.path for file in project.files)
     python = [path for path in files if path.endswith((".py", ".pyi"))]
     packages = {package(path, files) for path in python}
     packages |= {path.rpartition("/")[2].partition(".")[0] for path in python if _folder(path) in ("", "src")}
-    go = _manifests(tree, "go.mod")
-    cargo = [toml(text) for text in _manifests(tree, "Cargo.toml")]
+    go = _manifests(project, "go.mod")
+    cargo = [toml(text) for text in _manifests(project, "Cargo.toml")]
     crates = {
         str(table(manifest.get(part)).get("name", "")).replace("-", "_")
         for manifest in cargo
@@ -143,12 +143,12 @@ def _folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _manifests(tree: Tree, name: str) -> list[str]:
-    paths = [file.path for file in tree.files if file.path.rpartition("/")[2] == name][:MOST_MANIFESTS]
+def _manifests(project: ProjectFiles, name: str) -> list[str]:
+    paths = [file.path for file in project.files if file.path.rpartition("/")[2] == name][:MOST_MANIFESTS]
     texts = []
     left = MANIFEST_BYTES
     for path in paths:
-        text = tree.text(path, 200_000) or ""
+        text = project.text(path, 200_000) or ""
         left -= len(text)
         if left < 0:
             break

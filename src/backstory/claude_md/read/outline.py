@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from backstory.claude_md.affected import BESIDE_THE_SOURCE
-from backstory.claude_md.read.files import File, Tree
+from backstory.claude_md.read.files import File, ProjectFiles
+from backstory.claude_md.read.languages import BESIDE_THE_SOURCE, language_of
 from backstory.claude_md.read.manifests.folder import toml
 from backstory.claude_md.read.readme import first_paragraph
-from backstory.claude_md.read.source import language_of
 
 MOST_LINES = 28
 MOST_INNER = 8  # lines about what is in a folder
@@ -30,7 +29,7 @@ SENTENCE = 120  # characters; a longer one is no line in an outline
 UNTOLD = frozenset(("__init__.py", "setup.py"))  # everybody knows what is in these
 READ = 100_000  # bytes of a file; one that is larger says nothing in a sentence
 
-ROLES = {
+FOLDER_PURPOSES = {
     name: role
     for role, names in {
         "tests": "test tests __tests__ spec specs e2e",
@@ -70,9 +69,9 @@ class Folder:
         return self.languages.total()
 
 
-def folders(tree: Tree) -> Folder:
+def folders(project: ProjectFiles) -> Folder:
     top = Folder()
-    for file in tree.files:
+    for file in project.files:
         *above, name = file.path.split("/")
         language = language_of(file.path)
         at = top
@@ -87,21 +86,21 @@ def folders(tree: Tree) -> Folder:
 
 
 def lines(
-    tree: Tree, workspaces: Sequence[str], code: Callable[[str], str], plain: Callable[[str], str]
+    project: ProjectFiles, workspaces: Sequence[str], code: Callable[[str], str], plain: Callable[[str], str]
 ) -> Iterator[str]:
-    """The folders at the top of a tree and what is in them, and the source beside them.
+    """The folders at the top of a project and what is in them, and the source beside them.
 
     Who says what it is has a line of its own; the others share one, and so do those for which there is no
     room. `code` and `plain` make Markdown of a path, and of what somebody wrote.
     """
-    top = folders(tree)
+    top = folders(project)
     main = top.languages.most_common(1)[0][0] if top.source else ""
 
     def shown(path: str, folder: Folder, depth: int) -> tuple[list[str], bool]:
         """The lines of a folder, and whether they say more than its name."""
         indent = "  " * depth
         role = None if depth else _role(path)
-        said = about(tree, path, folder.files, role) or (
+        said = about(project, path, folder.files, role) or (
             "" if depth or role is not None else _other(folder, main)
         )
         below: list[str] = []
@@ -134,7 +133,7 @@ def lines(
             silent.append(code(path + "/"))
     unsaid: list[str] = []
     for name in [name for name in sorted(top.files) if language_of(name) and name not in UNTOLD][:MOST_READ]:
-        said = _sentence(_head(name, tree.text(name, READ) or ""))
+        said = _sentence(_head(name, project.text(name, READ) or ""))
         if said and len(made) + 1 < MOST_LINES:
             made.append(f"- {code(name)}: {plain(said)}")
         else:
@@ -146,24 +145,24 @@ def lines(
         yield "- " + ", ".join([*([_named(silent)] if silent else []), *unsaid])
 
 
-def entries(tree: Tree) -> list[str]:
+def entries(project: ProjectFiles) -> list[str]:
     """Where the program begins, as far as names tell."""
-    found = [file.path for file in tree.files if ENTRIES.fullmatch(file.path)]
+    found = [file.path for file in project.files if ENTRIES.fullmatch(file.path)]
     return [path for path in found if BESIDE_THE_SOURCE.isdisjoint(path.split("/"))][:MOST_ENTRIES]
 
 
-def about(tree: Tree, folder: str, names: Iterable[str], role: str | None = None) -> str:
+def about(project: ProjectFiles, folder: str, names: Iterable[str], role: str | None = None) -> str:
     """What a folder says about itself, in a sentence; empty where it says nothing. What everybody has (docs,
     tests) is known better by its role than by a README, which may begin with anything."""
     there = set(names)
     above = f"{folder}/" if folder else ""
     for name, said in SAYERS.items():
-        if name in there and (sentence := _sentence(said(tree.text(above + name, READ) or ""))):
-            return _unnamed(sentence, folder or os.path.basename(tree.root))
+        if name in there and (sentence := _sentence(said(project.text(above + name, READ) or ""))):
+            return _unnamed(sentence, folder or os.path.basename(project.root))
     if role is not None:
         return role
-    inside = Tree(os.path.join(tree.root, folder), tuple(File(name, 0) for name in there))
-    return _unnamed(_sentence(first_paragraph(inside)), folder or os.path.basename(tree.root))
+    inside = ProjectFiles(os.path.join(project.root, folder), tuple(File(name, 0) for name in there))
+    return _unnamed(_sentence(first_paragraph(inside)), folder or os.path.basename(project.root))
 
 
 def _unnamed(said: str, folder: str) -> str:
@@ -204,7 +203,7 @@ def _role(path: str) -> str | None:
     if path == ".github/workflows":
         return "CI"
     name = path.rpartition("/")[2].lower()
-    role = ROLES.get(name)
+    role = FOLDER_PURPOSES.get(name)
     return "" if role and role.startswith(name.removesuffix("s")) else role  # docs: documentation
 
 

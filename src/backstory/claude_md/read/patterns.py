@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
-from backstory.claude_md.read import imports, layout, reading
-from backstory.claude_md.read.files import File, Tree
+from backstory.claude_md.read import imports, parse_pool, path_patterns
+from backstory.claude_md.read.files import File, ProjectFiles
 from backstory.claude_md.read.imports import Own
-from backstory.claude_md.read.reading import Job
-from backstory.claude_md.read.source import sources
+from backstory.claude_md.read.languages import sources
+from backstory.claude_md.read.parse_pool import Job
 from backstory.model import Pattern
 
 if TYPE_CHECKING:
@@ -65,22 +65,22 @@ class Evidence:
     own: Own
 
 
-def read(tree: Tree, languages: Sequence[str]) -> Evidence:
+def read(project: ProjectFiles, languages: Sequence[str]) -> Evidence:
     """Of a project whose source is of these languages, as a survey names them."""
     source = {
-        language: [file for file in sources(tree).get(name, ()) if layout.counts(file.path)]
+        language: [file for file in sources(project).get(name, ()) if path_patterns.counts(file.path)]
         for language, name in LANGUAGES.items()
         if name in languages
     }
     jobs = [Job(language, path) for language in source for path in chosen(source[language], len(source))]
     found: dict[str, dict[str, Found]] = {language: {} for language in source}
-    for job, shown in reading.read(tree, jobs):
+    for job, shown in parse_pool.read(project, jobs):
         found[job.language][job.path] = shown
     return Evidence(
-        tuple(file.path for file in tree.files if layout.counts(file.path)),
+        tuple(file.path for file in project.files if path_patterns.counts(file.path)),
         {language: tuple(file.path for file in files) for language, files in source.items()},
         found,
-        imports.own(tree),
+        imports.own(project),
     )
 
 
@@ -93,7 +93,7 @@ def judge(evidence: Evidence, workspaces: Sequence[str] = (), folder: str = "") 
         found = {path: shown for path, shown in evidence.found[language].items() if path.startswith(above)}
         result += _of_language(language, inside, found, evidence.own)
     files = [path.removeprefix(above) for path in evidence.files if path.startswith(above)]
-    result += [_pattern("architecture", "", each) for each in layout.architecture(files, workspaces)]
+    result += [_pattern("architecture", "", each) for each in path_patterns.architecture(files, workspaces)]
     return tuple(
         replace(pattern, examples=tuple(example.removeprefix(above) for example in pattern.examples))
         for pattern in result
@@ -105,7 +105,7 @@ def chosen(files: Iterable[File], languages: int = 1) -> list[str]:
     result: list[str] = []
     left = BYTES // languages
     for file in sorted(files, key=lambda file: (_digest(file.path), file.path)):
-        if 0 < file.size <= reading.LARGEST:
+        if 0 < file.size <= parse_pool.LARGEST:
             left -= file.size
             if left < 0 or len(result) >= FILES // languages:
                 break
@@ -133,7 +133,7 @@ def _of_language(language: str, paths: Sequence[str], found: Mapping[str, Found]
         tallies["quotes"].add_all(file["quotes"], path)
         tallies["indentation"].add_all(file["indentation"], path)
         tallies["semicolons"].add_all(file["semicolons"], path)
-    names["files"] = [(name, path) for path in paths if (name := layout.stem(path))]
+    names["files"] = [(name, path) for path in paths if (name := path_patterns.stem(path))]
 
     kinds = ("functions", "classes", "constants", "files")
     result: list[Pattern | None] = [_naming(language, kind, names[kind]) for kind in kinds]
@@ -141,9 +141,9 @@ def _of_language(language: str, paths: Sequence[str], found: Mapping[str, Found]
         kind, least = ("import", FEW_CASES) if subject.startswith("import") else ("style", CASES)
         result.append(tally.judge(kind, f"{subject} {language}", least))
     tests = (
-        layout.rust_tests({path: file["tests"] for path, file in found.items()})
+        path_patterns.rust_tests({path: file["tests"] for path, file in found.items()})
         if language == "rust"
-        else [layout.tests(language, paths)]
+        else [path_patterns.tests(language, paths)]
     )
     result += [_pattern("test", language, each) for each in tests if each]
     return [pattern for pattern in result if pattern]
@@ -208,7 +208,7 @@ class _Tally:
         value, number = max(self.counts.items(), key=lambda each: (each[1], each[0] == usual, each[0]))
         if not value or value == "mixed" or number < AGREE * self.cases:
             return None
-        found = layout.Agreement(value, number / self.cases, self.cases, tuple(self.examples[value]))
+        found = path_patterns.Agreement(value, number / self.cases, self.cases, tuple(self.examples[value]))
         return _pattern(type, subject, found)
 
 
@@ -243,7 +243,7 @@ def _import_styles(language: str, path: str, file: Found, own: Own) -> list[tupl
     return []
 
 
-def _pattern(type: str, subject: str, found: layout.Agreement) -> Pattern:
+def _pattern(type: str, subject: str, found: path_patterns.Agreement) -> Pattern:
     """Confidence in steps, never rounded up; examples by digest: neither changes with every commit."""
     shown = [example for example in found.examples if example.isprintable()]
     if type != "architecture":

@@ -25,7 +25,7 @@ from contextlib import suppress
 from itertools import islice
 
 from backstory import log
-from backstory.claude_md.read import files as tree
+from backstory.claude_md.read import files
 from backstory.errors import BackstoryError
 from backstory.ids import new_id
 from backstory.model import Survey
@@ -77,7 +77,7 @@ def _text(url: str, page: Callable[[str], str], data: str, now: int) -> str | No
 
 
 def _cached(path: str, url: str) -> tuple[int, str | None]:
-    content = tree.read(path, 8 * MOST_READ)
+    content = files.read(path, 8 * MOST_READ)
     with suppress(ValueError, RecursionError):
         kept = json.loads(content or b"")
         if isinstance(kept, dict) and kept.get("url") == url:

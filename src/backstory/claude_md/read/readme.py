@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from backstory.claude_md.read.files import Tree
+from backstory.claude_md.read.files import ProjectFiles
 
 NAMES = ("README.md", "README.rst", "README.markdown", "README.txt", "README", "Readme.md", "readme.md")
 # How it begins; badges, tables and directives do not.
@@ -22,9 +22,9 @@ PLACEHOLDER = re.compile(
 )
 
 
-def first_paragraph(tree: Tree) -> str:
-    there = {file.path for file in tree.files if "/" not in file.path}
-    text = next((text for name in NAMES if name in there and (text := tree.text(name))), "")
+def first_paragraph(project: ProjectFiles) -> str:
+    there = {file.path for file in project.files if "/" not in file.path}
+    text = next((text for name in NAMES if name in there and (text := project.text(name))), "")
     lines = [line.strip() for line in text[:20_000].splitlines()]
     paragraph: list[str] = []
     fenced = False

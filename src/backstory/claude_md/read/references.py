@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from backstory.claude_md.read.source import ENDINGS
+from backstory.claude_md.read.languages import ENDINGS
 
 # What is named in backticks or by a link, and looks like a path: with `/`, or with an ending that files have.
 _NAMED = re.compile(r"(?<!`)(`+)(?!`)(?P<code>[^\n]{1,400}?)(?<!`)\1(?!`)|\]\((?P<link>[^()\s]{1,400})\)")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from backstory.claude_md.read.files import Tree
+from backstory.claude_md.read.files import ProjectFiles
+from backstory.claude_md.read.languages import is_test, sources
 from backstory.claude_md.read.manifests.folder import Index
-from backstory.claude_md.read.source import is_test, sources
 
 LEAST = 20  # source files, tests not counted
 NAMED = frozenset("src lib app api server client web frontend backend core cmd pkg internal".split())
@@ -15,8 +15,8 @@ PARENTS = frozenset(("apps", "packages", "services"))  # of such parts
 NEVER = frozenset("test tests __tests__ spec specs doc docs example examples samples".split())
 
 
-def subtrees(tree: Tree, folders: Index, workspaces: Sequence[str]) -> tuple[str, ...]:
-    sizes = _sizes(tree)
+def subtrees(project: ProjectFiles, folders: Index, workspaces: Sequence[str]) -> tuple[str, ...]:
+    sizes = _sizes(project)
     found = {path for path in workspaces if sizes[path] >= LEAST}
     around = {above for path in workspaces for above in _and_above(path)}
     for path in sizes:
@@ -32,11 +32,11 @@ def subtrees(tree: Tree, folders: Index, workspaces: Sequence[str]) -> tuple[str
     return tuple(sorted(path for path in found if path.isprintable() and NEVER.isdisjoint(path.split("/"))))
 
 
-def _sizes(tree: Tree) -> Counter[str]:
+def _sizes(project: ProjectFiles) -> Counter[str]:
     """How many source files are in each folder, of any depth."""
     direct = Counter(
         file.path.rpartition("/")[0]
-        for files in sources(tree).values()
+        for files in sources(project).values()
         for file in files
         if not is_test(file.path)
     )

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from backstory.claude_md.read import subtrees
-from backstory.claude_md.read.files import Tree
+from backstory.claude_md.read.files import ProjectFiles
 from backstory.claude_md.read.history import plain
 from backstory.claude_md.read.ignore import Rules
+from backstory.claude_md.read.languages import sources
 from backstory.claude_md.read.manifests import (
     frameworks,
     golang,
@@ -27,9 +28,8 @@ from backstory.claude_md.read.manifests import (
     tasks,
 )
 from backstory.claude_md.read.manifests.folder import Folder, Index, braces, index
-from backstory.claude_md.read.manifests.found import Found
+from backstory.claude_md.read.manifests.manifest import Manifest
 from backstory.claude_md.read.readme import first_paragraph
-from backstory.claude_md.read.source import sources
 from backstory.model import Command, Survey
 
 READERS = (
@@ -44,41 +44,42 @@ READERS = (
     ruby.read,
 )
 LEAST = 0.05  # of the source's bytes, for a language to be one of the project's
-ROLES = ("build", "test", "lint", "run")
+COMMAND_ROLES = ("build", "test", "lint", "run")
 LONGEST = 300
 WILD = re.compile(r"[*?\[]")
 MOST_WILD = 200
 
 
-def survey(tree: Tree) -> Survey:
-    folders = index(tree)
-    found = _read(Folder(tree, folders))
+def survey(project: ProjectFiles) -> Survey:
+    folders = index(project)
+    found = _read(Folder(project, folders))
     workspaces = members(found, folders)
-    inner = [part for path in workspaces for part in _read(Folder(tree, folders, path))]
-    languages = shares(tree)
+    inner = [part for path in workspaces for part in _read(Folder(project, folders, path))]
+    languages = shares(project)
     main = _by_share(found, languages)
-    name = next((part.name for part in main if part.name), "") or os.path.basename(tree.root)
-    description = next((part.description for part in main if part.description), "") or first_paragraph(tree)
+    name = next((part.name for part in main if part.name), "") or os.path.basename(project.root)
+    described = next((part.description for part in main if part.description), "")
     return Survey(
         name=plain(name, LONGEST),
-        description=plain(description, LONGEST),
+        description=plain(described or first_paragraph(project), LONGEST),
         languages=languages,
         frameworks=_frameworks([*found, *inner], [folders[""], *(folders[path] for path in workspaces)]),
         managers=tuple(dict.fromkeys(manager for part in main for manager in part.managers)),
         commands=_commands(found),
         workspaces=workspaces,
-        subtrees=subtrees.subtrees(tree, folders, workspaces),
+        subtrees=subtrees.subtrees(project, folders, workspaces),
     )
 
 
-def shares(tree: Tree) -> tuple[tuple[str, float], ...]:
+def shares(project: ProjectFiles) -> tuple[tuple[str, float], ...]:
     """The languages that make at least a twentieth of the source, the largest first."""
-    sizes = Counter({language: sum(file.size for file in files) for language, files in sources(tree).items()})
+    found = sources(project)
+    sizes = Counter({language: sum(file.size for file in files) for language, files in found.items()})
     whole = sizes.total() or 1
     return tuple((name, size / whole) for name, size in sizes.most_common() if size >= LEAST * whole and size)
 
 
-def members(found: Iterable[Found], folders: Index) -> tuple[str, ...]:
+def members(found: Iterable[Manifest], folders: Index) -> tuple[str, ...]:
     """The folders that the globs of a monorepo stand for."""
     result = set()
     for part in found:
@@ -109,11 +110,11 @@ def _rule(glob: str) -> str:
     return f"!/{path}\n!/{path}/**" if taken_out else f"/{path}"
 
 
-def _read(folder: Folder) -> list[Found]:
+def _read(folder: Folder) -> list[Manifest]:
     return [part for reader in READERS if (part := reader(folder))]
 
 
-def _by_share(found: list[Found], languages: Sequence[tuple[str, float]]) -> list[Found]:
+def _by_share(found: list[Manifest], languages: Sequence[tuple[str, float]]) -> list[Manifest]:
     """The manifest of the main language speaks first: there may be a package.json for the docs alone."""
     share = dict(languages)
     share["JavaScript"] = max(share.get(name, 0) for name in ("JavaScript", "TypeScript", "Vue", "Svelte"))
@@ -121,7 +122,7 @@ def _by_share(found: list[Found], languages: Sequence[tuple[str, float]]) -> lis
     return sorted(found, key=lambda part: -share.get(part.language, 0))
 
 
-def _frameworks(found: Sequence[Found], names: Iterable[Iterable[str]]) -> tuple[str, ...]:
+def _frameworks(found: Sequence[Manifest], names: Iterable[Iterable[str]]) -> tuple[str, ...]:
     theirs: set[str] = set().union(*(frameworks.of_files(files) for files in names))
     own: set[str] = set()
     for part in found:
@@ -132,6 +133,6 @@ def _frameworks(found: Sequence[Found], names: Iterable[Iterable[str]]) -> tuple
     return tuple(name for name in frameworks.NAMES if name in theirs - own)
 
 
-def _commands(found: Iterable[Found]) -> tuple[Command, ...]:
+def _commands(found: Iterable[Manifest]) -> tuple[Command, ...]:
     each = {(command.role, command.line): command for part in found for command in part.commands[:200]}
-    return tuple(sorted(each.values(), key=lambda command: ROLES.index(command.role)))
+    return tuple(sorted(each.values(), key=lambda command: COMMAND_ROLES.index(command.role)))

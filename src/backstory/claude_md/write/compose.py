@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from backstory.claude_md.read import outline
-from backstory.claude_md.read.files import Tree
+from backstory.claude_md.read.files import ProjectFiles
 from backstory.claude_md.read.imports import NODE
+from backstory.claude_md.read.languages import ENDINGS, is_test
 from backstory.claude_md.read.manifests.frameworks import FOR_TESTS
-from backstory.claude_md.read.source import ENDINGS, is_test
-from backstory.claude_md.read.survey import ROLES
+from backstory.claude_md.read.survey import COMMAND_ROLES
 from backstory.claude_md.write import sections
 from backstory.model import Command, Insights, Pattern, Survey
 
@@ -106,7 +106,7 @@ LANGUAGES = {name.lower(): name for name in ENDINGS.values()}
 class Known:
     """What was found out about a project, or a part of one."""
 
-    tree: Tree
+    project: ProjectFiles
     survey: Survey
     patterns: tuple[Pattern, ...] = ()
     insights: Insights | None = None
@@ -169,7 +169,7 @@ def texts(known: Known) -> dict[str, str]:
             "project-description": _description(survey),
             "build-commands": _commands(survey),
             "architecture": _architecture(known),
-            "conventions": _conventions(known.patterns, known.tree),
+            "conventions": _conventions(known.patterns, known.project),
             "patterns": _patterns(known.patterns),
             "best-practices": (known.practices or "").strip(),
             "git-insights": _insights(known.insights),
@@ -178,10 +178,10 @@ def texts(known: Known) -> dict[str, str]:
 
 
 def module_texts(
-    known: Known, folder: str, part: Tree, own: Sequence[Pattern], commands: Sequence[Command] = ()
+    known: Known, folder: str, part: ProjectFiles, own: Sequence[Pattern], commands: Sequence[Command] = ()
 ) -> dict[str, str]:
-    """The same for the file of a folder, with the tree below that, the patterns found in it, and the commands
-    that its own manifests know."""
+    """The same for the file of a folder, with the files below that, the patterns found in it, and the
+    commands that its own manifests know."""
     top = outline.folders(part)
     said = outline.about(part, "", top.files)
     some = top.source / 10
@@ -238,7 +238,7 @@ def _commands(survey: Survey) -> str:
 
 
 def _roles(commands: Sequence[Command]) -> Iterator[str]:
-    for role in ROLES:
+    for role in COMMAND_ROLES:
         those = sorted((command for command in commands if command.role == role), key=_special)
         if those:
             yield f"- {role.capitalize()}: {_listed(those)}"
@@ -262,8 +262,8 @@ def _architecture(known: Known) -> str:
     if workspaces:
         shown = ", ".join(_code(path) for path in workspaces[:12])
         lines.append(f"A monorepo of {shown}{' and others' if len(workspaces) > 12 else ''}.")
-    lines += outline.lines(known.tree, workspaces, _code, _text)
-    if entries := outline.entries(known.tree):
+    lines += outline.lines(known.project, workspaces, _code, _text)
+    if entries := outline.entries(known.project):
         label = "Entry points" if len(entries) > 1 else "Entry point"
         lines.append(f"- {label}: {', '.join(_code(path) for path in entries)}")
     return "\n".join(lines)
@@ -277,7 +277,7 @@ FROM_NODE = re.compile(
 )
 
 
-def _conventions(patterns: Iterable[Pattern], tree: Tree) -> str:
+def _conventions(patterns: Iterable[Pattern], project: ProjectFiles) -> str:
     """Patterns as rules to go by. Languages with the same rules share a line."""
     rules: dict[str, dict[str, list[str]]] = {}  # label -> language -> rules
     names: dict[str, dict[str, list[str]]] = {}  # language -> style -> what is named so
@@ -288,7 +288,7 @@ def _conventions(patterns: Iterable[Pattern], tree: Tree) -> str:
             kinds = KINDS | WITHOUT_CLASSES if language in ("go", "rust") else KINDS
             names.setdefault(language, {}).setdefault(value, []).append(kinds.get(what, what))
         elif pattern.type == "import":
-            said = _order(language, pattern, tree) if "order" in what else value
+            said = _order(language, pattern, project) if "order" in what else value
             rules.setdefault("Imports", {}).setdefault(language, []).append(said)
         elif pattern.type == "style":
             how = {"quotes": f"{value} quotes", "indentation": f"indented with {value}"}
@@ -310,11 +310,11 @@ def _conventions(patterns: Iterable[Pattern], tree: Tree) -> str:
     return "\n".join(lines)
 
 
-def _order(language: str, pattern: Pattern, tree: Tree) -> str:
+def _order(language: str, pattern: Pattern, project: ProjectFiles) -> str:
     """Names only what there is: a project for browsers imports nothing from Node."""
     first = "the standard library first"
     if language in ("javascript", "typescript"):
-        uses_node = any(FROM_NODE.search(tree.text(path, 100_000) or "") for path in pattern.examples)
+        uses_node = any(FROM_NODE.search(project.text(path, 100_000) or "") for path in pattern.examples)
         first = "Node's own modules first" if uses_node else ""
     return ", ".join(part for part in (first, "the project's own last") if part)
 

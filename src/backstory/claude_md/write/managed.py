@@ -27,7 +27,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from sqlite3 import Connection
 
 from backstory import paths
 from backstory.claude_md.write import sections, writer
@@ -35,7 +34,7 @@ from backstory.claude_md.write.sections import Problem
 from backstory.errors import BadInput, NotFound
 from backstory.store import claude_files, projects
 from backstory.store.claude_files import ManagedFile
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 WRITTEN, UNCHANGED, OFFERED, KEPT, SKIPPED = "written", "unchanged", "offered", "kept", "skipped"
 LISTING = "`backstory claude-md section list` shows what there is"
@@ -82,12 +81,11 @@ def put(
     body: str,
     *,
     author: str,
-    clean: Callable[[str], str],
     now: int,
     root: str | None = None,
 ) -> str:
     """Give a section a new text; the outcome. NotFound or BadInput where no sound section has that name."""
-    outcome = put_many(db, data, path, {name: body}, author=author, clean=clean, now=now, root=root)[name]
+    outcome = put_many(db, data, path, {name: body}, author=author, now=now, root=root)[name]
     if outcome == SKIPPED:
         sections.with_section(read(path), name, "")  # says what is wrong
         if author == "model":  # nobody's prose is in its way
@@ -102,7 +100,6 @@ def put_many(
     texts: Mapping[str, str],
     *,
     author: str,
-    clean: Callable[[str], str],
     now: int,
     root: str | None = None,
     create: bytes | None = None,
@@ -110,13 +107,13 @@ def put_many(
 ) -> dict[str, str]:
     """Give several sections of a file new texts, all in one write; the outcome for each.
 
-    `clean` redacts. `root` is the project's folder, if the file is not registered yet: else the top of its
+    `root` is the project's folder, if the file is not registered yet: else the top of its
     work tree. Where there is no file, one begins as `create`. What else is to be done to it in the same
     write, like adding sections, is done by `prepare`, before the sections get their texts; it is called more
     than once.
     """
     file, top = _managed(db, path, root)
-    new = {name: sections.harmless(clean(body)) for name, body in texts.items()}
+    new = {name: sections.cleaned(body) for name, body in texts.items()}
     outcomes: dict[str, str] = {}
     noted: set[str] = set()
 

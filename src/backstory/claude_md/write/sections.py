@@ -33,6 +33,7 @@ from operator import attrgetter
 
 from backstory.claude_md.write import dynamic
 from backstory.errors import BadInput, NotFound
+from backstory.safety.clean import clean_whole
 
 NAMES = (
     "project-description",
@@ -154,6 +155,16 @@ def theirs(text: bytes, is_ours: Callable[[str, str], bool] | None = None) -> by
             kept += text[at : section.body_start]
             at = section.body_stop
     return dynamic.theirs(bytes(kept + text[at:]))
+
+
+def redacted(text: str) -> str:
+    """Without secrets and private parts."""
+    return clean_whole(text)[0]
+
+
+def cleaned(body: str) -> str:
+    """What a section gets of a text: redacted, and harmless."""
+    return harmless(redacted(body))
 
 
 def harmless(body: str) -> str:

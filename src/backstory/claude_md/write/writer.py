@@ -16,22 +16,21 @@ What somebody else wrote is backed up (`backups`) before it is replaced.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-import signal
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from typing import TypeVar
 
-from backstory import paths
+from backstory import locks, paths
 from backstory.claude_md.write import backups, dynamic
+from backstory.claude_md.write.dynamic import Views
 from backstory.errors import BackstoryError, BadInput, Conflict
 from backstory.ids import new_id
-from backstory.store.file import swap
 
 NAME = "CLAUDE.md"
 LARGEST = 10_000_000  # bytes
@@ -41,30 +40,33 @@ SETTLED = 0.02  # seconds; what changed later than that may be half written, and
 CHANGES = "keeps changing; try again when it has come to rest"
 IS_OPEN = "is open for writing in another program; close it there, and try again"
 
+T = TypeVar("T")
+
 
 class _Unsettled(Exception):
     """Somebody else is at the file just now."""
 
 
 def put_views(
-    folder: str,
-    data: str,
-    views: Callable[[], Sequence[tuple[str, str]]],
-    now: int,
-    *,
-    seconds: float | None = None,
+    folder: str, data: str, views: Views, now: int, *, seconds: float | None = None, in_turn: bool = False
 ) -> bool:
     """Show these views, (node id, expansion) each, in the CLAUDE.md of a folder. False: there is none.
+    Whoever cannot wait for their turn as long as others says for how many seconds."""
+    path, root, theirs = os.path.join(folder, NAME), paths.checkout(folder), dynamic.theirs
+    change = partial(dynamic.with_views, views=views)
+    return rewrite(path, root, data, change, theirs=theirs, now=now, seconds=seconds, in_turn=in_turn)
 
-    `views` is called in turn, so that the last to write knows the newest; perhaps more than once. Whoever
-    cannot wait for that turn as long as others says for how many seconds.
-    """
 
-    def change(text: bytes) -> bytes:
-        return dynamic.with_views(text, views())
-
+@contextmanager
+def turn(folder: str, data: str, now: int) -> Iterator[bool]:
+    """Nobody else of ours writes a CLAUDE.md meanwhile; that of this folder may be changed, and is at rest.
+    False: there is none."""
     path, root = os.path.join(folder, NAME), paths.checkout(folder)
-    return rewrite(path, root, data, change, theirs=dynamic.theirs, now=now, seconds=seconds)
+    if not os.path.lexists(path):
+        yield False
+        return
+    with _turn(data, None):
+        yield _patiently(path, lambda: _look(path, root, data, dynamic.theirs, now)) is not None
 
 
 def has_views(folder: str) -> bool:
@@ -99,23 +101,29 @@ def rewrite(
     now: int,
     seconds: float | None = None,
     create: bytes | None = None,
+    in_turn: bool = False,
 ) -> bool:
     """Change a file of the project at root. False: there is no such file, and `change` was not called.
 
     `change` is called again where somebody else changed the file meanwhile. `theirs` says what of the file is
     not ours, and so is worth a backup. With `create`, a file that is not there is made of it, and changed.
+    Who is `in_turn` waits for nobody.
     """
     if create is None and not os.path.lexists(path):
         return False
-    with _turn(data, seconds):
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                return _attempt(path, root, data, change, theirs, now, create)
-            except _Unsettled as what:
-                if time.monotonic() > deadline:
-                    raise Conflict(f"{_name(path)} {what}") from None
-            time.sleep(SETTLED)
+    with nullcontext() if in_turn else _turn(data, seconds):
+        return _patiently(path, lambda: _attempt(path, root, data, change, theirs, now, create))
+
+
+def _patiently(path: str, act: Callable[[], T]) -> T:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return act()
+        except _Unsettled as what:
+            if time.monotonic() > deadline:
+                raise Conflict(f"{_name(path)} {what}") from None
+        time.sleep(SETTLED)
 
 
 def _attempt(
@@ -127,15 +135,34 @@ def _attempt(
     now: int,
     create: bytes | None,
 ) -> bool:
-    _part(os.path.realpath(path), data)
-    real = _target(path, root)
-    if real is None:
+    seen = _look(path, root, data, theirs, now)
+    if seen is None:
         if create is None:
             return False
         real = _place(path, root)
         _put_away(real, data, theirs, now)
         _make(path, real, data, _small(path, change(create)))
         return True
+    real, text, status, shelf, is_ours = seen
+    changed = change(text)
+    if changed == text:
+        return True
+    _small(path, changed)
+    if not is_ours:
+        backups.back_up(shelf, text, theirs, now)
+    _replace(path, real, data, status, changed, shelf, partial(_put_away, real, data, theirs, now))
+    return True
+
+
+def _look(
+    path: str, root: str, data: str, theirs: Callable[[bytes], bytes], now: int
+) -> tuple[str, bytes, os.stat_result, str, bool] | None:
+    """The file at rest: where it is, its text and version, the shelf of its backups, whether it is as we left
+    it. None where there is none."""
+    _part(os.path.realpath(path), data)
+    real = _target(path, root)
+    if real is None:
+        return None
     if _is_open(real):
         raise _Unsettled(IS_OPEN)
     text, status = _read(path, real)
@@ -143,27 +170,17 @@ def _attempt(
     is_ours = backups.noted(shelf) == backups.digest(text)
     if not is_ours and abs(time.time() - status.st_mtime) < SETTLED:
         raise _Unsettled(CHANGES)
-    put_away = partial(_put_away, real, data, theirs, now)
-    put_away()
-    changed = change(text)
-    if changed == text:
-        return True
-    _small(path, changed)
-    if not is_ours:
-        backups.back_up(shelf, text, theirs, now)
-    _replace(path, real, data, status, changed, shelf, put_away)
-    return True
+    _put_away(real, data, theirs, now)
+    return real, text, status, shelf, is_ours
 
 
 @contextmanager
 def _turn(data: str, seconds: float | None) -> Iterator[None]:
+    busy = "another process is changing a CLAUDE.md; try again in a moment"
     try:
-        os.makedirs(data, mode=0o700, exist_ok=True)
-        handle = os.open(os.path.join(data, "claude-md.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        handle = locks.take(os.path.join(data, "claude-md.lock"), busy, seconds)
     except OSError as error:
         raise backups.no_backup(data, error) from error
-    busy = "another process is changing a CLAUDE.md; try again in a moment"
-    swap.wait(handle, fcntl.LOCK_EX, swap.SECONDS if seconds is None else seconds, busy)
     try:
         yield
     finally:
@@ -240,11 +257,7 @@ def _is_open(real: str) -> bool:
     try:
         handle = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            # Who opens the file while we have the lease waits until it is given back, and we get a signal:
-            # SIGIO would end us; SIGURG is ignored by all who do not ask for it.
-            fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)
-            fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-            fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_UNLCK)  # a forked process may keep it open
+            locks.lease(handle)
         finally:
             os.close(handle)
     except BlockingIOError:
@@ -261,7 +274,7 @@ def _knows_leases(real: str) -> bool:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         handle = os.open(probe, os.O_RDONLY)
         try:
-            fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            locks.lease(handle)
         finally:
             os.close(handle)
     except OSError:

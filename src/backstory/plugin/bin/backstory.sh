@@ -44,6 +44,11 @@ if [ -z "$data" ]; then
       data=${market%/cache/*}/data/${plugin##*/}-${market##*/} ;;
   esac
 fi
+# Where not even a home is known, that is where everything lies; see data_folder() in paths.py.
+if [ -z "${BACKSTORY_HOME:-}${XDG_DATA_HOME:-}${HOME:-}" ] && [ -n "${CLAUDE_PLUGIN_DATA:-}" ]; then
+  BACKSTORY_HOME=$CLAUDE_PLUGIN_DATA
+  export BACKSTORY_HOME
+fi
 own=${data:+$data/venv/bin/backstory}
 status=${data:+$data/setup.status}
 

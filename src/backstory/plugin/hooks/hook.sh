@@ -15,14 +15,28 @@
 # wrong here, the agent is not disturbed.
 # A full disk leaves a part of the payload in tmp/, which the next drain reports.
 
+# --- what hook.sh knows of Claude Code; tests/clients/test_hook_block.py holds it to clients/claude_code.py ---
+plugin_data=${CLAUDE_PLUGIN_DATA:-}
+project=${CLAUDE_PROJECT_DIR:-.}
+session=${CLAUDE_CODE_SESSION_ID:-}
+# In a payload: a tool that changes a file, and the beginning of a command.
+edit='"tool_name": ?"(Edit|MultiEdit|NotebookEdit|Write)"'
+command='"command": ?"'
+# Around a string of JSON: at a prompt, a text for the model.
+context='{"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": '
+context_end='}}'
+# --- end ---
+
 umask 077
 [ "${BACKSTORY_WORKER:-}" = 1 ] && exec cat >/dev/null
 
-# The same rule as data_folder() in paths.py.
+# The same rule as data_folder() in paths.py; where that knows none, it is told.
 if [ -n "${BACKSTORY_HOME:-}" ]; then data=$BACKSTORY_HOME
 elif [ -n "${XDG_DATA_HOME:-}" ]; then data=$XDG_DATA_HOME/backstory
 elif [ -n "${HOME:-}" ]; then data=$HOME/.local/share/backstory
-elif [ -n "${CLAUDE_PLUGIN_DATA:-}" ]; then data=$CLAUDE_PLUGIN_DATA
+elif [ -n "$plugin_data" ]; then
+  data=$plugin_data BACKSTORY_HOME=$plugin_data
+  export BACKSTORY_HOME
 else exec cat >/dev/null
 fi
 
@@ -36,7 +50,7 @@ spool=$data/spool
 changed=no looking=
 if [ "${1:-}" = stop ]; then
   # The same rule as root_of() in dirty.py; up the folders as they are on disk, whatever links led here.
-  at=${CLAUDE_PROJECT_DIR:-.}
+  at=$project
   until [ -f "$at/.claude/.dirty-files" ] || [ -e "$at/.git" ] || [ "$at" -ef "$at/.." ] || [ ${#at} -gt 4000 ]
   do at=$at/..
   done 2>/dev/null
@@ -45,9 +59,7 @@ if [ "${1:-}" = stop ]; then
     for payload in "$spool/new"/*; do break; done
     if [ -e "$payload" ]; then # of a turn with tools; they are looked through while our own comes in
       apart='[^A-Za-z0-9_.-]'
-      # The same tools as FIELDS in capture/changes.py.
-      edit='"tool_name": ?"(Edit|Write|MultiEdit|NotebookEdit)"'
-      removal='"command": ?"(([^"\\]|\\.)*('"$apart"'|\\.))?(rm|mv)'"$apart"
+      removal=$command'(([^"\\]|\\.)*('"$apart"'|\\.))?(rm|mv)'"$apart"
       LC_ALL=C grep -rqsE "$edit|$removal" "$spool/new" 2>/dev/null &
       looking=$!
     fi
@@ -68,15 +80,16 @@ set +C
 
 mode=$1
 if [ "$mode" = prompt ]; then
-  waiting=$data/outbox/${CLAUDE_CODE_SESSION_ID:-}
-  case ${CLAUDE_CODE_SESSION_ID:-} in
+  waiting=$data/outbox/$session
+  tell() { text=$(cat "$1") && printf '%s\n' "$context$text$context_end"; }
+  case $session in
     '' | *[!A-Za-z0-9_-]*) ;;
     *)
       set -- "$waiting".* # of hooks that were killed before they had told it
       if [ -f "$waiting" ]; then # that was written later, and all of theirs is in it
         # From here on it is ours: a server may put something newer there while we read.
-        mv "$waiting" "$waiting.$name" && cat "$waiting.$name" && rm -f "$@" "$waiting.$name"
-      elif [ -f "$1" ]; then cat "$1" && rm -f "$1"
+        mv "$waiting" "$waiting.$name" && tell "$waiting.$name" && rm -f "$@" "$waiting.$name"
+      elif [ -f "$1" ]; then tell "$1" && rm -f "$1"
       fi 2>/dev/null
       ;;
   esac
@@ -88,7 +101,7 @@ if [ "$mode" = start ]; then sh "$here/../bin/backstory.sh" --setup </dev/null >
 # The interpreter that `backstory install` noted, else the plugin's own, else what PATH has.
 python=
 { read -r python <"$here/../../../../interpreter"; } 2>/dev/null
-[ -x "$python" ] || python=${CLAUDE_PLUGIN_DATA:+$CLAUDE_PLUGIN_DATA/venv/bin/python}
+[ -x "$python" ] || python=${plugin_data:+$plugin_data/venv/bin/python}
 [ -x "$python" ] || python=python3
 
 run='import sys; sys.path.insert(0, sys.argv[1]); from backstory.surfaces import hook; hook.main(*sys.argv[2:])'

@@ -1,27 +1,27 @@
 """Taking documents in: read or fetch, extract, cut into chunks, store. What is unchanged is skipped.
 
-Everything slow happens before the write lock is taken. `clean` is what every text passes on its way in; the
-surfaces hand over capture's redaction, which this room does not know.
+Everything slow happens before the write lock is taken.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from sqlite3 import Connection
 
 from backstory import paths
 from backstory.config import setting
 from backstory.errors import BadInput
 from backstory.recall.documents import chunk, fetch, file
+from backstory.safety.clean import clean
 from backstory.store import documents, projects
-from backstory.store.file.connection import transaction
+from backstory.store.file.connection import Connection, transaction
 
 MAX_TITLE = 300
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+_clean = partial(clean, limit=file.LARGEST, may_quote=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,6 @@ def ingest(
     db: Connection,
     cwd: str,
     *,
-    clean: Callable[[str], str],
     now: int,
     path: str | None = None,
     url: str | None = None,
@@ -68,9 +67,9 @@ def ingest(
     if sum(given is not None for given in (path, url, content)) != 1:
         raise BadInput("give exactly one of path, url and content")
     place = paths.place(cwd)
-    came = _read(cwd, path, url, content, clean)
+    came = _read(cwd, path, url, content)
     checksum = hashlib.sha256(came.body).hexdigest()
-    named = clean(title.strip())[:MAX_TITLE] if title and title.strip() else None
+    named = _clean(title.strip())[:MAX_TITLE] if title and title.strip() else None
     find = partial(documents.same_source, db, path=came.path, url=came.url, checksum=checksum)
     project = projects.at(db, place)
     known = find(project_id=project.id, title=named) if project else None
@@ -82,8 +81,8 @@ def ingest(
         found_title, text = extract.main_text(came.body, came.charset)
     else:
         found_title, text = None, file.decode(came.body, came.charset)
-    text = clean(text)
-    stated = named or clean(found_title or chunk.title_of(text, came.kind) or "")[:MAX_TITLE] or None
+    text = _clean(text)
+    stated = named or _clean(found_title or chunk.title_of(text, came.kind) or "")[:MAX_TITLE] or None
     if stated is None and came.path:
         stated = os.path.basename(came.path)
     pieces = documents.prepared((piece.heading, piece.text) for piece in chunk.chunks(text, came.kind))
@@ -130,9 +129,7 @@ def allowed(cwd: str) -> list[str]:
     return list(dict.fromkeys((*own, *(os.path.expanduser(folder) for folder in extra if folder.strip()))))
 
 
-def _read(
-    cwd: str, path: str | None, url: str | None, content: str | None, clean: Callable[[str], str]
-) -> _Came:
+def _read(cwd: str, path: str | None, url: str | None, content: str | None) -> _Came:
     if path is not None:
         real, body = file.read_file(os.path.join(cwd, os.path.expanduser(path)), allowed(cwd))
         return _Came(body, file.kind_of(real), path=paths.text(real))
@@ -140,7 +137,7 @@ def _read(
         answer = fetch.fetch(url.strip())
         kind = file.kind_of_page(answer.url, answer.content_type)
         # As it was asked for: where a redirect ends may differ from day to day.
-        return _Came(answer.body, kind, charset=answer.charset, url=clean(url.strip()))
+        return _Came(answer.body, kind, charset=answer.charset, url=_clean(url.strip()))
     body = (content or "").encode("utf-8", "backslashreplace")
     if len(body) > file.LARGEST:
         raise BadInput(

@@ -34,7 +34,9 @@ LONGEST_ANSWER = 64 << 20
 class Remote:
     weight = protocol.TRANSFORMER_WEIGHT
 
-    def __init__(self, id: str, server: Server, model: str, vectors: Callable[[object], object]) -> None:
+    def __init__(
+        self, id: str, server: EmbeddingServer, model: str, vectors: Callable[[object], object]
+    ) -> None:
         """Asks for one vector right away: only the server knows the dimension."""
         self.id = id
         self._server = server
@@ -67,14 +69,14 @@ class Remote:
 
 
 def ollama(model: str, url: str = "", key: str = "", timeout: float = TIMEOUT) -> Remote:
-    server = Server(
+    server = EmbeddingServer(
         (url or OLLAMA) + "/api/embed", key, timeout, unknown=f"fetch the model with: ollama pull {model}"
     )
     return Remote(f"ollama:{model}", server, model, _ollama_vectors)
 
 
 def openai(model: str, url: str = "", key: str = "", timeout: float = TIMEOUT) -> Remote:
-    server = Server(
+    server = EmbeddingServer(
         (url or OPENAI) + "/embeddings", key, timeout, unknown=f"check embedding.url and the model {model}"
     )
     return Remote(f"openai:{model}", server, model, _openai_vectors)
@@ -109,7 +111,7 @@ def numbers(vectors: object, count: int) -> NDArray[np.float32]:
     return found
 
 
-class Server:
+class EmbeddingServer:
     """One address to post JSON to, and all that can go wrong there."""
 
     def __init__(self, url: str, key: str, timeout: float, unknown: str) -> None:

@@ -12,12 +12,11 @@ store/file/recovery.py.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import sqlite3
 
-from backstory import paths
+from backstory import locks, paths
 from backstory.errors import Damaged, NotFound, StoreError
 from backstory.store.file import swap
 
@@ -64,13 +63,11 @@ class turn:
         self._folder = _place(folder)
 
     def __enter__(self) -> None:
+        busy = "another process makes a backup; try again in a moment"
         try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            self._handle = os.open(os.path.join(self._folder, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            self._handle = locks.take(os.path.join(self._folder, ".lock"), busy)
         except OSError as error:
             raise _refused(self._folder, error) from error
-        busy = "another process makes a backup; try again in a moment"
-        swap.wait(self._handle, fcntl.LOCK_EX, swap.SECONDS, busy)
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         os.close(self._handle)
@@ -235,7 +232,7 @@ def copy(source: str, target: str, *, is_live: bool = False) -> None:
     """All that is committed in one database, as a new file that needs nothing beside it."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     # Who may only read cannot tidy up the log of a database in use.
-    origin = sqlite3.connect(source, swap.SECONDS, isolation_level=None) if is_live else read_only(source)
+    origin = sqlite3.connect(source, locks.SECONDS, isolation_level=None) if is_live else read_only(source)
     try:
         made = sqlite3.connect(target, isolation_level=None)
         try:
@@ -297,7 +294,7 @@ def is_store(path: str) -> bool:
 def read_only(path: str) -> sqlite3.Connection:
     """A connection that leaves file and log as they are."""
     name = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return sqlite3.connect(f"file:{name}?mode=ro", uri=True, timeout=swap.SECONDS, isolation_level=None)
+    return sqlite3.connect(f"file:{name}?mode=ro", uri=True, timeout=locks.SECONDS, isolation_level=None)
 
 
 def _place(folder: str) -> str:

@@ -1,4 +1,4 @@
-"""Opening the one SQLite file, and bringing it up to date.
+"""Opening the one SQLite file, migrations, transactions, and what SQLite's errors are to other rooms.
 
 A migration is a numbered SQL file. Two processes may start on an empty folder at the same moment: each takes
 the write lock, looks at the version again, and does only what is still missing.
@@ -10,17 +10,18 @@ import os
 import sqlite3
 import time
 
-from backstory.errors import Damaged, SchemaTooNew, StoreError
+from backstory.errors import Busy, Damaged, SchemaTooNew, StoreError, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+Connection = sqlite3.Connection  # other rooms take the name from here; sqlite3 is imported in the store only
 BUSY_SECONDS = 10
 MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 
 
-def connect(path: str, hurry: float | None = None) -> sqlite3.Connection:
+def connect(path: str, hurry: float | None = None) -> Connection:
     """An up-to-date store. Transactions are explicit: `with transaction(db):`. Who is in a `hurry` waits so
     many seconds for a lock and no longer, and does not bring a store with data up to date."""
     try:
@@ -49,7 +50,7 @@ class transaction:
 
     __slots__ = ("_db",)
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Connection) -> None:
         self._db = db
 
     def __enter__(self) -> None:
@@ -67,7 +68,7 @@ class savepoint:
 
     __slots__ = ("_db",)
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Connection) -> None:
         self._db = db
 
     def __enter__(self) -> None:
@@ -80,16 +81,34 @@ class savepoint:
             self._db.execute("RELEASE part")
 
 
-def tuples(db: sqlite3.Connection) -> sqlite3.Cursor:
+class may_be_unavailable:
+    """`with may_be_unavailable():` is for who can go on without: what SQLite cannot do now is Unavailable,
+    with SQLite's reason. Whatever else SQLite raises, `open_store` translates at its end."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, sqlite3.OperationalError):
+            raise _kind(error)(str(error)) from error
+
+
+def tuples(db: Connection) -> sqlite3.Cursor:
     """A cursor whose rows are plain tuples: for many rows that is faster."""
     cursor = db.cursor()
     cursor.row_factory = None
     return cursor
 
 
-def unhurried(db: sqlite3.Connection) -> None:
+def unhurried(db: Connection) -> None:
     """What this connection writes from now on survives a kill; nobody waits until it survives a power cut."""
     db.execute("PRAGMA synchronous = NORMAL")
+
+
+def sqlite_version() -> str:
+    return sqlite3.sqlite_version
 
 
 def has_fts5() -> bool:
@@ -103,7 +122,7 @@ def has_fts5() -> bool:
     return True
 
 
-def version(db: sqlite3.Connection) -> int:
+def version(db: Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -111,7 +130,7 @@ def latest(folder: str = MIGRATIONS) -> int:
     return max(number for number, _ in _migrations(folder))
 
 
-def migrate(db: sqlite3.Connection, path: str, folder: str = MIGRATIONS) -> None:
+def migrate(db: Connection, path: str, folder: str = MIGRATIONS) -> None:
     newest = latest(folder)
     at = version(db)
     if at == newest:
@@ -135,7 +154,7 @@ def migrate(db: sqlite3.Connection, path: str, folder: str = MIGRATIONS) -> None
         apply(db, folder)
 
 
-def apply(db: sqlite3.Connection, folder: str = MIGRATIONS, upto: int | None = None) -> None:
+def apply(db: Connection, folder: str = MIGRATIONS, upto: int | None = None) -> None:
     """The migrations that are missing, or those of them up to a number."""
     from backstory.memory import likeness, terms  # for a store that is up to date nobody needs them
 
@@ -160,7 +179,7 @@ def apply(db: sqlite3.Connection, folder: str = MIGRATIONS, upto: int | None = N
             db.execute(f"PRAGMA user_version = {number}")
 
 
-def _open(path: str, busy: float) -> sqlite3.Connection:
+def _open(path: str, busy: float) -> Connection:
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     is_new = not os.path.exists(path)
     if not is_new and os.path.getsize(path) == 0:
@@ -184,7 +203,7 @@ def _open(path: str, busy: float) -> sqlite3.Connection:
     return db
 
 
-def _use_wal(db: sqlite3.Connection, busy: float) -> None:
+def _use_wal(db: Connection, busy: float) -> None:
     """The switch to WAL happens once in a store's life and does not wait for locks by itself."""
     deadline = time.monotonic() + busy
     while True:
@@ -219,11 +238,31 @@ def is_damage(error: object) -> bool:
 
 
 def is_busy(error: object) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return isinstance(error, Busy) or code == sqlite3.SQLITE_BUSY
+
+
+def is_forbidden(error: object) -> bool:
+    """May the file, or its folder, not be opened or written?"""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+
+
+def is_fault_of_the_store(error: Exception) -> bool:
+    """Locked, full, damaged: not the fault of what was to be stored."""
+    return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
 
 
 def refusal(path: str, error: Exception) -> StoreError:
-    return (Damaged if is_damage(error) else StoreError)(advice(path, error))
+    return _kind(error)(advice(path, error))
+
+
+def _kind(error: Exception) -> type[StoreError]:
+    if is_damage(error):
+        return Damaged
+    if is_busy(error):
+        return Busy
+    return Unavailable if isinstance(error, sqlite3.OperationalError) else StoreError
 
 
 def advice(path: str, error: Exception) -> str:

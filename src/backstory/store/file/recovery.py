@@ -10,8 +10,8 @@ import os
 import sqlite3
 import time
 
-from backstory import log, paths
-from backstory.errors import Damaged, SchemaTooNew, StoreError
+from backstory import locks, log, paths
+from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
 from backstory.store.file import backup, rescue, swap
 from backstory.store.file.connection import apply, latest, transaction
 
@@ -183,7 +183,7 @@ def _reindexed(folder: str) -> Recovery | None:
     path = paths.database(folder)
     if not os.path.exists(path):
         return None
-    db = sqlite3.connect(path, timeout=swap.SECONDS, isolation_level=None)
+    db = sqlite3.connect(path, timeout=locks.SECONDS, isolation_level=None)
     reason = ""
     try:
         made = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 (%'"
@@ -216,6 +216,7 @@ def _when(at: int) -> str:
 
 
 def _failed(folder: str, error: Exception) -> StoreError:
+    kind = Unavailable if isinstance(error, sqlite3.OperationalError) else StoreError
     if "full" in str(error) or getattr(error, "errno", 0) == 28:
-        return StoreError(f"the disk is too full to restore a backup in {folder} ({error}); make room")
-    return StoreError(f"no backup could be restored in {folder} ({error}); mend that and try again")
+        return kind(f"the disk is too full to restore a backup in {folder} ({error}); make room")
+    return kind(f"no backup could be restored in {folder} ({error}); mend that and try again")

@@ -11,25 +11,20 @@ events in a file that has just been set aside, and then remove their payloads.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 
-from backstory import paths
+from backstory import locks, paths
 from backstory.errors import StoreError
 
-SECONDS = 10.0  # as long as SQLite waits for a lock
-BESIDE = (
-    "-wal",
-    "-shm",
-    "-journal",
-)  # what SQLite keeps beside a database, and would take for the next one's
+# What SQLite keeps beside a database, and would take for the next one's.
+BESIDE = ("-wal", "-shm", "-journal")
 
 
 def share(folder: str, seconds: float | None = None) -> int:
     """The lock of all who use the store. Closing the descriptor ends it."""
     while True:
-        handle = _lock(folder, fcntl.LOCK_SH, seconds)
+        handle = _lock(folder, seconds, shared=True)
         if not os.path.exists(_incoming(folder)):
             return handle
         os.close(handle)  # somebody died half-way
@@ -46,7 +41,7 @@ class alone:
         self._folder = folder
 
     def __enter__(self) -> None:
-        self._handle = _lock(self._folder, fcntl.LOCK_EX)
+        self._handle = _lock(self._folder)
         try:
             _finish(self._folder)
         except BaseException:
@@ -129,32 +124,12 @@ def _incoming(folder: str) -> str:
     return paths.database(folder) + ".incoming"
 
 
-def _lock(folder: str, kind: int, seconds: float | None = None) -> int:
+def _lock(folder: str, seconds: float | None = None, *, shared: bool = False) -> int:
+    busy = "another process is restoring the database, or uses it; try again in a moment"
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        handle = os.open(os.path.join(folder, "store.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        return locks.take(os.path.join(folder, "store.lock"), busy, seconds, shared=shared)
     except OSError as error:
         raise StoreError(
             f"{folder} cannot be used ({error.strerror});"
             " mend that, or set BACKSTORY_HOME to a folder of yours"
         ) from error
-    busy = "another process is restoring the database, or uses it; try again in a moment"
-    wait(handle, kind, SECONDS if seconds is None else seconds, busy)
-    return handle
-
-
-def wait(handle: int, kind: int, seconds: float, busy: str) -> None:
-    """Lock an open file; where that takes too long, close it and say why."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            fcntl.flock(handle, kind | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                os.close(handle)
-                raise StoreError(busy) from None
-        except BaseException:
-            os.close(handle)
-            raise
-        time.sleep(0.02)

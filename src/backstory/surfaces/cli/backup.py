@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 import click
 
-from backstory import errors, paths
+from backstory import errors, locks, paths
 from backstory.store.file.backup import Backup
 from backstory.surfaces.cli.common import existing, folder, json_option, sure
 
@@ -126,17 +125,15 @@ def _named(home: str, name: str) -> str:
 @contextmanager
 def _no_worker(home: str) -> Iterator[None]:
     """A worker would go on with what is not in the store any more; none starts before this is done."""
-    os.makedirs(home, mode=0o700, exist_ok=True)
-    handle = os.open(paths.worker_lock(home), os.O_RDWR | os.O_CREAT, 0o600)
+    file = paths.worker_lock(home)
+    handle = locks.try_to_take(file)
+    if handle is None:
+        pid = locks.pid_in(file)
+        whose = f" (process {pid})" if pid else ""
+        raise errors.NotFound(
+            f"a worker is at work{whose}; it ends by itself when it is idle, or end it, and try again"
+        )
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = os.pread(handle, 20, 0).decode(errors="replace").strip()
-            whose = f" (process {pid})" if pid.isdigit() else ""
-            raise errors.NotFound(
-                f"a worker is at work{whose}; it ends by itself when it is idle, or end it, and try again"
-            ) from None
         yield
     finally:
         os.close(handle)

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,7 +16,8 @@ from backstory import config, dirty, errors, log, paths
 from backstory.surfaces.cli.common import folder, json_option, project_option, store, typed
 
 if TYPE_CHECKING:
-    from backstory.claude_md.init import Clean, Planned, Progress
+    from backstory.claude_md.init import Planned
+    from backstory.claude_md.learn import Progress
     from backstory.claude_md.sync import Prepared, Trouble
     from backstory.claude_md.write.compose import Known
     from backstory.model import Survey
@@ -66,6 +66,7 @@ def init(
     go there, and CLAUDE.md imports it. Safe to repeat: only what is missing is added.
     """
     from backstory.claude_md import init as claude_md
+    from backstory.claude_md.learn import learn
     from backstory.surfaces.cli import claude_md_output as shown
 
     root = _root(project)
@@ -76,34 +77,33 @@ def init(
         raise errors.BadInput("--subtree names a folder and --no-subtrees says none; leave one of them out")
     folders = list(dict.fromkeys(_subtree(root, path) for path in subtrees))
     _decided(root, folders, existing, may_ask=False)  # who cancels need not wait
-    clean = _clean()
     advice = None if offline or dry_run else _practices(root)
     with _progress() as progress:
-        known = claude_md.learn(root, practices=advice, progress=progress)
+        known = learn(root, practices=advice, progress=progress)
     if may_ask:
-        shown.known(known, clean)
+        shown.known(known)
     if not (folders or no_subtrees):
         folders = list(known.survey.subtrees[: claude_md.MOST_SUBTREES])
         folders = _asked(lambda: shown.choose(folders)) if may_ask else folders
     existing = _decided(root, folders, existing, may_ask)
-    planned = claude_md.plan(root, known, folders, existing, clean, _had(root))
+    planned = claude_md.plan(root, known, folders, existing, _had(root))
     if may_ask:
         shown.planned(planned, root)
-        shown.drafts(planned, root, clean)
+        shown.drafts(planned, root)
         if any(one.action != "keep" for one in planned) and not _asked(shown.confirm):
             raise errors.NotFound("Nothing was written.")
     kept: dict[str, str] = {}
     if not dry_run:
         with store() as (db, now):
-            kept = claude_md.carry_out(db, folder(), root, planned, clean=clean, now=now)
+            kept = claude_md.carry_out(db, folder(), root, planned, now=now)
     # Nobody who stops reading keeps it from being written, so all is said after that.
     if as_json:
-        return _print(_as_json(root, known, planned, clean, not dry_run))
+        return _print(_as_json(root, known, planned, not dry_run))
     if not may_ask:
-        shown.known(known, clean)
+        shown.known(known)
         shown.planned(planned, root)
     if dry_run:
-        shown.drafts(planned, root, clean)
+        shown.drafts(planned, root)
         return click.echo("\nNothing was written.")
     shown.done(planned, root, kept, existing, config.on_stop(os.environ))
     if advice and known.practices is None:
@@ -164,7 +164,6 @@ def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool
                 db,
                 root,
                 everything=everything,
-                clean=_clean(),
                 now=now,
                 practices=practices,
                 progress=progress,
@@ -178,7 +177,7 @@ def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool
             nothing = f"Nothing was written{'.' if may_ask else '; --yes writes it.'}"
             raise errors.NotFound(shown.complaint(prepared, prepared.troubles, nothing))
         with store() as (db, now):  # nobody keeps the store open while a person thinks
-            outcomes, refused = claude_md.carry_out(db, folder(), prepared, clean=_clean(), now=now)
+            outcomes, refused = claude_md.carry_out(db, folder(), prepared, now=now)
     troubles = [*prepared.troubles, *refused]
     if as_json:
         _print(_synced(prepared, outcomes, refused))
@@ -214,12 +213,12 @@ def background(root: str) -> None:
     if os.environ.get("BACKSTORY_WORKER") == "1":
         return
     from backstory.claude_md.sync import sync
-    from backstory.intake.drain import open_store
+    from backstory.surfaces.opened import open_drained
 
     try:
         now = int(time.time() * 1000)
-        with open_store(folder(), now=now) as db:
-            sync(db, folder(), root, clean=_clean(), now=now)
+        with open_drained(folder(), now=now) as db:
+            sync(db, folder(), root, now=now)
     except errors.BackstoryError as error:
         log.write("warning", f"CLAUDE.md was not brought up to date: {error}")
 
@@ -270,12 +269,6 @@ def _subtree(root: str, given: str) -> str:
             f"{typed([given])[:300]} is no folder in {paths.text(root)}; give its path from there"
         )
     return inside
-
-
-def _clean() -> Clean:
-    from backstory.safety.clean import clean
-
-    return partial(clean, limit=sys.maxsize)
 
 
 class _Advice:
@@ -331,11 +324,9 @@ def _print(value: Any) -> None:
     output.as_json(value)
 
 
-def _as_json(
-    root: str, known: Known, planned: list[Planned], clean: Clean, is_written: bool
-) -> dict[str, Any]:
+def _as_json(root: str, known: Known, planned: list[Planned], is_written: bool) -> dict[str, Any]:
     from backstory.claude_md.read.patterns import shape
-    from backstory.claude_md.write.sections import harmless
+    from backstory.claude_md.write.sections import cleaned
 
     found = {
         "survey": asdict(known.survey),
@@ -345,13 +336,13 @@ def _as_json(
     }
     return {
         "root": paths.text(root),
-        **_cleaned(found, clean),
+        **_redacted(found),
         "files": [
             {
                 "path": paths.text(os.path.relpath(one.path, root)),
                 "action": one.action,
                 "sections": list(one.texts),
-                "text": {name: harmless(clean(text)) for name, text in one.texts.items()},
+                "text": {name: cleaned(text) for name, text in one.texts.items()},
                 "removed": list(one.removed),
             }
             for one in planned
@@ -360,13 +351,15 @@ def _as_json(
     }
 
 
-def _cleaned(value: Any, clean: Clean) -> Any:
+def _redacted(value: Any) -> Any:
     """The same, with every text in it redacted."""
+    from backstory.claude_md.write.sections import redacted
+
     if isinstance(value, str):
-        return clean(value)
+        return redacted(value)
     if isinstance(value, dict):
-        return {name: _cleaned(part, clean) for name, part in value.items()}
-    return [_cleaned(part, clean) for part in value] if isinstance(value, list | tuple) else value
+        return {name: _redacted(part) for name, part in value.items()}
+    return [_redacted(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _synced(

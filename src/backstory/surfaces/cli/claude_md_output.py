@@ -13,10 +13,11 @@ import click
 from rich.text import Text
 
 from backstory import paths
-from backstory.claude_md.init import CHOICES, Clean, Planned, draft
+from backstory.claude_md.init import CHOICES, Planned, draft
 from backstory.claude_md.status import FileStatus, Status
 from backstory.claude_md.sync import Prepared, Trouble
 from backstory.claude_md.write.compose import Known
+from backstory.claude_md.write.sections import redacted
 from backstory.surfaces.cli import sections
 from backstory.surfaces.cli.output import console, lately, number_of, one_line, table, visible
 
@@ -46,7 +47,7 @@ AFTER_A_TURN = {
 # --- init ---------------------------------------------------------------------------------------------------
 
 
-def known(found: Known, clean: Clean) -> None:
+def known(found: Known) -> None:
     """What was found out about a project, a row each."""
     survey = found.survey
     rows: list[tuple[str, str]] = [
@@ -67,8 +68,8 @@ def known(found: Known, clean: Clean) -> None:
         rows += [("commits", habit) for habit in found.insights.habits]
         rows += [("decided", said) for _, _, said in found.insights.decisions[:3]]
     rows += [("practice", line.removeprefix("- ")) for line in (found.practices or "").splitlines()]
-    _rows((name, clean(value)) for name, value in rows)
-    if not found.tree.whole:
+    _rows((name, redacted(value)) for name, value in rows)
+    if not found.project.whole:
         click.echo("There are more files than were looked at.", err=True)
 
 
@@ -128,11 +129,11 @@ def planned(plan: Iterable[Planned], root: str) -> None:
             )
 
 
-def drafts(plan: Iterable[Planned], root: str, clean: Clean) -> None:
+def drafts(plan: Iterable[Planned], root: str) -> None:
     """The text of each new file, and what changes in one that is there."""
     out = console()
     for one in plan:
-        old, new = (text.decode(errors="replace").rstrip("\n") for text in draft(one, clean))
+        old, new = (text.decode(errors="replace").rstrip("\n") for text in draft(one))
         if old == new:
             continue
         name = _name(one.path, root)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import re
-import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from sqlite3 import Connection
 from typing import Any
 
 import click
 
 from backstory import errors, paths
-from backstory.model import KINDS, SECTORS, TIERS, Filters
+from backstory.memory.kinds import KINDS, SECTORS, TIERS
+from backstory.model import Filters
+from backstory.store.file.connection import Connection, is_forbidden
 
 SECTOR = click.Choice(SECTORS)
 FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
@@ -125,10 +125,10 @@ def moment(given: str, now: int, is_end: bool = False) -> int:
 
 @contextmanager
 def store() -> Iterator[tuple[Connection, int]]:
-    from backstory.intake.drain import open_store
+    from backstory.surfaces.opened import open_drained
 
     now = int(time.time() * 1000)
-    opened = open_store(folder(), now=now, progress=_progress if sys.stderr.isatty() else None)
+    opened = open_drained(folder(), now=now, progress=_progress if sys.stderr.isatty() else None)
     if opened.recovered:
         click.echo(f"backstory: {opened.recovered.sentence()}", err=True)
     with opened as db:
@@ -194,8 +194,7 @@ def unusable(error: BaseException | None) -> str | None:
 def _is_refused(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
+    return is_forbidden(error)
 
 
 def existing(path: str) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from sqlite3 import Connection
 
 import click
 
 from backstory import errors, paths
 from backstory.model import MODES, Node, Project
+from backstory.store.file.connection import Connection
 from backstory.surfaces.cli.common import (
     FILL_SECONDS,
     folder,
@@ -25,7 +24,6 @@ from backstory.surfaces.cli.common import (
     typed,
 )
 
-PAUSE_SECONDS = 0.05
 SHOWN_NODES = 300
 MOST_SHOWN = 100_000
 MARKDOWN = (".md", ".markdown", ".mdx")
@@ -183,7 +181,6 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
     the upper nodes, of plain text each paragraph is a node; those are readonly.
     """
     from backstory.docmem.exchange import import_document
-    from backstory.safety.clean import clean
     from backstory.store import projects
     from backstory.store.file.connection import transaction
     from backstory.surfaces.cli import output, trees_output
@@ -191,26 +188,18 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
     kind = kind or _format_of(file)
     name, text = _read(file, kind)
     wanted = None if root_id is None else typed([root_id])
-    is_changed = False
-
-    def cleaned(given: str) -> str:
-        nonlocal is_changed
-        kept = clean(given, sys.maxsize, may_quote=True)  # nobody cuts a document silently
-        is_changed = is_changed or kept != given
-        return kept
-
     with store() as (db, now):
         with transaction(db):
             here = projects.by_id(db, projects.ensure(db, paths.place(project), now))
         with _busy("importing"):
-            root = import_document(db, here, text, kind, wanted, name, cleaned, now)
-        _refresh(here, root.root_id, now)
+            root, is_whole = import_document(db, here, text, kind, wanted, name, now)
+        _refresh(db, here, root.root_id, now)
     if as_json:
         output.as_json(trees_output.plain(root))
     else:
         size = output.number_of(root.size, "node", "nodes")
         click.echo(f"Tree imported: {root.id} ({size}); `backstory docmem tree {root.id}` shows it")
-    if is_changed:
+    if not is_whole:
         click.echo("Something private or secret in it was left out.", err=True)
 
 
@@ -311,7 +300,7 @@ def delete(node: str, yes: bool, project: str, as_json: bool) -> None:
             raise errors.NotFound("Nothing was deleted; --yes deletes it without asking.")
         with _busy("deleting"):
             gone = trees.delete(db, here, found.id)
-        _refresh(here, found.root_id, now)
+        _refresh(db, here, found.root_id, now)
     if as_json:
         output.as_json({"deleted": found.id, "nodes": gone})
     else:
@@ -411,25 +400,12 @@ def _busy(doing: str) -> Iterator[None]:
         yield
 
 
-def _refresh(here: Project, root_id: str, now: int) -> None:
+def _refresh(db: Connection, here: Project, root_id: str, now: int) -> None:
     """Let the views of running servers follow. The edit is done; what keeps a view from it is only said."""
-    from backstory.claude_md.write.writer import put_views
-    from backstory.docmem import views
-    from backstory.intake.drain import open_store
-    from backstory.store.file.connection import BUSY_SECONDS, is_busy
+    from backstory.surfaces import view_files
     from backstory.surfaces.cli import output
 
-    data = folder()
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            # With CLAUDE.md's lock in hand nobody waits for the store: a server that ends is in a hurry.
-            with open_store(data, now=now, seconds=0, hurried=True) as db:
-                views.refresh(db, data, here, [root_id], lambda at, shown: put_views(at, data, shown, now))
-            return
-        except (errors.BackstoryError, OSError) as error:
-            if not is_busy(error.__cause__) or time.monotonic() > deadline:
-                why = output.visible(str(error))
-                click.echo(f"backstory: a view could not be refreshed: {why}", err=True)
-                return
-        time.sleep(PAUSE_SECONDS)
+    try:
+        view_files.refresh(db, folder(), here, [root_id], now)
+    except (errors.BackstoryError, OSError) as error:
+        click.echo(f"backstory: a view could not be refreshed: {output.visible(str(error))}", err=True)

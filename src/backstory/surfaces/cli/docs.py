@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import asdict
-from functools import partial
 
 import click
 
@@ -29,8 +28,7 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: b
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from backstory.recall.documents import ingest as recall
-    from backstory.recall.documents.file import LARGEST, SUPPORTED
-    from backstory.safety.clean import clean
+    from backstory.recall.documents.file import SUPPORTED
     from backstory.surfaces.cli import output
 
     done: list[recall.Ingested] = []
@@ -51,7 +49,6 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: b
                 one = recall.ingest(
                     db,
                     project,
-                    clean=partial(clean, limit=LARGEST, may_quote=True),
                     title=title,
                     now=now,
                     **{what: value},

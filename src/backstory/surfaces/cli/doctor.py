@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import shutil
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -24,19 +23,20 @@ from rich.text import Text
 
 from backstory import config, paths
 from backstory.capture import spool
+from backstory.clients import claude_code
 from backstory.errors import BackstoryError, BadInput, ClientError, EmbedderAway
 from backstory.ids import new_id
-from backstory.intake.drain import open_store
 from backstory.recall.index import Index
 from backstory.recall.search import search
 from backstory.store import documents, memories, nodes, sessions, spend, vectors
 from backstory.store.file import backup, recovery
-from backstory.store.file.connection import connect, has_fts5, transaction
+from backstory.store.file.connection import connect, has_fts5, sqlite_version, transaction
 from backstory.store.file.connection import version as schema_of
 from backstory.surfaces.cli import config as settings
 from backstory.surfaces.cli import install, output, worker_status
 from backstory.surfaces.cli import spend as spends
 from backstory.surfaces.cli.common import existing, lost, unusable
+from backstory.surfaces.opened import open_drained
 from backstory.synthesis.runner import midnight
 
 OLDEST_CLIENT = (2, 1, 197)  # the oldest Claude Code this was tried with
@@ -108,7 +108,7 @@ def _guarded(name: str, check: Callable[[], Check], *, is_told: bool) -> Check:
 
 
 def _python() -> Check:
-    found = f"{sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}"
+    found = f"{sys.version.split()[0]}, SQLite {sqlite_version()}"
     if not has_fts5():
         return Check("python", "bad", f"{found} without FTS5", "use a Python whose SQLite has FTS5")
     return Check("python", "ok", found)
@@ -149,19 +149,11 @@ def _settings(env: Mapping[str, str]) -> Check:
 
 
 def _canary(folder: str, env: Mapping[str, str]) -> Check:
-    with open_store(folder, now=int(time.time() * 1000)):
+    with open_drained(folder, now=int(time.time() * 1000)):
         pass  # without a store, the event would wait in the spool and stay
     word = new_id("canary")
     session_id = f"backstory-doctor-{word}"
-    event = {
-        "hook_event_name": "PostToolUse",
-        "session_id": session_id,
-        "cwd": folder,
-        "tool_name": "Bash",
-        "tool_use_id": word,
-        "tool_input": {"command": f"echo {word}"},
-        "tool_response": {"stdout": word, "stderr": ""},
-    }
+    event = claude_code.shell_use(session_id, folder, word, f"echo {word}", word)
     laid_out = os.path.join(install.plugin_folder(folder), "src", "backstory", HOOK)
     hook = laid_out if os.path.exists(laid_out) else os.path.join(install.PACKAGE, HOOK)
     hook_env = {**env, "BACKSTORY_HOME": folder}
@@ -181,7 +173,7 @@ def _canary(folder: str, env: Mapping[str, str]) -> Check:
             "canary", "bad", f"the hook said {ran.stderr.decode(errors='replace')!r}", f"try: sh {hook}"
         )
     now = int(time.time() * 1000)
-    with open_store(folder, now=now) as db:
+    with open_drained(folder, now=now) as db:
         answer = search(Index(None), db, folder, word, now=now, mode="keyword")
         found = any(hit.memory.session_id == session_id for hit in answer.hits)
         with transaction(db):
@@ -210,7 +202,7 @@ def _database(folder: str) -> Check:
 def _backup(folder: str) -> Check:
     if said := recovery.notice(folder):
         return Check("backup", "warn", said, "`backstory backup now` makes a new one and ends this note")
-    with open_store(folder, now=int(time.time() * 1000)) as db:
+    with open_drained(folder, now=int(time.time() * 1000)) as db:
         gone = lost(db, folder)
     if gone:
         return Check("backup", "warn", *gone)
@@ -258,7 +250,7 @@ def _spool(folder: str) -> Check:
 def _worker(folder: str, env: Mapping[str, str]) -> Check:
     """Is one running, and does what is due get its turn?"""
     now = int(time.time() * 1000)
-    with open_store(folder, now=now) as db:
+    with open_drained(folder, now=now) as db:
         seen = worker_status.look(db, now)
     pid = worker_status.running(folder)
     finding = f"{f'process {pid}' if pid else 'none runs'}, {worker_status.waiting_told(seen)}"
@@ -286,7 +278,7 @@ def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
     if chosen.uses is None:
         return Check("synthesis", "warn", str(chosen), "or: backstory config synthesizer auto")
     now, cap = int(time.time() * 1000), config.number("spend.daily_usd", env)
-    with open_store(folder, now=now) as db:
+    with open_drained(folder, now=now) as db:
         spent = spend.since(db, midnight(now))
         # What is known to be missing now is said already, and what is over is not what is wrong now.
         seen = [
@@ -354,7 +346,7 @@ def _server_problem(root: str, env: Mapping[str, str]) -> str | None:
     """What the plugin's launcher says when it is asked for backstory, as Claude Code would ask it."""
     launcher = os.path.join(root, "src", "backstory", "plugin", "bin", "backstory.sh")
     # Set up from a marketplace, we run from an environment in the folder that Claude Code gives the plugin.
-    asking = {"CLAUDE_PLUGIN_DATA": os.path.dirname(sys.prefix), **env}
+    asking = {claude_code.PLUGIN_DATA: os.path.dirname(sys.prefix), **env}
     asking.pop("BACKSTORY_WORKER", None)
     asked = subprocess.run(
         ["sh", launcher, "--version"], env=asking, capture_output=True, text=True, timeout=30, check=False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from sqlite3 import Connection
 
 import click
 
 from backstory import errors, paths
+from backstory.store.file.connection import Connection
 from backstory.surfaces.cli.common import json_option, memory_id, project_option, store, sure
 
 amount_option = click.option("--amount", type=float, help="How much, up to 1.")

@@ -79,7 +79,7 @@ def set_(name: str, file: str, within: str | None, project: str, as_json: bool) 
     Exit code 1 where a person has edited the section: then the text is offered to them instead.
     """
     from backstory.claude_md.write import managed, sections
-    from backstory.safety.clean import clean
+    from backstory.safety.clean import clean_whole
     from backstory.surfaces.cli import output
 
     name = typed([name])
@@ -87,18 +87,9 @@ def set_(name: str, file: str, within: str | None, project: str, as_json: bool) 
         raise errors.BadInput(f"no section is called {name[:80]}; there are {', '.join(sections.NAMES)}")
     at = _target(project, within)
     text = _text(file)
-    is_changed = False
-
-    def cleaned(given: str) -> str:
-        nonlocal is_changed
-        kept = clean(given, sys.maxsize)  # nobody cuts a text silently
-        is_changed = kept != given.replace("\0", "")
-        return kept
-
+    _, is_changed = clean_whole(text)
     with store() as (db, now):
-        outcome = managed.put(
-            db, folder(), at.path, name, text, author="model", clean=cleaned, now=now, root=at.root
-        )
+        outcome = managed.put(db, folder(), at.path, name, text, author="model", now=now, root=at.root)
     if as_json:
         output.as_json({"file": paths.text(at.path), "section": name, "outcome": outcome})
     elif outcome in ("written", "unchanged"):

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime, time, timedelta
-from sqlite3 import Connection
 from typing import Any
 
 from rich.text import Text
 
 from backstory import config
 from backstory.store import spend as spends
+from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import output, worker_status
 from backstory.synthesis.runner import midnight
 
@@ -64,8 +64,8 @@ def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
     cap = config.number("spend.daily_usd", os.environ)
     today = datetime.fromtimestamp(now / 1000).date()
     since = _beginning(today - timedelta(days=days - 1))
-    by_day = {row["day"]: Cost.of(dict(row)) for row in spends.by_day(db, since)}
-    by_session = [dict(row) for row in spends.by_session(db, since, most)]
+    by_day = {row["day"]: Cost.of(row) for row in spends.by_day(db, since)}
+    by_session = spends.by_session(db, since, most)
     spent = spends.since(db, midnight(now))
     ever = spends.since(db, 0)
     seen = worker_status.look(db, now)

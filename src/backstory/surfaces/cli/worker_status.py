@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from sqlite3 import Connection
 from typing import Any
 
 import click
 from rich.text import Text
 
-from backstory import config, paths
+from backstory import config, locks, paths
 from backstory.store import queue, spend
+from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import output
 
 
@@ -80,20 +79,9 @@ def look(db: Connection, now: int) -> Queue:
 def running(folder: str) -> int | None:
     """The pid of the worker that runs. The lock is tried only where a process has that pid: a worker that
     starts at that very moment would take the trial for another worker."""
-    try:
-        handle = os.open(paths.worker_lock(folder), os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        said = os.read(handle, 20).strip()
-        if not said.isdigit() or not _lives(int(said)):
-            return None
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return int(said)
-    finally:
-        os.close(handle)
-    return None
+    file = paths.worker_lock(folder)
+    pid = locks.pid_in(file)
+    return pid if pid is not None and _lives(pid) and locks.is_held(file) else None
 
 
 def _lives(pid: int) -> bool:

@@ -1,9 +1,8 @@
 """The live views of this server, from a clean CLAUDE.md before its first answer to a clean one at its end.
 
-The end is in a hurry: the client kills whoever takes longer than half a second. So nobody here waits long for
-the store with CLAUDE.md's lock in hand; whoever finds it busy lets go of both and tries again. And where it
-stays busy, CLAUDE.md is put in order all the same: whose views belong there can be read at any time, and that
-this server is gone, others see by its lock.
+The end is in a hurry: the client kills whoever takes longer than half a second. So where the store stays
+busy, CLAUDE.md is put in order all the same: whose views belong there can be read at any time, and that this
+server is gone, others see by its lock.
 """
 
 from __future__ import annotations
@@ -13,26 +12,23 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from sqlite3 import Connection
-from typing import TypeVar
 
 from backstory import log, paths
 from backstory.claude_md.write import writer
+from backstory.clients import claude_code
 from backstory.docmem import views
-from backstory.docmem.views import Shown, Views
+from backstory.docmem.views import Views
 from backstory.errors import BackstoryError, BadInput, StoreError
-from backstory.intake.drain import open_store
 from backstory.model import Project
-from backstory.store import views as stored
-from backstory.store.file.connection import BUSY_SECONDS, is_busy
+from backstory.store.file.connection import Connection
+from backstory.store.open import open_store
+from backstory.surfaces import view_files
 from backstory.surfaces.mcp.server import data_folder
+from backstory.surfaces.opened import open_drained
 
 START_SECONDS = 1.0  # for putting CLAUDE.md in order before the first answer
 END_SECONDS = 0.25  # the same at the end
 LAST_SECONDS = 1.0  # then for doing so without writing to the store; after that there is no other way
-PAUSE_SECONDS = 0.05
-
-Result = TypeVar("Result")
 
 _making = threading.Lock()
 _views: list[Views] = []
@@ -49,8 +45,7 @@ def begin() -> None:
     except (BackstoryError, OSError) as error:
         log.write("warning", f"what a former server left behind stays: {error}")
         return
-    start = partial(_in_turn, lambda db: known.start(db, _put, _now()), START_SECONDS)
-    if not _works(start, START_SECONDS):
+    if not _works(partial(_start, known), START_SECONDS):
         _works(partial(_show_the_others, known.folder), LAST_SECONDS)
 
 
@@ -61,8 +56,7 @@ def end() -> None:
         return
     known = _views[0]
     places = {known.folder, _folder_by_now(known.folder)}
-    clear = partial(_in_turn, lambda db: known.clear(db, _put), END_SECONDS, is_last=True)
-    if _works(clear, END_SECONDS):
+    if _works(partial(_clear, known), END_SECONDS):
         places.remove(known.folder)
     else:
         known.let_go()
@@ -70,19 +64,19 @@ def end() -> None:
         _works(partial(_show_the_others, folder), LAST_SECONDS)
 
 
-def show(here: Project, action: str, node_id: str) -> str:
+def show(db: Connection, here: Project, action: str, node_id: str, now: int) -> str:
     """Add or remove a view."""
     known = _known()
     none = f"there is no CLAUDE.md in {paths.text(known.folder)}"
     if action == "remove":
-        gone = _in_turn(lambda own: known.remove(own, here, node_id, _put_ours, _now()))
+        gone = view_files.remove(db, known, here, node_id, now, _is_over)
         if not gone.has_file:
             return f"docmem_view: removed nothing, {node_id} stays as it was: {none}"
         if not gone.was_shown:
             name = node_id[:60] if node_id.isprintable() else ascii(node_id[:60])
             return f"docmem_view: removed {name} (it was not shown; {_count(gone.views)} in CLAUDE.md)"
         return f"docmem_view: removed {node_id} ({_count(gone.views)} left in CLAUDE.md)"
-    added = _in_turn(lambda own: known.add(own, here, node_id, _put_ours, _now()))
+    added = view_files.add(db, known, here, node_id, now, _is_over)
     if not added.has_file:
         said = f"showed {node_id} here only, since {none} that it could be added to"
     else:
@@ -92,54 +86,37 @@ def show(here: Project, action: str, node_id: str) -> str:
 
 def refresh(db: Connection, here: Project, root_id: str) -> str | None:
     """After an edit of a tree, whoever shows it shows it as it is now; else, what to tell about it."""
-    if not stored.servers(db, here.number):
-        return None
     try:
-        _in_turn(lambda own: views.refresh(own, data_folder(), here, [root_id], _put))
+        view_files.refresh(db, data_folder(), here, [root_id], _now())
     except (BackstoryError, OSError) as error:
         return f"The views in CLAUDE.md could not be refreshed: {error}"
     return None
 
 
-def _in_turn(
-    act: Callable[[Connection], Result], patience: float = BUSY_SECONDS, *, is_last: bool = False
-) -> Result:
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            with open_store(data_folder(), now=_now(), seconds=0, hurried=True) as db:
-                return act(db)
-        except StoreError as error:
-            is_late = time.monotonic() + PAUSE_SECONDS > deadline or (_is_over.is_set() and not is_last)
-            if is_late or not is_busy(error.__cause__):
-                raise
-        time.sleep(PAUSE_SECONDS)
+def _start(known: Views) -> None:
+    with _hurried_store() as db:
+        view_files.start(db, known, _now(), START_SECONDS)
 
 
-def _put(folder: str, shown: Callable[[], Shown]) -> bool:
-    return writer.put_views(folder, data_folder(), shown, _now())
-
-
-def _put_ours(folder: str, shown: Callable[[], Shown]) -> bool:
-    """For a change of this server's own views: none comes after the end."""
-
-    def still() -> Shown:
-        if _is_over.is_set():
-            raise StoreError("the server is ending; start a new session")
-        return shown()
-
-    return _put(folder, still)
+def _clear(known: Views) -> None:
+    with _hurried_store() as db:
+        view_files.clear(db, known, _now(), END_SECONDS)
 
 
 def _show_the_others(folder: str) -> None:
     """Without writing to the store, which somebody may keep busy; where it cannot even be read, nothing."""
     try:
-        opened = open_store(data_folder(), now=_now(), seconds=0, hurried=True)
+        opened = _hurried_store()
     except StoreError:
-        _put(folder, list)
+        writer.put_views(folder, data_folder(), [], _now())
         return
-    with opened as db:
-        _put(folder, lambda: views.standing(db, data_folder(), folder))
+    with opened as db, writer.turn(folder, data_folder(), _now()):
+        shown = views.standing(db, data_folder(), folder)
+        writer.put_views(folder, data_folder(), shown, _now(), in_turn=True)
+
+
+def _hurried_store() -> open_store:
+    return open_drained(data_folder(), now=_now(), seconds=0, hurried=True)
 
 
 def _works(way: Callable[[], object], seconds: float) -> bool:
@@ -162,7 +139,7 @@ def _works(way: Callable[[], object], seconds: float) -> bool:
 def _known() -> Views:
     with _making:
         if not _views:
-            _views.append(Views(data_folder(), _folder(), os.environ.get("CLAUDE_CODE_SESSION_ID", "")))
+            _views.append(Views(data_folder(), _folder(), claude_code.session_id(os.environ)))
         return _views[0]
 
 

@@ -6,22 +6,20 @@ Each tool is a docstring for the model and one call into a room.
 from __future__ import annotations
 
 import os
-from functools import partial
-from sqlite3 import Connection, OperationalError
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from backstory import log
-from backstory.errors import NotFound
+from backstory.errors import NotFound, Unavailable
 from backstory.memory import salience
 from backstory.model import Filters
 from backstory.store import life, memories
-from backstory.store.file.connection import transaction, unhurried
+from backstory.store.file.connection import Connection, may_be_unavailable, transaction, unhurried
 from backstory.surfaces.mcp import reply
 from backstory.surfaces.mcp.server import (
-    Server,
+    ToolServer,
     changing,
     fill_in_background,
     index,
@@ -56,12 +54,12 @@ def serve() -> None:
     server().serve(beside=warm_up)
 
 
-def server() -> Server:
+def server() -> ToolServer:
     read = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     write = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
     destroy = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
     fetch = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
-    return Server(
+    return ToolServer(
         "memory",
         INSTRUCTIONS,
         {
@@ -226,15 +224,12 @@ def docs_ingest(
 ) -> str:
     """Ingest a document for searchable reference: one of path, url or content. Chunks and embeds the content.
     An unchanged document is skipped, a changed one replaces its older version."""
-    from backstory.recall.documents.file import LARGEST
     from backstory.recall.documents.ingest import ingest
-    from backstory.safety.clean import clean
 
     with store() as (db, now):
         done = ingest(
             db,
             project(),
-            clean=partial(clean, limit=LARGEST, may_quote=True),
             path=path,
             url=url,
             content=content,
@@ -249,11 +244,12 @@ def _note_recall(db: Connection, answer: Answer, session_id: str | None, now: in
     """What was recalled is reinforced. A store too busy for that is no reason to withhold the answer, and
     neither is a disk that takes its time: this call writes nothing else."""
     try:
-        unhurried(db)
-        with transaction(db):
-            for hit in answer.hits:
-                life.reinforce(db, hit.memory.id, salience.RECALLED, session_id, now, "recalled")
-    except (OperationalError, NotFound) as error:  # NotFound: another process erased it meanwhile
+        with may_be_unavailable():
+            unhurried(db)
+            with transaction(db):
+                for hit in answer.hits:
+                    life.reinforce(db, hit.memory.id, salience.RECALLED, session_id, now, "recalled")
+    except (Unavailable, NotFound) as error:  # NotFound: another process erased it meanwhile
         log.write("warning", f"a recall was not noted: {error}")
 
 

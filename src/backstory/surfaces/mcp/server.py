@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
-from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.mcpserver import MCPServer
@@ -27,13 +26,14 @@ from mcp.types import ToolAnnotations
 from pydantic import ValidationError
 
 from backstory import log, paths
+from backstory.clients import claude_code
 from backstory.errors import BackstoryError, StoreError
-from backstory.intake.drain import open_store
 from backstory.safety.redact import redact
 from backstory.store import documents, life, memories, nodes, projects, sessions
-from backstory.store.file.connection import connect, transaction
+from backstory.store.file.connection import Connection, connect, transaction
 from backstory.surfaces.mcp import wire
 from backstory.surfaces.mcp.ending import Ending, after
+from backstory.surfaces.opened import open_drained
 
 if TYPE_CHECKING:
     from backstory.recall.index import Index
@@ -46,7 +46,7 @@ _kept_open: dict[str, tuple[int, Connection]] = {}  # which file, by its inode
 _indexes: list[Index] = []
 
 
-class Server(MCPServer):
+class ToolServer(MCPServer):
     """Says in a sentence what is wrong with arguments that do not fit.
 
     Tools `in_turn` are called one after the other, as the calls came. Replies of `whole` tools reach the
@@ -113,7 +113,7 @@ def store() -> Iterator[tuple[Connection, int]]:
     now = int(time.time() * 1000)
     try:
         folder = data_folder()
-        with open_store(folder, now=now) as db:
+        with open_drained(folder, now=now) as db:
             _keep_up(folder)
             yield db, now
     except BackstoryError as error:
@@ -154,11 +154,11 @@ def scope(db: Connection) -> list[str]:
 
 
 def project() -> str:
-    return os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
+    return claude_code.project_folder(os.environ)
 
 
 def session(db: Connection) -> str | None:
-    session_id = os.environ.get("CLAUDE_CODE_SESSION_ID")
+    session_id = claude_code.session_id(os.environ)
     return sessions.following(db, session_id) if session_id else None
 
 

@@ -136,7 +136,7 @@ def _lessons(turn: Turn, end: int, root: str) -> list[Finding]:
 
 
 def _looks(item: Item) -> bool:
-    return item.tool in LOOKING or item.tool == "Bash" or item.tool.startswith("mcp__")
+    return item.action in LOOKING
 
 
 def _paragraphs(said: str) -> list[tuple[str, bool]]:
@@ -191,12 +191,9 @@ def _evidence(turn: Turn) -> set[str]:
     """Words of what was read and printed in this turn."""
     found: set[str] = set()
     for item in turn.items[-LOOKED_AT:]:
-        found |= telling(_path(item))
-        if isinstance(item.output, dict):
-            file = item.output.get("file")
-            inner = file.values() if isinstance(file, dict) else ()
-            for value in (*item.output.values(), *inner):
-                found |= telling(text_of(value)[:3_000])
+        found |= telling(item.path)
+        for value in item.output.values() if isinstance(item.output, dict) else ():
+            found |= telling(text_of(value)[:3_000])
     return found
 
 
@@ -205,8 +202,8 @@ def _finding(turn: Turn, end: int, block: str, root: str) -> Finding:
     head = max(facts, key=lambda one: _weight(one) + (one is facts[0]))
     kept = set(together(sorted(map(sentence, facts), key=lambda one: -_weight(one)), ROOM).split())
     text = together((sentence(one) for one in facts if set(sentence(one).split()) <= kept), ROOM)
-    named = [item for item in turn.items if (path := _path(item)) and path.rsplit("/", 1)[-1] in block]
-    files = dict.fromkeys(inside(_path(item), root) or _path(item) for item in named)
+    named = [item for item in turn.items if item.path and item.path.rsplit("/", 1)[-1] in block]
+    files = dict.fromkeys(inside(item.path, root) or item.path for item in named)
     observation = Observation(
         kind="discovery",
         title=title(head),
@@ -223,10 +220,6 @@ def _weight(one: str) -> int:
     """How well a sentence stands for its paragraph: a cause first, then names and numbers."""
     points = 3 * is_strong_cause(one) + is_cause(one) + bool(_NAME.search(one)) + bool(_NUMBER.search(one))
     return points - 4 * bool(_ANAPHORA.match(one)) - (len(one) < 30)
-
-
-def _path(item: Item) -> str:
-    return text_of(item.input.get("file_path"))
 
 
 def _surprises(turn: Turn, end: int, work: Sequence[Finding], root: str) -> list[Finding]:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Sequence
 
 from backstory.model import Batch, Item, Summary
-from backstory.synthesis.keep import EDITING
 from backstory.synthesis.rules.finding import Finding
 from backstory.synthesis.rules.prompts import is_request, without_acks
 from backstory.synthesis.rules.prose import (
@@ -20,7 +19,6 @@ from backstory.synthesis.rules.prose import (
     without_lead,
 )
 from backstory.synthesis.rules.turns import (
-    LOOKING,
     Turn,
     inside,
     text_of,
@@ -65,7 +63,7 @@ def summarise(told: Sequence[Turn], found: Sequence[Finding], batch: Batch) -> S
     """None where there is nothing to tell: 'Ran: a command' helps nobody."""
     summary = _summary(told, found, batch)
     tells = (summary.request, summary.completed, summary.learned, summary.next_steps, summary.notes)
-    edited = any(item.tool in EDITING and not item.failed for turn in told for item in turn.items)
+    edited = any(item.is_edit and not item.failed for turn in told for item in turn.items)
     return summary if any(tells) or edited or summary.files_edited else None
 
 
@@ -129,22 +127,22 @@ def _ended(said: str) -> str:
 
 def _investigated(told: Sequence[Turn], root: str) -> list[str]:
     items = [item for turn in told for item in turn.items]
-    web = [item for item in items if item.tool in ("WebFetch", "WebSearch")]
-    agents = [item for item in items if item.tool in ("Agent", "Task")]
-    listed = (
-        ("Read", _few(_read(items, root), 8)),
-        ("Ran:", _few((_described(item) for item in items if item.tool == "Bash"), 5)),
-        ("Looked up", _few((_string(item, "url") or _string(item, "query") for item in web), 4)),
-        ("Sent out agents:", _few((_string(item, "description") for item in agents), 3)),
+    ran, web, agents = (
+        [item for item in items if item.action == action] for action in ("shell", "web", "agent")
     )
-    return [f"{verb} {names}." for verb, names in listed if names]
+    listed = (
+        ("Read {}.", _few(_read(items, root), 8)),
+        ("Ran: {}.", _few(map(_described, ran), 5)),
+        ("Looked up {}.", _few((_string(item, "url") or _string(item, "query") for item in web), 4)),
+        ("Sent out agents: {}.", _few((_string(item, "description") for item in agents), 3)),
+    )
+    return [form.format(names) for form, names in listed if names]
 
 
 def _read(items: Iterable[Item], root: str) -> Iterable[str]:
     for item in items:
-        path = item.input.get("file_path")
-        if item.tool in LOOKING and isinstance(path, str) and not item.failed:
-            yield clean(inside(path, root) or path)[:120]
+        if item.action == "read" and item.path and not item.failed:
+            yield clean(inside(item.path, root) or item.path)[:120]
 
 
 def _described(item: Item) -> str:

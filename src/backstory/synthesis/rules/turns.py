@@ -18,12 +18,11 @@ from typing import Any
 
 from backstory.model import Item
 from backstory.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
-from backstory.synthesis.keep import EDITING
-from backstory.synthesis.rules import shell
+from backstory.synthesis.rules import commands
+from backstory.synthesis.rules.commands import Check, Commit, Shell
 from backstory.synthesis.rules.prompts import is_request
-from backstory.synthesis.rules.shell import Check, Commit, Shell
 
-LOOKING = frozenset({"Read", "WebFetch", "WebSearch", "Agent", "Task", "NotebookRead"})
+LOOKING = frozenset({"read", "shell", "web", "agent", "mcp"})  # actions
 
 BEFORE, TESTS_FIRST, OWN = "before", "tests first", "own"
 
@@ -160,11 +159,11 @@ def turns(items: Iterable[Item], root: str, *, over: bool = False) -> list[Turn]
 
 
 def _take(item: Item, turn: Turn, state: _State) -> None:
-    if item.tool in EDITING:
+    if item.is_edit:
         if not item.failed:
             state.pending += _edits(item, state.root)
-    elif item.tool == "Bash":
-        done = shell.read(item.input, item.output)
+    elif item.action == "shell":
+        done = commands.read(item.input, item.output)
         _take_bash(item, done, turn, state)
 
 
@@ -281,22 +280,19 @@ def _is_open(said: str) -> bool:
 
 
 def _edits(item: Item, root: str) -> list[Edit]:
-    path = item.input.get("file_path") or item.input.get("notebook_path")
-    file = inside(path, root) if isinstance(path, str) else ""
+    file = inside(item.path, root) if item.path else ""
     if not file:
         return []
     output = item.output if isinstance(item.output, dict) else {}
-    is_new = item.tool == "Write" and output.get("type") == "create"
+    is_new = output.get("created") is True
     changes = item.input.get("edits")
     if isinstance(changes, list):
         pairs = [
-            (text_of(one.get("old_string")), text_of(one.get("new_string")))
-            for one in changes
-            if isinstance(one, dict)
+            (text_of(one.get("old")), text_of(one.get("new"))) for one in changes if isinstance(one, dict)
         ]
     else:
-        put = item.input.get("new_string") or item.input.get("content") or item.input.get("new_source")
-        pairs = [(text_of(item.input.get("old_string")), text_of(put))]
+        put = item.input.get("new") or item.input.get("content")
+        pairs = [(text_of(item.input.get("old")), text_of(put))]
     return [Edit(item.id, file, is_new, taken, put) for taken, put in pairs[:20]]
 
 
@@ -337,4 +333,4 @@ def text_of(value: Any) -> str:
 
 
 def _last_words(item: Item) -> str:
-    return text_of(item.output.get("last_assistant_message")) if isinstance(item.output, dict) else ""
+    return text_of(item.output.get("last_message")) if isinstance(item.output, dict) else ""

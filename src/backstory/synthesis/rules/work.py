@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from backstory.model import Observation
+from backstory.synthesis.rules.commands import Commit
 from backstory.synthesis.rules.finding import Finding
 from backstory.synthesis.rules.kinds import (
     BEGINS,
@@ -25,7 +26,6 @@ from backstory.synthesis.rules.prose import (
     is_change,
     telling_sentences,
 )
-from backstory.synthesis.rules.shell import Commit
 from backstory.synthesis.rules.turns import (
     BEFORE,
     TESTS_FIRST,

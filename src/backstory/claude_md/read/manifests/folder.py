@@ -1,4 +1,4 @@
-"""One folder of a tree, and parsers for what is in it that no content can make fail, hang or run anything."""
+"""One folder of a project, and parsers for what is in it that no content makes fail, hang or run anything."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from itertools import islice
 from typing import Any
 from xml.etree import ElementTree
 
-from backstory.claude_md.read.files import Tree
+from backstory.claude_md.read.files import ProjectFiles
 
 SMALL = 200_000  # what somebody writes by hand is shorter
 Index = dict[str, frozenset[str]]
 
 
-def index(tree: Tree) -> Index:
+def index(project: ProjectFiles) -> Index:
     """The names of the files directly in each folder; the root is the empty string."""
     folders: dict[str, set[str]] = {"": set()}
-    for file in tree.files:
+    for file in project.files:
         folder, _, name = file.path.rpartition("/")
         while folder not in folders:
             folders[folder] = set()
@@ -33,8 +33,8 @@ def index(tree: Tree) -> Index:
 class Folder:
     """A folder as a reader of manifests sees it. What is missing or broken is empty."""
 
-    def __init__(self, tree: Tree, folders: Index, path: str = "") -> None:
-        self._tree = tree
+    def __init__(self, project: ProjectFiles, folders: Index, path: str = "") -> None:
+        self._project = project
         self._folders = folders
         self._path = path
         self.names = folders.get(path, frozenset())
@@ -66,7 +66,7 @@ class Folder:
         return next((name for name in names if name in self.names), None)
 
     def text(self, path: str, most: int = SMALL) -> str:
-        return self._tree.text(self._from_root(path), most) or "" if self.has(path) else ""
+        return self._project.text(self._from_root(path), most) or "" if self.has(path) else ""
 
     def json(self, path: str) -> dict[str, Any]:
         try:

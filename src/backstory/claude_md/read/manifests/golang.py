@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from backstory.claude_md.read.manifests.folder import Folder
-from backstory.claude_md.read.manifests.found import NAME, Found
+from backstory.claude_md.read.manifests.manifest import NAME, Manifest
 from backstory.claude_md.read.manifests.tasks import ci_runs, recipes_run
 from backstory.model import Command
 
@@ -16,7 +16,7 @@ LEFT_OUT = re.compile(r"^//(go:build| \+build) ignore\b", re.MULTILINE)  # a hel
 LINTER = (".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json")
 
 
-def read(folder: Folder) -> Found | None:
+def read(folder: Folder) -> Manifest | None:
     if not folder.first("go.mod", "go.work"):
         return None
     module = folder.text("go.mod")
@@ -33,7 +33,7 @@ def read(folder: Folder) -> Found | None:
     if source := folder.first(*LINTER):
         found.append(Command("lint", "golangci-lint run", source))
     required = (line for line in _directive(module, "require") if not re.search(r"//\s*indirect", line))
-    return Found(
+    return Manifest(
         ecosystem="go",
         language="Go",
         name=re.sub(r"/v\d+$", "", path).rpartition("/")[2],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from backstory.claude_md.read.manifests.folder import Folder, dig, table, word
-from backstory.claude_md.read.manifests.found import Found
+from backstory.claude_md.read.manifests.manifest import Manifest
 from backstory.model import Command
 
 BUILD = ("build.gradle", "build.gradle.kts")
@@ -32,7 +32,7 @@ MOVED_ALL = re.compile(r"""["']([\w./-]{1,200})/\$\{?(?:\w{1,50}\.)?name\}?["']"
 SPOTLESS = ("com.diffplug.spotless", "com.diffplug.gradle.spotless")
 
 
-def read(folder: Folder) -> Found | None:
+def read(folder: Folder) -> Manifest | None:
     scripts = [path for path in sorted(folder.names) if path.endswith(SCRIPTS)]  # or core/core.gradle
     if not scripts:
         return None
@@ -51,7 +51,7 @@ def read(folder: Folder) -> Found | None:
     name = _assigned(settings, r"rootProject\.name")
     group = _assigned(text, r"(?<![.\w])(?:project\.)?group")
     needed = _coordinates(text + _code(folder, *shared)) | _catalog(catalog)
-    return Found(
+    return Manifest(
         ecosystem="maven",
         language="Java",
         name=name,

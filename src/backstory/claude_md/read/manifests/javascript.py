@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words, yaml_list
-from backstory.claude_md.read.manifests.found import Found, commands
+from backstory.claude_md.read.manifests.manifest import Manifest, commands
 
 LOCKS = {
     "pnpm-lock.yaml": "pnpm",
@@ -21,7 +21,7 @@ LISTS = ("dependencies", "devDependencies", "peerDependencies", "optionalDepende
 TABLES = {"jest": "Jest", "mocha": "Mocha", "ava": "AVA", "tap": "tap"}  # in package.json itself
 
 
-def read(folder: Folder) -> Found | None:
+def read(folder: Folder) -> Manifest | None:
     if "package.json" not in folder.names:
         return None
     package = folder.json("package.json")
@@ -36,7 +36,7 @@ def read(folder: Folder) -> Found | None:
         short = {"npm run test": "npm test", "npm run start": "npm start"}
         found = [replace(command, line=short.get(command.line, command.line)) for command in found]
     name = word(package.get("name"))
-    return Found(
+    return Manifest(
         ecosystem="npm",
         language="JavaScript",
         name=name,

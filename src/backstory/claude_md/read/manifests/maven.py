@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from backstory.claude_md.read.manifests.folder import Folder
-from backstory.claude_md.read.manifests.found import Found
+from backstory.claude_md.read.manifests.manifest import Manifest
 from backstory.model import Command
 
 # What a plugin lets one do.
@@ -17,7 +17,7 @@ PLUGINS = {
 }
 
 
-def read(folder: Folder) -> Found | None:
+def read(folder: Folder) -> Manifest | None:
     if "pom.xml" not in folder.names:
         return None
     pom = folder.xml("pom.xml")
@@ -37,7 +37,7 @@ def read(folder: Folder) -> Found | None:
     if _said(parent, "groupId") != group:
         coordinates.add(_coordinate(parent, group))
     modules = _child(project, "modules")
-    return Found(
+    return Manifest(
         ecosystem="maven",
         language="Java",
         name=name,

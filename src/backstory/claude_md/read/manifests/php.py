@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from backstory.claude_md.read.manifests.folder import Folder, table, word
-from backstory.claude_md.read.manifests.found import Found, commands
+from backstory.claude_md.read.manifests.manifest import Manifest, commands
 
 
-def read(folder: Folder) -> Found | None:
+def read(folder: Folder) -> Manifest | None:
     if "composer.json" not in folder.names:
         return None
     composer = folder.json("composer.json")
     scripts = [name for name, steps in table(composer.get("scripts")).items() if steps]
     name = word(composer.get("name"))
-    return Found(
+    return Manifest(
         ecosystem="composer",
         language="PHP",
         name=name,

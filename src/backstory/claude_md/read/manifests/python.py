@@ -6,7 +6,7 @@ from typing import Any
 
 from backstory.claude_md.read.manifests import python_code, python_requires, python_tox
 from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words
-from backstory.claude_md.read.manifests.found import Found
+from backstory.claude_md.read.manifests.manifest import Manifest
 from backstory.model import Command
 
 # What a file or a table of pyproject.toml stands for; where there is none of them, it is pip.
@@ -29,7 +29,7 @@ TOOLS = (
 LINT_ENVS = ("lint", "style", "pre-commit", "typing", "mypy", "flake8")
 
 
-def read(folder: Folder) -> Found:
+def read(folder: Folder) -> Manifest:
     project = folder.toml("pyproject.toml")
     setup_cfg = folder.ini("setup.cfg")
     setup_py = python_code.setup(folder.python("setup.py"))
@@ -66,7 +66,7 @@ def read(folder: Folder) -> Found:
     packaged = builds or requirements or "project" in project or "metadata" in setup_cfg
     managers = _managers(folder, project) or (("pip",) if packaged else ())
     about = _about(project, setup_cfg, setup_py)
-    return Found(
+    return Manifest(
         ecosystem="pypi",
         language="Python",
         name=about[0],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from backstory.claude_md.read.manifests.folder import Folder
-from backstory.claude_md.read.manifests.found import Found
+from backstory.claude_md.read.manifests.manifest import Manifest
 from backstory.model import Command
 
 GEM = re.compile(r"""^[ \t]*+gem[ \t(][ \t]*+["']([\w-]+)["']""", re.MULTILINE)
@@ -13,7 +13,7 @@ NEEDED = re.compile(r"""^[ \t]*+\w++\.add_(?:\w+_)?dependency[ \t(][ \t]*+["']([
 SAID = r"""^[ \t]*+\w++\.{}[ \t]*+=[ \t]*+(?:"([^"\n]*)"|'([^'\n]*)')"""
 
 
-def read(folder: Folder) -> Found | None:
+def read(folder: Folder) -> Manifest | None:
     specs = [name for name in sorted(folder.names) if name.endswith(".gemspec")]
     if "Gemfile" not in folder.names and not specs:
         return None
@@ -30,7 +30,7 @@ def read(folder: Folder) -> Found | None:
         if ".rubocop.yml" in folder.names:
             found.append(Command("lint", "bundle exec rubocop", ".rubocop.yml"))
     name = _said(spec, "name")
-    return Found(
+    return Manifest(
         ecosystem="gem",
         language="Ruby",
         name=name,

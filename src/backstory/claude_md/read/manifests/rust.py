@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words
-from backstory.claude_md.read.manifests.found import Found
+from backstory.claude_md.read.manifests.manifest import Manifest
 from backstory.claude_md.read.manifests.tasks import ci_runs
 from backstory.model import Command
 
@@ -15,7 +15,7 @@ CLIPPY = re.compile(r"\bcargo\s+(\+\S+\s+)?clippy\b|clippy-(check|action)@|^\s*c
 FORMAT = re.compile(r"\bcargo\s+(\+\S+\s+)?fmt\b|\brustfmt\s+--check|^\s*command:\s*fmt\b")
 
 
-def read(folder: Folder) -> Found | None:
+def read(folder: Folder) -> Manifest | None:
     if "Cargo.toml" not in folder.names:
         return None
     cargo = folder.toml("Cargo.toml")
@@ -34,7 +34,7 @@ def read(folder: Folder) -> Found | None:
         found.append(Command("run", "cargo run", "Cargo.toml"))
     shared = table(dig(cargo, "workspace", "package"))
     name = word(package.get("name"))
-    return Found(
+    return Manifest(
         ecosystem="cargo",
         language="Rust",
         name=name,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from backstory.claude_md.read.languages import generated
 from backstory.claude_md.read.manifests.folder import Folder
-from backstory.claude_md.read.manifests.found import Found, commands
-from backstory.claude_md.read.source import generated
+from backstory.claude_md.read.manifests.manifest import Manifest, commands
 from backstory.model import Command
 
 MORE = {"check": "test", "all": "build", "run": "run"}
@@ -18,7 +18,7 @@ RECIPE = re.compile(r"@?([A-Za-z_][\w-]*+)[^:\n]*+:(?!=)", re.ASCII)
 VARIABLE = re.compile(r":*=|[\s:]*(\w+\s+)?[\w.]+\s*[:?+!]*=")
 
 
-def read(folder: Folder) -> Found:
+def read(folder: Folder) -> Manifest:
     found: list[Command] = []
     if makefile := folder.first("GNUmakefile", "makefile", "Makefile"):
         text = folder.text(makefile)
@@ -32,7 +32,7 @@ def read(folder: Folder) -> Found:
         found.append(Command("build", "docker build .", "Dockerfile"))
     if compose := folder.first(*COMPOSE):
         found.append(Command("run", "docker compose up", compose))
-    return Found(commands=tuple(found))
+    return Manifest(commands=tuple(found))
 
 
 def targets(makefile: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from backstory.claude_md.read.source import TEST_DATA, language_of
+from backstory.claude_md.read.languages import TEST_DATA, language_of
 
 # Not looked at for patterns: they are written for other readers, or in a hurry.
 ASIDE = frozenset("docs examples bench benches benchmark benchmarks".split())

@@ -1,31 +1,21 @@
-"""Reading what was done in Bash: commits, checks that failed or passed, files changed and put back."""
+"""What a shell command came to: commits, checks that failed or passed, files changed and put back."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from backstory import shell
+from backstory.shell import Command, Step, Word
 from backstory.synthesis.rules.words import clean
 
 SHOWN = 8_000  # characters of an output that are looked at, half from either end
 
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w{1,40})\1")
-_QUOTED = re.compile(r"\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.S)
-_SEPARATOR = re.compile(r"&&|\|\||[;|\n&]")
-_LEAD = re.compile(
-    r"(?:[A-Za-z_]\w*=\S*|sudo|time|env|exec|command|nohup|do|then|else|timeout\s+\S+"
-    r"|cd\s+\S+)\s+"
-)
-_VALUE = r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s'\";&|]+)"
-_GAP = r"(?:[ \t]|\\\n)"
-_ARGUMENT = re.compile(
-    rf"{_GAP}+(?:(?:-[a-zA-Z]{{0,6}}m{_GAP}*|--message(?:=|{_GAP}+))(?P<message>{_VALUE})|{_VALUE})", re.S
-)
-_COMMIT = re.compile(r"\bgit\b[^;&|\n]{0,200}?\bcommit\b")
 _COMMITTED = re.compile(r"^\[[^\]\n]{1,200} [0-9a-f]{7,40}\] (.{1,500})$", re.M)
 _GIT = re.compile(r"git(?:\s+-[cC]\s+\S+|\s+--?[\w-]+(?:=\S+)?){0,5}\s+([a-z-]+)\b")
+_MESSAGE = re.compile(r"-[a-zA-Z]{0,6}?m|--message(?:=|$)")
 _TRAILER = re.compile(r"(?:co-authored-by|signed-off-by|generated with|🤖)", re.I)
 
 _TESTS = re.compile(
@@ -114,7 +104,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """What one Bash call came to."""
+    """What one command came to."""
 
     commits: tuple[Commit, ...] = ()
     check: Check | None = None
@@ -131,13 +121,14 @@ def read(given: dict[str, Any], output: Any) -> Shell:
         return Shell()
     failed = isinstance(output, dict) and isinstance(output.get("error"), str)
     text = said(output)
-    skeleton = _skeleton(command)
-    parts = [_stripped(part) for part in _SEPARATOR.split(skeleton)]
+    steps = shell.read(command[:SHOWN])
+    commands = [step for step in steps if not isinstance(step, str)]
+    parts = [" ".join(map(_outline, shell.without_prefix(words))).strip() for words in commands]
     gone, all_gone = (set[str](), False) if failed else _gone(parts)
     return Shell(
-        commits=_commits(command, parts, text, failed),
-        check=_check(command, skeleton, parts, text, failed),
-        changed=() if failed else _changed(skeleton, parts, output),
+        commits=_commits(command, commands, parts, text, failed),
+        check=_check(command, steps, parts, text, failed),
+        changed=() if failed else _changed(commands, parts, output),
         moved=not failed and any(part.startswith(("git mv ", "mv ")) for part in parts),
         gone=tuple(sorted(gone)),
         all_gone=all_gone,
@@ -148,7 +139,7 @@ def read(given: dict[str, Any], output: Any) -> Shell:
 def said(output: Any) -> str:
     """What it printed, from both ends where it printed much."""
     if isinstance(output, dict):
-        parts = [output.get(name) for name in ("error", "stdout", "stderr", "text")]
+        parts = [output.get(name) for name in ("error", "output", "errors", "text")]
         text = "\n".join(part for part in parts if isinstance(part, str) and part)
     else:
         text = output if isinstance(output, str) else ""
@@ -157,43 +148,26 @@ def said(output: Any) -> str:
     return text.replace("\r", "")
 
 
-def _skeleton(command: str) -> str:
-    """The command without the texts in it: nothing that a heredoc or a string says is a command."""
-    lines, until = [], ""
-    for line in command[:SHOWN].splitlines():
-        if until:
-            until = "" if line.strip() == until else until
-            continue
-        lines.append(line)
-        if heredoc := _HEREDOC.search(line):
-            until = heredoc[2]
-    bare = "\n".join(lines).replace("\\\n", " ")
-    return _QUOTED.sub(
-        lambda match: match[0] if match[0][0] == "\\" or _is_path(match[0][1:-1]) else "''", bare
-    )
+def _outline(word: Word) -> str:
+    """The word without the text in it: nothing that a string says is a command."""
+    if word.quoted_at < 0:
+        return word.text
+    quoted = word.text[word.quoted_at :]
+    return f"{word.text[: word.quoted_at]}'{quoted if _is_path(quoted) else ''}'"
 
 
 def _is_path(text: str) -> bool:
     return bool(re.fullmatch(r"[\w./@-]{1,200}", text))
 
 
-def _stripped(part: str) -> str:
-    part = part.strip().lstrip("({ ")
-    for _ in range(6):
-        lead = _LEAD.match(part)
-        if not lead:
-            break
-        part = part[lead.end() :]
-    return part
-
-
-def _commits(command: str, parts: list[str], text: str, failed: bool) -> tuple[Commit, ...]:
+def _commits(
+    command: str, commands: list[Command], parts: list[str], text: str, failed: bool
+) -> tuple[Commit, ...]:
     verbs = [match[1] for part in parts if (match := _GIT.match(part))]
     if "commit" not in verbs:
         return ()
-    messages = [_message(command, quoted) for quoted in _given_messages(command[:SHOWN])]
-    if not messages and (heredoc := _heredoc(command)):
-        messages = [heredoc]
+    documents = [words.document for words in commands if words.document]
+    messages = [message for words in commands for message in _messages(words)] or documents[:1]
     # further -m of one commit are paragraphs of its message
     if verbs.count("commit") == 1 and len(messages) > 1:
         messages = ["\n\n".join(messages)]
@@ -212,57 +186,42 @@ def _commits(command: str, parts: list[str], text: str, failed: bool) -> tuple[C
     return tuple(found)
 
 
-def _given_messages(command: str) -> list[str]:
+def _messages(words: Command) -> Iterator[str]:
     """What stands behind -m, of `git commit` and of nothing else: `python -m unittest` has one as well."""
-    found = []
-    for commit in _COMMIT.finditer(command):
-        at = commit.end()
-        while argument := _ARGUMENT.match(command, at):
-            at = argument.end()
-            if argument["message"]:
-                found.append(argument["message"])
-    return found
+    rest = iter(word.text for word in words)
+    if "git" not in rest or "commit" not in rest:
+        return
+    for word in rest:
+        if given := _MESSAGE.match(word):
+            message = word[given.end() :] or next(rest, "")
+            _, is_document, document = message.partition("$(cat <<")
+            yield _document(f"cat <<{document}") if is_document else message
 
 
-def _message(command: str, quoted: str) -> str:
-    if "$(cat <<" in quoted:
-        return _heredoc(quoted) or _heredoc(command)
-    if quoted[:1] == '"':
-        return re.sub(r"\\([\"$`\\])", r"\1", quoted[1:-1])
-    return quoted[1:-1] if quoted[:1] == "'" else quoted
+def _document(command: str) -> str:
+    first = shell.read(command)[0]
+    return "" if isinstance(first, str) else first.document or ""
 
 
-def _heredoc(command: str) -> str:
-    """What stands in the first heredoc."""
-    start = _HEREDOC.search(command[:SHOWN])
-    if not start:
-        return ""
-    _, _, rest = command[start.end() :].partition("\n")
-    lines = []
-    for line in rest.splitlines():
-        if line.strip() == start[2]:
-            break
-        lines.append(line)
-    return "\n".join(lines)
-
-
-def _check(command: str, skeleton: str, parts: list[str], text: str, failed: bool) -> Check | None:
+def _check(command: str, steps: list[Step], parts: list[str], text: str, failed: bool) -> Check | None:
+    commands = [step for step in steps if not isinstance(step, str)]
     tests = next((part for part in parts if _TESTS.match(part)), None)
     if tests is not None:
         outcome, passed = _outcome(text, failed)
-        if outcome is None and "|" not in skeleton and ";" not in skeleton:
+        if outcome is None and not any(sign in steps for sign in ("|", "||", ";")):
             outcome = True  # it says nothing that is known here, and its exit code is its own
         if outcome is None:
             return None
         names = () if outcome else tuple(dict.fromkeys(_names(text)))[:20] or ("tests",)
         errors = tuple(_error_of(name, names, text) for name in names)
         return Check("tests", True, outcome, names, errors, _confined(tests), passed > 0)
-    part = next((part for part in parts if part and not _is_boring(part)), "")
-    words = [word for word in part.split() if not word.startswith(("-", ">", "<", "2>", "$", "("))]
-    if not words or words[0].startswith("#"):
+    telling = (one for one in zip(parts, commands, strict=True) if one[0] and not _is_boring(one[0]))
+    part, whole = next(telling, ("", Command()))
+    words = [word for word in part.split() if not word.startswith(("-", "$"))]
+    if not words:
         return None
     probing = re.match(r"(?:\S*/)?(?:python|node|ruby|perl|bash|sh)[\d.]*$", words[0]) and len(words) < 2
-    if probing or " -c " in f"{part} " or " -e " in f"{part} " or "<<" in part:
+    if probing or " -c " in f"{part} " or " -e " in f"{part} " or whole.document is not None:
         # a question asked of an interpreter, unless it says itself what must be true
         if not _ASSERTS.search(command[:SHOWN]):
             return None
@@ -324,14 +283,13 @@ def telling_error(text: str) -> str:
     return ""
 
 
-def _changed(skeleton: str, parts: list[str], output: Any) -> tuple[str, ...]:
-    """The client says which files a command changed; older ones leave it to be read from the command."""
-    diff = output.get("bashEditDiff") if isinstance(output, dict) else None
-    if isinstance(diff, dict):
-        named = diff.get("changedFiles")
-        if isinstance(named, list):
-            return tuple(path for path in named if isinstance(path, str))[:40]
-    found = re.findall(r"(?<![<>\d&])>{1,2}\s*([\w./@-]{3,200})", skeleton)
+def _changed(commands: list[Command], parts: list[str], output: Any) -> tuple[str, ...]:
+    """Some clients say which files a command changed; else it is read from the command."""
+    named = output.get("changed") if isinstance(output, dict) else None
+    if isinstance(named, list):
+        return tuple(path for path in named if isinstance(path, str))[:40]
+    targets = [word.text for words in commands for word in words.writes if word.is_known]
+    found = [path for path in targets if len(path) > 2 and _is_path(path)]
     for part in parts:
         words = part.split()
         if words[:1] == ["sed"] and any(word.startswith("-i") for word in words):

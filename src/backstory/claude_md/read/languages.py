@@ -6,7 +6,7 @@ import os
 import re
 from functools import lru_cache
 
-from backstory.claude_md.read.files import File, Tree, read
+from backstory.claude_md.read.files import File, ProjectFiles, read
 
 ENDINGS = {
     ending: language
@@ -36,6 +36,9 @@ ENDINGS = {
     }.items()
     for ending in endings.split()
 }
+BESIDE_THE_SOURCE = frozenset(
+    "test tests __tests__ spec specs testdata fixtures doc docs example examples benchmark benchmarks".split()
+)
 TEST_DATA = frozenset(("testdata", "fixtures", "__fixtures__"))
 TESTS = frozenset(("test", "tests", "__tests__", "spec", "specs"))
 TEST_NAME = re.compile(
@@ -112,17 +115,17 @@ def _says_generated(line: bytes, below: bytes) -> bool:
     return bool(told) and b"generated" in rest and line.startswith(COMMENT)
 
 
-@lru_cache(1)  # the survey and the patterns ask for the same tree
-def sources(tree: Tree) -> dict[str, tuple[File, ...]]:
+@lru_cache(1)  # the survey and the patterns ask for the same project
+def sources(project: ProjectFiles) -> dict[str, tuple[File, ...]]:
     """The source files of each language. docs/ and examples/ are among them."""
     found: dict[str, list[File]] = {}
     scripts = 0
-    for file in tree.files:
+    for file in project.files:
         language = language_of(file.path)
         if language is None and (scripts >= SCRIPTS or not _may_be_script(file)):
             continue
         scripts += language is None
-        head = read(os.path.join(tree.root, file.path), 2000)
+        head = read(os.path.join(project.root, file.path), 2000)
         language = language or (language_of_script(head) if head else None)
         if not language or head is None or generated(head):
             continue

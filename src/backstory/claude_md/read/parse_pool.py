@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from backstory import log
-from backstory.claude_md.read.files import Tree
+from backstory.claude_md.read.files import ProjectFiles
 
 if TYPE_CHECKING:
     from backstory.claude_md.read.grammars import Found
@@ -33,8 +33,8 @@ import sys
 sys.path[:] = sys.argv[1:]
 from backstory import log
 try:
-    from backstory.claude_md.read import reading
-    reading.main()
+    from backstory.claude_md.read import parse_pool
+    parse_pool.main()
 except Exception:
     log.crash("patterns")
     sys.exit(1)
@@ -46,12 +46,12 @@ class Job(NamedTuple):
     path: str
 
 
-def read(tree: Tree, jobs: Sequence[Job]) -> list[tuple[Job, Found]]:
+def read(project: ProjectFiles, jobs: Sequence[Job]) -> list[tuple[Job, Found]]:
     """What the files show that could be parsed, in the order of the jobs."""
     found: dict[Job, Found] = {}
 
     def take(part: Sequence[Job]) -> None:
-        for job, result in _results(tree.root, part):
+        for job, result in _results(project.root, part):
             if result is not None:
                 found[job] = result
 
@@ -102,10 +102,10 @@ def main() -> None:
     seconds = SECONDS_IN_ALL if most == resource.RLIM_INFINITY else min(SECONDS_IN_ALL, most)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, most))
     root, *jobs = json.load(sys.stdin)
-    tree = Tree(root, ())
+    project = ProjectFiles(root, ())
     for language, path in jobs:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        text = tree.text(path, LARGEST)
+        text = project.text(path, LARGEST)
         result = None if text is None else found(language, path, text)
         sys.stdout.write(json.dumps(result) + "\n")
         sys.stdout.flush()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from backstory.model import Command
 
 # The names of scripts, targets and recipes that say what they are for.
-ROLES = {
+SCRIPT_ROLES = {
     name: role
     for role, names in {
         "build": "build compile bundle dist",
@@ -24,7 +24,7 @@ NAME = re.compile(r"\w[\w:./@+-]{0,60}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Manifest:
     ecosystem: str = ""  # whose names the dependencies are
     language: str = ""
     name: str = ""
@@ -42,7 +42,7 @@ def role(name: str, separators: str = ":", more: Mapping[str, str] | None = None
     """What a script is for: its name says so, or what stands before a separator."""
     if not NAME.fullmatch(name):
         return None
-    roles = {**ROLES, **(more or {})}
+    roles = {**SCRIPT_ROLES, **(more or {})}
     starts = [name] + [name[:at] for at, sign in enumerate(name) if sign in separators]
     start = next((start for start in starts if start in roles), None)
     rest = name[len(start) + 1 :] if start else ""

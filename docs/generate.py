@@ -1,0 +1,140 @@
+"""Writes docs/reference/: the commands, the settings and the MCP tools, as the code has them.
+
+`make docs` runs it before it builds the site. The pages are committed, so that they can be read without a
+build, and a test compares them with what this makes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from backstory import config
+from backstory.surfaces.cli.config import ABOUT
+from backstory.surfaces.cli.main import cli
+from backstory.surfaces.mcp import docmem, memory
+
+REFERENCE = Path(__file__).resolve().parent / "reference"
+MADE = "<!-- Made by docs/generate.py from the code; `make docs` writes it again. -->\n"
+EVERYWHERE = ("--project", "--json")  # said once, at the top of the page
+
+COMMANDS = f"""# Commands
+
+{MADE}
+`backstory COMMAND --help` shows the same at the terminal.
+
+- Exit codes: 0 done, 1 the answer is no or not found, 2 wrong use, 3 a fault of backstory, 130 after Ctrl-C.
+- `--project DIR` names the project to look at; without it, the one of the current folder.
+- `--json` prints data for scripts. Times are milliseconds since 1970, UTC.
+- The beginning of an id is enough.
+"""
+SETTINGS = f"""# Settings
+
+{MADE}
+`backstory config` lists the settings and where each value comes from. `backstory config spend.daily_usd 0.5`
+sets one in `config.toml`, which lies in the [data folder](../data.md). An environment variable wins over the
+file.
+
+| setting | variable | default | what it does |
+|---|---|---|---|
+"""
+TOOLS = f"""# MCP tools
+
+{MADE}
+Claude Code starts two MCP servers. It calls their tools `mcp__plugin_backstory_memory__memory_search` and so
+on. A parameter with `?` may be left out. What the tools return from memory is fenced as data.
+"""
+
+
+def pages() -> dict[str, str]:
+    """The text of each page, by its file name."""
+    return {"commands.md": commands(), "settings.md": settings(), "tools.md": tools()}
+
+
+def commands() -> str:
+    parts = [COMMANDS]
+    for path, command in _walk(cli, "backstory"):
+        context = click.Context(command, info_name=path)
+        if not isinstance(command, click.Group):
+            parts.append(_command(path, command, context))
+        elif path != "backstory":
+            parts.append(f"## {path}\n\n{_prose(command.help)}\n")
+    return "\n".join(parts)
+
+
+def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    """Commands of their own first, then the groups, each with its commands."""
+    yield path, command
+    if isinstance(command, click.Group):
+        inside = sorted(command.commands.items(), key=lambda item: (isinstance(item[1], click.Group), item))
+        for name, child in inside:
+            yield from _walk(child, f"{path} {name}")
+
+
+def _command(path: str, command: click.Command, context: click.Context) -> str:
+    level = "#" * min(path.count(" ") + 1, 3)
+    arguments = [piece for param in command.params for piece in param.get_usage_pieces(context)]
+    lines = [f"{level} {path}", "", f"`{' '.join([path, *arguments])}`", "", _prose(command.help), ""]
+    common = []
+    for param in command.params:
+        if param.opts[0] in EVERYWHERE:
+            common.append(f"`{param.opts[0]}`")
+        elif isinstance(param, click.Option) and (record := param.get_help_record(context)):
+            lines.append(f"- `{record[0]}`: {_prose(record[1])}")
+    if common:
+        lines.append(f"- also {' and '.join(common)}")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _prose(text: str | None) -> str:
+    paragraphs = inspect.cleandoc(text or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def settings() -> str:
+    defaults: dict[str, str | float] = {**config.DEFAULTS, **config.NUMBERS}
+    rows = []
+    for name, default in sorted(defaults.items()):
+        shown = f"`{default}`" if default != "" else ""
+        rows.append(f"| `{name}` | `{config.variable_of(name)}` | {shown} | {ABOUT[name]} |")
+    return SETTINGS + "\n".join(rows) + "\n"
+
+
+def tools() -> str:
+    parts = [TOOLS]
+    for server in (memory.server(), docmem.server()):
+        parts.append(f"## The server `{server.name}`\n")
+        for tool in asyncio.run(server.list_tools()):
+            parts.append(f"### {tool.name}\n\n{tool.description}\n")
+            lines = [_parameter(tool.input_schema, name) for name in tool.input_schema["properties"]]
+            parts.extend(["\n".join(lines) + "\n"] if lines else [])
+    return "\n".join(parts)
+
+
+def _parameter(schema: dict[str, Any], name: str) -> str:
+    optional = "" if name in schema.get("required", ()) else "?"
+    about = schema["properties"][name].get("description", "")
+    values = [
+        value
+        for part in [schema["properties"][name], *schema["properties"][name].get("anyOf", ())]
+        for value in part.get("enum", ())
+    ]
+    one_of = f" One of {', '.join(f'`{value}`' for value in values)}." if values else ""
+    said = f"{about.rstrip('.')}." if about else ""
+    return f"- `{name}{optional}`: {said}{one_of}".rstrip(": ").replace("  ", " ")
+
+
+def main() -> None:
+    os.makedirs(REFERENCE, exist_ok=True)
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

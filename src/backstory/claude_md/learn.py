@@ -1,0 +1,68 @@
+"""Finding out about a project, and what the sections of its CLAUDE.md say of it. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from backstory import paths
+from backstory.claude_md.read import git, patterns
+from backstory.claude_md.read.files import ProjectFiles, walk
+from backstory.claude_md.read.patterns import Evidence
+from backstory.claude_md.read.survey import survey
+from backstory.claude_md.write import compose, sections
+from backstory.claude_md.write.compose import Known
+from backstory.errors import NotFound
+from backstory.model import Pattern, Survey
+
+OF_PATTERNS = frozenset(("architecture", "conventions", "patterns"))
+NEARLY_ALL = 0.8  # a folder with so much of the project's source has the project's conventions
+
+NOTHING = "There is nothing in {root} yet that CLAUDE.md could say; run it again when there is code."
+
+Progress = Callable[[int], None]
+Practices = Callable[[Survey], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Learned(Known):
+    evidence: Evidence | None = None  # what was read of the code: its folders are judged by it too
+
+
+def learn(
+    root: str,
+    *,
+    wanted: Collection[str] = sections.NAMES,
+    practices: Practices | None = None,
+    progress: Progress | None = None,
+) -> Learned:
+    """Find out about a project what these sections need. Nothing of it is executed."""
+    with ThreadPoolExecutor(1) as aside:
+        history = aside.submit(git.insights, root) if "git-insights" in wanted else None
+        project = walk(root, progress)
+        if not project.files:
+            raise NotFound(NOTHING.format(root=paths.text(root)))
+        found = survey(project)
+        evidence, seen = None, tuple[Pattern, ...]()
+        if OF_PATTERNS.intersection(wanted):
+            evidence = patterns.read(project, [name for name, _ in found.languages])
+            seen = patterns.judge(evidence, found.workspaces)
+        said = practices(found) if practices and "best-practices" in wanted else None
+        return Learned(project, found, seen, history.result() if history else None, said, evidence)
+
+
+def texts_of(known: Learned, folder: str) -> dict[str, str]:
+    """What the sections say of the file in a folder of the project; "" is its root."""
+    if not folder:
+        return compose.texts(known)
+    part = known.project.below(folder)
+    own = _own_patterns(known, folder, part)
+    return compose.module_texts(known, folder, part, own, commands=survey(part).commands)
+
+
+def _own_patterns(known: Learned, folder: str, part: ProjectFiles) -> Sequence[Pattern]:
+    whole = sum(file.size for file in known.project.files)
+    if known.evidence is None or sum(file.size for file in part.files) > NEARLY_ALL * whole:
+        return ()
+    return patterns.judge(known.evidence, folder=folder)

@@ -1,0 +1,78 @@
+"""One way to keep a memory: store it, or reinforce the one that says the same already."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from backstory.memory import likeness, salience
+from backstory.store import life, memories, projects
+from backstory.store.file.connection import Connection
+
+
+class Wording(NamedTuple):
+    """What a memory says, and by what another one that says the same is found."""
+
+    title: str | None
+    content: str
+    whole: str
+    content_hash: str
+    simhash: int
+
+
+def wording(content: str, title: str | None = None) -> Wording:
+    """Takes its time with a long text, so it is called before the store is locked."""
+    whole = content if title is None else f"{title}\n{content}"
+    return Wording(title, content, whole, hashlib.sha256(whole.encode()).hexdigest(), likeness.simhash(whole))
+
+
+def keep_memory(
+    db: Connection,
+    says: Wording,
+    *,
+    project_id: str,
+    session_id: str | None,
+    kind: str,
+    sector: str,
+    importance: float,
+    now: int,
+    happened_at: int | None = None,
+    is_global: bool = False,
+    files: Sequence[str] = (),
+    hashes: Sequence[str | None] = (),
+    tags: Sequence[str] = (),
+    concepts: Sequence[str] = (),
+) -> tuple[str, bool]:
+    """The memory's id, and whether it is new. One of the user's own, a global one, is about no file."""
+    owner = projects.ensure_global(db, now) if is_global else project_id
+    known = memories.same(db, owner, kind, says.content_hash) or _nearly_same(db, owner, kind, says)
+    if known:
+        life.reinforce(db, known, salience.REINFORCED, session_id, now)
+        return known, False
+    memory_id = memories.add(
+        db,
+        project_id=owner,
+        session_id=session_id,
+        kind=kind,
+        sector=sector,
+        tier="global" if is_global else "project",
+        title=says.title,
+        content=says.content,
+        concepts=concepts,
+        files=() if is_global else files,
+        hashes=() if is_global else hashes,
+        tags=tags,
+        importance=importance,
+        content_hash=says.content_hash,
+        simhash=says.simhash,
+        now=now if happened_at is None else happened_at,
+    )
+    return memory_id, True
+
+
+def _nearly_same(db: Connection, owner: str, kind: str, says: Wording) -> str | None:
+    for memory_id, text in memories.alike(db, owner, kind, likeness.bands(says.simhash)):
+        if likeness.is_near(says.whole, text):
+            return memory_id
+    return None

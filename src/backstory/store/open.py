@@ -1,0 +1,92 @@
+"""`open_store`: the one way to open the store for reading or writing.
+
+It drains first: whoever reads sees what was captured before. What drains is handed in (surfaces/opened.py),
+because the spool is none of the store's business. Everything else about the file's life is in store/file/.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from backstory import paths
+from backstory.errors import Damaged, StoreError
+from backstory.store.file import swap
+from backstory.store.file.connection import connect, is_busy, is_damage, refusal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from backstory.store.file.connection import Connection
+    from backstory.store.file.recovery import Recovery
+
+HURRIED_SECONDS = 0.2  # how long who is hurried waits for a lock
+
+
+class open_store:
+    """`with open_store(folder, now=now, drain=drain) as db:` is the store with all in it that was captured
+    before now.
+
+    It is closed afterwards, and what SQLite refuses becomes a StoreError that says what to do. A damaged
+    database is recovered from a backup on the way. Who is `hurried` gets it as it can be had at once: while
+    others write, without the latest events; else a StoreError.
+    """
+
+    __slots__ = ("_db", "_folder", "_handle", "_hurried", "_now", "recovered")
+
+    def __init__(
+        self, folder: str, *, now: int, drain: Callable[[Connection], object], hurried: bool = False
+    ) -> None:
+        self._folder = folder
+        self._now = now
+        self._hurried = hurried
+        self.recovered: Recovery | None = None
+        try:
+            self._open(drain)
+        except Damaged:
+            if hurried:
+                raise
+            self._recover()
+            self._open(drain)
+
+    def __enter__(self) -> Connection:
+        return self._db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._close()
+        if is_damage(error) and not self._hurried:
+            self._recover()
+            if self.recovered:
+                raise StoreError(f"{self.recovered.sentence()}. Ask again") from error
+        self._translate(error)
+
+    def _open(self, drain: Callable[[Connection], object]) -> None:
+        hurry = HURRIED_SECONDS if self._hurried else None
+        self._handle = swap.share(self._folder, hurry)
+        try:
+            self._db = connect(paths.database(self._folder), hurry)
+        except BaseException:
+            os.close(self._handle)
+            raise
+        try:
+            drain(self._db)
+        except BaseException as error:
+            if self._hurried and is_busy(error):
+                return
+            self._close()
+            self._translate(error)
+            raise
+
+    def _close(self) -> None:
+        self._db.close()
+        os.close(self._handle)
+
+    def _recover(self) -> None:
+        from backstory.store.file import recovery
+
+        self.recovered = recovery.recover(self._folder, self._now)
+
+    def _translate(self, error: BaseException | None) -> None:
+        if isinstance(error, sqlite3.DatabaseError):
+            raise refusal(paths.database(self._folder), error) from error

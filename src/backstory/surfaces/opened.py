@@ -1,0 +1,33 @@
+"""The store as every surface opens it: drained first."""
+
+from __future__ import annotations
+
+from backstory import log, paths
+from backstory.intake.drain import drain
+from backstory.store.open import open_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from backstory.intake.drain import Progress
+    from backstory.store.file.connection import Connection
+
+
+def open_drained(
+    folder: str,
+    *,
+    now: int,
+    seconds: float | None = None,
+    progress: Progress | None = None,
+    hurried: bool = False,
+) -> open_store:
+    """`with open_drained(folder, now=now) as db:`; see there. `seconds` and `progress` are the drain's."""
+
+    def drain_spool(db: Connection) -> None:
+        spool = paths.spool(folder)
+        done = drain(db, spool, now=now, seconds=seconds, progress=progress, hurried=hurried)
+        if done.stored or done.failed or done.left:
+            log.write(
+                "debug", f"drained {done.stored} events; {done.failed} put aside, {done.left} left waiting"
+            )
+
+    return open_store(folder, now=now, drain=drain_spool, hurried=hurried)
