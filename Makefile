@@ -1,4 +1,5 @@
 # make demo    set everything up and see it work          make test    set everything up and run the tests
+# make test-fast   the tests that start no server and no client, in less than a minute
 # make check   tests, linters and types                   make bench   measure hooks, the drain, synthesis, the brief, recall, trees and CLAUDE.md
 # make chaos   kill and quarrel for longer                make bench-million   recall at a million memories, and the install
 # make docs    build the site in build/site
@@ -8,13 +9,16 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage check lint docs bench bench-million chaos clean
+.PHONY: demo test test-fast coverage check lint docs bench bench-million chaos clean
 
 demo: $(VENV)/installed
 	@$(BIN)/python demo/run.py
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-fast: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
 
 # Apart from the tests: threads that start at the same moment while they are traced fail now and then (Python 3.11).
 coverage: $(VENV)/installed-dev

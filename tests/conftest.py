@@ -6,14 +6,18 @@ import io
 import json
 import os
 import re
+import shutil
 import sqlite3
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from backstory.store.file import connection
 from backstory.store.file.connection import connect
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -35,6 +39,62 @@ def _guard(event: str, args: tuple[object, ...]) -> None:
 sys.addaudithook(_guard)
 
 
+# What `make test-fast` leaves out is marked slow. Of what is not, none may start a server or a client: what
+# the running test started is noted here.
+
+_started: list[str] = []
+HOOK_MODES = {"start", "prompt", "stop", "end", "drain"}  # in the background, where it may start a worker
+
+
+def server_or_client(event: str, args: tuple[Any, ...]) -> str | None:
+    """What of the kind an audit event says is being started."""
+    if event == "socket.bind" and isinstance(args[1], tuple):
+        return f"a server at {args[1]}"
+    if event not in ("subprocess.Popen", "os.posix_spawn", "os.exec"):
+        return None
+    command = [os.fsdecode(part) for part in ([args[1]] if isinstance(args[1], str | bytes) else args[1])]
+    names = [os.path.basename(part) for part in command]
+    is_one = (
+        names[0] == "claude"
+        or ("mcp" in names and names[names.index("mcp") - 1] in ("backstory", "backstory.sh"))
+        or ("hook.sh" in names and HOOK_MODES.intersection(names))
+        or any("surfaces import worker" in part or "/bench/" in part for part in command)
+    )
+    return " ".join(command)[:200] if is_one else None
+
+
+def _watch(event: str, args: tuple[Any, ...]) -> None:
+    if found := server_or_client(event, args):
+        _started.append(found)
+
+
+sys.addaudithook(_watch)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("client") or "end_to_end" in item.path.parts:
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    _started.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    yield
+    if _started and not item.get_closest_marker("slow"):
+        pytest.fail(f"this starts a server or a client, so mark it with @pytest.mark.slow: {_started[0]}")
+
+
+# Compiled files stay where the environment says otherwise: tests start Python hundreds of times.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
 @pytest.fixture(scope="session", autouse=True)
 def real_home_is_left_alone() -> Iterator[None]:
     """Child processes are not seen by the audit hook; what they leave behind is. (Where backstory or Claude
@@ -43,6 +103,48 @@ def real_home_is_left_alone() -> Iterator[None]:
     yield
     made = [place for place in absent if os.path.exists(place)]
     assert not made, "a child process of a test wrote into the real home"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def real_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The hooks' `python3` is the tests' own interpreter: a version manager's shim is ten times as slow."""
+    folder = tmp_path_factory.mktemp("python")
+    (folder / "python3").symlink_to(os.path.realpath(sys.executable))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        yield
+
+
+_open_anew = connection._open
+
+
+@pytest.fixture(scope="session", autouse=True)
+def new_stores_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A new store is a copy of one that was migrated: running all migrations takes ten times as long, and
+    most tests begin with one. Child processes run them, and tests that use `store_made_anew`."""
+    template = tmp_path_factory.mktemp("store") / "backstory.db"
+    connect(str(template)).close()
+
+    def opened(path: str, busy: float) -> sqlite3.Connection:
+        if not any(map(os.path.exists, (path, f"{path}-wal", f"{path}-journal"))):
+            handle, copy = tempfile.mkstemp(dir=template.parent)
+            os.close(handle)
+            shutil.copyfile(template, copy)
+            with suppress(OSError):  # somebody was first, or there can be no such folder: as without a copy
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+                os.link(copy, path)
+            os.unlink(copy)
+        return _open_anew(path, busy)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection, "_open", opened)
+        yield
+
+
+@pytest.fixture
+def store_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new store is made by its migrations."""
+    monkeypatch.setattr(connection, "_open", _open_anew)
 
 
 @pytest.fixture(autouse=True)
@@ -64,15 +166,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def data(home: Path) -> Path:
     """The data folder that belongs to `home`."""
     return home / ".local" / "share" / "backstory"
-
-
-@pytest.fixture
-def real_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hook's `python3` is the tests' own interpreter: a version manager's shim takes its time."""
-    folder = tmp_path / "python"
-    folder.mkdir()
-    (folder / "python3").symlink_to(os.path.realpath(sys.executable))
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
 @pytest.fixture

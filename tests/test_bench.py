@@ -11,6 +11,8 @@ import pytest
 
 from tests.conftest import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 # One conversation in LoCoMo's format. The ids of evidence are as odd as some in the real file.
 CONVERSATION = {
     "conversation": {

@@ -288,6 +288,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.one_of(st.text(), st.lists(PIECES).map(" ".join), st.lists(PIECES).map("".join)), st.text())
 def test_no_command_is_too_odd(command: str, cwd: str) -> None:
@@ -325,6 +326,7 @@ def test_a_long_command_takes_no_time(command: str) -> None:
 NAMES = st.text(st.characters(exclude_characters="/\0\n", exclude_categories=["Cs"]), min_size=1, max_size=20)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(NAMES.filter(lambda name: name not in (".", "..")), min_size=2, max_size=4, unique=True))
 def test_what_a_real_shell_removes_and_moves_is_what_is_found(names: list[str]) -> None:

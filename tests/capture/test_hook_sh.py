@@ -41,6 +41,8 @@ from tests.helpers.chaos import (
     tool_use,
 )
 
+pytestmark = pytest.mark.slow
+
 SHELLS = {
     "sh": ("sh",),
     "dash": ("dash",),
@@ -306,7 +308,6 @@ def test_a_payload_that_cannot_be_written_is_read_to_its_end_all_the_same(data: 
     assert hook.returncode == 0
 
 
-@pytest.mark.usefixtures("real_python")
 def test_on_a_full_disk_hooks_end_well_and_what_they_could_not_write_is_reported_later(
     tmp_path: Path,
 ) -> None:
@@ -354,7 +355,6 @@ def test_on_a_full_disk_hooks_end_well_and_what_they_could_not_write_is_reported
 
 @pytest.mark.parametrize("args", [(), ("drain",), ("prompt",), ("start",), ("end",)])
 @pytest.mark.parametrize("in_the_way", ["backstory", "backstory/spool", "backstory/spool/new"])
-@pytest.mark.usefixtures("real_python")
 def test_a_file_where_a_folder_should_be_disturbs_nobody(
     in_the_way: str, args: tuple[str, ...], data: Path
 ) -> None:
@@ -516,7 +516,6 @@ def test_without_any_python_events_wait_in_the_spool(
     assert len(spooled(data)) == 6
 
 
-@pytest.mark.usefixtures("real_python")
 @pytest.mark.parametrize("args", [("drain",), ("prompt",), ("stop",), ("start",), ("end",)])
 def test_every_hook_that_drains_stores_what_was_captured(
     args: tuple[str, ...], data: Path, shell: tuple[str, ...]
@@ -648,13 +647,14 @@ def measured(*options: str) -> dict[str, Any]:
 
 
 def test_the_benchmark_measures_every_hook_and_capture_is_within_its_budget() -> None:
-    report = measured("--samples", "25")
-    budget = next(budget for budget in report["budgets"] if budget["name"].startswith("capture"))
-    if budget["measured"] > budget["limit"]:  # once more: other tests run beside this one
-        report = measured("--samples", "50")
-        budget = next(budget for budget in report["budgets"] if budget["name"].startswith("capture"))
+    for samples in ("25", "50"):  # once more where it must: other tests run beside this one
+        budget = measured("--samples", samples, "--cases", "capture")["budgets"][0]
+        if budget["measured"] <= budget["limit"]:
+            break
+    assert budget["name"].startswith("capture")
     assert budget["measured"] <= budget["limit"] == 3
 
+    report = measured("--samples", "2")
     cases = {(row["case"], row["payload_bytes"]) for row in report["rows"]}
     for case in ("empty shell", "capture", "prompt", "inert", "python -I -S"):
         assert (case, 2_000) in cases

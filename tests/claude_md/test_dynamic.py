@@ -546,6 +546,7 @@ ANY_VIEWS = st.lists(
 LEFT_OVER = b"```\n# DOCMEM Dynamic\n\n## x\n```\nRules.\n\n" + section(ONE) + b"Mine.\n" + END + b"\n"
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(ANY, st.lists(st.one_of(*map(st.just, VIEWS), ANY_VIEWS), min_size=10, max_size=10))
 @example(LEFT_OVER, [ONE] * 10)
@@ -568,6 +569,7 @@ def test_any_file_gets_one_section_that_is_last_however_often_it_is_rewritten(
     assert without(made) == (rest if is_settled else made.removesuffix(b"\n" + section(rewrites[-1])))
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(ANY, ANY_VIEWS)
 def test_any_file_without_a_section_is_the_same_after_views_have_come_and_gone(
@@ -576,6 +578,7 @@ def test_any_file_without_a_section_is_the_same_after_views_have_come_and_gone(
     assert has_section(text) or without(with_views(text, views)) == text
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(ANY_VIEWS)
 def test_a_section_of_any_node_text_has_one_header_and_one_end(views: list[tuple[str, str]]) -> None:
@@ -586,6 +589,7 @@ def test_a_section_of_any_node_text_has_one_header_and_one_end(views: list[tuple
     assert b"\r" not in made
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(ANY)
 @example(b"foo\r\n" + section(ONE) + section(TWO) + b"bar")
@@ -610,6 +614,7 @@ WRITTEN = st.lists(
 ).map(lambda lines: b"".join(line + b"\n" for line in lines))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(WRITTEN, min_size=2, max_size=5),
@@ -624,6 +629,7 @@ def test_what_a_person_wrote_around_sections_is_all_there_without_them(
     assert without(made) == b"".join(written)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [

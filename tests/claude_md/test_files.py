@@ -190,6 +190,7 @@ def test_folders_in_folders_without_end_are_not_followed_to_it(tmp_path: Path) -
     assert not found.whole
 
 
+@pytest.mark.slow
 def test_a_walk_that_takes_too_long_ends_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{number}{'a' * 200}.py" for number in range(2_000)]
     lay(tmp_path, *names, "b/c.py")
@@ -209,6 +210,7 @@ def test_progress_is_told_how_many_files_there_are_by_now(tmp_path: Path) -> Non
     assert told == [1, 3]
 
 
+@pytest.mark.slow
 def test_ten_thousand_files_are_walked_quickly(tmp_path: Path) -> None:
     lines = [f"*.ext{number}" for number in range(40)] + [f"/some/path{number}/" for number in range(40)]
     write(tmp_path / ".gitignore", "\n".join(lines))
@@ -364,6 +366,7 @@ PARTS = st.sampled_from(["a", "b", "ab", "aab", "a.b", "[a]", "a b", "é", "a\\"
 PATHS = st.lists(st.lists(PARTS, min_size=1, max_size=4).map("/".join), min_size=1, max_size=8, unique=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PATHS, LINES, LINES, LINES)
 @example(["a/b", "a/ab/b"], ["*", "!/a"], [], [])
@@ -424,6 +427,7 @@ def test_no_pattern_takes_long(pattern: bytes) -> None:
     assert time.process_time() - start < 5
 
 
+@pytest.mark.slow
 def test_a_thousand_plain_names_are_ignored_and_of_patterns_only_so_many_are_tried() -> None:
     plain = Rules(b"".join(b"name%d\n/some/path%d/\n" % (number, number) for number in range(2_000)))
     assert plain.ignored(b"a/name1999", b"name1999", folder=False)

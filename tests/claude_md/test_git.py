@@ -617,6 +617,7 @@ def grown(repository: Path, commits: int, files: int) -> None:
     run_git(repository, "checkout", "-q", "-f", "main")
 
 
+@pytest.mark.slow
 def test_a_thousand_commits_take_less_than_a_second(repository: Path) -> None:
     grown(repository, 1_200, 300)
     best = 10.0

@@ -12,6 +12,8 @@ from backstory.claude_md.write import dynamic, sections
 from tests.conftest import Run
 from tests.helpers.claude_md_project import MINE, commit, make, names, run_git, snapshot, text, write
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

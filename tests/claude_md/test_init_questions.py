@@ -24,6 +24,8 @@ from tests.helpers.claude_md_project import (
     write,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

@@ -29,6 +29,8 @@ from tests.conftest import REPOSITORY
 from tests.helpers.claude_md_project import TEMPLATE
 from tests.helpers.managed_file import HOSTILE, NOW, Desk
 
+pytestmark = pytest.mark.slow
+
 SOURCE = str(REPOSITORY / "src")
 
 

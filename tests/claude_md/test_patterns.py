@@ -611,6 +611,7 @@ NASTY = {
 }
 
 
+@pytest.mark.slow
 def test_files_that_no_person_wrote_are_passed_over(lay: Lay) -> None:
     expected = values(lay(python_project()), "Python")
     tree = lay(NASTY)
@@ -632,6 +633,7 @@ def test_files_that_no_person_wrote_are_passed_over(lay: Lay) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_file_that_keeps_the_parser_busy_costs_a_second_and_nothing_else(lay: Lay) -> None:
     files = {f"A{number}.java": JAVA.format(number=number, upper="X") for number in range(9)}
     tree = lay(files | {"Busy.java": "a=>\n" * 20_000})
@@ -643,6 +645,7 @@ def test_a_file_that_keeps_the_parser_busy_costs_a_second_and_nothing_else(lay: 
     assert "Busy.java cannot be parsed" in logged()
 
 
+@pytest.mark.slow
 def test_a_child_that_needs_too_long_in_all_is_not_started_again(
     lay: Lay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -749,6 +752,7 @@ def test_one_file_more_changes_no_pattern(lay: Lay) -> None:
         assert len(set(pattern.examples) - set(after[subject].examples)) <= 1
 
 
+@pytest.mark.slow
 def test_ten_thousand_files_are_a_matter_of_a_second(lay: Lay) -> None:
     text = {
         ".py": python_module(7),

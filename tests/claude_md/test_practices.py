@@ -18,6 +18,8 @@ from backstory.model import Command, Survey
 from backstory.recall.documents import fetch
 from tests.recall.test_fetch import Handler, Site, but_loopback, drip, serving
 
+pytestmark = pytest.mark.slow
+
 NOW = 1_790_000_000_000
 
 PAGE = """<!doctype html>

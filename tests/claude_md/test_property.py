@@ -31,6 +31,8 @@ from backstory.claude_md.write.sections import body, harmless, parse, same, thei
 from backstory.errors import BackstoryError, BadInput, Conflict, NotFound
 from tests.conftest import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 Views = list[tuple[str, str]]
 
 OPEN, END = "<!-- AUTO-MANAGED: {} -->", "<!-- END AUTO-MANAGED -->"

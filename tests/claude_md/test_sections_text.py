@@ -231,6 +231,7 @@ SIGNS += [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.client
 def test_no_text_made_of_signs_makes_claude_code_read_a_file(home: Path, project: str) -> None:
     """Each in a file of its own, which CLAUDE.md imports; some as they are, to see that they would."""
@@ -267,6 +268,7 @@ OPEN_HTML = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.client
 @pytest.mark.parametrize("way", ["as it is", "in a section", "in docmem's section"])
 def test_no_html_in_a_text_keeps_claude_code_from_what_a_person_imports_below(

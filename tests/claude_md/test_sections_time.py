@@ -12,6 +12,8 @@ from backstory.claude_md.write import dynamic
 from backstory.claude_md.write.sections import harmless, parse, same, theirs, with_new, with_section
 from tests.helpers.sections import END, VIEWS, opening, section
 
+pytestmark = pytest.mark.slow
+
 HOSTILE: list[bytes] = [
     opening("a"),
     END,

@@ -13,6 +13,8 @@ from backstory.claude_md.write import sections
 from tests.conftest import Run
 from tests.helpers.claude_md_project import at_terminal, make, write
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

@@ -42,6 +42,7 @@ def all_of(root: Path, content: bytes) -> Survey:
     return survey(walk(str(root)))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=300))
 @example(b"\x00")
@@ -66,6 +67,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(JSON)
 def test_values_of_the_wrong_kind_are_passed_over(tmp_path: Path, value: object) -> None:
@@ -103,6 +105,7 @@ def test_entities_are_never_expanded(tmp_path: Path) -> None:
         assert (found.name, found.managers) == ("project", ("maven",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     [

@@ -19,6 +19,8 @@ from backstory.surfaces.cli import claude_md
 from tests.conftest import Run
 from tests.helpers.claude_md_project import NEW_COMMAND, change, make, run_git, section
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

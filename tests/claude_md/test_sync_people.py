@@ -12,6 +12,8 @@ from backstory.claude_md.write import sections
 from tests.conftest import Run
 from tests.helpers.claude_md_project import NEW_COMMAND, change, make, section
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

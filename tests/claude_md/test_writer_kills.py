@@ -19,6 +19,8 @@ from backstory.claude_md.write import writer
 from backstory.claude_md.write.dynamic import END, HEADER, section
 from tests.helpers.claude_md_writer import NOW, ONE, SOURCE, TEXT, Show, backups, on_linux, others
 
+pytestmark = pytest.mark.slow
+
 DYING = """
 import json, os, signal, sys
 sys.path.insert(0, sys.argv[1])

@@ -56,6 +56,7 @@ def test_a_format_that_nobody_knows_is_refused(take_in: Take) -> None:
         take_in("text", "docx")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parse", [parse_markdown, parse_text])
 def test_a_document_of_too_many_nodes_is_refused(parse: Callable[[str, str], list[Made]]) -> None:
     assert len(parse("a\n\n" * (MOST_NODES - 1), "x")) == MOST_NODES
@@ -137,6 +138,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_document_takes_no_longer_than_another(text: str) -> None:
     started = time.monotonic()

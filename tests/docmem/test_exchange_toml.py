@@ -120,6 +120,7 @@ def trees(draw: st.DrawFn, texts: st.SearchStrategy[str] = TEXTS) -> list[Made]:
     return made
 
 
+@pytest.mark.slow
 @given(trees())
 @example([Made("r", None, '"""""""', NOTE), Made("00000001", 0, '\n""""', ("a\\", "\\:", ":\\"))])
 @example([Made("r", None, "a\r\nb\rc  \n\n", NOTE), Made("00000001", 0, "\n\\\n  x\\", NOTE)])

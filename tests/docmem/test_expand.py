@@ -327,6 +327,7 @@ def test_what_is_shown_can_be_told_node_by_node(db: sqlite3.Connection, api: Pro
     ]
 
 
+@pytest.mark.slow
 def test_a_tree_may_be_deeper_than_python_may_recurse(db: sqlite3.Connection, api: Project) -> None:
     deep = 3000
     root = stored(db, api, [(None, "0"), *((number - 1, str(number)) for number in range(1, deep))])

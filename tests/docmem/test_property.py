@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -25,6 +26,8 @@ from backstory.model import Node, Project
 from backstory.store import nodes, projects
 from backstory.store.file.connection import connect, transaction
 from tests.helpers.trees import assert_trees_sound
+
+pytestmark = pytest.mark.slow
 
 LARGEST = 120  # nodes; a copy may double them
 

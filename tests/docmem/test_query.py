@@ -354,6 +354,7 @@ def test_a_query_that_takes_too_long_is_broken_off(db: sqlite3.Connection, here:
     assert time.monotonic() - started < 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [
@@ -378,6 +379,7 @@ def test_an_answer_that_is_too_long_is_refused(db: sqlite3.Connection, here: Pro
 # --- what it leaves behind ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     ["SELECT * FROM nodes", "DELETE FROM docmem_nodes", "SELECT 1 FROM", endless("count(*) FROM n")],
@@ -402,6 +404,7 @@ def test_the_connection_is_afterwards_as_it_was(db: sqlite3.Connection, here: Pr
     assert rows(db, here, "SELECT count(*) FROM nodes WHERE text = 'written afterwards'") == [(1,)]
 
 
+@pytest.mark.slow
 def test_others_write_while_a_query_runs(db: sqlite3.Connection, here: Project, tmp_path: Path) -> None:
     done: list[str] = []
 

@@ -404,6 +404,7 @@ def test_many_deletions_leave_an_index_that_still_finds(trees: Trees) -> None:
         assert trees.hits("invoice") == []
 
 
+@pytest.mark.slow
 def test_edits_and_searches_go_on_side_by_side(trees: Trees, tmp_path: Path) -> None:
     """A hit is a node that was there, whole, whatever is deleted and moved meanwhile."""
     root = trees.root("zoo")

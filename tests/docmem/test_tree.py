@@ -489,6 +489,7 @@ def test_the_keyword_index_and_the_vectors_follow_every_change(db: sqlite3.Conne
 # --- large trees --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ten_thousand_levels_are_nothing_special(db: sqlite3.Connection, api: Project) -> None:
     deep = 10_000
     made = [Made(None, number - 1 if number else None, str(number), NOTE) for number in range(deep)]

@@ -500,6 +500,7 @@ def test_an_edit_while_nobody_shows_anything_asks_the_store_once(desk: Desk) -> 
     assert len(asked) == 1
 
 
+@pytest.mark.slow
 def test_a_view_of_a_large_flat_tree_is_refreshed_at_the_cost_of_what_it_shows(desk: Desk) -> None:
     pages = (tree.Made(None, 0, f"{number} " + "x" * 120, NOTE) for number in range(20_000))
     tree.build(desk.db, desk.project, [tree.Made("book", None, "", ("root", "", "")), *pages], now=1)

@@ -308,6 +308,7 @@ def test_the_dead_of_another_folder_are_left_to_those_who_work_there(desk: Desk)
     assert desk.text() == "# Mine\n"
 
 
+@pytest.mark.slow
 def test_edits_of_three_processes_at_once_end_in_a_file_that_shows_them_all(desk: Desk) -> None:
     desk.trees("one", "two", "three")
     names = ("one", "two", "three")

@@ -83,7 +83,6 @@ def in_the_background(payload: Json, mode: str, env: dict[str, str]) -> None:
     assert ran.stdout == ran.stderr == b""
 
 
-@pytest.mark.usefixtures("real_python")
 def test_post_tool_use_captures_tool_observations_silently(data: Path) -> None:
     ran = run_hook(bash("pytest -q", stdout="2 passed"))
     assert ran.code == 0 and ran.silent, "no context pollution"
@@ -92,7 +91,6 @@ def test_post_tool_use_captures_tool_observations_silently(data: Path) -> None:
     assert [row["tool_name"] for row in queue_of(data)] == ["Bash", "FINALIZE"]
 
 
-@pytest.mark.usefixtures("real_python")
 def test_post_tool_use_links_memories_to_sessions_with_usage_type(data: Path) -> None:
     run_hook(bash("make", session_id="mine"))
     run_hook(prompt("what else is there?", session_id="another"), "drain")
@@ -104,7 +102,6 @@ def test_post_tool_use_links_memories_to_sessions_with_usage_type(data: Path) ->
     assert found == [{"session_id": "mine", "usage_type": "created", "made_in": "mine"}]
 
 
-@pytest.mark.usefixtures("real_python")
 def test_post_tool_use_skips_tool_results_over_10_kb(data: Path) -> None:
     """No memory is made of them. What they were is still queued, cut, for synthesis to look at."""
     assert run_hook(bash("cat large", stdout="x" * 10_001)).silent
@@ -169,7 +166,6 @@ def test_stop_hook_respects_abort_for_cleanup_sigterm_during_a_summary(
     assert house.is_empty()
 
 
-@pytest.mark.usefixtures("real_python")
 def test_session_end_hook_promotes_valuable_memories_to_project_tier(data: Path) -> None:
     run_hook(bash("echo valuable"))
     run_hook(bash("echo ordinary"))
@@ -184,7 +180,6 @@ def test_session_end_hook_promotes_valuable_memories_to_project_tier(data: Path)
     assert rows(data, "SELECT status FROM sessions") == [{"status": "completed"}]
 
 
-@pytest.mark.usefixtures("real_python")
 def test_session_end_hook_closes_database_connections(data: Path, house: Household) -> None:
     for number in range(3):
         run_hook(bash(f"make {number}"))

@@ -30,10 +30,11 @@ from tests.helpers.chaos import (
 )
 from tests.helpers.traces import commands, remembered, without
 
+pytestmark = pytest.mark.slow
+
 # --- what capture promises ----------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("real_python")
 def test_capture_is_silent(data: Path) -> None:
     for payload, args in (
         (event("SessionStart", source="startup"), ("start",)),
@@ -302,7 +303,6 @@ def test_the_same_name_in_two_folders_is_two_files(data: Path, tmp_path: Path) -
     }
 
 
-@pytest.mark.usefixtures("real_python")
 def test_after_the_end_of_a_session_nobody_holds_the_store_open(data: Path) -> None:
     run_hook(bash("make"))
     run_hook(event("SessionEnd", reason="other"), "end")

@@ -211,6 +211,7 @@ def test_a_drain_killed_between_the_reason_and_the_payload_puts_it_aside_the_nex
     assert spooled(data) == []
 
 
+@pytest.mark.slow
 def test_drains_killed_at_random_instants_store_every_event_exactly_once(data: Path) -> None:
     generator = random.Random(CHAOS_SEED)  # noqa: S311 - to be repeated
     good: set[str] = set()
@@ -260,6 +261,7 @@ def at_once(programs: Sequence[str], data: Path) -> None:
             assert process.wait(timeout=60) == 0
 
 
+@pytest.mark.slow
 def test_four_drains_at_once_store_every_event_exactly_once(data: Path) -> None:
     connect(str(data / "backstory.db")).close()
     good, bad = fill(data, 1000)
@@ -288,6 +290,7 @@ connect(sys.argv[2] + "/backstory.db").close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", range(5))
 def test_eight_processes_that_create_the_store_at_once_make_one(
     attempt: int, data: Path, tmp_path: Path
@@ -303,6 +306,7 @@ def test_eight_processes_that_create_the_store_at_once_make_one(
     assert_sound(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", range(3))
 def test_eight_drains_on_an_empty_folder_create_one_store_with_every_event_in_it(
     attempt: int, data: Path
@@ -321,6 +325,7 @@ def test_a_store_that_cannot_be_opened_says_so_at_once(data: Path) -> None:
     assert time.monotonic() - started < 3
 
 
+@pytest.mark.slow
 def test_a_backlog_beyond_the_time_is_left_for_the_next_drain(data: Path) -> None:
     good, bad = fill(data, BATCH_EVENTS + 20)
     program = DRAIN + GO.replace("now=", "seconds=0, now=")
@@ -419,6 +424,7 @@ def test_who_is_in_a_hurry_takes_little_and_leaves_what_is_large(data: Path) -> 
 # --- the benchmark ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_benchmark_measures_the_drain_against_bare_inserts() -> None:
     ran = subprocess.run(
         [sys.executable, REPOSITORY / "bench" / "drain_throughput.py", "--events", "400", "--json", "-"],

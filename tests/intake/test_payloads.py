@@ -101,7 +101,7 @@ def test_a_payload_that_cannot_be_read_is_put_aside_with_its_reason_and_nothing_
     assert reason in line
 
 
-@pytest.mark.usefixtures("real_python")
+@pytest.mark.slow
 def test_the_hook_itself_ends_well_and_silently_on_a_payload_that_cannot_be_read(data: Path) -> None:
     run_hook(bash("echo before"))
     ran = run_hook(b"{not json", "end")

@@ -173,6 +173,7 @@ def _cut(order: Sequence[int], ends: Sequence[bool]) -> list[list[int]]:
     return [batch for batch in batches if batch]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("life", LIVES.values(), ids=LIVES.keys())
 @settings(max_examples=25, deadline=None)
 @given(arrival=st.data())

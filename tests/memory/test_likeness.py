@@ -302,6 +302,7 @@ def test_a_long_memory_takes_milliseconds() -> None:
     assert time.process_time() - started < 1  # about 10 ms alone; coverage and busy machines take their share
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     ["a ", "a", "'", '"', "`", ".", ",", "!", "(", ")", "\n", "- ", "* ", "n't", "'s ", "**", "in , ", "A'"],

@@ -95,6 +95,7 @@ def test_the_tables_name_only_sectors_that_there_are() -> None:
     assert named == set(SECTORS) == set(DECAY_PER_DAY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     ["a ", "a", "`", "'", "-", "--a", "1:", "1", "a.b:", "\n", "is stored ", "user ", "#1", "tl;", "&"],

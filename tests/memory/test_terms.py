@@ -336,6 +336,7 @@ def test_signs_that_mean_something_to_the_index_mean_nothing_here(
         assert "no words" in str(refused)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
 @given(
     st.one_of(
@@ -355,6 +356,7 @@ def test_no_query_raises_anything_but_bad_input(db: sqlite3.Connection, project:
         pass
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(st.from_regex(r"[a-z]{2,8}([A-Z][a-z]{1,8}){1,3}", fullmatch=True))
 def test_whatever_a_name_is_it_is_found_in_both_spellings(

@@ -17,6 +17,8 @@ from tests.conftest import HOOK
 from tests.helpers.brief import NOW
 from tests.helpers.chaos import Ran, event, log_text, run_hook
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def remembered(data: Path, tmp_path: Path) -> Path:
@@ -32,7 +34,6 @@ def start(project: Path) -> Ran:
     return run_hook(event("SessionStart", source="startup", cwd=str(project)), "start")
 
 
-@pytest.mark.usefixtures("real_python")
 def test_a_session_that_starts_while_others_write_is_told_all_the_same_and_at_once(
     remembered: Path, data: Path
 ) -> None:
@@ -52,7 +53,6 @@ def test_a_session_that_starts_while_others_write_is_told_all_the_same_and_at_on
     assert "no brief" not in log_text(data)
 
 
-@pytest.mark.usefixtures("real_python")
 def test_a_damaged_or_older_store_is_left_to_the_worker_and_told_the_next_time(
     remembered: Path, data: Path
 ) -> None:
@@ -64,7 +64,6 @@ def test_a_damaged_or_older_store_is_left_to_the_worker_and_told_the_next_time(
     assert b"north hall" in start(remembered).stdout
 
 
-@pytest.mark.usefixtures("real_python")
 @pytest.mark.parametrize("payload", [b"", b"no JSON", b"[]", b"{}", b'{"cwd": 7, "session_id": []}'])
 def test_whatever_comes_in_a_session_starts(payload: bytes, remembered: Path) -> None:
     ran = run_hook(payload, "start")

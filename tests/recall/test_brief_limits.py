@@ -37,6 +37,7 @@ def fill(told: Told, text: str) -> None:
     told.said("present", f"fix it please {text}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["plain words about it " * 60, "数据库迁移" * 200, "🎉🎉 " * 300, "ünïcödé " * 100]
 )
@@ -131,6 +132,7 @@ def test_no_text_breaks_out_of_its_line_or_of_the_fence(told: Told, source: str)
     assert sum(line == "Last sessions:" for line in lines) == 1
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
@@ -279,6 +281,7 @@ def test_traces_of_other_sessions_cost_nothing(told: Told, source: str) -> None:
     assert steps(told, source) <= before * 1.1 + 2
 
 
+@pytest.mark.slow
 def test_more_of_a_kind_than_anybody_reads_costs_no_more(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("backstory.store.standing.NEWEST", 50)
     for number in range(60):
@@ -301,6 +304,7 @@ def test_the_brief_loads_nothing_slow(told: Told, tmp_path: Path) -> None:
         assert sorted(loaded & set(heavy.split())) == []
 
 
+@pytest.mark.slow
 def test_a_short_run_of_the_benchmark_measures_the_whole_hook(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     options = ["--sizes", "0,600", "--samples", "2", "--dir", str(tmp_path), "--json", str(figures)]

@@ -210,6 +210,7 @@ def test_no_room_says_nothing() -> None:
     assert render([section("A", 1, "x")], len(fence.fence(brief.INTRODUCTION, brief.SOURCE)) + 5).text == ""
 
 
+@pytest.mark.slow
 @ANY
 @given(
     st.lists(

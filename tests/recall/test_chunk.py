@@ -346,6 +346,7 @@ def test_a_word_cut_by_force_is_whole_when_the_chunks_are_laid_over_each_other()
 TEN_MB = 10_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -316,6 +316,7 @@ STEP = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(st.lists(STEP, max_size=40))
 def test_the_arrays_say_what_a_naive_model_says_and_what_a_new_corpus_says(

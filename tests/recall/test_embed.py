@@ -43,6 +43,7 @@ def test_what_means_the_same_is_nearer(words: static.Static) -> None:
     assert cat @ kitten > cat @ database + 0.2
 
 
+@pytest.mark.slow
 def test_the_static_vectors_are_those_of_wordllama(words: static.Static) -> None:
     root = logging.getLogger()
     before = root.level, list(root.handlers)

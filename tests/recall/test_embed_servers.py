@@ -25,6 +25,8 @@ from backstory.recall.embedders import remote, static
 from backstory.recall.embedders.protocol import Embedder
 from tests.helpers.onnx_model import lay_out, length_one, states
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-the-key-that-nobody-may-see"
 
 # servers

@@ -260,6 +260,7 @@ def test_an_external_entity_is_not_loaded(tmp_path: Path) -> None:
     assert "SECRET" not in extract(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [

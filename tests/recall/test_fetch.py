@@ -21,6 +21,8 @@ import pytest
 from backstory.errors import BadInput, NotFound
 from backstory.recall.documents.fetch import Address, Fetched, fetch, is_forbidden, page
 
+pytestmark = pytest.mark.slow
+
 Answer = Callable[["Handler"], None]
 PUBLIC = "93.184.215.14"
 

@@ -443,6 +443,7 @@ def test_a_folder_is_all_documents_in_it_but_not_what_tools_put_there(project: P
 # --- at the terminal ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_folder_is_taken_in_at_the_terminal(project: Path) -> None:
     write(project, "docs/one.md", GUIDE)
     write(project, "docs/two.rst", "Two\n===\n\nThe heron stands.\n")

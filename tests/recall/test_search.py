@@ -124,6 +124,7 @@ def test_bad_input_is_refused_with_what_to_do(
         search(Index(None), db, project, query, now=NOW, filters=Filters(sector=sector), limit=limit)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
 @given(st.text(min_size=1, max_size=60))
 def test_no_query_breaks_the_search(db: sqlite3.Connection, project: str, query: str) -> None:

@@ -361,6 +361,7 @@ def held(root: Path) -> Iterator[None]:
         holder.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("held")
 def test_a_lock_that_is_never_given_back_stops_nobody(root: Path, data: Path, store: str) -> None:
     with pytest.raises(TimeoutError):
@@ -395,6 +396,7 @@ while not os.path.exists(root + "/enough"):
 """
 
 
+@pytest.mark.slow
 def test_processes_that_add_and_take_away_at_once_lose_nothing(root: Path, store: str) -> None:
     adding = [subprocess.Popen([PYTHON, "-I", "-c", ADD, SOURCE, root, str(who)]) for who in range(3)]
     taking = subprocess.Popen(

@@ -258,6 +258,7 @@ def found_by_oracle(text: str) -> set[str]:
         return {secret.secret_value or "" for line in text.splitlines() for secret in scan_line(line)}
 
 
+@pytest.mark.slow
 def test_what_detect_secrets_finds_is_gone_and_it_finds_nothing_in_the_output() -> None:
     total = 0
     for text in ORACLE_CORPUS:

@@ -12,6 +12,8 @@ import pytest
 from backstory.safety.redact import PATTERNS, redact
 from tests.helpers.secret_texts import BEGIN
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = {
     "one letter": "a",
     "password=": "password=",

@@ -143,6 +143,7 @@ def test_writers_go_on_while_a_backup_is_made_and_it_holds_what_belongs_together
 BACK_UP = KILLED + "backup.make(sys.argv[2], 1_800_000_000_000)"
 
 
+@pytest.mark.slow
 def test_a_backup_killed_at_any_step_leaves_no_half_backup(data: Path) -> None:
     store(data, *many("event"))
     for _ in killed_at_each_step(BACK_UP, data):

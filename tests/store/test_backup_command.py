@@ -19,7 +19,7 @@ from backstory.store.file import backup, connection
 from tests.helpers.backups import BEFORE, backstory, database, names, store, stored
 from tests.helpers.chaos import DAY, NOW, bash, put
 
-pytestmark = pytest.mark.usefixtures("no_worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_worker")]
 
 
 def test_the_command_makes_lists_and_restores(data: Path) -> None:

@@ -42,6 +42,8 @@ from tests.helpers.chaos import (
 )
 from tests.helpers.mcp_client import Server, Wire, ids, serving
 
+pytestmark = pytest.mark.slow
+
 SOAK_SECONDS = float(os.environ.get("BACKSTORY_SOAK_SECONDS", "6"))
 NOTHING = "No memories found."
 
@@ -159,7 +161,6 @@ def until(deadline: float, turn: Callable[[], None]) -> None:
         turn()
 
 
-@pytest.mark.usefixtures("real_python")
 def test_concurrent_sessions_lose_nothing_double_nothing_and_are_never_locked_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

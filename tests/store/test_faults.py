@@ -59,6 +59,8 @@ from tests.helpers.processes import (
 )
 from tests.helpers.scripted_model import ScriptedModel, Step, fail, say, together, use
 
+pytestmark = pytest.mark.slow
+
 SOAK_SECONDS = float(os.environ.get("BACKSTORY_SOAK_SECONDS", "6"))
 SOAK_SEED = int(os.environ.get("BACKSTORY_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
 STOP = event("Stop", last_assistant_message="done")
@@ -126,7 +128,6 @@ def assert_each_seen_once(data: Path, *, may_skip: str = "") -> None:
 # --- when a worker is started -------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("real_python")
 def test_a_hook_starts_a_worker_when_a_turn_has_ended(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +146,6 @@ def test_a_hook_starts_a_worker_when_a_turn_has_ended(
     assert (data / "worker.lock").read_bytes() == b"", "it ended well"
 
 
-@pytest.mark.usefixtures("real_python")
 @pytest.mark.parametrize(
     "payload", [prompt("mend it please"), event("PostCompact", compact_summary="so far")]
 )
@@ -159,7 +159,6 @@ def test_a_hook_starts_no_worker_when_there_is_nothing_to_do(
     assert house.is_empty(20) and not (data / "worker.lock").exists()
 
 
-@pytest.mark.usefixtures("real_python")
 def test_a_hook_starts_no_worker_where_nobody_is_to_observe(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +169,6 @@ def test_a_hook_starts_no_worker_where_nobody_is_to_observe(
     assert house.is_empty(20) and not (data / "worker.lock").exists()
 
 
-@pytest.mark.usefixtures("real_python")
 def test_a_tool_use_starts_no_worker_whatever_waits(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +181,6 @@ def test_a_tool_use_starts_no_worker_whatever_waits(
     assert len(spooled(data)) == 2
 
 
-@pytest.mark.usefixtures("real_python")
 def test_a_worker_of_ours_starts_no_worker(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,7 +194,6 @@ def test_a_worker_of_ours_starts_no_worker(
     assert spooled(data) == []
 
 
-@pytest.mark.usefixtures("real_python")
 def test_the_start_of_a_session_picks_up_what_an_interrupted_one_left(data: Path, house: Household) -> None:
     happened(data, "killed", prompt("mend the parser please"), bash("make"))
     (data / "config.toml").write_text('synthesizer = "local"\n')
@@ -209,7 +205,6 @@ def test_the_start_of_a_session_picks_up_what_an_interrupted_one_left(data: Path
     assert house.is_empty()
 
 
-@pytest.mark.usefixtures("real_python")
 @pytest.mark.parametrize("mode", ["drain", "start"])
 def test_what_is_chosen_for_one_session_holds_for_no_other(
     mode: str, data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
@@ -229,7 +224,6 @@ def test_what_is_chosen_for_one_session_holds_for_no_other(
     }
 
 
-@pytest.mark.usefixtures("real_python")
 def test_a_session_that_nobody_is_to_observe_gives_up_nothing_of_another(
     data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,7 +322,6 @@ WINDOWS = {
 }
 
 
-@pytest.mark.usefixtures("real_python")
 @pytest.mark.parametrize(("what", "nth", "before", "result"), WINDOWS.values(), ids=WINDOWS.keys())
 def test_what_arrives_as_the_worker_leaves_is_not_lost(
     what: str, nth: int, before: str, result: str, data: Path, house: Household

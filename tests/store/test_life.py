@@ -139,6 +139,7 @@ def test_it_never_falls_below_the_floor(db: sqlite3.Connection, project: str) ->
     assert known(db, memory_id).salience > 0.5
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 @given(
     st.lists(

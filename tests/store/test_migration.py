@@ -21,6 +21,8 @@ from backstory.store import memories, projects, sessions
 from backstory.store.file import connection
 from backstory.store.file.connection import connect, transaction
 
+pytestmark = pytest.mark.usefixtures("store_made_anew")
+
 NOW = 1_800_000_000_000
 FIRST = Path(connection.MIGRATIONS) / "0001_foundation.sql"
 DUMP = {

@@ -297,6 +297,7 @@ def carriers(text: str) -> list[Json]:
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     name=st.sampled_from(sorted(SECRETS)),

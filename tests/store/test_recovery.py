@@ -54,7 +54,7 @@ from tests.helpers.chaos import (
     start,
 )
 
-pytestmark = pytest.mark.usefixtures("no_worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_worker")]
 
 
 # --- a damaged database comes back --------------------------------------------------------------------------
@@ -112,7 +112,6 @@ def assert_back(data: Path, wreck: bytes) -> None:
         assert "is lost" in said
 
 
-@pytest.mark.usefixtures("real_python")
 def test_a_hook_brings_a_damaged_store_back_from_backup_and_spool(damaged: Path) -> None:
     wreck = database(damaged).read_bytes()
     ran = run_hook(prompt("go on"), "drain")

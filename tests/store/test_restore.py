@@ -27,7 +27,7 @@ from tests.helpers.backups import (
 )
 from tests.helpers.chaos import DAY, NOW, assert_sound, contents, start
 
-pytestmark = pytest.mark.usefixtures("no_worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_worker")]
 
 
 RESTORE = KILLED + "recovery.restore(sys.argv[2], sys.argv[4], 1_800_000_000_000)"

@@ -24,6 +24,8 @@ from backstory.store.file.connection import connect, transaction
 NOW = 1_800_000_000_000
 DAY = salience.DAY_MS
 
+pytestmark = pytest.mark.usefixtures("store_made_anew")
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:

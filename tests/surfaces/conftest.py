@@ -14,7 +14,7 @@ from tests.helpers.handbook import HANDBOOK, THEN, opened
 from tests.helpers.mcp_client import Server, serving
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def memory_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path, Path]]:
     folder = tmp_path_factory.mktemp("mcp")
     link = folder / "project"
@@ -24,7 +24,7 @@ def memory_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Se
         yield server, folder / "data", link
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def docmem_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path, Path]]:
     folder = tmp_path_factory.mktemp("docmem")
     link = folder / "project"

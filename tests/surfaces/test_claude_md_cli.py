@@ -83,6 +83,7 @@ def test_a_section_is_set_from_standard_input_and_got_back(section: Run, file: P
     assert (ran.code, ran.out) == (0, "Tests first.\n\n- always\n")
 
 
+@pytest.mark.slow
 def test_a_here_document_in_a_shell_is_enough(project: str, file: Path) -> None:
     """As the skill tells the model to do it."""
     ran = in_a_shell(
@@ -95,6 +96,7 @@ def test_a_here_document_in_a_shell_is_enough(project: str, file: Path) -> None:
     assert ran.stdout.decode() == "It's `$HOME` — “so”.\n"
 
 
+@pytest.mark.slow
 def test_what_is_got_and_set_again_stays_the_same(project: str, file: Path) -> None:
     text = "family \U0001f468\u200d\U0001f469\u200d\U0001f467 and\u00a0blank\n"
     edit(file, "patterns -->\n", f"patterns -->\n{text}")
@@ -170,6 +172,7 @@ def test_what_is_not_utf_8_or_no_file_is_refused(
     assert file.read_text() == TEMPLATE
 
 
+@pytest.mark.slow
 def test_nobody_waits_at_a_terminal_for_a_text(project: str, file: Path) -> None:
     ran = in_a_shell(
         "script -qec 'backstory claude-md section set patterns; echo code $?' /dev/null </dev/null", project
@@ -425,6 +428,7 @@ def test_no_command_prints_control_characters(section: Run, file: Path) -> None:
             assert sign not in ran.out + ran.err, command
 
 
+@pytest.mark.slow
 def test_at_a_terminal_control_characters_are_visible_and_diffs_coloured(project: str, file: Path) -> None:
     edit(file, "patterns -->\n", f"patterns -->\nBy hand {EVIL}\n")
     shown = at_terminal("claude-md section get patterns", project)
@@ -441,6 +445,7 @@ def test_at_a_terminal_control_characters_are_visible_and_diffs_coloured(project
 # --- help and docs ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(section: Run, command: str) -> None:
     ran = section(command, "--help")

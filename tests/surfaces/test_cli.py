@@ -18,6 +18,7 @@ def project(project: str) -> Path:
     return Path(project)
 
 
+@pytest.mark.slow
 def test_finding_nothing_is_exit_code_one_and_says_so(project: Path) -> None:
     done = backstory("search", "zebra", cwd=project)
     assert (done.returncode, done.stdout) == (1, "")
@@ -50,6 +51,7 @@ def test_a_fault_of_ours_is_exit_code_three_and_in_the_log(project: Path, data: 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_every_command_explains_itself(project: Path) -> None:
     commands = (
         "search show timeline add reinforce deemphasize forget restore supersede prune docs reindex"
@@ -91,6 +93,7 @@ def demo(*args: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
+@pytest.mark.slow
 def test_the_demo_shows_a_search_that_finds_what_was_captured() -> None:
     shown = demo()
     assert "13 events captured" in shown
@@ -99,6 +102,7 @@ def test_the_demo_shows_a_search_that_finds_what_was_captured() -> None:
     assert "KeyError" in answer or "Sign in ignores the case" in answer
 
 
+@pytest.mark.slow
 def test_nothing_in_the_demo_is_canned(tmp_path: Path) -> None:
     """Edit the sample session, and the demo tells the other story."""
     sample = (REPOSITORY / "demo" / "session.jsonl").read_text()

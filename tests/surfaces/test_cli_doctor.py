@@ -20,6 +20,8 @@ from backstory.surfaces.cli import doctor
 from tests.conftest import HOOK, Run
 from tests.helpers.commands import backstory, hook, tool_use
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def project(project: str) -> Path:

@@ -101,6 +101,7 @@ def test_a_folder_without_documents_is_not_passed_over_in_silence(run: Run, proj
     assert (ran.out + ran.err).strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["docs ingest -", "add -"])
 def test_a_standard_input_that_is_closed_or_not_utf8_is_no_fault_of_ours(command: str, project: Path) -> None:
     closed = ["sh", "-c", f"{BACKSTORY} {command} <&-"]

@@ -25,6 +25,7 @@ def test_a_folder_that_is_gone_is_said_so(tmp_path: Path) -> None:
     assert (ran.returncode, "the current folder is gone" in ran.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_used_is_not_called_our_fault(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +60,7 @@ COMMANDS_THAT_WRITE = (
 )
 
 
+@pytest.mark.slow
 def test_a_data_folder_that_cannot_be_written_is_named_with_what_to_do(project: Path, data: Path) -> None:
     backstory("add", "a walrus", cwd=project)
     backstory("backup", "now", cwd=project)
@@ -85,6 +87,7 @@ def test_a_database_that_cannot_be_written_is_named_and_not_its_folder(project: 
     assert f"{data}/backstory.db cannot be used (attempt to write a readonly database); make" in ran.stderr
 
 
+@pytest.mark.slow
 def test_what_is_no_folder_is_named_by_every_command(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BACKSTORY_HOME", "/dev/null/nowhere")
     for command in (*COMMANDS_THAT_WRITE, ["config"], ["backup", "list"]):

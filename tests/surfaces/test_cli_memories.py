@@ -19,6 +19,7 @@ def project(project: str) -> Path:
     return Path(project)
 
 
+@pytest.mark.slow
 def test_search_sees_what_was_captured_a_moment_ago(project: Path) -> None:
     hook(tool_use(project, "pytest tests/test_login.py"))
     done = backstory("search", "login", cwd=project)
@@ -26,6 +27,7 @@ def test_search_sees_what_was_captured_a_moment_ago(project: Path) -> None:
     assert "Command: pytest tests/test_login.py · Output: fine" in done.stdout
 
 
+@pytest.mark.slow
 def test_search_prints_json_for_scripts(project: Path) -> None:
     hook(tool_use(project, "make deploy"))
     found: list[dict[str, Any]] = json.loads(backstory("search", "deploy", "--json", cwd=project).stdout)
@@ -34,6 +36,7 @@ def test_search_prints_json_for_scripts(project: Path) -> None:
     assert sum(found[0]["parts"].values()) == pytest.approx(found[0]["score"], abs=0.005)
 
 
+@pytest.mark.slow
 def test_a_note_is_added_shown_and_found(project: Path) -> None:
     added = backstory("add", "we use port 8080", "--tag", "infra", "--importance", "0.9", cwd=project)
     assert added.stdout.startswith("Memory created: mem_")
@@ -47,6 +50,7 @@ def test_a_note_is_added_shown_and_found(project: Path) -> None:
     assert json.loads(backstory("show", memory_id, "--json", cwd=project).stdout)["tags"] == ["infra"]
 
 
+@pytest.mark.slow
 def test_an_unknown_memory_or_session_is_not_found(project: Path) -> None:
     for command in ("show", "sessions"):
         done = backstory(command, "nope", cwd=project)
@@ -54,6 +58,7 @@ def test_an_unknown_memory_or_session_is_not_found(project: Path) -> None:
         assert "nope" in done.stderr
 
 
+@pytest.mark.slow
 def test_paths_are_shown_as_seen_from_the_project(project: Path) -> None:
     payload = tool_use(project, "x") | {
         "tool_name": "Read",
@@ -66,6 +71,7 @@ def test_paths_are_shown_as_seen_from_the_project(project: Path) -> None:
 # --- one command after the other, in this process: starting one takes longer than what it does -------------
 
 
+@pytest.mark.slow
 def test_search_takes_every_filter(run: Run, project: Path) -> None:
     (project / "auth.py").write_text("x")
     hook(tool_use(project, "feed walrus", "abc-session"))

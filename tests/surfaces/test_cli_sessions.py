@@ -24,6 +24,7 @@ def project(project: str) -> Path:
     return Path(project)
 
 
+@pytest.mark.slow
 def test_sessions_are_listed_and_told_in_order(project: Path) -> None:
     base: dict[str, object] = {"session_id": "s1", "cwd": str(project)}
     hook(base | {"hook_event_name": "UserPromptSubmit", "prompt": "fix the door"})
@@ -80,6 +81,7 @@ def understood(project: Path, data: Path) -> str:
         )
 
 
+@pytest.mark.slow
 def test_a_session_shows_its_summary_in_eight_fields_and_who_made_it(understood: str, project: Path) -> None:
     told = backstory("sessions", "s1", cwd=project).stdout
     assert "\x1b" not in told
@@ -107,6 +109,7 @@ def test_a_session_shows_its_summary_in_eight_fields_and_who_made_it(understood:
     assert (as_json["summary_fields"], as_json["summary_by"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_the_list_of_sessions_says_what_each_was_asked_and_came_to(understood: str, project: Path) -> None:
     listed = backstory("sessions", cwd=project).stdout
     assert listed.splitlines()[1].endswith("  Close the door — Turned it, tests pass")
@@ -115,6 +118,7 @@ def test_the_list_of_sessions_says_what_each_was_asked_and_came_to(understood: s
     assert "summary: Close the door — Turned it, tests pass" in told
 
 
+@pytest.mark.slow
 def test_an_observation_is_shown_with_its_title_kind_and_concepts(understood: str, project: Path) -> None:
     shown = backstory("show", understood, cwd=project).stdout
     assert "\n\nThe door closes again\nThe hinge was upside down.\n" in shown
@@ -126,6 +130,7 @@ def test_an_observation_is_shown_with_its_title_kind_and_concepts(understood: st
     assert listed.endswith("  bugfix      The door closes again — The hinge was upside down.\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("title", "content"),
     [
@@ -220,6 +225,7 @@ def test_a_summary_has_a_gist(text: str, length: int, gist: str) -> None:
     assert len(of_summary(text, length)) <= length
 
 
+@pytest.mark.slow
 def test_the_beginning_of_an_id_names_a_session_unless_it_fits_two(project: Path) -> None:
     for session in ("abc-1", "abc-2", "xyz"):
         hook(tool_use(project, f"echo {session}", session))

@@ -14,6 +14,8 @@ from backstory.store.file.connection import connect
 from tests.conftest import Run
 from tests.helpers.commands import BACKSTORY, backstory, hook, tool_use
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def project(project: str) -> Path:

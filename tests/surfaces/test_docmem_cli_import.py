@@ -126,6 +126,7 @@ def test_a_document_that_is_too_large_is_refused_and_an_exported_tree_is_not(run
     assert run("docmem", "import", "large.toml").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["import - --format md", "import - --format toml"])
 def test_a_standard_input_that_is_closed_or_not_utf8_is_no_fault_of_ours(command: str, project: str) -> None:
     closed = ["sh", "-c", f"{BACKSTORY} docmem {command} <&-"]

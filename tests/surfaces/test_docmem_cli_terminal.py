@@ -17,6 +17,8 @@ from tests.conftest import Run
 from tests.helpers.commands import BACKSTORY, at_terminal, lines_at_terminal
 from tests.helpers.handbook import note, opened
 
+pytestmark = pytest.mark.slow
+
 EVIL = "evil \x1b[2J\x1b]0;title\x07 [red]markup[/red] \x9b31m \u202e \r"
 
 

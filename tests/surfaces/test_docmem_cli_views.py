@@ -70,6 +70,7 @@ def test_an_edit_stands_though_a_view_could_not_follow_it(run: Run, viewed: Path
     viewed.chmod(0o600)
 
 
+@pytest.mark.slow
 def test_who_waits_for_a_busy_store_lets_others_write_claude_md(
     run: Run, viewed: Path, data: Path, project: str
 ) -> None:

@@ -22,6 +22,8 @@ from tests.conftest import HOOK
 from tests.helpers.chaos import Ran, event, prompt, run_hook, spooled
 from tests.helpers.live_views import Desk, Model, context_of
 
+pytestmark = pytest.mark.slow
+
 SHELLS = [("dash",), ("bash", "--posix"), ("sh",)]
 
 
@@ -47,7 +49,6 @@ def told(ran: Ran) -> str | None:
 # --- hook.sh ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("real_python")
 @pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
 def test_a_prompt_tells_once_what_waits_and_is_captured_as_ever(shell: tuple[str, ...], desk: Desk) -> None:
     desk.trees("book")
@@ -71,7 +72,6 @@ def test_the_script_is_understood_by_every_shell(shell: tuple[str, ...]) -> None
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
-@pytest.mark.usefixtures("real_python")
 @pytest.mark.parametrize("args", [(), ("drain",), ("start",), ("end",)])
 def test_no_hook_but_that_of_a_prompt_takes_what_waits(args: tuple[str, ...], data: Path) -> None:
     outbox.put(str(data), "s1", "news")
@@ -83,7 +83,6 @@ def test_no_hook_but_that_of_a_prompt_takes_what_waits(args: tuple[str, ...], da
     assert outbox.waiting(str(data)) == {"s1"}
 
 
-@pytest.mark.usefixtures("real_python")
 def test_a_session_gets_nothing_that_waits_for_another(data: Path) -> None:
     for session in ("s11", "S1", "s1-", "-s1", "s"):
         outbox.put(str(data), session, f"for {session}")
@@ -94,7 +93,6 @@ def test_a_session_gets_nothing_that_waits_for_another(data: Path) -> None:
     assert len(os.listdir(data / "outbox")) == 4
 
 
-@pytest.mark.usefixtures("real_python")
 @pytest.mark.parametrize(
     "session", ["..", ".", "../spool/new/x", "a/b", "s1.x", "s1 x", "*", "s?", "$(id)", "", "s1\n", "é"]
 )
@@ -110,7 +108,6 @@ def test_a_session_whose_id_is_no_safe_name_is_told_nothing(session: str, data: 
     assert not outbox.is_name(session)
 
 
-@pytest.mark.usefixtures("real_python")
 def test_a_worker_of_ours_is_told_nothing(data: Path) -> None:
     outbox.put(str(data), "s1", "news")
     env = {**os.environ, "CLAUDE_CODE_SESSION_ID": "s1", "BACKSTORY_WORKER": "1"}
@@ -118,7 +115,6 @@ def test_a_worker_of_ours_is_told_nothing(data: Path) -> None:
     assert outbox.waiting(str(data)) == {"s1"}
 
 
-@pytest.mark.usefixtures("real_python")
 @pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
 def test_what_a_killed_hook_left_behind_is_told_by_the_next(shell: tuple[str, ...], data: Path) -> None:
     outbox.put(str(data), "s1", "news")
@@ -128,7 +124,6 @@ def test_what_a_killed_hook_left_behind_is_told_by_the_next(shell: tuple[str, ..
     assert os.listdir(data / "outbox") == []
 
 
-@pytest.mark.usefixtures("real_python")
 @pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
 def test_what_waits_is_newer_than_what_was_left_behind_and_has_all_of_it(
     shell: tuple[str, ...], data: Path
@@ -208,7 +203,6 @@ def test_a_prompt_is_captured_also_when_the_outbox_cannot_be_read(
     assert len(spooled(data)) + len(spooled(data, "tmp")) == 1
 
 
-@pytest.mark.usefixtures("real_python")
 def test_two_prompts_at_once_and_a_server_that_writes_leave_nothing_behind_and_tell_the_last(
     data: Path,
 ) -> None:
@@ -248,7 +242,6 @@ HOSTILE = (
 )
 
 
-@pytest.mark.usefixtures("real_python")
 def test_hostile_text_breaks_neither_the_fence_nor_the_json(desk: Desk) -> None:
     desk.trees("book")
     desk.server("book")

@@ -17,6 +17,8 @@ from tests.helpers.chaos import Json
 from tests.helpers.docmem_desk import Desk, named, node
 from tests.helpers.mcp_client import MCP, Server, environment, serving
 
+pytestmark = pytest.mark.slow
+
 PARAMETERS: dict[str, dict[str, tuple[object, object]]] = {
     "docmem_create": {
         "root_id": ("string", None),

@@ -12,6 +12,8 @@ from tests.helpers.chaos import Json
 from tests.helpers.docmem_desk import SECRET, STAMP, Desk, fields, named
 from tests.helpers.mcp_client import Server
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def desk(docmem_server: tuple[Server, Path, Path], tmp_path: Path) -> Desk:

@@ -11,6 +11,8 @@ from tests.helpers.chaos import Json, rows
 from tests.helpers.docmem_desk import HASH, ID, SECRET, STAMP, Desk, named, node
 from tests.helpers.mcp_client import Server
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def desk(docmem_server: tuple[Server, Path, Path], tmp_path: Path) -> Desk:

@@ -12,6 +12,8 @@ import pytest
 from tests.helpers.docmem_desk import HASH, ID, STAMP, Desk, named
 from tests.helpers.mcp_client import Server, Wire
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def desk(docmem_server: tuple[Server, Path, Path], tmp_path: Path) -> Desk:

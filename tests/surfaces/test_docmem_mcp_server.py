@@ -29,6 +29,8 @@ from tests.helpers.chaos import Json, assert_sound, bash, put, rows
 from tests.helpers.docmem_desk import node, shown
 from tests.helpers.mcp_client import MCP, Reply, Server, Wire, assert_a_sentence, environment, serving
 
+pytestmark = pytest.mark.slow
+
 # --- docmem_view: the beginning and the end of a server -----------------------------------------------------
 
 

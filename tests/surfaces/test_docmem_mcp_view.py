@@ -14,6 +14,8 @@ from backstory.claude_md.write.dynamic import END, HEADER
 from tests.helpers.docmem_desk import STAMP, Desk, named, node, shown
 from tests.helpers.mcp_client import Server
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def desk(docmem_server: tuple[Server, Path, Path], tmp_path: Path) -> Desk:

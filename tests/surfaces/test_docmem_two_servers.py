@@ -33,6 +33,8 @@ from backstory.store.file.connection import connect
 from tests.helpers.chaos import assert_sound, eventually
 from tests.helpers.mcp_client import Server, assert_a_sentence, serving
 
+pytestmark = pytest.mark.slow
+
 WRITES = int(os.environ.get("BACKSTORY_SOAK_WRITES", "1000"))
 THREADS = 4
 EDITED = 30  # looks at CLAUDE.md to an edit of it

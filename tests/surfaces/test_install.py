@@ -28,6 +28,8 @@ from tests.conftest import REPOSITORY
 from tests.helpers.claude import Result, binary, cli, environment, run
 from tests.helpers.scripted_model import ScriptedModel, Step, say, use
 
+pytestmark = pytest.mark.slow
+
 SEARCH = "mcp__plugin_backstory_memory__memory_search"
 OFFERED = {
     "agents": ["memory-updater"],
@@ -70,9 +72,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Path:
     """The `backstory` of a virtual environment into which our wheel was installed."""
 
     def build(place: Path) -> None:
-        _call(_python(), "-m", "venv", str(place))
-        pip = (str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-index")
-        _call(*pip, "--find-links", wheels.as_uri(), "backstory")
+        _call(_python(), "-m", "venv", "--without-pip", str(place))
+        pip = (sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), "install", "--quiet")
+        _call(*pip, "--disable-pip-version-check", "--no-index", "--find-links", wheels.as_uri(), "backstory")
 
     return _once(tmp_path_factory, "installed", build) / "bin" / "backstory"
 
@@ -499,7 +501,7 @@ def test_a_set_up_that_failed_says_so_and_the_next_one_mends_it(
     launched = _launch(checkout, {"PATH": "/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(own)})
     assert (launched.stdout, launched.stderr) == ("", f"backstory: {said}")
 
-    _set_up(checkout, own, {**os.environ, **_pip_from(wheels)})
+    _set_up(checkout, own, {**os.environ, **_pip_from(wheels), "PIP_NO_COMPILE": "1"})
     assert (
         _call(str(own / "venv" / "bin" / "backstory"), "--version") == f"backstory {version('backstory')}\n"
     )

@@ -19,6 +19,8 @@ from tests.helpers.chaos import Json
 from tests.helpers.mcp_client import COMMAND, Reply, Server, Wire, assert_a_sentence, environment, serving
 from tests.helpers.memory_desk import NOTHING, SECTORS, Desk
 
+pytestmark = pytest.mark.slow
+
 TOOLS = [
     "memory_search",
     "memory_timeline",

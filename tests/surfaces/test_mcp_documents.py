@@ -12,6 +12,8 @@ from tests.helpers.chaos import Json
 from tests.helpers.mcp_client import Server
 from tests.helpers.memory_desk import NOTHING, Desk
 
+pytestmark = pytest.mark.slow
+
 NO_DOCUMENTS = "No documents found."
 
 

@@ -15,6 +15,8 @@ from tests.helpers.chaos import assert_sound
 from tests.helpers.mcp_client import Server, ids
 from tests.helpers.memory_desk import MINUTE, NOTHING, SECTORS, Desk, store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def desk(memory_server: tuple[Server, Path, Path], tmp_path: Path) -> Desk:

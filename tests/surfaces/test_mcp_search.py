@@ -16,6 +16,8 @@ from tests.helpers.chaos import prompt, put
 from tests.helpers.mcp_client import Server, ids, serving
 from tests.helpers.memory_desk import NOTHING, Desk, store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def desk(memory_server: tuple[Server, Path, Path], tmp_path: Path) -> Desk:

@@ -11,6 +11,8 @@ import pytest
 from tests.helpers.mcp_client import Server
 from tests.helpers.memory_desk import MINUTE, Desk, store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def desk(memory_server: tuple[Server, Path, Path], tmp_path: Path) -> Desk:

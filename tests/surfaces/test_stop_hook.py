@@ -38,7 +38,7 @@ from tests.helpers.chaos import (
 
 SHELLS = [("dash",), ("bash", "--posix"), ("sh",)]
 
-pytestmark = pytest.mark.usefixtures("real_python", "no_worker")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_worker")]
 
 
 @pytest.fixture

@@ -34,6 +34,8 @@ from tests.helpers.chaos import eventually
 from tests.helpers.claude import binary, environment
 from tests.helpers.scripted_model import ScriptedModel, Step, fail, say, text_of, together, use
 
+pytestmark = pytest.mark.slow
+
 AT = 1_772_530_000_000  # 2026-03-03
 ROOT = "/home/dev/shop"
 STORE, SUMMARY = "mcp__memory__store_observation", "mcp__memory__store_summary"

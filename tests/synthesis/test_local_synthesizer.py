@@ -64,6 +64,7 @@ STEPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(steps=st.lists(st.sampled_from(range(len(STEPS))), max_size=30), data=st.data())
 def test_wherever_a_session_is_cut_the_same_is_found(steps: list[int], data: st.DataObject) -> None:
@@ -148,6 +149,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_is_read_in_linear_time(name: str) -> None:
     """Twice the text takes about twice the time. Four times is allowed; quadratic time would be sixteen."""
@@ -174,6 +176,7 @@ def test_hostile_text_is_read_in_linear_time(name: str) -> None:
     assert cost(text) < max(4 * cost(text[: LONG // 4]) * 4, 2.0)
 
 
+@pytest.mark.slow
 def test_a_thousand_items_are_looked_through_quickly() -> None:
     script = Script()
     for number in range(125):

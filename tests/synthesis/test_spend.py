@@ -503,6 +503,7 @@ def test_a_worker_ended_by_its_user_says_what_it_did_and_leaves_no_pid(
     assert Path(paths.worker_lock(str(data))).read_bytes() == b""
 
 
+@pytest.mark.slow
 def test_a_worker_in_the_foreground_observes_what_is_due_and_says_so(
     run: Run, store: sqlite3.Connection, project: str, now: int
 ) -> None:
@@ -554,6 +555,7 @@ def test_every_setting_is_listed_with_its_value_and_where_that_comes_from(
     assert line.endswith(ABOUT["log.level"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [50, 80, 200])
 def test_a_terminal_of_any_width_shows_what_a_setting_does(columns: int, project: str) -> None:
     lines = uncoloured(in_a_terminal("config", project, columns))

@@ -333,6 +333,7 @@ def test_a_worker_stays_for_its_idle_time_after_the_last_work(desk: Desk) -> Non
     assert desk.queue("processed_by") == [("local",)] * 2
 
 
+@pytest.mark.slow
 def test_a_worker_stays_while_the_model_may_be_back_soon(desk: Desk) -> None:
     desk.happened(edit(), STOP)
     claude = Scripted("claude", NETWORK, Findings((FIX,), TOLD))
