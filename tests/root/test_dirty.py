@@ -188,7 +188,8 @@ def test_the_root_is_the_nearest_folder_with_a_list_but_not_beyond_a_repository(
 def test_sh_and_python_find_the_same_root(tmp_path: Path) -> None:
     """The loop of hook.sh, cut out of it and run alone."""
     text = HOOK.read_text()
-    walk = text[text.index("  at=${CLAUDE_PROJECT_DIR") : text.index('  if [ -s "$at/.claude')]
+    knows = text[text.index("# --- what hook.sh knows") : text.index("# --- end ---")]
+    walk = knows + text[text.index("  at=$project") : text.index('  if [ -s "$at/.claude')]
     script = f'{walk}[ -f "$at/.claude/.dirty-files" ] && cd -P "$at" && pwd -P || echo none'
     top = tmp_path / "a 'top'"
     for folder in ("repo/.git", "repo/src/deep", "plain/deep", "repo/lib/.git", "work/src", "dangling/x"):
