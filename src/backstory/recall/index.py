@@ -21,6 +21,8 @@ from backstory.recall.embedders.protocol import Embedder, Patient, quantise
 from backstory.store import projects, vectors
 from backstory.store.file.connection import Connection, transaction
 
+Store = Callable[[], AbstractContextManager[Connection]]
+
 FILL_BATCH = 256
 REMOVED = 64  # lines, or a tenth of all: with more that are gone, a corpus is built anew
 KEPT = 4  # corpora in RAM; a server needs two
@@ -122,23 +124,13 @@ class Index:
         """Make sure that the embedder is there, before anything is locked. Raises EmbedderAway."""
         _ = self.embedder.dimension
 
-    def fill_in_background(
-        self,
-        store: Callable[[], AbstractContextManager[Connection]],
-        sources: Sequence[Source],
-        project: Project | None,
-    ) -> None:
+    def fill_in_background(self, store: Store, sources: Sequence[Source], project: Project | None) -> None:
         """Make the missing vectors in a thread, unless one is at it. Searches go on meanwhile."""
         if not self._filling:
             self._filling = True
             threading.Thread(target=self._fill_all, args=(store, sources, project), daemon=True).start()
 
-    def _fill_all(
-        self,
-        store: Callable[[], AbstractContextManager[Connection]],
-        sources: Sequence[Source],
-        project: Project | None,
-    ) -> None:
+    def _fill_all(self, store: Store, sources: Sequence[Source], project: Project | None) -> None:
         try:
             with store() as db:
                 for source in sources:

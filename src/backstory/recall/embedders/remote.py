@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
-from typing import IO
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -180,15 +180,7 @@ class EmbeddingServer:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: http.client.HTTPMessage,
-        newurl: str,
-    ) -> None:
+    def redirect_request(self, *_: Any, **__: Any) -> None:
         """None leaves the answer an error. The default would send the key along to wherever it says."""
 
 
