@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from backstory import locks
 from backstory.claude_md.write import dynamic, writer
 from backstory.claude_md.write.dynamic import END, section
 from backstory.errors import BadInput, StoreError
-from backstory.store.file import backup, swap
+from backstory.store.file import backup
 from backstory.store.file.connection import connect
 from tests.helpers.claude_md_writer import NOW, ONE, TEXT, TWO, Show, backups, others, refused
 
@@ -243,7 +244,7 @@ def test_views_that_cannot_be_made_leave_the_file_and_the_lock(show: Show, file:
 def test_a_writer_whose_turn_does_not_come_says_so(
     show: Show, file: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(swap, "SECONDS", 0.05)
+    monkeypatch.setattr(locks, "SECONDS", 0.05)
 
     with writer.turn(str(file.parent), str(data), NOW):
         assert "try again in a moment" in refused(show)

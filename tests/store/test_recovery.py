@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
+from backstory import locks
 from backstory.errors import SchemaTooNew, StoreError
 from backstory.intake.note import keep
 from backstory.recall.index import Index
 from backstory.recall.search import search
 from backstory.store import life
-from backstory.store.file import backup, connection, recovery, swap
+from backstory.store.file import backup, connection, recovery
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.opened import open_drained
 from tests.helpers.backups import (
@@ -416,7 +417,7 @@ def test_nobody_replaces_the_database_while_somebody_uses_it(
 ) -> None:
     store(data, "echo one")
     made = backup.make(str(data), NOW)
-    monkeypatch.setattr(swap, "SECONDS", 0.1)
+    monkeypatch.setattr(locks, "SECONDS", 0.1)
     with open_drained(str(data), now=NOW), pytest.raises(StoreError, match="try again"):
         recovery.restore(str(data), made.path, NOW)
     recovery.restore(str(data), made.path, NOW)
