@@ -240,7 +240,8 @@ def _proposals(text: str, name: str, value: str | float) -> Iterator[str]:
     # Of all that splitlines knows, TOML ends lines with this only.
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
-    written = _toml(value)
+    # A JSON string is a TOML string, but for one sign that TOML wants escaped.
+    written = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     for number, line in enumerate(lines):
         found = re.match(r"(\s*)([\w.\"' -]+?)(\s*=\s*)", line)
         if found and found[2].replace(" ", "").translate({34: None, 39: None}) in (key, name):
@@ -266,8 +267,3 @@ def _proposals(text: str, name: str, value: str | float) -> Iterator[str]:
             yield "".join([*whole[: number + 1], new, *whole[number + 1 :]])
     gap = [end] if whole else []
     yield "".join([*whole, *gap, f"[{section}]{end}", new])
-
-
-def _toml(value: str | float) -> str:
-    """A JSON string is a TOML string, but for one sign that TOML wants escaped."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -33,7 +33,8 @@ def install(folder: str, claude: str | None) -> list[str]:
     os.makedirs(folder, mode=0o700, exist_ok=True)  # the mode is only for the last folder of a path
     lay_out(root)
     done = [f"plugin {version('backstory')} laid out in {root}"]
-    if MARKETPLACE in known and not _is_at(known[MARKETPLACE], root):
+    there = str(known.get(MARKETPLACE, {}).get("path", ""))
+    if MARKETPLACE in known and os.path.realpath(there) != os.path.realpath(root):
         _call(client, "marketplace", "remove", MARKETPLACE)
         done.append("replaced a marketplace of the same name that pointed elsewhere")
     _call(client, "marketplace", "add", root)
@@ -119,10 +120,6 @@ def _files() -> Iterator[tuple[str, str]]:
         for name in sorted(names):
             path = os.path.join(folder, name)
             yield path, os.path.join("src", "backstory", os.path.relpath(path, PACKAGE))
-
-
-def _is_at(market: dict[str, Any], root: str) -> bool:
-    return os.path.realpath(str(market.get("path", ""))) == os.path.realpath(root)
 
 
 def _call(client: str, *args: str) -> str:

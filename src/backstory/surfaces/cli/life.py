@@ -15,8 +15,6 @@ from backstory.store.file.connection import Connection, transaction
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import json_option, memory_id, project_and_json, store, sure
 
-amount_option = click.option("--amount", type=float, help="How much, up to 1.")
-
 
 @click.command()
 @click.argument("anchor", metavar="ID")
@@ -38,24 +36,22 @@ def timeline(anchor: str, before: int, after: int, project: str, as_json: bool) 
 
 @click.command()
 @click.argument("memory", metavar="ID")
-@amount_option
+@click.option("--amount", type=float, default=salience.REINFORCED, help="How much, up to 1.")
 @project_and_json
-def reinforce(memory: str, amount: float | None, project: str, as_json: bool) -> None:
+def reinforce(memory: str, amount: float, project: str, as_json: bool) -> None:
     """Make a memory more present. By 0.1 of what is missing to 1, unless said otherwise."""
-    share = salience.REINFORCED if amount is None else amount
     with _changing(memory, project, as_json, "reinforced") as (db, known, now):
-        life.reinforce(db, known, share, None, now)
+        life.reinforce(db, known, amount, None, now)
 
 
 @click.command()
 @click.argument("memory", metavar="ID")
-@amount_option
+@click.option("--amount", type=float, default=salience.DEEMPHASIZED, help="How much, up to 1.")
 @project_and_json
-def deemphasize(memory: str, amount: float | None, project: str, as_json: bool) -> None:
+def deemphasize(memory: str, amount: float, project: str, as_json: bool) -> None:
     """Make a memory less present. By 0.2, unless said otherwise."""
-    share = salience.DEEMPHASIZED if amount is None else amount
     with _changing(memory, project, as_json, "de-emphasized") as (db, known, now):
-        life.deemphasize(db, known, share, None, now)
+        life.deemphasize(db, known, amount, None, now)
 
 
 @click.command()

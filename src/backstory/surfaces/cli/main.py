@@ -156,15 +156,10 @@ def add(text: tuple[str, ...], project: str, as_json: bool, **given: Any) -> Non
 @project_and_json
 def sessions(prefix: str | None, limit: int, project: str, as_json: bool) -> None:
     """List this project's sessions, or tell what one of them did (the beginning of its id is enough)."""
-    if prefix:
-        _tell(prefix, project, as_json)
-    else:
-        _list_sessions(project, limit, as_json)
-
-
-def _list_sessions(project: str, limit: int, as_json: bool) -> None:
     from backstory.surfaces.cli import terminal
 
+    if prefix:
+        return _tell(prefix, project, as_json)
     with store() as (db, _):
         here = projects.at(db, paths.place(project))
         found = stored.recent(db, here.id, limit) if here else []

@@ -30,9 +30,7 @@ def as_json(value: object) -> None:
 def visible(text: str) -> str:
     """Printable text: a control character shows as what it is instead of doing what it does."""
     return "".join(
-        sign
-        if sign in "\n\t" or sign.isprintable() or sign == " "
-        else sign.encode("unicode_escape").decode()
+        sign if sign in "\n\t" or sign.isprintable() else sign.encode("unicode_escape").decode()
         for sign in text
     )
 

@@ -62,7 +62,9 @@ def get(name: str, within: str | None, project: str, as_json: bool) -> None:
     if as_json:
         output.as_json({"file": paths.text(at.path), "section": name, "text": text})
     else:
-        _print(text)
+        # A model gets a text, changes it and sets it again: a pipe gets it as it is.
+        text = output.visible(text) if sys.stdout.isatty() else text
+        click.echo(text.encode("utf-8", "replace") + b"\n", nl=False)
 
 
 @section.command("set")
@@ -283,12 +285,6 @@ def _text(file: str) -> str:
     if not text.strip():
         raise errors.BadInput(f"there is no text in {named}; a section is emptied in its file, by hand")
     return str(text)
-
-
-def _print(text: str) -> None:
-    # A model gets a text, changes it and sets it again: a pipe gets it as it is.
-    text = output.visible(text) if sys.stdout.isatty() else text
-    click.echo(text.encode("utf-8", "replace") + b"\n", nl=False)
 
 
 def said(one: SectionState) -> list[str]:

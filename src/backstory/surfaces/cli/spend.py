@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from rich.text import Text
@@ -63,7 +63,8 @@ def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
     chosen = worker_status.synthesizer(os.environ)
     cap = config.number("spend.daily_usd", os.environ)
     today = datetime.fromtimestamp(now / 1000).date()
-    since = _beginning(today - timedelta(days=days - 1))
+    first = datetime.combine(today - timedelta(days=days - 1), time.min)  # midnight where the user is
+    since = int(first.timestamp() * 1000)
     by_day = {row["day"]: Cost.of(row) for row in spends.by_day(db, since)}
     by_session = spends.by_session(db, since, most)
     spent = spends.since(db, midnight(now))
@@ -102,11 +103,6 @@ def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
         out.print()
         for row in session_rows(by_session, width):
             terminal.one_row(out, row)
-
-
-def _beginning(day: date) -> int:
-    """When a day began, where the user is."""
-    return int(datetime.combine(day, time.min).timestamp() * 1000)
 
 
 def _left(spent: float, cap: float) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
-from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import Field, WrapValidator
 
 from backstory import paths
 from backstory.docmem import expand, tree
@@ -37,14 +37,9 @@ INSTRUCTIONS = (
 )
 LEFT_OUT = "Something private or secret was left out."
 
-
-def _or_nothing(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    return None if value is None else check(value)
-
-
 # Of an optional text the type is str all the same: what is no plain str, the mcp package takes for JSON where
 # it looks like it, and `[1, 2]` is a text as good as any.
-_optional = WrapValidator(_or_nothing)
+_optional = WrapValidator(lambda value, check: None if value is None else check(value))
 NOTHING: Any = None
 
 NodeId = Annotated[str, Field(description="Node ID, from docmem_structure, docmem_search or docmem_list")]

@@ -44,7 +44,7 @@ def begin() -> None:
     except (BackstoryError, OSError) as error:
         log.write("warning", f"what a former server left behind stays: {error}")
         return
-    if not _works(partial(_start, known), START_SECONDS):
+    if not _works(partial(_with_store, view_files.start, known, START_SECONDS), START_SECONDS):
         _works(partial(_show_the_others, known.folder), LAST_SECONDS)
 
 
@@ -55,7 +55,7 @@ def end() -> None:
         return
     known = _views[0]
     places = {known.folder, _folder_by_now(known.folder)}
-    if _works(partial(_clear, known), END_SECONDS):
+    if _works(partial(_with_store, view_files.clear, known, END_SECONDS), END_SECONDS):
         places.remove(known.folder)
     else:
         known.let_go()
@@ -92,14 +92,9 @@ def refresh(db: Connection, here: Project, root_id: str) -> str | None:
     return None
 
 
-def _start(known: Views) -> None:
+def _with_store(act: Callable[[Connection, Views, int, float], None], known: Views, seconds: float) -> None:
     with _hurried_store() as db:
-        view_files.start(db, known, now_ms(), START_SECONDS)
-
-
-def _clear(known: Views) -> None:
-    with _hurried_store() as db:
-        view_files.clear(db, known, now_ms(), END_SECONDS)
+        act(db, known, now_ms(), seconds)
 
 
 def _show_the_others(folder: str) -> None:

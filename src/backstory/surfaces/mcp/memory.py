@@ -6,7 +6,7 @@ Each tool is a docstring for the model and one call into a room.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from mcp.types import ToolAnnotations
 from pydantic import Field
@@ -14,7 +14,7 @@ from pydantic import Field
 from backstory import log
 from backstory.errors import NotFound, Unavailable
 from backstory.memory import salience
-from backstory.model import Filters
+from backstory.model import Answer, Filters, Memory
 from backstory.store import life, memories
 from backstory.store.file.connection import Connection, may_be_unavailable, transaction, unhurried
 from backstory.surfaces.mcp import reply
@@ -29,9 +29,6 @@ from backstory.surfaces.mcp.server import (
     store,
     warm_up,
 )
-
-if TYPE_CHECKING:
-    from backstory.model import Answer, Memory
 
 INSTRUCTIONS = (
     "What happened in earlier Claude Code sessions of this project, and documents kept for reference."

@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from backstory.model import iso
-
-if TYPE_CHECKING:
-    from backstory.model import Node, NodeAnswer, NodeHit
+from backstory.model import Node, NodeAnswer, NodeHit, iso
 
 SHOWN = 500  # characters of a hit's text; docmem_find shows the whole
 FOLDED = 5  # nodes that a hit stands for
