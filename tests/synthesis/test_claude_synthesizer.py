@@ -436,11 +436,24 @@ def world(home: Path, *steps: Step, **variables: str) -> Iterator[World]:
         yield World(model, {**environment(home, model.url), "PATH": "/usr/bin:/bin", **variables})
 
 
-def children() -> list[str]:
+def started() -> list[str]:
     """Processes that this one started and that are still there, zombies too."""
     ran = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], capture_output=True, text=True, check=True)
     rows = (line.split() for line in ran.stdout.splitlines())
     return [" ".join(row) for row in rows if row[1] == str(os.getpid()) and row[2] != "ps"]
+
+
+EARLIER = set[str]()  # what other tests of this run keep, as the servers that they share
+
+
+@pytest.fixture(autouse=True)
+def only_those_of_this_test_count() -> None:
+    EARLIER.clear()
+    EARLIER.update(started())
+
+
+def children() -> list[str]:
+    return [process for process in started() if process not in EARLIER]
 
 
 @pytest.mark.client
