@@ -38,6 +38,7 @@ FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}
 
 
 @cache
+@cache
 def modules() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py") if "plugin" not in path.relative_to(PACKAGE).parts)
 
@@ -56,15 +57,22 @@ def surface(module: str) -> str:
     return module.split(".")[2] if module.count(".") >= 2 else ""
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
     known = {dotted(module) for module in modules()}
-    for node in ast.walk(ast.parse(path.read_text())):
+    found = set()
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                yield whole if whole in known else node.module
+            wholes = (f"{node.module}.{alias.name}" for alias in node.names)
+            found.update(whole if whole in known else node.module for whole in wholes)
+    return frozenset(found)
 
 
 @pytest.mark.parametrize("path", modules(), ids=dotted)
@@ -124,7 +132,7 @@ def test_sql_stands_only_in_the_store() -> None:
     for path in modules():
         if room(dotted(path)) == "store":
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 assert not node.value.lstrip().startswith(verbs), f"{dotted(path)}: {node.value[:60]}"
 
@@ -185,9 +193,7 @@ def test_only_clients_know_what_claude_code_calls_things(path: Path) -> None:
     if room(here) == "clients" or here == "backstory.synthesis.claude":
         return
     allowed = COLUMNS if room(here) == "store" else set[str]()
-    found = {
-        name for text in literals(ast.parse(path.read_text())) for name in known_of_claude_code(text, allowed)
-    }
+    found = {name for text in literals(parsed(path)) for name in known_of_claude_code(text, allowed)}
     assert found == set()
 
 
