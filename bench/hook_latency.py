@@ -69,6 +69,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="backstory-bench-") as folder:
         cases = _cases(folder)
         if options.cases:
+            unknown = set(options.cases) - {case.name for case in cases}
+            if unknown:
+                raise SystemExit(f"no such case: {', '.join(sorted(unknown))}")
             cases = [case for case in cases if case.name in (BASELINE, BARE_PYTHON, *options.cases)]
         times = {(case.name, size): _Times() for case in cases for size in SIZES}
         _measure(cases, times, options.samples, _Payloads(folder))

@@ -65,7 +65,7 @@ def parsed(path: Path) -> ast.Module:
 @cache
 def imports(path: Path) -> frozenset[str]:
     known = {dotted(module) for module in modules()}
-    found = set()
+    found: set[str] = set()
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
@@ -154,7 +154,15 @@ TOOLS = {
 FIELDS = {
     *("hook_event_name", "transcript_path", "permission_mode", "prompt_id", "tool_use_id", "agent_id"),
     *("agent_type", "agent_transcript_path", "is_interrupt", "duration_ms", "background_tasks"),
-    *("stop_hook_active", "tool_name", "tool_input", "subagent_type", "run_in_background", "changedFiles"),
+    *(
+        "stop_hook_active",
+        "tool_name",
+        "tool_input",
+        "subagent_type",
+        "run_in_background",
+        "changedFiles",
+        "filenames",
+    ),
     *("hookSpecificOutput", "hookEventName", "additionalContext", "systemMessage", "permissionDecision"),
     *(*claude_code.EVENTS, *claude_code.SAYING.values(), *claude_code.RESULT_FIELDS),
     *(field for _, names in claude_code.TOOLS.values() for field in names),

@@ -3,7 +3,7 @@
 Times are milliseconds since 1970, UTC, everywhere.
 
 Hooks never load this file: dataclasses cost more than a hook may take. What capture hands to intake is the
-plain class in capture/event.py.
+plain class in clients/canonical.py.
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ TOOLS: list[tuple[str, Json, object, Json]] = [
     ),
     ("Bash", {"command": ["rm", "a"]}, "text", {"action": "shell", "command": None, "output": "text"}),
     ("Grep", {"pattern": "x", "path": "src"}, {"filenames": ["a.py"]}, {"action": "search", "path": "src"}),
-    ("Glob", {"pattern": "*"}, {"filenames": ["a"]}, {"action": "search", "result": {"files": ["a"]}}),
+    ("Glob", {"pattern": "*"}, {"filenames": ["a"]}, {"action": "search", "result": {"found_files": ["a"]}}),
     ("ListMcpResourcesTool", {}, [], {"action": "search"}),
     ("WebFetch", {"url": "http://a/", "prompt": "what"}, {"result": "that"}, {"action": "web"}),
     ("WebSearch", {"query": "sqlite wal"}, {"results": []}, {"action": "web"}),

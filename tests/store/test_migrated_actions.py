@@ -134,3 +134,19 @@ def test_traces_get_their_action_and_edits_are_found_by_it(old: sqlite3.Connecti
     }
     edited = [file.removeprefix("/p/") for file in standing.edited(old, "s", 10)]
     assert sorted(edited) == ["Edit", "MultiEdit", "NotebookEdit", "Write"]
+
+
+def test_a_trace_that_was_archived_has_its_action_too(old: sqlite3.Connection) -> None:
+    traces = {
+        "a": "Tool: Edit\nEdited file: /p/a",
+        "b": "Tool: mcp__x__y\nInput: {}",
+        "c": "Tool: New\nInput: {}",
+    }
+    for name, content in traces.items():
+        memory = json.dumps({"kind": "tool", "content": content})
+        old.execute("INSERT INTO archived_memories VALUES (?, 'prj', 0, ?)", (name, memory))
+    note = json.dumps({"kind": "note", "content": "Tool: Edit\nis a name"})
+    old.execute("INSERT INTO archived_memories VALUES ('d', 'prj', 0, ?)", (note,))
+    connection.apply(old)
+    rows = old.execute("SELECT memory ->> 'action' FROM archived_memories ORDER BY id").fetchall()
+    assert [row[0] for row in rows] == ["edit", "mcp", "other", None]

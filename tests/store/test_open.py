@@ -23,6 +23,7 @@ from backstory.store.file.connection import (
 )
 from backstory.store.open import open_store
 
+pytestmark = pytest.mark.usefixtures("store_made_anew")
 NOW = 1_790_000_000_000
 
 

@@ -72,6 +72,20 @@ def test_the_script_is_understood_by_every_shell(shell: tuple[str, ...]) -> None
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
+def test_an_outbox_that_a_power_cut_emptied_tells_nothing(data: Path) -> None:
+    outbox.put(str(data), "s1", "news")
+    (data / "outbox" / "s1").write_text("")
+
+    ran = run_hook(
+        event("UserPromptSubmit", session_id="s1"),
+        "prompt",
+        env={**os.environ, "CLAUDE_CODE_SESSION_ID": "s1"},
+    )
+
+    assert (ran.code, ran.stdout) == (0, b"")
+    assert os.listdir(data / "outbox") == []
+
+
 @pytest.mark.parametrize("args", [(), ("drain",), ("start",), ("end",)])
 def test_no_hook_but_that_of_a_prompt_takes_what_waits(args: tuple[str, ...], data: Path) -> None:
     outbox.put(str(data), "s1", "news")

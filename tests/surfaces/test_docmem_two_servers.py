@@ -309,7 +309,7 @@ class Watcher:
             except FileNotFoundError:
                 continue
             said = json.loads(taken.read_text())
-            if not 0 < len(said) < 9_000:
+            if not isinstance(said, str) or not 0 < len(said) < 9_000:
                 self.odd.append(f"{len(said)} characters for a prompt")
             self.messages += 1
             taken.unlink()

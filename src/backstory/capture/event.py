@@ -58,6 +58,7 @@ def _clean(event: Event, spool_name: str) -> None:
     event.session_id = clean(event.session_id, ID_LIMIT)
     event.cwd = storable(event.cwd)
     event.agent = clean(event.agent, AGENT_LIMIT)
+    event.source = clean(event.source, AGENT_LIMIT)
     if event.kind in (PROMPT, NOTIFICATION):
         event.text = clean(event.text, PROMPT_LIMIT)
     else:
@@ -66,8 +67,9 @@ def _clean(event: Event, spool_name: str) -> None:
         _clean_use(event.use)
     # By the client's own id, so that two registrations of the plugin store an event once. An id that cannot
     # be kept as it is would no longer tell events apart; then the spool's name does.
-    is_known = event.id is not None and event.id == clean(event.id, ID_LIMIT)
-    event.key = f"{event.session_id}:{event.id}:{event.name}" if is_known else spool_name
+    if event.id is not None and event.id != clean(event.id, ID_LIMIT):
+        event.id = None
+    event.key = spool_name if event.id is None else f"{event.session_id}:{event.id}:{event.name}"
 
 
 def _clean_use(use: Use) -> None:

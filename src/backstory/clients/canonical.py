@@ -10,12 +10,14 @@ What a tool was given and what came of it are dicts, where these keys mean the s
              old, new  of an edit: the text that was replaced, and the one that took its place
              edits     several of these
              content   the whole text of a file or a cell
+             pattern   of a search; query, url: of the web
+             description   of an agent's task
     result   output    what a shell printed
              errors    the same, to its second stream, where the client tells them apart
              changed   the files that a shell changed, where the client says so
              content   what a read showed; lines: how many these are
              created   True where a write made a new file
-             files     what a search found
+             found_files   what a search found
              answers   question -> answer, of an ask
              plan      the text of a plan that was approved
 

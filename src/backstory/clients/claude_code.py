@@ -178,7 +178,7 @@ def _result(action: str, result: dict[str, object]) -> dict[str, object]:
     if action == canonical.READ and isinstance(file := result.get("file"), dict):
         rest = {name: part for name, part in result.items() if name != "file"}
         return {**rest, **_renamed(file, SHOWN)}
-    return _renamed(result, {"filenames": "files"})
+    return _renamed(result, {"filenames": "found_files"})
 
 
 def _renamed(given: dict[str, object], names: Mapping[str, str]) -> dict[str, object]:

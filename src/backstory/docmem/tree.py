@@ -304,7 +304,10 @@ def _root_id(db: Connection, project: Project, wanted: str | None) -> str:
             " digits, - and _"
         )
     if redact(wanted) != wanted:
-        raise BadInput("the id of a root may be no secret; choose a readable one, like auth-redesign")
+        raise BadInput(
+            "the id of a root may be no secret; choose a readable root_id, like auth-redesign"
+            " (at the terminal it is --root-id)"
+        )
     if nodes.is_taken(db, project.number, wanted):
         raise BadInput(
             f"there is a node {wanted} already; choose another root_id (docmem_list lists trees;"

@@ -71,7 +71,7 @@ def describe(use: Use) -> str:
 def files_of(use: Use) -> list[str]:
     """The paths a tool use names: in its input, and in a result that lists files."""
     paths = list(use.paths)
-    listed = use.result.get("files") if isinstance(use.result, dict) else use.result
+    listed = use.result.get("found_files") if isinstance(use.result, dict) else use.result
     if isinstance(listed, list):
         found = [item for item in listed if isinstance(item, str) and ("/" in item or "\\" in item)]
         paths += found[:FILES_LIMIT]

@@ -3,11 +3,11 @@
     CLAUDE.md's lock -> a transaction -> the change, and what the file shows then (docmem/views.py)
     -> the file is written -> commit -> the lock is given back -> models are told
 
-So whoever writes last writes the newest state. A server that ends is in a hurry to get that lock: with it in
-hand nobody waits for the store. Whoever finds the store busy gives the lock back, and tries again.
+So the last writer writes the newest state. A server that ends is in a hurry to get that lock: a writer that
+has it waits at most .2 s for the store, then gives the lock back and tries again.
 
-A change of a server's own list needs the file. All else is done also where the file is not to be had, and
-then the reason is raised.
+A change of a server's own list needs the file. Everything else is done also where the file cannot be written,
+and then the reason is raised.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def add(
     with own.turn:
         node = tree.node(db, project, node_id)
         try:
-            with _both(db, own.data, own.folder, now, ending=ending) as file:
+            with _both(db, own.data, own.folder, now, ending=ending, is_needed=True) as file:
                 update = file.show(own.add(db, project, node_id, now))
         except _NoFile:
             return Added(node, views.expansion(db, project.number, node), own.count, has_file=False)
@@ -73,7 +73,7 @@ def remove(
         if node_id not in present:
             return Removed(False, len(present), has_file=True)
         try:
-            with _both(db, own.data, own.folder, now, ending=ending) as file:
+            with _both(db, own.data, own.folder, now, ending=ending, is_needed=True) as file:
                 update = file.show(own.remove(db, project, node_id, now))
         except _NoFile:
             return Removed(True, own.count, has_file=False)
@@ -98,14 +98,21 @@ def clear(db: Connection, own: Views, now: int, patience: float = BUSY_SECONDS) 
                 own.end()
 
 
-def refresh(db: Connection, data: str, project: Project, roots: Collection[str], now: int) -> None:
+def refresh(
+    db: Connection,
+    data: str,
+    project: Project,
+    roots: Collection[str],
+    now: int,
+    ending: threading.Event | None = None,
+) -> None:
     """After an edit of these trees, by any process: the views of living servers follow, in their CLAUDE.md
-    and for their models."""
+    and for their models. At the server's `ending` a busy store is not waited for."""
     failures = []
     deadline = time.monotonic() + BUSY_SECONDS
     for folder in views.folders_to_refresh(db, data, project, roots):
         try:
-            with _both(db, data, folder, now, deadline - time.monotonic()) as file:
+            with _both(db, data, folder, now, deadline - time.monotonic(), ending=ending) as file:
                 file.show(views.refresh(db, data, project, roots, folder))
         except BackstoryError as error:
             failures.append(error)
@@ -156,21 +163,23 @@ def _both(
     patience: float = BUSY_SECONDS,
     *,
     ending: threading.Event | None = None,
+    is_needed: bool = False,
 ) -> Iterator[_File]:
-    """CLAUDE.md's lock, and then a transaction; after that, models are told. `ending` is for a change of the
-    server's own list, which needs the file."""
+    """CLAUDE.md's lock, and then a transaction; after that, models are told. A change of the server's own
+    list needs the file, and none comes after its `ending`."""
     deadline = time.monotonic() + patience
     with translated(db):
         while True:
-            file = _File(folder, data, now, is_needed=ending is not None)
+            file = _File(folder, data, now, is_needed=is_needed)
             with ExitStack() as locks:
                 file.lock(locks)
-                if ending and ending.is_set():
+                is_ending = ending is not None and ending.is_set()
+                if is_ending and is_needed:
                     raise StoreError("the server is ending; start a new session")
                 try:
                     locks.enter_context(at_once(db))
                 except Busy:
-                    if time.monotonic() + PAUSE_SECONDS > deadline:
+                    if is_ending or time.monotonic() + PAUSE_SECONDS > deadline:
                         raise
                 else:
                     yield file
@@ -179,7 +188,7 @@ def _both(
     try:
         views.tell(db, data, file.sessions)
     except StoreError as error:
-        if ending is None:
+        if not is_needed:
             raise
         log.write("warning", str(error))  # what was asked for is done; the next edit says it again
     if file.failure:

@@ -81,7 +81,7 @@ set +C
 mode=$1
 if [ "$mode" = prompt ]; then
   waiting=$data/outbox/$session
-  tell() { text=$(cat "$1") && printf '%s\n' "$context$text$context_end"; }
+  tell() { text=$(cat "$1") && { [ -z "$text" ] || printf '%s\n' "$context$text$context_end"; }; }
   case $session in
     '' | *[!A-Za-z0-9_-]*) ;;
     *)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -17,7 +18,7 @@ from backstory.claude_md.write import writer
 from backstory.clients import claude_code
 from backstory.docmem import views
 from backstory.docmem.views import Views
-from backstory.errors import BackstoryError, BadInput, StoreError
+from backstory.errors import BackstoryError, BadInput, Busy, StoreError
 from backstory.model import Project, now_ms
 from backstory.store.file.connection import Connection
 from backstory.store.open import open_store
@@ -86,15 +87,22 @@ def show(db: Connection, here: Project, action: str, node_id: str, now: int) -> 
 def refresh(db: Connection, here: Project, root_id: str) -> str | None:
     """After an edit of a tree, whoever shows it shows it as it is now; else, what to tell about it."""
     try:
-        view_files.refresh(db, data_folder(), here, [root_id], now_ms())
+        view_files.refresh(db, data_folder(), here, [root_id], now_ms(), _is_over)
     except (BackstoryError, OSError) as error:
         return f"The views in CLAUDE.md could not be refreshed: {error}"
     return None
 
 
 def _with_store(act: Callable[[Connection, Views, int, float], None], known: Views, seconds: float) -> None:
-    with _hurried_store() as db:
-        act(db, known, now_ms(), seconds)
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with _hurried_store() as db:
+                return act(db, known, now_ms(), deadline - time.monotonic())
+        except Busy:
+            if time.monotonic() + view_files.PAUSE_SECONDS > deadline:
+                raise
+        time.sleep(view_files.PAUSE_SECONDS)
 
 
 def _show_the_others(folder: str) -> None:
@@ -104,9 +112,10 @@ def _show_the_others(folder: str) -> None:
     except StoreError:
         writer.put_views(folder, data_folder(), [], now_ms())
         return
-    with opened as db, writer.turn(folder, data_folder(), now_ms()):
-        shown = views.standing(db, data_folder(), folder)
-        writer.put_views(folder, data_folder(), shown, now_ms(), in_turn=True)
+    with opened as db, writer.turn(folder, data_folder(), now_ms()) as is_there:
+        if is_there:
+            shown = views.standing(db, data_folder(), folder)
+            writer.put_views(folder, data_folder(), shown, now_ms(), in_turn=True)
 
 
 def _hurried_store() -> open_store:

@@ -25,6 +25,13 @@ UPDATE memories SET action = coalesce(
     iif(content GLOB 'Tool: mcp__*', 'mcp', 'other'))
 WHERE kind = 'tool';
 
+-- The same for traces that were archived: a restored one comes back with all its columns.
+UPDATE archived_memories SET memory = json_set(memory, '$.action', coalesce(
+    (SELECT t.action FROM temp.tool_actions t
+     WHERE t.tool = substr(memory ->> 'content', 7, instr(memory ->> 'content', char(10)) - 7)),
+    iif(memory ->> 'content' GLOB 'Tool: mcp__*', 'mcp', 'other')))
+WHERE memory ->> 'kind' = 'tool';
+
 DROP TABLE temp.tool_actions;
 
 -- What waits or is looked back at, in canonical names. A quote inside a text has a backslash before it, so these
