@@ -7,12 +7,14 @@ such orphans to the test instead, so that nothing which a test started can hide.
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import select
 import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -25,7 +27,8 @@ SECONDS = 30.0  # for whatever a test waits for; nothing should take as long
 def stat(pid: int) -> tuple[int, str] | None:
     """(parent, state) of a process; None when it is gone."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:  # a Path takes three times as long
+            text = file.read().decode(errors="replace")
     except OSError:
         return None
     state, parent = text.rpartition(")")[2].split()[:2]
@@ -169,29 +172,101 @@ worker.main()
 """
 
 
-@contextmanager
-def start_worker(program: str, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """In a session of its own, as hooks start it. It is gone afterwards, whatever became of the test."""
-    with subprocess.Popen(
-        [sys.executable, "-I", "-X", "utf8", "-c", program, SOURCE],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=None if env is None else dict(env),
-        start_new_session=True,
-    ) as worker:
+# Forks workers that have everything imported: most of a worker's time is Python's start. The one between
+# leaves at once, so that the worker is an orphan and thereby the child of whoever keeps a household.
+NURSERY = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+from backstory.surfaces import worker
+for line in sys.stdin:
+    program, args, env = json.loads(line)
+    if env.get("BACKSTORY_SYNTHESIZER") == "claude":
+        import claude_agent_sdk
+    between = os.fork()
+    if between:
+        os.waitpid(between, 0)
+        os.write(1, b"\\n")
+        continue
+    pid = os.fork()
+    if pid:
+        os.write(1, b"%d" % pid)
+        os._exit(0)
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nothing, number)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv[2:] = args
+    exec(program, {"__name__": "__main__"})
+    break
+"""
+
+
+class Forked:
+    """A worker of the nursery, to be used like a Popen."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._handle = os.pidfd_open(pid)
+
+    def wait(self, seconds: float = SECONDS) -> int:
+        if self.returncode is None:
+            assert select.select([self._handle], [], [], seconds)[0], f"it still runs after {seconds} s"
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def end(self) -> None:
+        self.kill()
+        self.wait()
+        os.close(self._handle)
+
+
+class Nursery:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    @contextmanager
+    def started(self, program: str, *args: str, env: Mapping[str, str] | None = None) -> Iterator[Forked]:
+        """In a session of its own, as hooks start it. It is gone afterwards, whatever became of the test."""
+        worker = self._fork(program, args, env)
         try:
             yield worker
         finally:
-            worker.kill()
+            worker.end()
+
+    def run(
+        self, program: str = EACH + GO, env: Mapping[str, str] | None = None, seconds: float = SECONDS
+    ) -> int:
+        """To its end; the exit code, negative where a signal ended it."""
+        with self.started(program, env=env) as worker:
+            return worker.wait(seconds)
+
+    def _fork(self, program: str, args: Sequence[str], env: Mapping[str, str] | None) -> Forked:
+        assert self._process.stdin and self._process.stdout
+        request = [program, args, dict(os.environ if env is None else env)]
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
+        return Forked(int(self._process.stdout.readline()))
 
 
-def run_worker(
-    program: str = EACH + GO, env: Mapping[str, str] | None = None, seconds: float = SECONDS
-) -> int:
-    """To its end; the exit code, negative where a signal ended it."""
-    with start_worker(program, env) as worker:
-        return worker.wait(seconds)
+@contextmanager
+def nursery() -> Iterator[Nursery]:
+    """To be opened before the household, which would count it otherwise."""
+    command = [sys.executable, "-I", "-X", "utf8", "-c", NURSERY, SOURCE]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield Nursery(process)
 
 
 def worker_pid(data: Path) -> int | None:
