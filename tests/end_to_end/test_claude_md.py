@@ -22,7 +22,7 @@ from tests.conftest import REPOSITORY
 from tests.end_to_end.test_docmem import Harbour, instructions
 from tests.end_to_end.test_memory import BIN, git, repository
 from tests.helpers.chaos import eventually
-from tests.helpers.claude import Json, Result, cli, converse, environment
+from tests.helpers.claude import NO_SERVERS, SERVERS, Json, Result, cli, converse, environment, only
 from tests.helpers.scripted_model import UNSCRIPTED, Step, say, text_of, use
 from tests.test_plugin_texts import AGENTS, read
 
@@ -122,10 +122,22 @@ def backstory(project: Path, env: dict[str, str], *args: str, stdin: str = "") -
     assert done.returncode == 0, done.stderr
 
 
-def talk(prompts: Sequence[str], model: Keeper, plugin: Path, env: dict[str, str]) -> Result:
+def talk(
+    prompts: Sequence[str],
+    model: Keeper,
+    plugin: Path,
+    env: dict[str, str],
+    servers: Sequence[str] = NO_SERVERS,
+) -> Result:
     at = env | {"ANTHROPIC_BASE_URL": model.url}
-    hooks = ["--include-hook-events"]
-    result = converse(prompts, cwd=model.file.parent, env=at, plugin_dir=plugin, extra=hooks)
+    result = converse(
+        prompts,
+        cwd=model.file.parent,
+        env=at,
+        plugin_dir=plugin,
+        servers=servers,
+        extra=["--include-hook-events"],
+    )
     assert result.code == 0, result.stderr
     assert UNSCRIPTED not in result.stdout
     return result
@@ -179,7 +191,7 @@ def test_an_edit_is_in_the_next_sessions_claude_md_and_the_model_was_asked_once(
     ]
     with Keeper(project, *steps) as model:
         model.in_agent(SKILL, SYNC, SET, say("architecture rewritten"))
-        result = talk(["raise the tower"], model, plugin, env)
+        result = talk(["raise the tower"], model, plugin, env, SERVERS)
 
     assert result.text == "CLAUDE.md is up to date"
     (block,) = model.blocks()
@@ -297,7 +309,7 @@ def test_claude_code_accepts_the_plugin_at_its_strictest(plugin: Path, env: dict
 
 def typed(command: str, model: Keeper, plugin: Path, env: dict[str, str]) -> Result:
     """A command as a user types it, who allows nothing beyond what it brings along."""
-    stream = ("--output-format", "stream-json", "--verbose", "--plugin-dir", str(plugin))
+    stream = ("--output-format", "stream-json", "--verbose", "--plugin-dir", str(plugin), *only(NO_SERVERS))
     at = env | {"ANTHROPIC_BASE_URL": model.url}
     result = cli("-p", *stream, "--", command, env=at, cwd=model.file.parent)
     assert result.code == 0, result.stderr

@@ -19,13 +19,14 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.end_to_end.test_memory import BIN, repository, rows
 from tests.helpers.chaos import eventually
-from tests.helpers.claude import Json, Result, converse, environment, killed, run
+from tests.helpers.claude import SERVERS, Json, Result, converse, environment, killed, run
 from tests.helpers.mcp_client import serving
 from tests.helpers.scripted_model import ScriptedModel, Step, say, text_of, use
 
 OURS = "mcp__plugin_backstory_docmem__docmem_"
 CREATE, ADD, UPDATE = OURS + "create", OURS + "create_node", OURS + "update_content"
 VIEW, DELETE, IMPORT = OURS + "view", OURS + "delete", OURS + "import"
+DOCMEM = ("docmem",)  # the one of our servers that these tests ask
 HEADER = b"# DOCMEM Dynamic"
 FENCED = re.compile(r'<backstory source="backstory docmem".*?</backstory>', re.DOTALL)
 THEIRS = b"# Harbour\n\nBoats are blue here.\n"
@@ -127,9 +128,15 @@ def env(home: Path) -> dict[str, str]:
     return variables
 
 
-def talk(prompts: Sequence[str], model: Harbour, project: Path, env: dict[str, str]) -> Result:
+def talk(
+    prompts: Sequence[str],
+    model: Harbour,
+    project: Path,
+    env: dict[str, str],
+    servers: Sequence[str] = DOCMEM,
+) -> Result:
     at = env | {"ANTHROPIC_BASE_URL": model.url}
-    result = converse(prompts, cwd=project, env=at, plugin_dir=REPOSITORY)
+    result = converse(prompts, cwd=project, env=at, plugin_dir=REPOSITORY, servers=servers)
     assert result.code == 0, result.stderr
     return result
 
@@ -243,7 +250,7 @@ def test_a_cleared_session_is_told_of_changes_as_well(data: Path, project: Path,
         model.between["shown"] = lambda: change(data, project, node(0)(model), "The ferry is green.")
         model.between["green"] = lambda: change(data, project, node(0)(model), "The ferry is yellow.")
         prompts = ["paint the boats", "/clear", "which colour?", "which colour now?", "and now?"]
-        talk(prompts, model, project, env)
+        talk(prompts, model, project, env, SERVERS)
 
     first = model.turn("which colour?")
     assert CREATE not in json.dumps(first["messages"][:-1]), "nothing of the conversation before is in it"
@@ -258,7 +265,7 @@ def test_a_cleared_session_is_told_of_changes_as_well(data: Path, project: Path,
 def test_a_client_that_is_killed_leaves_nothing_in_the_file(project: Path, env: dict[str, str]) -> None:
     with Harbour(project, *showing(use("Bash", command="kill -9 $PPID"))) as model:
         at = env | {"ANTHROPIC_BASE_URL": model.url}
-        result = run("paint the boats", cwd=project, env=at, plugin_dir=REPOSITORY)
+        result = run("paint the boats", cwd=project, env=at, plugin_dir=REPOSITORY, servers=DOCMEM)
     assert result.code == -9
     assert HEADER in model.files[-1]
     assert eventually(lambda: (project / "CLAUDE.md").read_bytes() == THEIRS)
@@ -271,7 +278,14 @@ def test_what_a_server_left_that_was_killed_is_gone_once_the_next_one_runs(
     file = project / "CLAUDE.md"
     with Harbour(project, *showing(say("shown").after(20))) as model:
         at = env | {"ANTHROPIC_BASE_URL": model.url}
-        killed("paint the boats", lambda: len(model.files) == 5, cwd=project, env=at, plugin_dir=REPOSITORY)
+        killed(
+            "paint the boats",
+            lambda: len(model.files) == 5,
+            cwd=project,
+            env=at,
+            plugin_dir=REPOSITORY,
+            servers=DOCMEM,
+        )
     assert HEADER in file.read_bytes()
 
     with Harbour(project, say("good morning"), say("clean")) as model:

@@ -24,14 +24,15 @@ from mcp.types import CallToolResult, TextContent
 from backstory.surfaces.mcp import docmem, memory
 from backstory.surfaces.opened import open_drained
 from tests.conftest import REPOSITORY
-from tests.helpers.claude import Json, Result, converse, environment, run
+from tests.helpers.claude import NO_SERVERS, SERVERS, Json, Result, converse, environment, run
 from tests.helpers.scripted_model import ScriptedModel, Step, say, use
 from tests.test_plugin_texts import AGENTS, SKILLS, name_of, read
 
 BIN = Path(sys.executable).parent
 OURS = "mcp__plugin_backstory_memory__"
 SEARCH, ADD = OURS + "memory_search", OURS + "memory_add"
-CONNECTED = {f"plugin:backstory:{name}": "connected" for name in ("memory", "docmem")}
+MEMORY = ("memory",)  # the one of our servers that these tests ask
+CONNECTED = {f"plugin:backstory:{name}": "connected" for name in SERVERS}
 NOTHING = "No memories found."
 HIT = re.compile(r"\[\d+\] \(\w+, score: ")
 
@@ -55,6 +56,7 @@ def session(
     cwd: Path,
     prompts: str | Sequence[str],
     *steps: Step,
+    servers: Sequence[str] = MEMORY,
     extra: Sequence[str] = (),
     **variables: str,
 ) -> Session:
@@ -65,9 +67,9 @@ def session(
         env["BACKSTORY_SYNTHESIZER"] = "off"  # what is captured, and nothing that a worker makes of it later
         env |= variables
         if isinstance(prompts, str):
-            result = run(prompts, cwd=cwd, env=env, plugin_dir=REPOSITORY, extra=extra)
+            result = run(prompts, cwd=cwd, env=env, plugin_dir=REPOSITORY, servers=servers, extra=extra)
         else:
-            result = converse(prompts, cwd=cwd, env=env, plugin_dir=REPOSITORY, extra=extra)
+            result = converse(prompts, cwd=cwd, env=env, plugin_dir=REPOSITORY, servers=servers, extra=extra)
     assert result.code == 0, result.stderr
     return Session(result, model)
 
@@ -116,6 +118,7 @@ def test_a_session_is_kept_with_all_it_did_and_the_agent_never_hears_of_it(
         use(SEARCH, query="stripes"),
         use(ADD, content="Zebras are painted from the tail.", sector="procedural", tags=["painting"]),
         say("painted"),
+        servers=SERVERS,
         extra=["--include-hook-events"],
     )
     assert done.result.text == "painted"
@@ -185,7 +188,8 @@ def test_every_prompt_is_kept_in_order_and_a_clear_begins_another_session(
 ) -> None:
     prompts = ["lay the keel", "plank the hull", "/compact", "step the mast", "/clear", "raise the sail"]
     steps = [use("Bash", command="echo plank"), say("planked"), say("<summary>a boat</summary>")]
-    session(home, project, prompts, say("laid"), *steps, say("stepped"), say("raised"))
+    steps = [say("laid"), *steps, say("stepped"), say("raised")]
+    session(home, project, prompts, *steps, servers=NO_SERVERS)
 
     kept = rows(
         data,
@@ -201,9 +205,9 @@ def test_every_prompt_is_kept_in_order_and_a_clear_begins_another_session(
 
 @pytest.mark.client
 def test_a_resumed_session_goes_on_where_it_ended(home: Path, data: Path, project: Path) -> None:
-    first = session(home, project, "lay the keel", say("laid"))
-    extra = ["--resume", first.id]
-    session(home, project, "plank the hull", use("Bash", command="echo plank"), say("done"), extra=extra)
+    first = session(home, project, "lay the keel", say("laid"), servers=NO_SERVERS)
+    steps = [use("Bash", command="echo plank"), say("done")]
+    session(home, project, "plank the hull", *steps, servers=NO_SERVERS, extra=["--resume", first.id])
 
     assert rows(data, "SELECT id, user_prompt, status FROM sessions") == [
         (first.id, "lay the keel", "completed")
@@ -273,9 +277,8 @@ def test_no_byte_of_a_secret_or_a_private_passage_is_stored(home: Path, data: Pa
 
 @pytest.mark.client
 def test_our_own_worker_is_not_remembered(home: Path, data: Path, project: Path) -> None:
-    done = session(
-        home, project, "think", use("Bash", command="echo thought"), say("done"), BACKSTORY_WORKER="1"
-    )
+    steps = [use("Bash", command="echo thought"), say("done")]
+    done = session(home, project, "think", *steps, servers=SERVERS, BACKSTORY_WORKER="1")
     assert done.result.text == "done"
     assert not data.exists()
     assert [tool for tool in done.result.init["tools"] if tool.startswith("mcp__")] == []
@@ -283,8 +286,8 @@ def test_our_own_worker_is_not_remembered(home: Path, data: Path, project: Path)
 
 @pytest.mark.client
 def test_a_session_of_our_own_worker_does_not_cost_the_next_one_its_tools(home: Path, project: Path) -> None:
-    session(home, project, "think", say("done"), BACKSTORY_WORKER="1")
-    after = session(home, project, "what do we know?", say("much"))
+    session(home, project, "think", say("done"), servers=SERVERS, BACKSTORY_WORKER="1")
+    after = session(home, project, "what do we know?", say("much"), servers=SERVERS)
     assert after.servers == CONNECTED
 
 
@@ -293,7 +296,8 @@ def test_a_session_of_our_own_worker_does_not_cost_the_next_one_its_tools(home: 
 
 @pytest.mark.client
 def test_a_later_session_finds_what_an_earlier_one_did(home: Path, data: Path, project: Path) -> None:
-    first = session(home, project, "count", use("Bash", command="echo seven walruses"), say("seven"))
+    steps = [use("Bash", command="echo seven walruses"), say("seven")]
+    first = session(home, project, "count", *steps, servers=NO_SERVERS)
     ((memory,),) = rows(data, "SELECT id FROM memories")
     second = session(
         home,
@@ -370,7 +374,8 @@ def test_worktrees_share_a_memory_and_other_projects_do_not_see_it(
     other = repository(tmp_path / "elsewhere" / "project")  # the same name, too
     worktree = tmp_path / "worktree"
     git(project, "worktree", "add", "--quiet", "-b", "side", str(worktree))
-    session(home, project, "count", use("Bash", command="echo seven walruses"), say("seven"))
+    steps = [use("Bash", command="echo seven walruses"), say("seven")]
+    session(home, project, "count", *steps, servers=NO_SERVERS)
     ((memory,),) = rows(data, "SELECT id FROM memories")
 
     search = [use(SEARCH, query="walruses"), use(SEARCH, query=memory), say("done")]

@@ -19,7 +19,7 @@ from backstory.safety.fence import TAG
 from backstory.synthesis import prompt
 from tests.conftest import REPOSITORY
 from tests.end_to_end.test_memory import BIN, git, repository
-from tests.helpers.claude import Json, Result, converse, environment, killed, run
+from tests.helpers.claude import NO_SERVERS, Json, Result, converse, environment, killed, run
 from tests.helpers.scripted_model import ScriptedModel, say, text_of, together, use
 
 OBSERVE, SUMMARISE = f"mcp__memory__{prompt.OBSERVATION}", f"mcp__memory__{prompt.SUMMARY}"
@@ -111,7 +111,8 @@ def wait_until_no_worker(data: Path) -> None:
 
 
 def ask(words: str, project: Path, env: dict[str, str], model: ScriptedModel) -> Result:
-    result = run(words, cwd=project, env=env | {"ANTHROPIC_BASE_URL": model.url}, plugin_dir=REPOSITORY)
+    at = env | {"ANTHROPIC_BASE_URL": model.url}
+    result = run(words, cwd=project, env=at, plugin_dir=REPOSITORY, servers=NO_SERVERS)
     assert result.code == 0, result.stderr
     return result
 
@@ -191,7 +192,7 @@ def test_the_workers_own_session_fires_none_of_our_hooks_and_loads_nobodys_instr
     assert cli("plugin", "marketplace", "add", str(REPOSITORY), env=installed).code == 0
     assert cli("plugin", "install", "backstory@backstory", env=installed).code == 0
     assert binary().exists()
-    result = run("light the lanterns please", cwd=project, env=installed)
+    result = run("light the lanterns please", cwd=project, env=installed, servers=NO_SERVERS)
     assert result.code == 0, result.stderr
     wait_until_observed(data)
     wait_until_no_worker(data)
@@ -250,7 +251,14 @@ def test_what_a_killed_claude_code_left_is_picked_up_by_the_next_session(
     model.when(say("Good morning."), anywhere="what happened?")
     env["ANTHROPIC_BASE_URL"] = model.url
     asked = "mend the cart please, it adds one too much"
-    killed(asked, lambda: len(model.requests) > 1, cwd=project, env=env, plugin_dir=REPOSITORY)
+    killed(
+        asked,
+        lambda: len(model.requests) > 1,
+        cwd=project,
+        env=env,
+        plugin_dir=REPOSITORY,
+        servers=NO_SERVERS,
+    )
     assert (project / "cart.py").read_text() == FIXED
     ask("what happened?", project, env, model)
     wait_until_observed(data, sessions=2)
@@ -272,6 +280,7 @@ def test_after_a_compaction_the_session_is_told_its_own_thread(
         cwd=project,
         env=env | {"ANTHROPIC_BASE_URL": model.url},
         plugin_dir=REPOSITORY,
+        servers=NO_SERVERS,
     )
     assert result.code == 0, result.stderr
     after = next(body for body in model.requests if "go on where we were" in json.dumps(body))

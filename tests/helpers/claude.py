@@ -28,6 +28,8 @@ Json = dict[str, Any]
 
 TIMEOUT = 60.0
 GRACE = 3.0
+SERVERS = ("memory", "docmem")
+NO_SERVERS = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +96,12 @@ def run(
     cwd: Path,
     env: Mapping[str, str],
     plugin_dir: Path | None = None,
+    servers: Sequence[str] = SERVERS,
     extra: Sequence[str] = (),
     timeout: float = TIMEOUT,
 ) -> Result:
     """One turn, one session: `claude -p PROMPT`."""
-    with _started([*_session(plugin_dir, extra), "--", prompt], cwd, env, timeout) as claude:
+    with _started([*_session(plugin_dir, servers, extra), "--", prompt], cwd, env, timeout) as claude:
         claude.close_stdin()
         claude.lines.extend(claude.stdout)
     return claude.result()
@@ -110,11 +113,12 @@ def converse(
     cwd: Path,
     env: Mapping[str, str],
     plugin_dir: Path | None = None,
+    servers: Sequence[str] = SERVERS,
     extra: Sequence[str] = (),
     timeout: float = TIMEOUT,
 ) -> Result:
     """One session of several turns. Slash commands such as /compact and /clear work too."""
-    command = [*_session(plugin_dir, extra), "--input-format", "stream-json"]
+    command = [*_session(plugin_dir, servers, extra), "--input-format", "stream-json"]
     with _started(command, cwd, env, timeout) as claude:
         for prompt in prompts:
             claude.send({"type": "user", "message": {"role": "user", "content": prompt}})
@@ -135,10 +139,11 @@ def killed(
     cwd: Path,
     env: Mapping[str, str],
     plugin_dir: Path | None = None,
+    servers: Sequence[str] = SERVERS,
     timeout: float = TIMEOUT,
 ) -> None:
     """One turn that is ended by SIGKILL, together with all that Claude Code has started in its group."""
-    with _started([*_session(plugin_dir, ()), "--", prompt], cwd, env, timeout) as claude:
+    with _started([*_session(plugin_dir, servers, ()), "--", prompt], cwd, env, timeout) as claude:
         claude.close_stdin()
         while not when() and claude.process.poll() is None:
             time.sleep(0.02)
@@ -154,10 +159,17 @@ def cli(*args: str, env: Mapping[str, str], cwd: Path | None = None, timeout: fl
     return claude.result()
 
 
-def _session(plugin_dir: Path | None, extra: Sequence[str]) -> list[str]:
+def _session(plugin_dir: Path | None, servers: Sequence[str], extra: Sequence[str]) -> list[str]:
     plugin = ["--plugin-dir", str(plugin_dir)] if plugin_dir else []
     stream = ["--output-format", "stream-json", "--verbose"]
-    return ["-p", "--dangerously-skip-permissions", *stream, *plugin, *extra]
+    return ["-p", "--dangerously-skip-permissions", *stream, *plugin, *only(servers), *extra]
+
+
+def only(servers: Sequence[str]) -> list[str]:
+    """Options for a session with these of the plugin's MCP servers, as a user may deny the others. Each of
+    them takes longer than the session itself, so tests start the ones that they use."""
+    denied = [{"serverName": f"plugin:backstory:{name}"} for name in SERVERS if name not in servers]
+    return ["--settings", json.dumps({"deniedMcpServers": denied})] if denied else []
 
 
 class _Claude:
