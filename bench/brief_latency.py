@@ -50,6 +50,7 @@ PAST_MS = 180 * 24 * 3600 * 1000
 FILES = 200
 CHANGED = 40  # of the files, since
 LIMIT_MS = 150.0
+WARM_UP = 2  # rounds: compiled files, the store, the page cache
 START, COMPACT = "start", "compact"
 
 
@@ -315,7 +316,7 @@ def _measure(
             order.append((Case(COMPACT, ["sh", hook, "start"], _env(store), speaks=None), store))
     times = {(case.name, where.size if where else None): _Times() for case, where in order}
     shuffle = random.Random(0)  # noqa: S311 - the same order in every run
-    for sample in range(-2, samples):  # two rounds to warm up: compiled files, the store, the page cache
+    for sample in range(-WARM_UP, samples):
         shuffle.shuffle(order)
         for case, where in order:
             given = payload

@@ -36,6 +36,8 @@ from rich.table import Table
 EXPECTED = Path(__file__).parent / "init_expected"
 PRECISION, RECALL = 0.9, 0.8
 FILES, CHANGED = 10_000, 20
+COMMITS = 100  # at most one for each file
+WARM_UP = 1  # rounds
 INIT_SECONDS, SYNC_SECONDS = 3.0, 5.0
 BARE_PYTHON, READING = "bare Python", "reading every file once"
 INIT, SYNC, SYNC_ALL = "init", f"sync after {CHANGED} changes", f"sync --all after {CHANGED} changes"
@@ -229,7 +231,7 @@ def _times(folder: Path, files: int, rounds: int) -> dict[str, list[float]]:
     _make_project(project, files)
     times: dict[str, list[float]] = {name: [] for name in (BARE_PYTHON, READING, INIT, SYNC, SYNC_ALL)}
     chosen = random.Random(7)  # noqa: S311
-    for turn in range(rounds + 1):  # the first one warms up
+    for turn in range(-WARM_UP, rounds):
         home = folder / f"home-{turn}"
         for leftover in ("CLAUDE.md", ".claude"):
             _remove(project / leftover)
@@ -243,14 +245,14 @@ def _times(folder: Path, files: int, rounds: int) -> dict[str, list[float]]:
         for name, options in ((SYNC, ()), (SYNC_ALL, ("--all",))):
             _edit(project, chosen, turn)
             measured[name] = _timed(_backstory, home, project, "sync", "--yes", "--json", *options)
-        if turn:
+        if turn >= 0:
             for name, seconds in measured.items():
                 times[name].append(seconds)
     return times
 
 
 def _make_project(project: Path, files: int) -> None:
-    """Python, TypeScript, Go, Rust and Java in folders of fifty, with a history of a hundred commits."""
+    """Python, TypeScript, Go, Rust and Java in folders of fifty, with a history of COMMITS commits."""
     project.mkdir()
     kinds = list(SOURCES)
     for number in range(files - 3):
@@ -267,7 +269,7 @@ def _make_project(project: Path, files: int) -> None:
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "add", "-A"], check=True)
     subprocess.run([*git, "commit", "-qm", "feat: begin"], check=True)
-    for number in range(100):
+    for number in range(min(COMMITS, files)):
         for at, path in enumerate(sorted((project / "src" / "part_000").iterdir())):
             if at % 5 == number % 5:
                 with path.open("a") as file:

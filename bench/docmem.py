@@ -308,7 +308,7 @@ async def _calls(store: Store, samples: int) -> list[Row]:
         },
         cwd=store.project,
     )
-    async with stdio_client(how) as (read, write), ClientSession(read, write) as client:
+    async with stdio_client(how, sys.stderr) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
         made = await _call(
             client, "docmem_create_node", target_id=BUSHY, content="x", mode="append-child", **context

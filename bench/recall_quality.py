@@ -257,7 +257,6 @@ async def _tell(conversation: Conversation) -> None:
                 if not kept:
                     raise SystemExit(f"memory_add answered {reply[:200]!r}")
                 conversation.turns_of.setdefault(kept[1], set()).add(turn.key)
-    await _wait_for_vectors(conversation.home, conversation.folder)
 
 
 async def _ask(
@@ -269,9 +268,8 @@ async def _ask(
 ) -> None:
     home = f"{conversation.home}-asked"
     shutil.copytree(conversation.home, home)
-    if variables:
-        await _wait_for_vectors(home, conversation.folder, **variables)
     async with _server(home, conversation.folder, CLAUDE_CODE_SESSION_ID="asking", **variables) as client:
+        await _wait_for_vectors(home, conversation.folder, variables)
         for question in conversation.questions:
             reply = await _call(client, "memory_search", query=question.text, limit=LIMIT, mode=mode)
             if noticed := re.search(r"^\((.*)\)$", reply.splitlines()[-1]):
@@ -320,7 +318,6 @@ async def _documents(folder: str, options: argparse.Namespace, console: Console)
     for project in (manuals, bodies):
         name = os.path.basename(project)
         for case, extra in cases:
-            await _wait_for_vectors(home, project, **extra)
             rows.append(_row(f"{name}: {case}", await _look_up(home, project, asked, extra)))
         find = _plain([f"{one.heading}\n{one.text}" if project == manuals else one.text for one in flat])
         answers = [
@@ -445,6 +442,7 @@ async def _look_up(
 ) -> list[tuple[frozenset[str], Ranked]]:
     answers = []
     async with _server(home, project, **extra) as client:
+        await _wait_for_vectors(home, project, extra)
         for section in asked:
             reply = await _call(client, "docs_search", query=section.title, limit=LIMIT)
             hits = re.findall(r"^Source: (.*)\n(?:Section: (.*)\n)?Match: ", reply, re.MULTILINE)
@@ -482,7 +480,7 @@ async def _server(home: str, project: str, **variables: str) -> AsyncIterator[Cl
     how = StdioServerParameters(
         command=sys.executable, args=["-P", "-m", "backstory", "mcp", "memory"], env=env, cwd=project
     )
-    async with stdio_client(how) as (read, write), ClientSession(read, write) as client:
+    async with stdio_client(how, sys.stderr) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
         yield client
 
@@ -497,16 +495,15 @@ async def _call(client: ClientSession, tool: str, **arguments: object) -> str:
     return block.text
 
 
-async def _wait_for_vectors(home: str, project: str, **variables: str) -> None:
-    """A server makes the vectors of its project in the background, soon after it started."""
-    async with _server(home, project, **variables):
-        deadline = time.monotonic() + PATIENCE
-        model = "onnx:" if variables else "static:"
-        with closing(sqlite3.connect(f"file:{paths.database(home)}?mode=ro", uri=True)) as db:
-            while left := db.execute(WITHOUT_VECTOR, (os.path.realpath(project), model)).fetchone()[0]:
-                if time.monotonic() > deadline:
-                    raise SystemExit(f"{left} vectors were not made within {PATIENCE} s")
-                await anyio.sleep(0.1)
+async def _wait_for_vectors(home: str, project: str, variables: dict[str, str]) -> None:
+    """The server that runs makes the vectors of its project in the background, soon after it started."""
+    deadline = time.monotonic() + PATIENCE
+    model = "onnx:" if variables else "static:"
+    with closing(sqlite3.connect(f"file:{paths.database(home)}?mode=ro", uri=True)) as db:
+        while left := db.execute(WITHOUT_VECTOR, (os.path.realpath(project), model)).fetchone()[0]:
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{left} vectors were not made within {PATIENCE} s")
+            await anyio.sleep(0.1)
 
 
 def any_word(question: str) -> str:

@@ -421,7 +421,7 @@ async def _server(place: Place) -> AsyncIterator[tuple[ClientSession, int | None
         command=sys.executable, args=["-P", "-m", "backstory", "mcp", "memory"], env=env, cwd=place.project
     )
     before = _children()
-    async with stdio_client(how) as (read, write), ClientSession(read, write) as client:
+    async with stdio_client(how, sys.stderr) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
         yield client, next(iter(_children() - before), None)
 
