@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from backstory.surfaces.opened import open_drained
 from tests.helpers.chaos import NOW, bash, contents, put, rows, start
 
-BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
-
 PAGE = 4096
-
-
-def backstory(*args: str, cwd: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [BACKSTORY, *args],
-        cwd=cwd or Path("/"),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def capture(data: Path, *commands: str) -> None:
@@ -115,13 +99,22 @@ def spoil_pages_of(data: Path, *commands: str) -> set[str]:
     return found
 
 
+# What follows it is done by a new process for every number that is read, so that Python starts only once.
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from backstory.store.file import backup, recovery, swap
 from backstory.surfaces.opened import open_drained
 
-nth, calls = int(sys.argv[3]), 0
+nth, calls = 0, 0
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        nth = int(line)
+        break
+    os.write(1, b"%d\\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+if not nth:
+    sys.exit()
 def at_each_step(event, args):
     global calls
     paths = [os.fsdecode(arg) for arg in args if isinstance(arg, (str, bytes))]
@@ -137,14 +130,19 @@ sys.addaudithook(at_each_step)
 
 def killed_at_each_step(program: str, data: Path, *args: str) -> Iterator[int]:
     """Run it again and again, killed one step later each time, until it comes to its end."""
-    for nth in range(1, 100):
-        with start(program, str(data), str(nth), *args) as process:
-            _, said = process.communicate(timeout=60)
-        assert process.returncode in (0, -9), said
-        yield nth
-        if process.returncode == 0:
-            assert nth > 3  # else it was never killed
-            return
+    with start(program, str(data), *args) as process:
+        assert process.stdin and process.stdout and process.stderr
+        for nth in range(1, 100):
+            process.stdin.write(b"%d\n" % nth)
+            process.stdin.flush()
+            code = int(process.stdout.readline())
+            if code not in (0, -9):
+                process.stdin.close()
+                raise AssertionError(process.stderr.read().decode())
+            yield nth
+            if code == 0:
+                assert nth > 3  # else it was never killed
+                return
     raise AssertionError("it does not end")
 
 

@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from backstory.store.file import connection
-from tests.helpers.backups import path_of
-from tests.helpers.chaos import NOW
+from backstory.store.file import backup, connection
+from tests.helpers.backups import AFTER, BEFORE, path_of, store
+from tests.helpers.chaos import DAY, NOW
 
 
 @pytest.fixture
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")  # it would make backups of its own
+
+
+# Both are made once and copied: many tests damage one.
+
+
+@pytest.fixture(scope="session")
+def made_stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stores")
+
+
+@pytest.fixture
+def one_day(data: Path, made_stores: Path) -> Path:
+    """A store with the commands of `BEFORE`, and its backup."""
+    made = made_stores / "one-day"
+    if not made.exists():
+        store(data, *BEFORE)
+        backup.make(str(data), NOW - DAY)
+        shutil.copytree(data, made)
+    else:
+        shutil.copytree(made, data)
+    return data
+
+
+@pytest.fixture
+def two_days(one_day: Path, made_stores: Path) -> Path:
+    """The same with the commands of `AFTER`, which are in no backup."""
+    made = made_stores / "two-days"
+    if not made.exists():
+        store(one_day, *AFTER)
+        shutil.copytree(one_day, made)
+    else:
+        shutil.rmtree(one_day)
+        shutil.copytree(made, one_day)
+    return one_day
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections import Counter
@@ -21,11 +20,11 @@ from backstory.store import life
 from backstory.store.file import backup, connection, recovery
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.opened import open_drained
+from tests.conftest import Run
 from tests.helpers.backups import (
     AFTER,
     BEFORE,
     PAGE,
-    backstory,
     capture,
     database,
     half,
@@ -79,14 +78,11 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.fixture(params=DAMAGE)
-def damaged(request: pytest.FixtureRequest, data: Path) -> Path:
+def damaged(request: pytest.FixtureRequest, two_days: Path) -> Path:
     """A store with a backup, events after it, and one that still waits in the spool; then it is damaged."""
-    store(data, *BEFORE)
-    backup.make(str(data), NOW - DAY)
-    store(data, *AFTER)
-    capture(data, "echo waiting")
-    DAMAGE[request.param](data)
-    return data
+    capture(two_days, "echo waiting")
+    DAMAGE[request.param](two_days)
+    return two_days
 
 
 def assert_back(data: Path, wreck: bytes) -> None:
@@ -124,24 +120,26 @@ def test_a_hook_brings_a_damaged_store_back_from_backup_and_spool(damaged: Path)
     assert_back(damaged, wreck)
 
 
-def test_a_search_brings_a_damaged_store_back_from_backup_and_spool(damaged: Path) -> None:
+def test_a_search_brings_a_damaged_store_back_from_backup_and_spool(damaged: Path, run: Run) -> None:
     wreck = database(damaged).read_bytes()
-    ran = backstory("search", "before-7", "--project", "/")
-    assert "Traceback" not in ran.stderr
+    ran = run("search", "before-7", "--project", "/")
+    assert "Traceback" not in ran.err
     if recovery.notice(str(damaged)) is None:
         recovery.verify(str(damaged), NOW)
     else:
-        assert "the database was damaged" in ran.stderr
+        assert "the database was damaged" in ran.err
     with open_drained(str(damaged), now=NOW):
         pass
     assert_back(damaged, wreck)
 
 
-def test_doctor_brings_a_damaged_store_back_and_says_so_until_it_is_acknowledged(damaged: Path) -> None:
+def test_doctor_brings_a_damaged_store_back_and_says_so_until_it_is_acknowledged(
+    damaged: Path, run: Run
+) -> None:
     wreck = database(damaged).read_bytes()
 
     def check() -> dict[str, Any]:
-        found = {one["name"]: one for one in json.loads(backstory("doctor", "--json").stdout)}
+        found = {one["name"]: one for one in run("doctor", "--json").json}
         assert found["database"]["level"] == "ok"
         assert found["canary"]["level"] == "ok"
         return dict(found["backup"])
@@ -152,9 +150,9 @@ def test_doctor_brings_a_damaged_store_back_and_says_so_until_it_is_acknowledged
     assert "the database was damaged" in said["finding"]
     assert "backstory backup now" in said["advice"]
     assert check() == said
-    made = backstory("backup", "now")
-    assert made.returncode == 0
-    assert "the database was damaged" in made.stderr
+    made = run("backup", "now")
+    assert made.code == 0
+    assert "the database was damaged" in made.err
     assert check()["level"] == "ok"
     assert names(damaged, "set-aside") != []
 
@@ -181,27 +179,21 @@ def test_a_sound_database_is_left_alone(data: Path) -> None:
     assert not (data / "set-aside").exists()
 
 
-def test_one_bad_page_loses_only_what_was_on_it(data: Path) -> None:
-    store(data, *BEFORE)
-    backup.make(str(data), NOW - DAY)
-    store(data, *AFTER)
-    on_it = spoil_pages_of(data, AFTER[70])
+def test_one_bad_page_loses_only_what_was_on_it(two_days: Path) -> None:
+    on_it = spoil_pages_of(two_days, AFTER[70])
     assert 2 <= len(on_it) <= 20
-    done = recovery.verify(str(data), NOW)
+    done = recovery.verify(str(two_days), NOW)
     assert done is not None
-    assert set(stored(data)) == {*BEFORE, *AFTER} - on_it
+    assert set(stored(two_days)) == {*BEFORE, *AFTER} - on_it
     assert done.rescued.rows["memories"] == len(AFTER) - len(on_it)
     assert f"{len(AFTER) - len(on_it)} memories newer than it" in done.sentence()
-    assert_sound(data)
+    assert_sound(two_days)
 
 
-def test_several_bad_pages_lose_only_what_was_on_them(data: Path) -> None:
-    store(data, *BEFORE)
-    backup.make(str(data), NOW - DAY)
-    store(data, *AFTER)
-    on_them = spoil_pages_of(data, AFTER[10], AFTER[60], AFTER[61], AFTER[140])
-    recovery.verify(str(data), NOW)
-    assert set(stored(data)) == {*BEFORE, *AFTER} - on_them
+def test_several_bad_pages_lose_only_what_was_on_them(two_days: Path) -> None:
+    on_them = spoil_pages_of(two_days, AFTER[10], AFTER[60], AFTER[61], AFTER[140])
+    recovery.verify(str(two_days), NOW)
+    assert set(stored(two_days)) == {*BEFORE, *AFTER} - on_them
 
 
 def test_where_only_the_first_page_is_gone_nothing_is_lost(data: Path) -> None:
@@ -237,45 +229,38 @@ def everything(path: str) -> dict[str, list[tuple[object, ...]]]:
         db.close()
 
 
-def test_what_is_only_in_the_log_of_a_damaged_database_is_rescued_too(data: Path) -> None:
-    store(data, *BEFORE)
-    backup.make(str(data), NOW - DAY)
-    store_in_the_log(data, *AFTER)
-    assert (data / "backstory.db-wal").stat().st_size > 0
-    spoil_pages_of(data, BEFORE[70])
-    done = recovery.verify(str(data), NOW)
+def test_what_is_only_in_the_log_of_a_damaged_database_is_rescued_too(one_day: Path) -> None:
+    store_in_the_log(one_day, *AFTER)
+    assert (one_day / "backstory.db-wal").stat().st_size > 0
+    spoil_pages_of(one_day, BEFORE[70])
+    done = recovery.verify(str(one_day), NOW)
     assert done is not None
-    assert set(stored(data)) == {*BEFORE, *AFTER}  # those of the bad page are in the backup
-    assert [name.partition(".db")[2] for name in names(data, "set-aside")] == ["", "-shm", "-wal"]
+    assert set(stored(one_day)) == {*BEFORE, *AFTER}  # those of the bad page are in the backup
+    assert [name.partition(".db")[2] for name in names(one_day, "set-aside")] == ["", "-shm", "-wal"]
 
 
-def test_a_project_whose_page_is_gone_gets_its_counter_back(data: Path) -> None:
-    store(data, *BEFORE)
-    backup.make(str(data), NOW - DAY)
-    store(data, *AFTER)
-    spoil(data, root_page(data, "projects"))
-    capture(data, "echo waiting")
-    with open_drained(str(data), now=NOW) as db:
-        assert recovery.notice(str(data))
+def test_a_project_whose_page_is_gone_gets_its_counter_back(two_days: Path) -> None:
+    spoil(two_days, root_page(two_days, "projects"))
+    capture(two_days, "echo waiting")
+    with open_drained(str(two_days), now=NOW) as db:
+        assert recovery.notice(str(two_days))
         highest = db.execute("SELECT max(row) & 4294967295 AS row FROM memories").fetchone()["row"]
         assert db.execute("SELECT last_memory FROM projects").fetchone()["last_memory"] >= highest
-    assert set(stored(data)) == {*BEFORE, *AFTER, "echo waiting"}
-    assert spooled(data, "failed") == []
-    assert_sound(data)
+    assert set(stored(two_days)) == {*BEFORE, *AFTER, "echo waiting"}
+    assert spooled(two_days, "failed") == []
+    assert_sound(two_days)
 
 
-def test_a_memory_whose_session_is_lost_stays_and_its_links_go(data: Path) -> None:
-    store(data, *BEFORE)
-    backup.make(str(data), NOW - DAY)
-    put(data, bash("echo orphan", session_id="session-2"))
-    with open_drained(str(data), now=NOW):
+def test_a_memory_whose_session_is_lost_stays_and_its_links_go(one_day: Path) -> None:
+    put(one_day, bash("echo orphan", session_id="session-2"))
+    with open_drained(str(one_day), now=NOW):
         pass
-    spoil(data, root_page(data, "sessions"))
-    recovery.verify(str(data), NOW)
-    assert "echo orphan" in stored(data)
-    (found,) = rows(data, "SELECT session_id FROM memories WHERE content LIKE '%orphan%'")
+    spoil(one_day, root_page(one_day, "sessions"))
+    recovery.verify(str(one_day), NOW)
+    assert "echo orphan" in stored(one_day)
+    (found,) = rows(one_day, "SELECT session_id FROM memories WHERE content LIKE '%orphan%'")
     assert found["session_id"] is None
-    assert_sound(data)
+    assert_sound(one_day)
 
 
 def test_a_damaged_newest_backup_gives_way_to_the_one_before(data: Path) -> None:
@@ -387,12 +372,10 @@ with open_drained(sys.argv[2], now=1_800_000_000_000) as db:
 """
 
 
-def test_of_processes_that_meet_the_damage_at_once_one_recovers(data: Path) -> None:
-    store(data, *BEFORE)
-    backup.make(str(data), NOW - DAY)
-    capture(data, "echo waiting")
-    database(data).write_bytes(b"garbage" * 1000)
-    running = [start(AT_ONCE, str(data)) for _ in range(5)]
+def test_of_processes_that_meet_the_damage_at_once_one_recovers(one_day: Path) -> None:
+    capture(one_day, "echo waiting")
+    database(one_day).write_bytes(b"garbage" * 1000)
+    running = [start(AT_ONCE, str(one_day)) for _ in range(5)]
     for process in running:
         assert process.stdout
         assert process.stdout.read(1) == b"."
@@ -406,9 +389,9 @@ def test_of_processes_that_meet_the_damage_at_once_one_recovers(data: Path) -> N
             assert process.stderr.read() == b""
             assert int(process.stdout.read()) >= len(BEFORE)
             assert process.wait(timeout=60) == 0
-    assert Counter(stored(data)) == Counter([*BEFORE, "echo waiting"])
-    assert len([name for name in names(data, "set-aside") if name.endswith(".db")]) == 1
-    assert (recovery.notice(str(data)) or "").count("was damaged") == 1
+    assert Counter(stored(one_day)) == Counter([*BEFORE, "echo waiting"])
+    assert len([name for name in names(one_day, "set-aside") if name.endswith(".db")]) == 1
+    assert (recovery.notice(str(one_day)) or "").count("was damaged") == 1
 
 
 def test_nobody_replaces_the_database_while_somebody_uses_it(
@@ -425,18 +408,15 @@ def test_nobody_replaces_the_database_while_somebody_uses_it(
 # --- damage that is met later -------------------------------------------------------------------------------
 
 
-def test_a_reader_that_meets_the_damage_is_told_what_was_done_and_may_ask_again(data: Path) -> None:
-    store(data, *BEFORE)
-    backup.make(str(data), NOW - DAY)
-    store(data, *AFTER)
-    spoil_pages_of(data, AFTER[70])
+def test_a_reader_that_meets_the_damage_is_told_what_was_done_and_may_ask_again(two_days: Path) -> None:
+    spoil_pages_of(two_days, AFTER[70])
     asked = "SELECT content FROM memories WHERE content LIKE '%-140 %'"
     with (
         pytest.raises(StoreError, match=r"the backup of .* was restored; .* Ask again"),
-        open_drained(str(data), now=NOW) as db,
+        open_drained(str(two_days), now=NOW) as db,
     ):
         db.execute(asked).fetchall()
-    with open_drained(str(data), now=NOW) as db:
+    with open_drained(str(two_days), now=NOW) as db:
         assert len(db.execute(asked).fetchall()) == 2
 
 
