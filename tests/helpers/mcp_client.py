@@ -1,22 +1,27 @@
 """The MCP server as a process of its own, spoken to over stdio, from plain functions.
 
-`serving` is the official client. A start costs most of a second, so tests share a server where they can: its
-project is where CLAUDE_PROJECT_DIR leads at each call, so a link there gives every test a project of its own.
-`Wire` sends lines as they are, for what the official client would not send.
+`serving` is the official client. Tests share a server where they can: its project is where CLAUDE_PROJECT_DIR
+leads at each call, so a link there gives every test a project of its own. `Wire` sends lines as they are, for
+what the official client would not send. Both have the server forked (`forked_server`), unless it is to be
+`cold`: started as Claude Code starts it.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
 import select
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +33,7 @@ from mcp.types import CallToolResult, TextContent, Tool
 MCP = [sys.executable, "-P", "-m", "backstory", "mcp"]
 COMMAND = [*MCP, "memory"]
 SAYS_ITS_PID = 'echo $$ >"$0" && exec "$@"'
+FORKED = Path(__file__).with_name("forked_server.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +110,15 @@ def serving(
     *,
     server: str = "memory",
     cwd: Path | None = None,
+    cold: bool = False,
 ) -> Iterator[Server]:
     """`cwd` is where it is started, the data folder unless told; only docmem cares, which writes there."""
     data.mkdir(parents=True, exist_ok=True)
     said = data / f"pid.{os.urandom(4).hex()}"
+    command, *args = _command(server, str(said), cold)
     how = StdioServerParameters(
-        command="sh",
-        args=["-c", SAYS_ITS_PID, str(said), *MCP, server],
+        command=command,
+        args=args,
         env={**environment(data, project, session_id), **(env or {})},
         cwd=cwd or data,
     )
@@ -122,6 +130,34 @@ def serving(
         stack.enter_context(portal.wrap_async_context_manager(client))
         portal.call(client.initialize)
         yield Server(portal, client, int(said.read_text()))
+
+
+def _command(server: str, pid_file: str, cold: bool = False) -> list[str]:
+    if cold or not hasattr(os, "pidfd_open"):
+        return ["sh", "-c", SAYS_ITS_PID, pid_file, *MCP, server]
+    python = os.path.realpath(sys.executable)
+    return [python, "-I", "-S", str(FORKED), "stand-in", _ready(), pid_file, "backstory", "mcp", server]
+
+
+@cache
+def _ready() -> str:
+    """Where servers are to be had, for the rest of the run."""
+    folder = tempfile.mkdtemp()  # short: the address of a socket has at most 107 characters
+    address = os.path.join(folder, "servers")
+    source = subprocess.Popen(
+        [sys.executable, "-P", str(FORKED), "keep-ready", address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd="/",
+    )
+    assert source.stdin and source.stdout and source.stdout.readline() == b"ready\n"
+
+    def end() -> None:
+        source.communicate()
+        shutil.rmtree(folder)
+
+    atexit.register(end)
+    return address
 
 
 def environment(data: Path, project: Path, session_id: str) -> dict[str, str]:
@@ -144,13 +180,14 @@ class Wire:
         server: str = "memory",
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
+        cold: bool = False,
     ) -> None:
         data.mkdir(parents=True, exist_ok=True)
         # Whoever descends from the server holds the writing end: at end of file all are gone.
         self.witness, held = os.pipe()
         with open(data / "stderr", "a") as errors:
             self.process = subprocess.Popen(
-                [*MCP, server],
+                _command(server, os.devnull, cold),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

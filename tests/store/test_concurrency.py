@@ -484,7 +484,7 @@ def test_a_server_killed_in_the_middle_loses_nothing_that_it_acknowledged(tmp_pa
 
 
 def test_a_server_ends_when_its_client_hangs_up_and_leaves_no_process(tmp_path: Path) -> None:
-    with Wire(tmp_path / "data", tmp_path) as wire:
+    with Wire(tmp_path / "data", tmp_path, cold=True) as wire:
         wire.shake_hands()
         assert wire.call("memory_add", '{"content": "The walrus sleeps"}')
         assert wire.call("memory_search", '{"query": "walrus"}', seconds=30)
@@ -494,7 +494,7 @@ def test_a_server_ends_when_its_client_hangs_up_and_leaves_no_process(tmp_path: 
 
 
 def test_a_server_ends_when_its_client_never_says_a_word(tmp_path: Path) -> None:
-    with Wire(tmp_path / "data", tmp_path) as wire:
+    with Wire(tmp_path / "data", tmp_path, cold=True) as wire:
         wire.hang_up()  # it has hardly started, so this takes as long as a start
         assert wire.process.returncode == 0
     assert (tmp_path / "data" / "stderr").read_text() == ""
