@@ -597,6 +597,15 @@ def test_a_folder_is_judged_by_what_was_read_of_the_whole(lay: Lay) -> None:
 
 # What must not stop it.
 
+CHILDREN = parse_pool.CHILDREN
+
+
+@pytest.fixture
+def two_parsers(one_parser: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there are for people."""
+    monkeypatch.setattr(parse_pool, "CHILDREN", CHILDREN)
+
+
 NASTY = {
     "broken.py": "def broken(:\n  'x'\n" * 50,
     "junk.py": "\x00\x01\x02" * 1000,
@@ -612,6 +621,7 @@ NASTY = {
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("two_parsers")
 def test_files_that_no_person_wrote_are_passed_over(lay: Lay) -> None:
     expected = values(lay(python_project()), "Python")
     tree = lay(NASTY)
@@ -634,6 +644,7 @@ def test_files_that_no_person_wrote_are_passed_over(lay: Lay) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("two_parsers")
 def test_a_file_that_keeps_the_parser_busy_costs_a_second_and_nothing_else(lay: Lay) -> None:
     files = {f"A{number}.java": JAVA.format(number=number, upper="X") for number in range(9)}
     tree = lay(files | {"Busy.java": "a=>\n" * 20_000})
@@ -646,6 +657,7 @@ def test_a_file_that_keeps_the_parser_busy_costs_a_second_and_nothing_else(lay: 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("two_parsers")
 def test_a_child_that_needs_too_long_in_all_is_not_started_again(
     lay: Lay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -660,12 +672,14 @@ def test_a_child_that_needs_too_long_in_all_is_not_started_again(
     assert not os.path.exists(log_file())  # none of them is to blame
 
 
+@pytest.mark.usefixtures("two_parsers")
 def test_a_parser_that_dies_again_and_again_is_given_up(lay: Lay, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse_pool, "CODE", "import os; os.kill(os.getpid(), 11)")
     tree = lay(python_project())
     assert parse_pool.read(tree, [Job("python", file.path) for file in tree.files]) == []
 
 
+@pytest.mark.usefixtures("two_parsers")
 def test_a_grammar_that_is_missing_is_a_line_in_the_log(lay: Lay, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [place for place in sys.path if "site-packages" not in place])
     tree = lay(python_project())
@@ -741,6 +755,7 @@ def test_one_file_more_changes_neither_what_is_read_nor_what_is_found(lay: Lay) 
     assert chosen([File("large.py", 1_000_000), File("empty.py", 0), File("a.py", 5)]) == ["a.py"]
 
 
+@pytest.mark.usefixtures("two_parsers")
 def test_one_file_more_changes_no_pattern(lay: Lay) -> None:
     files = {f"shop/item_{words(number)}.py": python_module(number) for number in range(60)}
     other = "def doOther():\n\treturn 'a'\n"
@@ -753,6 +768,7 @@ def test_one_file_more_changes_no_pattern(lay: Lay) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("two_parsers")
 def test_ten_thousand_files_are_a_matter_of_a_second(lay: Lay) -> None:
     text = {
         ".py": python_module(7),

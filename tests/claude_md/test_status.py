@@ -11,20 +11,19 @@ from backstory import dirty
 from backstory.claude_md.read.references import references
 from backstory.claude_md.write import sections
 from tests.conftest import Run
-from tests.helpers.claude_md_project import at_terminal, make, write
+from tests.helpers.claude_md_project import at_terminal, write
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make(tmp_path / "walrus")
+def project(walrus: Path) -> Path:
+    return walrus
 
 
 @pytest.fixture
-def ready(run: Run, project: Path) -> Path:
-    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
-    return project
+def ready(initialised: Path) -> Path:
+    return initialised
 
 
 def edit(project: Path, name: str, text: str) -> None:

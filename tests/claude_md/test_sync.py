@@ -29,8 +29,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make(tmp_path / "walrus")
+def project(walrus: Path) -> Path:
+    return walrus
 
 
 # --- what changed -------------------------------------------------------------------------------------------

@@ -17,14 +17,14 @@ from backstory.claude_md import sync
 from backstory.store.file.connection import connect
 from backstory.surfaces.cli import claude_md
 from tests.conftest import Run
-from tests.helpers.claude_md_project import NEW_COMMAND, change, make, run_git, section
+from tests.helpers.claude_md_project import NEW_COMMAND, change, run_git, section
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make(tmp_path / "walrus")
+def project(walrus: Path) -> Path:
+    return walrus
 
 
 @contextmanager

@@ -10,14 +10,14 @@ import pytest
 from backstory import dirty
 from backstory.claude_md.write import sections
 from tests.conftest import Run
-from tests.helpers.claude_md_project import NEW_COMMAND, change, make, section
+from tests.helpers.claude_md_project import NEW_COMMAND, change, section
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make(tmp_path / "walrus")
+def project(walrus: Path) -> Path:
+    return walrus
 
 
 def edit(project: Path, name: str, text: str) -> None:

@@ -17,7 +17,6 @@ from tests.helpers.claude_md_project import (
     NEW_COMMAND,
     at_terminal,
     change,
-    make,
     section,
     snapshot,
     write,
@@ -27,8 +26,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make(tmp_path / "walrus")
+def project(walrus: Path) -> Path:
+    return walrus
 
 
 def test_without_a_terminal_the_difference_is_shown_and_nothing_written(run: Run, ready: Path) -> None:
