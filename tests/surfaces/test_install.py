@@ -2,6 +2,7 @@
 plugin straight from its marketplace.
 
 Nothing is fetched twice: one folder of wheels serves every pip in here, also those that the plugin starts.
+Those of others are kept for the next run.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +26,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.helpers.claude import Result, binary, cli, environment, run
+from tests.helpers.claude import NO_SERVERS, SERVERS, Result, binary, cli, environment, run
 from tests.helpers.scripted_model import ScriptedModel, Step, say, use
 
 pytestmark = pytest.mark.slow
@@ -57,12 +58,24 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def wheels(tmp_path_factory: pytest.TempPathFactory, checkout: Path) -> Path:
+def wheels(tmp_path_factory: pytest.TempPathFactory, checkout: Path, pytestconfig: pytest.Config) -> Path:
     """Our wheel, those it needs, and what builds it."""
+    assert pytestconfig.cache
+    kept = pytestconfig.cache.mkdir("wheels")
 
     def build(place: Path) -> None:
-        quiet = ("--quiet", "--disable-pip-version-check")
-        _call(sys.executable, "-m", "pip", "wheel", *quiet, "-w", str(place), str(checkout), "hatchling")
+        pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
+        command = (*pip, "-w", str(place), str(checkout), "hatchling")
+        # To ask an index takes longer than all the rest, so it is asked only where a wheel is missing.
+        offline = subprocess.run(
+            (*command, "--no-index", "--find-links", kept.as_uri()), capture_output=True, check=False
+        )
+        if offline.returncode == 0:
+            return
+        _call(*command)
+        for wheel in place.glob("*.whl"):
+            if not wheel.name.startswith("backstory-"):
+                shutil.copy(wheel, kept)
 
     return _once(tmp_path_factory, "wheels", build)
 
@@ -138,10 +151,12 @@ def install(program: Path, env: Env) -> str:
     return done.stdout
 
 
-def session(prompt: str, *steps: Step, cwd: Path, env: Env) -> tuple[Result, ScriptedModel]:
+def session(
+    prompt: str, *steps: Step, cwd: Path, env: Env, servers: Sequence[str] = SERVERS
+) -> tuple[Result, ScriptedModel]:
     """A session as any other: the plugin comes from what is installed."""
     with ScriptedModel(*steps) as model:
-        result = run(prompt, cwd=cwd, env={**env, "ANTHROPIC_BASE_URL": model.url})
+        result = run(prompt, cwd=cwd, env={**env, "ANTHROPIC_BASE_URL": model.url}, servers=servers)
     assert result.code == 0, result.stderr
     return result, model
 
@@ -199,7 +214,8 @@ def test_a_user_who_installed_with_pip_has_a_memory_until_they_uninstall(
     assert len(checked) >= 10
     assert [check for check in checked if check["level"] != "ok"] == []
 
-    session("count", use("Bash", command="echo seven walruses"), say("seven"), cwd=project, env=env)
+    counted = [use("Bash", command="echo seven walruses"), say("seven")]
+    session("count", *counted, cwd=project, env=env, servers=NO_SERVERS)
     result, model = session("how many?", use(SEARCH, query="walruses"), say("seven"), cwd=project, env=env)
     assert server_status(result) == ["connected"]
     assert offered(result) == OFFERED
@@ -413,7 +429,7 @@ def test_the_tools_are_there_in_the_first_session_after_the_set_up(
         path = os.pathsep.join((str(folder), env["PATH"]))
         with ScriptedModel(say("done")) as model:
             now = {**env, "PATH": path, "ANTHROPIC_BASE_URL": model.url}
-            return server_status(run("hello", cwd=project, env=now, plugin_dir=checkout))
+            return server_status(run("hello", cwd=project, env=now, plugin_dir=checkout, servers=["memory"]))
 
     status(_old_pythons(tmp_path / "old"))
     assert status(installed.parent) == ["connected"]
@@ -490,7 +506,7 @@ def test_a_project_cannot_pose_as_backstory(tmp_path: Path, project: Path, home:
 
 
 def test_a_set_up_that_failed_says_so_and_the_next_one_mends_it(
-    checkout: Path, wheels: Path, tmp_path: Path
+    checkout: Path, wheels: Path, installed: Path, tmp_path: Path
 ) -> None:
     own, empty = tmp_path / "plugin data", tmp_path / "no wheels"
     own.mkdir()
@@ -506,10 +522,21 @@ def test_a_set_up_that_failed_says_so_and_the_next_one_mends_it(
     launched = _launch(checkout, {"PATH": "/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(own)})
     assert (launched.stdout, launched.stderr) == ("", f"backstory: {said}")
 
-    _set_up(checkout, own, {**os.environ, **_pip_from(wheels)})
-    assert (
-        _call(str(own / "venv" / "bin" / "backstory"), "--version") == f"backstory {version('backstory')}\n"
-    )
+    env = {**os.environ, "PYTHONPATH": str(_packages(installed, tmp_path / "packages"))}
+    _set_up(checkout, own, {**env, **_pip_from(wheels)})
+    program = str(own / "venv" / "bin" / "backstory")
+    ran = subprocess.run([program, "--version"], env=env, capture_output=True, text=True, check=True)
+    assert ran.stdout == f"backstory {version('backstory')}\n"
+
+
+def _packages(installed: Path, place: Path) -> Path:
+    """What backstory needs, without backstory: another test has the set-up install these as well."""
+    place.mkdir()
+    (packages,) = installed.parent.parent.glob("lib/python3*/site-packages")
+    for package in packages.iterdir():
+        if not package.name.startswith("backstory"):
+            (place / package.name).symlink_to(package)
+    return place
 
 
 def test_a_set_up_that_was_killed_before_the_switch_is_finished_by_the_next(
