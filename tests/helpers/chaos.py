@@ -87,10 +87,12 @@ def put(
 ) -> str:
     """A payload as the hook would have left it; the file's time is the event's."""
     for part in ("tmp", "new", "failed"):
-        (data / "spool" / part).mkdir(parents=True, mode=0o700, exist_ok=True)
+        if not os.path.isdir(f"{data}/spool/{part}"):
+            (data / "spool" / part).mkdir(parents=True, mode=0o700, exist_ok=True)
     name = name or str(uuid.uuid4())
-    path = data / "spool" / into / name
-    path.write_bytes(payload if isinstance(payload, bytes) else json.dumps(payload).encode())
+    path = f"{data}/spool/{into}/{name}"
+    with open(path, "wb") as file:
+        file.write(payload if isinstance(payload, bytes) else json.dumps(payload).encode())
     if at is not None:
         os.utime(path, ns=(at * 1_000_000, at * 1_000_000))
     return name
@@ -98,7 +100,7 @@ def put(
 
 def spooled(data: Path, part: str = "new") -> list[str]:
     folder = data / "spool" / part
-    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    return sorted(os.listdir(folder)) if folder.is_dir() else []
 
 
 def failures(data: Path) -> dict[str, str]:
