@@ -256,7 +256,7 @@ def test_drains_killed_at_random_instants_store_every_event_exactly_once(data: P
     good: set[str] = set()
     bad: set[str] = set()
     killed = progressed = 0
-    longest = 0.1
+    longest = 0.1  # about as long as one takes, so that most are hit while they work
     with start(DRAIN.replace("# the line", FORK) + GO, str(data)) as process:
         drains = Drains(process)
         for number in range(CHAOS_ROUNDS):
@@ -267,8 +267,9 @@ def test_drains_killed_at_random_instants_store_every_event_exactly_once(data: P
             started = time.monotonic()
             if drains.runs_for(generator.uniform(0, longest)):
                 killed += 1
+                longest *= 1.2
             else:
-                longest = time.monotonic() - started  # so that most are hit while they work
+                longest = time.monotonic() - started
             progressed += 0 < len(spooled(data)) < before
 
     assert killed > 0
