@@ -116,9 +116,10 @@ DYING = """
 import json, os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from contextlib import closing
-from backstory.claude_md.write import managed, sections
+from backstory.claude_md.write import managed, sections, writer
 from backstory.store.file.connection import connect
 
+writer.SETTLED = 0.001  # whoever edits the file here has done so
 path, data = sys.argv[2:4]
 HARMLESS = {"stat", "lstat", "fstat", "listdir", "access", "fspath", "getpid", "read", "readline", "readlink",
             "fetchone", "fetchall", "scandir"}

@@ -104,7 +104,10 @@ def test_a_link_that_is_put_in_its_place_meanwhile_is_judged_anew(
     assert outside.read_bytes() == TEXT
 
 
-def test_a_file_that_never_rests_stays_with_who_changes_it(file: Path, data: Path) -> None:
+def test_a_file_that_never_rests_stays_with_who_changes_it(
+    file: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "PATIENCE", 0.2)
     given = []
 
     def change(text: bytes) -> bytes:
@@ -178,7 +181,10 @@ def test_who_keeps_the_file_open_for_writing_keeps_it(show: Show, file: Path) ->
 
 
 @on_linux
-def test_who_opens_the_file_between_reading_and_replacing_keeps_it(file: Path, data: Path) -> None:
+def test_who_opens_the_file_between_reading_and_replacing_keeps_it(
+    file: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "PATIENCE", 0.2)
     with ExitStack() as stack:
         opened: list[IO[bytes]] = []
 

@@ -26,6 +26,7 @@ import json, os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from backstory.claude_md.write import writer
 
+writer.SETTLED = 0.001  # whoever edits the file here has done so
 folder, data = sys.argv[2:4]
 path = os.path.join(folder, "CLAUDE.md")
 HARMLESS = {"stat", "lstat", "fstat", "listdir", "access", "fspath", "getpid", "read", "readline", "readlink"}
@@ -316,14 +317,15 @@ def test_a_drive_that_gives_no_leases_is_written_all_the_same(
 
 
 WRITING = """
-import sys, time
+import select, sys
 sys.path.insert(0, sys.argv[1])
 from backstory.claude_md.write import writer
 from backstory.errors import Conflict
-end = time.monotonic() + 4
 number = 0
-while time.monotonic() < end:
+while not select.select([sys.stdin], [], [], 0)[0]:
     number += 1
+    if number == 2:
+        print("writing", flush=True)
     try:
         writer.put_views(*sys.argv[2:], [("ab12cd34", f"text {number}")], 0)
     except Conflict:
@@ -335,9 +337,12 @@ while time.monotonic() < end:
 def test_a_person_who_saves_while_views_are_rewritten_without_a_pause_loses_nothing(
     file: Path, data: Path
 ) -> None:
-    writing = subprocess.Popen([sys.executable, "-c", WRITING, SOURCE, str(file.parent), str(data)])
+    command = [sys.executable, "-c", WRITING, SOURCE, str(file.parent), str(data)]
+    writing = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert writing.stdout
+    assert writing.stdout.readline() == b"writing\n"
     edits = 0
-    while writing.poll() is None:
+    while edits < 40:
         line = b"a person's edit %d\n" % edits
         if edits % 2:
             with open(file, "ab") as opened:
@@ -348,6 +353,7 @@ def test_a_person_who_saves_while_views_are_rewritten_without_a_pause_loses_noth
             os.rename(saved, file)
         edits += 1
         time.sleep(0.03 + edits % 7 / 200)
+    writing.communicate(timeout=60)
     assert writing.returncode == 0
     kept = re.findall(rb"^a person's edit (\d+)$", file.read_bytes(), re.MULTILINE)
     assert sorted(map(int, kept)) == list(range(edits))
