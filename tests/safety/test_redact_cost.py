@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
 from backstory.safety.redact import PATTERNS, redact
+from tests.helpers.growth import assert_linear, processor_time
 from tests.helpers.secret_texts import BEGIN
 
 pytestmark = pytest.mark.slow
@@ -61,50 +61,34 @@ HOSTILE = {
 ALL_NEEDLES = "\n" + "\n".join(needle for row in PATTERNS for needle in row.needles)
 
 
-def assert_linear(text: str, more: str) -> None:
-    """`more` is twice as long and takes no more than 3.5 times as long; quadratic time would be 4 times.
-
-    Processor time, and as many as five tries, because other processes share the machine's caches.
-    """
-    redact(ALL_NEEDLES)  # compiles
-    short = long = float("inf")
-    for _ in range(5):
-        short = min(short, processor_time(text))
-        long = min(long, processor_time(more))
-        if long < 3.5 * max(short, 0.001):
-            return
-    pytest.fail(f"{short:.3f} s became {long:.3f} s")
-
-
-def processor_time(text: str) -> float:
-    began = time.process_time()
-    redact(text)
-    return time.process_time() - began
+@pytest.fixture(autouse=True, scope="module")
+def compiled() -> None:
+    redact(ALL_NEEDLES)
 
 
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_text_takes_linear_time(unit: str) -> None:
-    times = 100_000 // len(unit)
-    assert_linear(unit * times + ALL_NEEDLES, unit * times * 2 + ALL_NEEDLES)
+    times = 16_000 // len(unit)
+    assert_linear(redact, unit * times + ALL_NEEDLES, unit * times * 4 + ALL_NEEDLES)
 
 
 @pytest.mark.parametrize(
     "unit", ["<private>", "<private", "<private a=", "</private>", "<private>a</private>"]
 )
 def test_a_megabyte_of_private_tags_takes_linear_time(unit: str) -> None:
-    times = 500_000 // len(unit)
-    assert_linear(unit * times, unit * times * 2)
+    times = 250_000 // len(unit)
+    assert_linear(redact, unit * times, unit * times * 4)
 
 
 def test_backslashes_take_linear_time() -> None:
-    assert_linear('password=\\"' + "\\" * 500_000, 'password=\\"' + "\\" * 1_000_000)
+    assert_linear(redact, 'password=\\"' + "\\" * 50_000, 'password=\\"' + "\\" * 200_000)
 
 
 def test_a_payload_without_secrets_costs_next_to_nothing() -> None:
     payload = json.dumps(
         {"tool": "Edit", "old": "def area(width, height):\n    return width * height\n" * 40}
     )
-    best = min(processor_time(payload) for _ in range(20))
+    best = min(processor_time(redact, payload) for _ in range(20))
     assert best < 0.002  # it takes 0.00005
 
 
