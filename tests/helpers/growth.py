@@ -11,7 +11,8 @@ import pytest
 def assert_linear(work: Callable[[str], object], short: str, long: str) -> float:
     """`long` is four times as long and takes less than 8 times as long; by the square it would be 16 times.
 
-    Tells how long that is: processor time, the best of as many as five tries, because other processes share the machine's caches.
+    Tells how long that is: processor time, the best of as many as five tries, because other processes share
+    the machine's caches.
     """
     little = much = float("inf")
     for _ in range(5):
