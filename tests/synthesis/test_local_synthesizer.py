@@ -121,7 +121,7 @@ def test_items_of_any_shape_are_taken(tool: str) -> None:
     lived(script.items)
 
 
-LONG = 30_000
+LONG = 15_000
 
 HOSTILE = {
     "words": "we use always never " * (LONG // 20),
@@ -173,7 +173,8 @@ def test_hostile_text_is_read_in_linear_time(name: str) -> None:
 
     text = HOSTILE[name]
     cost(text[:1_000])  # warm
-    assert cost(text) < max(4 * cost(text[: LONG // 4]) * 4, 2.0)
+    spent = cost(text)
+    assert spent < 0.5 or spent < 4 * cost(text[: LONG // 4]) * 4
 
 
 @pytest.mark.slow
