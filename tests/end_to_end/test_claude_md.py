@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,9 @@ from typing import Any
 import pytest
 
 from backstory.surfaces.cli.install import lay_out
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, Run
 from tests.end_to_end.test_docmem import Harbour, instructions
-from tests.end_to_end.test_memory import BIN, git, repository
+from tests.end_to_end.test_memory import git, repository
 from tests.helpers.chaos import eventually
 from tests.helpers.claude import NO_SERVERS, SERVERS, Json, Result, cli, converse, environment, only
 from tests.helpers.scripted_model import UNSCRIPTED, Step, say, text_of, use
@@ -34,6 +33,8 @@ LAUNCHER = re.compile(r'`(sh "[^"]+/backstory\.sh") \.\.\.`')
 NEW = "## Architecture Overview\n\nThe tower `src/tower.py` guides boats; `$(rm -rf /)` is only text.\n"
 PACKAGE = {"name": "harbour", "scripts": {"build": "tsc -p .", "test": "vitest run"}}
 BUILD, LINT = '"build": "tsc -p ."', '"lint": "eslint ."'
+
+Command = Callable[..., None]
 
 
 class Keeper(Harbour):
@@ -113,13 +114,15 @@ def env(home: Path) -> dict[str, str]:
     return variables
 
 
-def backstory(project: Path, env: dict[str, str], *args: str, stdin: str = "") -> None:
-    """A command in a terminal of its own."""
-    command = [str(BIN / "backstory"), *args]
-    done = subprocess.run(
-        command, cwd=project, env=env, input=stdin, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def backstory(run: Run) -> Command:
+    """A command that the user runs in the project."""
+
+    def done(*args: str, stdin: str = "") -> None:
+        ran = run(*args, stdin=stdin)
+        assert ran.code == 0, ran.err
+
+    return done
 
 
 def talk(
@@ -176,9 +179,9 @@ def prompt_in(block: str) -> str:
 
 @pytest.mark.client
 def test_an_edit_is_in_the_next_sessions_claude_md_and_the_model_was_asked_once(
-    project: Path, plugin: Path, env: dict[str, str]
+    project: Path, plugin: Path, env: dict[str, str], backstory: Command
 ) -> None:
-    backstory(project, env, "init", "--yes", "--offline")
+    backstory("init", "--yes", "--offline")
     manual = (project / "CLAUDE.md").read_text().partition("<!-- MANUAL -->")[2]
     assert "Custom Notes" in manual
     steps = [
@@ -222,10 +225,10 @@ def test_an_edit_is_in_the_next_sessions_claude_md_and_the_model_was_asked_once(
 
 @pytest.mark.client
 def test_the_model_is_told_which_prose_a_change_bears_on_and_what_a_person_wrote_stays(
-    project: Path, plugin: Path, env: dict[str, str]
+    project: Path, plugin: Path, env: dict[str, str], backstory: Command
 ) -> None:
-    backstory(project, env, "init", "--yes", "--offline")
-    backstory(project, env, "claude-md", "section", "set", "architecture", stdin=NEW)
+    backstory("init", "--yes", "--offline")
+    backstory("claude-md", "section", "set", "architecture", stdin=NEW)
     file = project / "CLAUDE.md"
     file.write_text(file.read_text().replace("- Test: `npm test`", "- Test: ask Ada first"))
     before = file.read_bytes()
@@ -248,9 +251,9 @@ def test_the_model_is_told_which_prose_a_change_bears_on_and_what_a_person_wrote
 
 @pytest.mark.client
 def test_in_ten_turns_no_change_is_told_twice_whatever_the_model_makes_of_it(
-    project: Path, plugin: Path, env: dict[str, str]
+    project: Path, plugin: Path, env: dict[str, str], backstory: Command
 ) -> None:
-    backstory(project, env, "init", "--yes", "--offline")
+    backstory("init", "--yes", "--offline")
     again = partial(use, "Edit", file_path=str(project / "src" / "ferry.py"))
     ferry, tug, gull = (project / "src" / f"{name}.py" for name in ("ferry", "tug", "gull"))
     turns: list[tuple[list[Step], set[str]]] = [
@@ -284,9 +287,9 @@ def test_in_ten_turns_no_change_is_told_twice_whatever_the_model_makes_of_it(
 
 @pytest.mark.client
 def test_what_a_program_can_know_is_renewed_without_the_model_where_that_is_wanted(
-    project: Path, plugin: Path, env: dict[str, str]
+    project: Path, plugin: Path, env: dict[str, str], backstory: Command
 ) -> None:
-    backstory(project, env, "init", "--yes", "--offline")
+    backstory("init", "--yes", "--offline")
     env["BACKSTORY_CLAUDE_MD_ON_STOP"] = "auto"
     with Keeper(project, *edit(project / "package.json", BUILD, LINT), say("done")) as model:
         result = talk(["no build but a linter"], model, plugin, env)
@@ -318,9 +321,9 @@ def typed(command: str, model: Keeper, plugin: Path, env: dict[str, str]) -> Res
 
 @pytest.mark.client
 def test_the_status_command_has_the_model_show_the_status(
-    project: Path, plugin: Path, env: dict[str, str]
+    project: Path, plugin: Path, env: dict[str, str], backstory: Command
 ) -> None:
-    backstory(project, env, "init", "--yes", "--offline")
+    backstory("init", "--yes", "--offline")
     (project / ".claude" / ".dirty-files").write_text(f"{project}/src/tower.py\n")
 
     def command(model: Keeper) -> str:
@@ -352,8 +355,10 @@ def test_the_init_command_has_the_model_look_first_and_ask(
 
 
 @pytest.mark.client
-def test_the_sync_command_renews_all_files(project: Path, plugin: Path, env: dict[str, str]) -> None:
-    backstory(project, env, "init", "--yes", "--offline")
+def test_the_sync_command_renews_all_files(
+    project: Path, plugin: Path, env: dict[str, str], backstory: Command
+) -> None:
+    backstory("init", "--yes", "--offline")
     file = project / "package.json"
     file.write_text(file.read_text().replace(BUILD, LINT))
     sync = ours("backstory sync --all --yes --json")
