@@ -84,6 +84,7 @@ def environment(home: Path, model_url: str) -> dict[str, str]:
         "DISABLE_TELEMETRY": "1",
         "DISABLE_ERROR_REPORTING": "1",
         "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "10000",  # a busy machine starts our servers late
+        "BUN_JSC_useDFGJIT": "0",  # a session is over before optimised code has paid for its compiling
         "BACKSTORY_SYNTHESIZER": "local",  # the worker would take the steps scripted for the session
         "BACKSTORY_WORKER_IDLE_SECONDS": "0",
         "IS_SANDBOX": "1",  # root may skip permissions only in a sandbox; containers run tests as root
