@@ -21,10 +21,16 @@ from backstory.docmem.views import Views
 from tests.conftest import HOOK
 from tests.helpers.chaos import Ran, event, prompt, run_hook, spooled
 from tests.helpers.live_views import Desk, Model, context_of
+from tests.helpers.settled import settle
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("store")]
 
 SHELLS = [("dash",), ("bash", "--posix"), ("sh",)]
+
+
+@pytest.fixture
+def store(data: Path) -> None:
+    settle(data)
 
 
 @pytest.fixture
@@ -195,7 +201,6 @@ def test_a_prompt_is_captured_also_when_the_outbox_cannot_be_read(
 ) -> None:
     path = tools(tmp_path)
     if what == "outbox is a file":
-        data.mkdir(parents=True)
         (data / "outbox").write_text("")
     elif what == "a folder waits":
         (data / "outbox" / "s1").mkdir(parents=True)

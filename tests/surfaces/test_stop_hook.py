@@ -35,16 +35,22 @@ from tests.helpers.chaos import (
     spooled,
     tool_use,
 )
+from tests.helpers.settled import settle
 
 SHELLS = [("dash",), ("bash", "--posix"), ("sh",)]
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_worker")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_worker", "store")]
 
 
 @pytest.fixture
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nothing for one to do here, and each start of one takes its time."""
     monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")
+
+
+@pytest.fixture
+def store(data: Path) -> None:
+    settle(data)
 
 
 @pytest.fixture
@@ -427,7 +433,6 @@ def test_auto_brings_claude_md_up_to_date_without_a_model(project: str, run: Run
 
 
 def test_a_hook_that_cannot_note_what_it_told_tells_nothing(root: Path, data: Path) -> None:
-    data.mkdir(parents=True)
     (data / "announced").write_text("not a folder")
     edit(root, "a.py")
     assert silent(stop(root))
