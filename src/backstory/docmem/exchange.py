@@ -275,7 +275,11 @@ def export_markdown(nodes: Iterable[Node]) -> str:
         levels[node.id] = level
         if text:
             written.append(text)
-    return "\n\n".join(written) + "\n" if written else ""
+    if not written:
+        return ""
+    document = "\n\n".join(written) + "\n"
+    # What begins like front matter and is none stood below a blank line.
+    return document if chunk.front_matter(document) in (0, len(written[0])) else f"\n{document}"
 
 
 def _heading(node: Node, is_root: bool) -> tuple[str, str]:
