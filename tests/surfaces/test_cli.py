@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, Run
 from tests.helpers.commands import backstory
 
 
@@ -37,10 +37,10 @@ def test_finding_nothing_is_exit_code_one_and_says_so(project: Path) -> None:
         ("add", " "),
     ],
 )
-def test_wrong_use_is_exit_code_two(args: tuple[str, ...], project: Path) -> None:
-    done = backstory(*args, cwd=project)
-    assert done.returncode == 2
-    assert done.stderr
+def test_wrong_use_is_exit_code_two(args: tuple[str, ...], project: Path, run: Run) -> None:
+    done = run(*args)
+    assert done.code == 2
+    assert done.err
 
 
 def test_a_fault_of_ours_is_exit_code_three_and_in_the_log(project: Path, data: Path) -> None:
@@ -52,17 +52,17 @@ def test_a_fault_of_ours_is_exit_code_three_and_in_the_log(project: Path, data: 
 
 
 @pytest.mark.slow
-def test_every_command_explains_itself(project: Path) -> None:
+def test_every_command_explains_itself(project: Path, run: Run) -> None:
     commands = (
         "search show timeline add reinforce deemphasize forget restore supersede prune docs reindex"
         " sessions backup install uninstall doctor mcp"
     ).split()
-    overview = backstory("--help", cwd=project).stdout
+    overview = run("--help").out
     for command in commands:
         assert command in overview
-        assert backstory(command, "--help", cwd=project).returncode == 0
+        assert run(command, "--help").code == 0
     for command in ("ingest", "search", "list", "show", "remove"):
-        assert backstory("docs", command, "--help", cwd=project).returncode == 0
+        assert run("docs", command, "--help").code == 0
 
 
 def test_every_command_that_prints_is_known_to_capture() -> None:
@@ -74,9 +74,9 @@ def test_every_command_that_prints_is_known_to_capture() -> None:
     assert set(cli.commands) - prints_none == PRINTING_COMMANDS
 
 
-def test_the_docs_name_every_command() -> None:
+def test_the_docs_name_every_command(run: Run) -> None:
     text = (REPOSITORY / "docs" / "reference" / "commands.md").read_text()
-    overview = backstory("--help", cwd=REPOSITORY).stdout.split("Commands:")[1]
+    overview = run("--help").out.split("Commands:")[1]
     for line in overview.strip().splitlines():
         assert f"## backstory {line.split()[0]}\n" in text
 

@@ -18,7 +18,7 @@ from backstory.store import queue, spend
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.cli import doctor
 from tests.conftest import HOOK, Run
-from tests.helpers.commands import backstory, hook, tool_use
+from tests.helpers.commands import hook, tool_use
 
 pytestmark = pytest.mark.slow
 
@@ -28,77 +28,77 @@ def project(project: str) -> Path:
     return Path(project)
 
 
-def test_doctor_finds_everything_in_order_but_the_missing_client(project: Path, data: Path) -> None:
-    done = backstory("doctor", "--json", cwd=project)
-    checks = {check["name"]: check for check in json.loads(done.stdout)}
+def test_doctor_finds_everything_in_order_but_the_missing_client(project: Path, data: Path, run: Run) -> None:
+    done = run("doctor", "--json")
+    checks = {check["name"]: check for check in json.loads(done.out)}
     ours = "python,data folder,disk,settings,canary,database,backup,search,spool,worker,synthesis".split(",")
     assert list(checks) == [*ours, "Claude Code", "plugin"]
     good = [name for name, check in checks.items() if check["level"] == "ok"]
     assert good == ours
     assert "not on PATH" in checks["Claude Code"]["finding"]
-    assert done.returncode == 1
+    assert done.code == 1
 
 
-def test_the_canary_leaves_nothing_behind(project: Path) -> None:
-    backstory("add", "stays", cwd=project)
-    backstory("doctor", cwd=project)
-    assert backstory("search", "canary echo", cwd=project).returncode == 1
-    assert backstory("search", "stays", cwd=project).returncode == 0
+def test_the_canary_leaves_nothing_behind(project: Path, run: Run) -> None:
+    run("add", "stays")
+    run("doctor")
+    assert run("search", "canary echo").code == 1
+    assert run("search", "stays").code == 0
 
 
 def test_the_canary_does_not_take_a_real_project_with_it(
-    project: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, data: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     """The data folder may lie inside a repository; the memories of that repository are not the canary's."""
     monkeypatch.setenv("BACKSTORY_HOME", str(project / "data"))
-    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    backstory("add", "precious", cwd=project)
-    backstory("doctor", cwd=project)
-    assert backstory("search", "precious", cwd=project).returncode == 0
+    subprocess.run(["git", "init", "-q"], check=True)
+    run("add", "precious")
+    run("doctor")
+    assert run("search", "precious").code == 0
 
 
 def test_the_canary_does_not_take_the_documents_of_a_project_with_it(
     project: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BACKSTORY_HOME", str(project / "data"))
-    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    subprocess.run(["git", "init", "-q"], check=True)
     (project / "guide.md").write_text("# Guide\n\nfeed the walrus")
     run("docs", "ingest", "guide.md")
-    backstory("doctor", cwd=project)
+    run("doctor")
     assert len(run("docs", "list", "--json").json) == 1
 
 
-def test_doctor_says_what_to_do_about_a_payload_that_failed(project: Path, data: Path) -> None:
+def test_doctor_says_what_to_do_about_a_payload_that_failed(project: Path, data: Path, run: Run) -> None:
     subprocess.run(["sh", str(HOOK)], input=b"{broken", check=True)
-    line = next(line for line in backstory("doctor", cwd=project).stdout.splitlines() if "spool  " in line)
+    line = next(line for line in run("doctor").out.splitlines() if "spool  " in line)
     assert "1 payload could not be stored; the last: not JSON" in line
     assert f"look at {data}/spool/failed" in line
 
 
-def test_doctor_sees_a_hook_that_cannot_write(project: Path, data: Path) -> None:
+def test_doctor_sees_a_hook_that_cannot_write(project: Path, data: Path, run: Run) -> None:
     data.mkdir(parents=True)
     (data / "spool").write_text("a file where the folder should be")
-    done = backstory("doctor", "--json", cwd=project)
-    canary = next(check for check in json.loads(done.stdout) if check["name"] == "canary")
+    done = run("doctor", "--json")
+    canary = next(check for check in json.loads(done.out) if check["name"] == "canary")
     assert canary["level"] == "bad"
-    assert done.returncode == 1
+    assert done.code == 1
 
 
-def test_doctor_names_a_setting_that_nobody_reads(project: Path, data: Path) -> None:
+def test_doctor_names_a_setting_that_nobody_reads(project: Path, data: Path, run: Run) -> None:
     data.mkdir(parents=True)
     (data / "config.toml").write_text('[log]\nlevell = "debug"\n')
-    line = next(line for line in backstory("doctor", cwd=project).stdout.splitlines() if "settings" in line)
+    line = next(line for line in run("doctor").out.splitlines() if "settings" in line)
     assert "log.levell" in line
 
 
-def test_doctor_reports_a_bad_setting(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_a_bad_setting(project: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.setenv("BACKSTORY_LOG_LEVEL", "loud")
-    line = next(line for line in backstory("doctor", cwd=project).stdout.splitlines() if "settings" in line)
+    line = next(line for line in run("doctor").out.splitlines() if "settings" in line)
     assert "one of debug, info, warning, error" in line
 
 
 def test_doctor_names_every_bad_setting_once_wherever_it_comes_from(
-    project: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, data: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     monkeypatch.delenv("BACKSTORY_SYNTHESIZER")
     monkeypatch.setenv("BACKSTORY_BRIEF_TOKENS", "x")
@@ -107,21 +107,19 @@ def test_doctor_names_every_bad_setting_once_wherever_it_comes_from(
         'synthesizer = "psychic"\nembedder = "crystal-ball"\n'
         '[log]\nlevel = "loud"\nlevell = 1\n[spend]\ndaily_usd = "much"\n'
     )
-    told = backstory("doctor", cwd=project).stdout
+    told = run("doctor").out
     (line,) = [line for line in told.splitlines() if line.startswith("✗ settings")]
     assert "brief.tokens is 'x'; it should be a number like 1500, 0 or more (it comes from BACKSTORY_" in line
     for bad in ("'psychic'", "'crystal-ball'", "'loud'", "'much'", "log.levell"):
         assert (bad, told.count(bad), bad in line) == (bad, 1, True)
     (data / "config.toml").write_text("[log\n")
-    assert backstory("doctor", cwd=project).stdout.count("correct it or move it away") == 1
+    assert run("doctor").out.count("correct it or move it away") == 1
 
 
-def test_doctor_warns_when_others_can_read_the_data(project: Path, data: Path) -> None:
+def test_doctor_warns_when_others_can_read_the_data(project: Path, data: Path, run: Run) -> None:
     data.mkdir(parents=True, mode=0o755)
     data.chmod(0o755)
-    line = next(
-        line for line in backstory("doctor", cwd=project).stdout.splitlines() if "data folder" in line
-    )
+    line = next(line for line in run("doctor").out.splitlines() if "data folder" in line)
     assert "chmod 700" in line
 
 
@@ -134,11 +132,13 @@ def check_of(name: str) -> tuple[str, str]:
 
 
 @pytest.fixture
-def queued(project: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
+def queued(
+    project: Path, data: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> Iterator[sqlite3.Connection]:
     """A session s1 with four items in the queue, two days old."""
     hook(tool_use(project, "echo 1"))
     monkeypatch.chdir(project)
-    backstory("sessions", cwd=project)
+    run("sessions")
     db = connect(str(data / "backstory.db"))
     with transaction(db):
         db.execute("DELETE FROM observation_queue")

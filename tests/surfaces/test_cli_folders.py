@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Run
 from tests.helpers.commands import BACKSTORY, backstory
 
 
@@ -61,9 +62,11 @@ COMMANDS_THAT_WRITE = (
 
 
 @pytest.mark.slow
-def test_a_data_folder_that_cannot_be_written_is_named_with_what_to_do(project: Path, data: Path) -> None:
-    backstory("add", "a walrus", cwd=project)
-    backstory("backup", "now", cwd=project)
+def test_a_data_folder_that_cannot_be_written_is_named_with_what_to_do(
+    project: Path, data: Path, run: Run
+) -> None:
+    run("add", "a walrus")
+    run("backup", "now")
     data.chmod(0o500)
     try:
         for command in COMMANDS_THAT_WRITE:
@@ -79,8 +82,10 @@ def test_a_data_folder_that_cannot_be_written_is_named_with_what_to_do(project: 
     assert "Error" not in told
 
 
-def test_a_database_that_cannot_be_written_is_named_and_not_its_folder(project: Path, data: Path) -> None:
-    backstory("add", "a walrus", cwd=project)
+def test_a_database_that_cannot_be_written_is_named_and_not_its_folder(
+    project: Path, data: Path, run: Run
+) -> None:
+    run("add", "a walrus")
     (data / "backstory.db").chmod(0o400)
     ran = bound("add", "another", cwd=project)
     assert ran.returncode == 3
@@ -88,15 +93,17 @@ def test_a_database_that_cannot_be_written_is_named_and_not_its_folder(project: 
 
 
 @pytest.mark.slow
-def test_what_is_no_folder_is_named_by_every_command(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_folder_is_named_by_every_command(
+    project: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
     monkeypatch.setenv("BACKSTORY_HOME", "/dev/null/nowhere")
     for command in (*COMMANDS_THAT_WRITE, ["config"], ["backup", "list"]):
-        ran = backstory(*command, cwd=project)
+        ran = run(*command)
         if command[:2] != ["backup", "restore"]:  # there is none
-            assert (command, ran.returncode, ran.stdout) == (command, 3, "")
-            assert "/dev/null" in ran.stderr
-            assert "set BACKSTORY_HOME to a folder of yours" in ran.stderr
-        assert "Errno" not in ran.stderr
-    told = backstory("doctor", cwd=project).stdout
+            assert (command, ran.code, ran.out) == (command, 3, "")
+            assert "/dev/null" in ran.err
+            assert "set BACKSTORY_HOME to a folder of yours" in ran.err
+        assert "Errno" not in ran.err
+    told = run("doctor").out
     assert "Errno" not in told
     assert "Error" not in told

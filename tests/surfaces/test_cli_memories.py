@@ -11,7 +11,7 @@ import pytest
 from backstory.store import life
 from backstory.store.file.connection import connect
 from tests.conftest import Run
-from tests.helpers.commands import backstory, hook, tool_use
+from tests.helpers.commands import hook, tool_use
 
 
 @pytest.fixture
@@ -20,52 +20,52 @@ def project(project: str) -> Path:
 
 
 @pytest.mark.slow
-def test_search_sees_what_was_captured_a_moment_ago(project: Path) -> None:
+def test_search_sees_what_was_captured_a_moment_ago(project: Path, run: Run) -> None:
     hook(tool_use(project, "pytest tests/test_login.py"))
-    done = backstory("search", "login", cwd=project)
-    assert done.returncode == 0
-    assert "Command: pytest tests/test_login.py · Output: fine" in done.stdout
+    done = run("search", "login")
+    assert done.code == 0
+    assert "Command: pytest tests/test_login.py · Output: fine" in done.out
 
 
 @pytest.mark.slow
-def test_search_prints_json_for_scripts(project: Path) -> None:
+def test_search_prints_json_for_scripts(project: Path, run: Run) -> None:
     hook(tool_use(project, "make deploy"))
-    found: list[dict[str, Any]] = json.loads(backstory("search", "deploy", "--json", cwd=project).stdout)
+    found: list[dict[str, Any]] = json.loads(run("search", "deploy", "--json").out)
     assert found[0]["content"] == "Tool: Bash\nCommand: make deploy\nOutput: fine"
     assert found[0]["score"] > 0
     assert sum(found[0]["parts"].values()) == pytest.approx(found[0]["score"], abs=0.005)
 
 
 @pytest.mark.slow
-def test_a_note_is_added_shown_and_found(project: Path) -> None:
-    added = backstory("add", "we use port 8080", "--tag", "infra", "--importance", "0.9", cwd=project)
-    assert added.stdout.startswith("Memory created: mem_")
-    memory_id = added.stdout.split()[2]
-    shown = backstory("show", memory_id, cwd=project).stdout
+def test_a_note_is_added_shown_and_found(project: Path, run: Run) -> None:
+    added = run("add", "we use port 8080", "--tag", "infra", "--importance", "0.9")
+    assert added.out.startswith("Memory created: mem_")
+    memory_id = added.out.split()[2]
+    shown = run("show", memory_id).out
     assert "we use port 8080" in shown
     assert "infra" in shown
-    assert memory_id in backstory("search", "port", cwd=project).stdout
-    again = backstory("add", "-", cwd=project, stdin="we use port 8080\n")
-    assert again.stdout.startswith(f"Memory reinforced: {memory_id} (new salience: ")
-    assert json.loads(backstory("show", memory_id, "--json", cwd=project).stdout)["tags"] == ["infra"]
+    assert memory_id in run("search", "port").out
+    again = run("add", "-", stdin="we use port 8080\n")
+    assert again.out.startswith(f"Memory reinforced: {memory_id} (new salience: ")
+    assert json.loads(run("show", memory_id, "--json").out)["tags"] == ["infra"]
 
 
 @pytest.mark.slow
-def test_an_unknown_memory_or_session_is_not_found(project: Path) -> None:
+def test_an_unknown_memory_or_session_is_not_found(project: Path, run: Run) -> None:
     for command in ("show", "sessions"):
-        done = backstory(command, "nope", cwd=project)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert "nope" in done.stderr
+        done = run(command, "nope")
+        assert (done.code, done.out) == (1, "")
+        assert "nope" in done.err
 
 
 @pytest.mark.slow
-def test_paths_are_shown_as_seen_from_the_project(project: Path) -> None:
+def test_paths_are_shown_as_seen_from_the_project(project: Path, run: Run) -> None:
     payload = tool_use(project, "x") | {
         "tool_name": "Read",
         "tool_input": {"file_path": f"{project}/src/auth.py"},
     }
     hook(payload | {"tool_response": {}})
-    assert "Read file: src/auth.py" in backstory("search", "auth", cwd=project).stdout
+    assert "Read file: src/auth.py" in run("search", "auth").out
 
 
 # --- one command after the other, in this process: starting one takes longer than what it does -------------

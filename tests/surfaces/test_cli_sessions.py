@@ -16,7 +16,8 @@ from backstory.recall.timeline import Timeline
 from backstory.store import memories, sessions, summaries
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.mcp import reply
-from tests.helpers.commands import backstory, hook, tool_use
+from tests.conftest import Run
+from tests.helpers.commands import hook, tool_use
 
 
 @pytest.fixture
@@ -25,16 +26,16 @@ def project(project: str) -> Path:
 
 
 @pytest.mark.slow
-def test_sessions_are_listed_and_told_in_order(project: Path) -> None:
+def test_sessions_are_listed_and_told_in_order(project: Path, run: Run) -> None:
     base: dict[str, object] = {"session_id": "s1", "cwd": str(project)}
     hook(base | {"hook_event_name": "UserPromptSubmit", "prompt": "fix the door"})
     hook(tool_use(project, "open door"))
-    listed = backstory("sessions", cwd=project).stdout
+    listed = run("sessions").out
     assert "fix the door" in listed
     assert "active" in listed
-    told = backstory("sessions", "s1", cwd=project).stdout
+    told = run("sessions", "s1").out
     assert told.index("> fix the door") < told.index("Command: open door")
-    as_json = json.loads(backstory("sessions", "s1", "--json", cwd=project).stdout)
+    as_json = json.loads(run("sessions", "s1", "--json").out)
     assert [prompt["prompt"] for prompt in as_json["prompts"]] == ["fix the door"]
 
 
@@ -51,10 +52,10 @@ SUMMARY = Summary(
 
 
 @pytest.fixture
-def understood(project: Path, data: Path) -> str:
+def understood(project: Path, data: Path, run: Run) -> str:
     """A session s1 with a summary and an observation, as a worker leaves it; the observation's id."""
     hook(tool_use(project, "pytest tests/test_door.py"))
-    backstory("sessions", cwd=project)
+    run("sessions")
     now = int(time.time() * 1000)
     with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
         owner = sessions.project_of(db, "s1")
@@ -82,8 +83,10 @@ def understood(project: Path, data: Path) -> str:
 
 
 @pytest.mark.slow
-def test_a_session_shows_its_summary_in_eight_fields_and_who_made_it(understood: str, project: Path) -> None:
-    told = backstory("sessions", "s1", cwd=project).stdout
+def test_a_session_shows_its_summary_in_eight_fields_and_who_made_it(
+    understood: str, project: Path, run: Run
+) -> None:
+    told = run("sessions", "s1").out
     assert "\x1b" not in told
     for line in (
         "     request  Close the door",
@@ -99,34 +102,38 @@ def test_a_session_shows_its_summary_in_eight_fields_and_who_made_it(understood:
         assert f"\n{line}\n" in told
     assert f"{understood}  bugfix: The door closes again — The hinge was upside down." in told
     assert told.count("Close the door") == 1
-    as_json = json.loads(backstory("sessions", "s1", "--json", cwd=project).stdout)
+    as_json = json.loads(run("sessions", "s1", "--json").out)
     assert as_json["summary_by"] == "claude"
     assert as_json["summary_fields"]["next_steps"] == "Oil it"
     assert as_json["summary_fields"]["files_edited"] == ["src/door.py", "tests/test_door.py"]
     assert len(as_json["summary_fields"]) == 8
     hook(tool_use(project, "ls", "s2"))
-    as_json = json.loads(backstory("sessions", "s2", "--json", cwd=project).stdout)
+    as_json = json.loads(run("sessions", "s2", "--json").out)
     assert (as_json["summary_fields"], as_json["summary_by"]) == (None, None)
 
 
 @pytest.mark.slow
-def test_the_list_of_sessions_says_what_each_was_asked_and_came_to(understood: str, project: Path) -> None:
-    listed = backstory("sessions", cwd=project).stdout
+def test_the_list_of_sessions_says_what_each_was_asked_and_came_to(
+    understood: str, project: Path, run: Run
+) -> None:
+    listed = run("sessions").out
     assert listed.splitlines()[1].endswith("  Close the door — Turned it, tests pass")
-    told = backstory("timeline", understood, cwd=project).stdout
+    told = run("timeline", understood).out
     assert told.splitlines()[0].endswith("  Close the door — Turned it, tests pass")
     assert "summary: Close the door — Turned it, tests pass" in told
 
 
 @pytest.mark.slow
-def test_an_observation_is_shown_with_its_title_kind_and_concepts(understood: str, project: Path) -> None:
-    shown = backstory("show", understood, cwd=project).stdout
+def test_an_observation_is_shown_with_its_title_kind_and_concepts(
+    understood: str, project: Path, run: Run
+) -> None:
+    shown = run("show", understood).out
     assert "\n\nThe door closes again\nThe hinge was upside down.\n" in shown
     assert "\n concepts  hinge, door\n" in shown
-    found = backstory("search", "hinge", cwd=project).stdout
+    found = run("search", "hinge").out
     at = found.index("bugfix/procedural")
     assert found[at:].splitlines()[1:3] == ["    The door closes again", "    The hinge was upside down."]
-    listed = backstory("list", "--kind", "bugfix", cwd=project).stdout
+    listed = run("list", "--kind", "bugfix").out
     assert listed.endswith("  bugfix      The door closes again — The hinge was upside down.\n")
 
 
@@ -141,7 +148,7 @@ def test_an_observation_is_shown_with_its_title_kind_and_concepts(understood: st
     ],
 )
 def test_what_the_text_says_first_is_not_said_by_the_title_as_well(
-    title: str, content: str, understood: str, project: Path, data: Path
+    title: str, content: str, understood: str, project: Path, data: Path, run: Run
 ) -> None:
     with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
         owner = sessions.project_of(db, "s1")
@@ -165,10 +172,10 @@ def test_what_the_text_says_first_is_not_said_by_the_title_as_well(
         ["timeline", made],
         ["sessions", "s1"],
     ):
-        told = backstory(*command, cwd=project).stdout
+        told = run(*command).out
         assert (command, told.lower().count("never push")) == (command, 1)
         assert "Never push on Fridays\n" in told
-    assert "The door closes again — The hinge" in backstory("list", cwd=project).stdout
+    assert "The door closes again — The hinge" in run("list").out
 
 
 def test_a_model_is_told_the_title_of_an_observation_and_by_its_id_the_concepts() -> None:
@@ -226,11 +233,11 @@ def test_a_summary_has_a_gist(text: str, length: int, gist: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_beginning_of_an_id_names_a_session_unless_it_fits_two(project: Path) -> None:
+def test_the_beginning_of_an_id_names_a_session_unless_it_fits_two(project: Path, run: Run) -> None:
     for session in ("abc-1", "abc-2", "xyz"):
         hook(tool_use(project, f"echo {session}", session))
-    assert "Command: echo xyz" in backstory("sessions", "x", cwd=project).stdout
-    assert "Command: echo abc-2" in backstory("sessions", "abc-2", cwd=project).stdout
-    vague = backstory("sessions", "abc", cwd=project)
-    assert vague.returncode == 2
-    assert "abc-1, abc-2" in vague.stderr
+    assert "Command: echo xyz" in run("sessions", "x").out
+    assert "Command: echo abc-2" in run("sessions", "abc-2").out
+    vague = run("sessions", "abc")
+    assert vague.code == 2
+    assert "abc-1, abc-2" in vague.err

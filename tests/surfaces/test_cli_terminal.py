@@ -22,8 +22,8 @@ def project(project: str) -> Path:
     return Path(project)
 
 
-def test_a_pipe_gets_plain_text_and_a_terminal_gets_colours(project: Path) -> None:
-    backstory("add", "colour me", cwd=project)
+def test_a_pipe_gets_plain_text_and_a_terminal_gets_colours(project: Path, run: Run) -> None:
+    run("add", "colour me")
     assert "\x1b" not in backstory("search", "colour", cwd=project).stdout
     script = ["script", "-qec", f"{BACKSTORY} search colour", "/dev/null"]
     seen = subprocess.run(
@@ -37,11 +37,11 @@ def test_a_pipe_gets_plain_text_and_a_terminal_gets_colours(project: Path) -> No
     assert "\x1b[" in seen.stdout
 
 
-def test_nothing_that_was_captured_can_drive_the_terminal(project: Path) -> None:
+def test_nothing_that_was_captured_can_drive_the_terminal(project: Path, run: Run) -> None:
     evil = "evil \x1b[2J\x1b]0;title\x07 [red]markup[/red] \x9b31m"
-    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    subprocess.run(["git", "init", "-q"], check=True)
     (project / ".git" / "HEAD").write_text("ref: refs/heads/\x1b[2Jbranch\n")
-    backstory("add", "-", cwd=project, stdin=evil)
+    run("add", "-", stdin=evil)
     hook(tool_use(project, evil, f"session {evil}"))
     hook(
         {
@@ -51,7 +51,7 @@ def test_nothing_that_was_captured_can_drive_the_terminal(project: Path) -> None
             "prompt": evil,
         }
     )
-    memory_id = backstory("search", "evil", cwd=project).stdout.split()[1]
+    memory_id = run("search", "evil").out.split()[1]
     commands = [
         ["search", "evil"],
         ["show", memory_id],
@@ -60,10 +60,10 @@ def test_nothing_that_was_captured_can_drive_the_terminal(project: Path) -> None
         ["show", evil[5:]],
     ]
     for command in [*commands, *([*command, "--json"] for command in commands)]:
-        ran = backstory(*command, cwd=project)
-        assert "\x1b" not in ran.stdout + ran.stderr
-        assert "\x9b" not in ran.stdout + ran.stderr
-    assert "[red]markup[/red]" in backstory("show", memory_id, cwd=project).stdout
+        ran = run(*command)
+        assert "\x1b" not in ran.out + ran.err
+        assert "\x9b" not in ran.out + ran.err
+    assert "[red]markup[/red]" in run("show", memory_id).out
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
@@ -81,12 +81,14 @@ def test_a_narrow_terminal_shortens_what_was_asked_and_never_the_id(columns: int
 
 
 @pytest.mark.parametrize("columns", [50, 60, 80])
-def test_a_narrow_terminal_never_cuts_a_score_or_the_name_of_a_backup(columns: int, project: Path) -> None:
+def test_a_narrow_terminal_never_cuts_a_score_or_the_name_of_a_backup(
+    columns: int, project: Path, run: Run
+) -> None:
     guide = f"# {'The long guide to ' * 5}\n\n## {'feeding ' * 9}\n\nfeed the walrus"
     (project / "guide.md").write_text(guide)
-    backstory("docs", "ingest", "guide.md", cwd=project)
-    backstory("add", "the walrus likes fish", cwd=project)
-    backstory("backup", "now", cwd=project)
+    run("docs", "ingest", "guide.md")
+    run("add", "the walrus likes fish")
+    run("backup", "now")
 
     def seen(command: str) -> list[str]:
         script = ["script", "-qec", f"stty cols {columns}; {BACKSTORY} {command}", "/dev/null"]
@@ -112,8 +114,8 @@ def test_a_reader_that_has_had_enough_is_no_error(project: Path, run: Run) -> No
     assert (ran.stdout.splitlines()[-1], ran.stderr) == ("0", "")
 
 
-def test_a_disk_too_full_to_print_on_is_one_sentence(project: Path) -> None:
-    backstory("add", "walrus", cwd=project)
+def test_a_disk_too_full_to_print_on_is_one_sentence(project: Path, run: Run) -> None:
+    run("add", "walrus")
     ran = subprocess.run(
         ["sh", "-c", f"{BACKSTORY} search walrus >/dev/full"],
         cwd=project,
@@ -127,10 +129,10 @@ def test_a_disk_too_full_to_print_on_is_one_sentence(project: Path) -> None:
     assert "folder" not in ran.stderr
 
 
-def test_with_everything_closed_a_note_is_still_kept(project: Path) -> None:
+def test_with_everything_closed_a_note_is_still_kept(project: Path, run: Run) -> None:
     closed = ["sh", "-c", f"{BACKSTORY} add the walrus >&- 2>&- <&-"]
     assert subprocess.run(closed, cwd=project, check=False).returncode == 0
-    assert backstory("search", "walrus", cwd=project).returncode == 0
+    assert run("search", "walrus").code == 0
 
 
 def test_words_and_folders_that_are_not_utf8_are_no_crash(tmp_path: Path) -> None:
