@@ -15,12 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import product, takewhile
+from operator import add
 from pathlib import Path
-from typing import IO, Any
+from string import ascii_lowercase, digits
+from typing import IO, Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -33,6 +35,7 @@ from tests.conftest import REPOSITORY
 
 pytestmark = pytest.mark.slow
 
+T = TypeVar("T")
 Views = list[tuple[str, str]]
 
 OPEN, END = "<!-- AUTO-MANAGED: {} -->", "<!-- END AUTO-MANAGED -->"
@@ -60,9 +63,22 @@ OTHERS += ["```", "```sh", "~~~", "````", "   ```", "- ```", "```~", "`", "@", "
 OTHERS += ["\ufeff", "\ufeff```", "<div>", "- </p>", " <?", "<!["]
 OTHERS += ['[a]: b "', "<pre>", "`@x`", " `a @x`", "- `\\@x`", "see @x `@y`", "| - |", "~", "\\\\@x"]
 LINE = st.one_of(st.sampled_from(MARKERS), st.sampled_from(OTHERS), st.text(max_size=6))
-BREAKS = st.sampled_from(["\n", "\n", "\n", "\r\n", "\n\n", "", "\r"])
-TEXT = st.lists(st.tuples(LINE, BREAKS).map("".join), max_size=10).map("".join)
-VIEWS = st.lists(st.tuples(st.from_regex(r"[a-z0-9]{8}", fullmatch=True), TEXT), max_size=2)
+BREAKS = ["\n", "\n", "\n", "\r\n", "\n\n", "", "\r"]
+
+
+def each(makes: Callable[..., T], *parts: Sequence[Any]) -> st.SearchStrategy[T]:
+    """Of each part anything. To choose from all there are is one choice: making choices takes most of the
+    time."""
+    return st.sampled_from([makes(*chosen) for chosen in product(*parts)])
+
+
+PIECE = st.one_of(
+    each(add, MARKERS, BREAKS),
+    each(add, OTHERS, BREAKS),
+    st.builds(add, st.text(max_size=6), st.sampled_from(BREAKS)),
+)
+TEXT = st.lists(PIECE, max_size=10).map("".join)
+VIEWS = st.lists(st.tuples(st.text(ascii_lowercase + digits, min_size=8, max_size=8), TEXT), max_size=2)
 
 WRITTEN = st.sampled_from(
     [
@@ -85,12 +101,10 @@ WRITTEN = st.sampled_from(
 )
 
 DOCMEM = dynamic.section([("ab12cd34", "ab12cd34 note:: 2026-01-31T12:00:00Z\n```\n<!-- MANUAL -->\ntext")])
-SECTIONS = st.builds(
+SECTIONS = each(
     lambda name, text: f"{OPEN.format(name)}\n{text}{END}\n".encode(),
-    st.sampled_from([*NAMES, *"bdefg"]),
-    st.sampled_from(
-        ["", "text\n", "\n\n    code\n\n", "```\n<!-- END AUTO-MANAGED -->\n```\n", "\x00 @x\r\n"]
-    ),
+    [*NAMES, *"bdefg"],
+    ["", "text\n", "\n\n    code\n\n", "```\n<!-- END AUTO-MANAGED -->\n```\n", "\x00 @x\r\n"],
 )
 BLOCKS = st.lists(st.one_of(SECTIONS, SECTIONS, WRITTEN, st.just(b"\n" + DOCMEM)), max_size=7)
 DAMAGE = st.lists(st.tuples(st.sampled_from("irm"), st.integers(0, 30), st.integers(0, 30), LINE), max_size=2)
