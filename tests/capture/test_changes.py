@@ -272,7 +272,7 @@ def test_what_is_no_json_is_nothing(text: bytes) -> None:
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-        max_leaves=10,
+        max_leaves=5,
     )
 )
 def test_json_is_read_as_json_reads_it(value: Any) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.helpers.chaos import (
     MINUTE,
     PYTHON,
     SOURCE,
+    a_worker,
     bash,
     drain,
     event,
@@ -523,7 +525,9 @@ def test_every_hook_that_drains_stores_what_was_captured(
     run_hook(bash("echo captured before"), shell=shell)
     assert not (data / "backstory.db").exists()
 
-    ran = run_hook(prompt("what now?"), *args, shell=shell)
+    # One of the shells is enough to see what the worker does to the store that the hook made.
+    with nullcontext() if shell == SHELLS["sh"] else a_worker(data):
+        ran = run_hook(prompt("what now?"), *args, shell=shell)
 
     assert ran.code == 0
     assert ran.silent
@@ -654,7 +658,7 @@ def test_the_benchmark_measures_every_hook_and_capture_is_within_its_budget() ->
     assert budget["name"].startswith("capture")
     assert budget["measured"] <= budget["limit"] == 3
 
-    report = measured("--samples", "2")
+    report = measured("--samples", "1")
     cases = {(row["case"], row["payload_bytes"]) for row in report["rows"]}
     for case in ("empty shell", "capture", "prompt", "inert", "python -I -S"):
         assert (case, 2_000) in cases

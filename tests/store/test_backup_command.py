@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ import pytest
 from backstory.store.file import backup, connection
 from tests.conftest import Run
 from tests.helpers.backups import BEFORE, database, names, store, stored
-from tests.helpers.chaos import DAY, NOW, bash, put
+from tests.helpers.chaos import DAY, NOW, a_worker, bash, put
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_worker")]
 
@@ -112,15 +109,6 @@ def test_restoring_asks_first_and_nobody_to_ask_means_no(data: Path, run: Run) -
     assert stored(data) == ["echo one", "echo two"]
     assert run("backup", "restore", "latest", stdin="y\n").code == 0
     assert stored(data) == ["echo one"]
-
-
-@contextmanager
-def a_worker(data: Path) -> Iterator[None]:
-    handle = os.open(data / "worker.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    os.write(handle, b"4711\n")
-    fcntl.flock(handle, fcntl.LOCK_EX)
-    yield
-    os.close(handle)
 
 
 def test_nothing_is_restored_while_a_worker_is_at_work(data: Path, run: Run) -> None:

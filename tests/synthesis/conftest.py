@@ -10,5 +10,6 @@ from tests.helpers.worker_desk import Desk
 
 
 @pytest.fixture
-def desk(data: Path) -> Desk:
+def desk(data: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.setattr("backstory.synthesis.runner.POLL_SECONDS", 0.02)
     return Desk(data)

@@ -103,11 +103,11 @@ def test_what_was_paid_is_booked_though_the_store_was_locked_when_the_answer_cam
     async def run(other: sqlite3.Connection) -> None:
         def busy(batch: Batch) -> Findings:
             other.execute("BEGIN IMMEDIATE")
-            asyncio.get_running_loop().call_later(0.3, other.execute, "ROLLBACK")
+            asyncio.get_running_loop().call_later(0.15, other.execute, "ROLLBACK")
             return Findings((FIX,), TOLD, COST)
 
         async def closing_takes_a_moment(session_id: str | None = None) -> None:
-            await asyncio.sleep(0.6)
+            await asyncio.sleep(0.3)
 
         claude = Scripted("claude", busy)
         claude.close = closing_takes_a_moment  # type: ignore[method-assign]
@@ -318,18 +318,18 @@ def test_a_worker_takes_over_from_one_that_died_and_gives_up_what_killed_three(d
 
 def test_a_worker_stays_for_its_idle_time_after_the_last_work(desk: Desk) -> None:
     async def run() -> float:
-        settings = Settings("auto", 1.0, 0.6)
+        settings = Settings("auto", 1.0, 0.3)
         store: Callable[[], Any] = lambda: open_drained(str(desk.data), now=desk.now)  # noqa: E731
         worker = Worker(store, settings, local=desk.local, claude=None, clock=lambda: desk.now)
         running = asyncio.create_task(worker.run())
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.15)
         desk.happened(edit(), STOP)
         started = time.monotonic()
         async with asyncio.timeout(10):
             await running
         return time.monotonic() - started
 
-    assert asyncio.run(run()) >= 0.6
+    assert asyncio.run(run()) >= 0.3
     assert desk.queue("processed_by") == [("local",)] * 2
 
 
@@ -343,7 +343,7 @@ def test_a_worker_stays_while_the_model_may_be_back_soon(desk: Desk) -> None:
         store: Callable[[], Any] = lambda: open_drained(str(desk.data), now=desk.now)  # noqa: E731
         worker = Worker(store, settings, local=desk.local, claude=claude, clock=lambda: desk.now)
         running = asyncio.create_task(worker.run())
-        await asyncio.sleep(1.2)
+        await asyncio.sleep(0.8)
         assert not running.done(), "far beyond the idle time"
         desk.now += 5_000
         await asyncio.wait_for(running, 10)
