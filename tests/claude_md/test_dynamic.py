@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
+from string import ascii_lowercase, digits
 
 import pytest
 from hypothesis import example, given, settings
@@ -539,7 +540,7 @@ NODE_TEXT = st.lists(
     st.one_of(PIECES.map(lambda piece: piece.decode("latin-1")), st.text(max_size=8)), max_size=6
 ).map("".join)
 ANY_VIEWS = st.lists(
-    st.tuples(st.from_regex(r"[a-z0-9]{8}", fullmatch=True), NODE_TEXT), min_size=1, max_size=3
+    st.tuples(st.text(ascii_lowercase + digits, min_size=8, max_size=8), NODE_TEXT), min_size=1, max_size=3
 )
 
 
@@ -651,14 +652,12 @@ def test_what_a_person_wrote_around_sections_is_all_there_without_them(
 def test_time_grows_with_the_file_and_not_faster(unit: bytes) -> None:
     def seconds(size: int) -> float:
         text = unit * (size // len(unit))
-        best = 60.0
-        for _ in range(3):
-            began = time.process_time()
-            without(text)
-            best = min(best, time.process_time() - began)
-        return best
+        began = time.process_time()
+        without(text)
+        return time.process_time() - began
 
-    assert seconds(160_000) < 16 * seconds(20_000) + 0.05  # eight times as much; the square would be 64 times
+    most = 16 * min(seconds(20_000) for _ in range(3)) + 0.05
+    assert any(seconds(160_000) < most for _ in range(3))  # eight times as much; the square would be 64 times
 
 
 @pytest.mark.parametrize("unit", ["@", "\\", "\\\\@", " ", "\t<!--", END.decode(), "\x00", "# DOCMEM "])

@@ -657,7 +657,6 @@ def test_a_file_that_keeps_the_parser_busy_costs_a_second_and_nothing_else(lay: 
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("two_parsers")
 def test_a_child_that_needs_too_long_in_all_is_not_started_again(
     lay: Lay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -783,6 +782,8 @@ def test_ten_thousand_files_are_a_matter_of_a_second(lay: Lay) -> None:
         evidence = read(tree, ["Python", "JavaScript", "Go"])
         found = judge(evidence)
         best = min(best, time.perf_counter() - began)
+        if best < 4:
+            break
     assert isinstance(evidence, Evidence)
     assert sum(len(files) for files in evidence.found.values()) == 600
     assert {one.subject for one in found} >= {"python functions", "javascript functions", "go functions"}
