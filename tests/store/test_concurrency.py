@@ -44,7 +44,7 @@ from tests.helpers.mcp_client import Server, Wire, ids, serving
 
 pytestmark = pytest.mark.slow
 
-SOAK_SECONDS = float(os.environ.get("BACKSTORY_SOAK_SECONDS", "6"))
+SOAK_SECONDS = float(os.environ.get("BACKSTORY_SOAK_SECONDS", "3"))
 NOTHING = "No memories found."
 
 
@@ -240,7 +240,7 @@ Pair = tuple[Server, Server, Path, Path]
 
 def test_a_server_finds_what_the_other_added_a_moment_ago(pair: Pair) -> None:
     one, other, _, _ = pair
-    for number in range(20):
+    for number in range(10):
         by, of = (one, other) if number % 2 else (other, one)
         unique = word()
         memory = by.add(f"The {unique} is kept, entry {number}")
