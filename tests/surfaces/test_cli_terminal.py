@@ -13,6 +13,7 @@ from backstory.store import life
 from backstory.store.file.connection import connect
 from tests.conftest import Run
 from tests.helpers.commands import BACKSTORY, backstory, hook, tool_use
+from tests.helpers.forked_terminal import plain_lines
 
 pytestmark = pytest.mark.slow
 
@@ -70,10 +71,7 @@ def test_nothing_that_was_captured_can_drive_the_terminal(project: Path, run: Ru
 def test_a_narrow_terminal_shortens_what_was_asked_and_never_the_id(columns: int, project: Path) -> None:
     base: dict[str, object] = {"session_id": "0123456789", "cwd": str(project)}
     hook(base | {"hook_event_name": "UserPromptSubmit", "prompt": "make it so " * 20})
-    script = ["script", "-qec", f"stty cols {columns}; {BACKSTORY} sessions", "/dev/null"]
-    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"}
-    seen = subprocess.run(script, cwd=project, env=env, capture_output=True, text=True, check=False).stdout
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", seen).splitlines()
+    plain = plain_lines("sessions", project, columns)
     assert plain[1].startswith("01234567  20")
     assert [line for line in plain if len(line) > columns] == []
     assert len(plain[1][plain[0].index("about") :]) >= 20
@@ -91,10 +89,7 @@ def test_a_narrow_terminal_never_cuts_a_score_or_the_name_of_a_backup(
     run("backup", "now")
 
     def seen(command: str) -> list[str]:
-        script = ["script", "-qec", f"stty cols {columns}; {BACKSTORY} {command}", "/dev/null"]
-        env = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "xterm"}
-        ran = subprocess.run(script, cwd=project, env=env, capture_output=True, text=True, check=True)
-        lines = re.sub(r"\x1b\[[0-9;]*m", "", ran.stdout).splitlines()
+        lines = plain_lines(command, project, columns)
         assert [line for line in lines if len(line) > columns] == []
         return lines
 

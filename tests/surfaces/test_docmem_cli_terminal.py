@@ -14,7 +14,8 @@ from rich.cells import cell_len
 from backstory.docmem.tree import Made
 from backstory.model import Node
 from tests.conftest import Run
-from tests.helpers.commands import BACKSTORY, at_terminal, lines_at_terminal
+from tests.helpers.commands import BACKSTORY, at_terminal
+from tests.helpers.forked_terminal import plain_lines, seen_at_terminal
 from tests.helpers.handbook import note, opened
 
 pytestmark = pytest.mark.slow
@@ -74,8 +75,8 @@ def test_an_export_is_exact_in_a_pipe_and_harmless_at_a_terminal(
 def test_a_pipe_gets_plain_text_and_a_terminal_gets_colours(run: Run, handbook: Node, project: str) -> None:
     for command in ("list", "tree", "show handbook", "expand handbook", "search walrus"):
         assert "\x1b" not in run("docmem", *command.split()).out
-        assert "\x1b[" in at_terminal(f"docmem {command}", project)
-    drawn = at_terminal("docmem tree", project)
+        assert "\x1b[" in seen_at_terminal(f"docmem {command}", project)
+    drawn = seen_at_terminal("docmem tree", project)
     assert "\x1b[36mfeeding1" in drawn
     assert "\x1b[35m  summary:feeding:2" in drawn
 
@@ -94,7 +95,7 @@ def test_a_narrow_terminal_never_cuts_an_id_or_a_score(
         ]
     )
     seen = {
-        command: lines_at_terminal(f"docmem {command}", project, columns)
+        command: plain_lines(f"docmem {command}", project, columns)
         for command in ("list", "tree", "search walrus")
     }
     for lines in seen.values():
