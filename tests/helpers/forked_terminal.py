@@ -56,7 +56,9 @@ def seen_at_terminal(command: str, cwd: Path | str, columns: int = 80) -> str:
     terminals.stdin.write(json.dumps(order) + "\n")
     terminals.stdin.flush()
     seen = b""
-    while ours in select.select([ours, terminals.stdout], [], [], 60)[0]:  # until the command has ended
+    while (
+        ours in select.select([ours, terminals.stdout.fileno()], [], [], 60)[0]
+    ):  # until the command has ended
         seen += os.read(ours, 65_536)
     assert terminals.stdout.readline()
     os.write(theirs, b"\0")  # the end: this process has the terminal open as well

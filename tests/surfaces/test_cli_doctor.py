@@ -19,6 +19,7 @@ from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.cli import doctor
 from tests.conftest import HOOK, Run
 from tests.helpers.commands import hook, tool_use
+from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
 
 pytestmark = pytest.mark.slow
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import Run
 from tests.helpers.commands import BACKSTORY
+from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from backstory.store import life
 from backstory.store.file.connection import connect
 from tests.conftest import Run
 from tests.helpers.commands import hook, tool_use
+from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
 
 
 @pytest.fixture

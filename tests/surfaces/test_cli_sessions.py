@@ -18,6 +18,7 @@ from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.mcp import reply
 from tests.conftest import Run
 from tests.helpers.commands import hook, tool_use
+from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from backstory.model import Node
 from backstory.surfaces.cli import docmem, trees_output
 from tests.conftest import REPOSITORY, Run
 from tests.helpers.commands import lines_at_terminal
+from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
 from tests.helpers.handbook import HANDBOOK, THEN, note, opened
 
 COMMANDS = ("list", "tree", "show", "expand", "import", "export", "search", "delete")
