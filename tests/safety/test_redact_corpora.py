@@ -9,9 +9,6 @@ import json
 import re
 
 import pytest
-from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
-from detect_secrets.core.scan import scan_line
-from detect_secrets.settings import transient_settings
 
 from backstory.safety.redact import redact
 from tests.helpers.secret_texts import HEX, LETTERS, POSITIVES, UPPER, made_up
@@ -252,6 +249,10 @@ ORACLE_CORPUS = [
 
 def found_by_oracle(text: str) -> set[str]:
     """What detect-secrets finds, line by line as it is meant to be used."""
+    from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+    from detect_secrets.core.scan import scan_line
+    from detect_secrets.settings import transient_settings
+
     known: list[type] = list(get_mapping_from_secret_type_to_class().values())
     plugins = {plugin.__name__ for plugin in known} - NOISY
     with transient_settings({"plugins_used": [{"name": name} for name in sorted(plugins)]}):
