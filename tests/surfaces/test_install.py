@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.helpers.claude import NO_SERVERS, SERVERS, Result, binary, cli, environment, run
+from tests.helpers.claude import Result, binary, cli, environment, run
 from tests.helpers.scripted_model import ScriptedModel, Step, say, use
 
 pytestmark = pytest.mark.slow
@@ -151,12 +151,10 @@ def install(program: Path, env: Env) -> str:
     return done.stdout
 
 
-def session(
-    prompt: str, *steps: Step, cwd: Path, env: Env, servers: Sequence[str] = SERVERS
-) -> tuple[Result, ScriptedModel]:
+def session(prompt: str, *steps: Step, cwd: Path, env: Env) -> tuple[Result, ScriptedModel]:
     """A session as any other: the plugin comes from what is installed."""
     with ScriptedModel(*steps) as model:
-        result = run(prompt, cwd=cwd, env={**env, "ANTHROPIC_BASE_URL": model.url}, servers=servers)
+        result = run(prompt, cwd=cwd, env={**env, "ANTHROPIC_BASE_URL": model.url})
     assert result.code == 0, result.stderr
     return result, model
 
@@ -214,8 +212,7 @@ def test_a_user_who_installed_with_pip_has_a_memory_until_they_uninstall(
     assert len(checked) >= 10
     assert [check for check in checked if check["level"] != "ok"] == []
 
-    counted = [use("Bash", command="echo seven walruses"), say("seven")]
-    session("count", *counted, cwd=project, env=env, servers=NO_SERVERS)
+    session("count", use("Bash", command="echo seven walruses"), say("seven"), cwd=project, env=env)
     result, model = session("how many?", use(SEARCH, query="walruses"), say("seven"), cwd=project, env=env)
     assert server_status(result) == ["connected"]
     assert offered(result) == OFFERED
