@@ -78,7 +78,8 @@ ROOM = 4 << 30  # bytes; a whole run takes less than half of it at any time
 def pytest_configure(config: pytest.Config) -> None:
     """The files of tests lie in memory where there is room: a store waits for the disk at each commit."""
     memory = "/dev/shm"
-    if config.option.basetemp is None and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM:
+    has_room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM
+    if config.option.basetemp is None and has_room:
         folder = tempfile.mkdtemp(prefix="backstory-tests.", dir=memory)
         config.option.basetemp = os.path.join(folder, "t")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
