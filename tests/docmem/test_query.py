@@ -17,7 +17,7 @@ from backstory.model import Project
 from backstory.paths import place
 from backstory.store import projects
 from backstory.store.file.connection import connect, transaction
-from backstory.store.node_query import COLUMNS, LONGEST_ANSWER, LONGEST_SQL, query
+from backstory.store.node_query import COLUMNS, LONGEST_ANSWER, LONGEST_SQL, SECONDS, query
 
 NOW = 1_800_000_000_000
 MEMORY = ("memory", "", "")
@@ -61,9 +61,9 @@ def endless(asked: str) -> str:
     return " SELECT ".join(("WITH RECURSIVE n (x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n)", asked))
 
 
-def refusal(db: sqlite3.Connection, project: Project, sql: str) -> str:
+def refusal(db: sqlite3.Connection, project: Project, sql: str, seconds: float = SECONDS) -> str:
     with pytest.raises(BadInput) as refused:
-        query(db, project, sql)
+        query(db, project, sql, seconds=seconds)
     return str(refused.value)
 
 
@@ -367,7 +367,7 @@ def test_a_query_that_takes_too_long_is_broken_off(db: sqlite3.Connection, here:
     ],
 )
 def test_no_value_grows_without_bounds(db: sqlite3.Connection, here: Project, sql: str) -> None:
-    assert "too big; ask for less at a time" in refusal(db, here, sql)
+    assert "too big; ask for less at a time" in refusal(db, here, sql, seconds=30)
 
 
 def test_an_answer_that_is_too_long_is_refused(db: sqlite3.Connection, here: Project) -> None:
