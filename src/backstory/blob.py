@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import stat
 
+NOT_FILES = ("/proc/", "/sys/", "/dev/")  # what is there looks like a file, and some wait for ever
+IN_MEMORY = "/dev/shm/"  # noqa: S108  plain files all the same
 LARGEST = 4_000_000  # bytes; a file that is larger is not what a memory is about
 
 
 def blob_id(path: str) -> str | None:
     """None for what is not there, not a plain file, or too large to read while somebody waits."""
-    if path.startswith(("/proc/", "/sys/", "/dev/")):
-        return None  # they look like files, and some wait for ever
+    if path.startswith(NOT_FILES) and not path.startswith(IN_MEMORY):
+        return None
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would keep us waiting
         with open(opened, "rb") as file:
