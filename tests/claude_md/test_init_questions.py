@@ -16,13 +16,13 @@ from tests.helpers.claude_md_project import (
     BACKSTORY,
     MINE,
     NOTICE,
-    at_terminal,
     make,
     names,
     snapshot,
     text,
     write,
 )
+from tests.helpers.terminal import at_terminal
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,8 @@ from backstory import dirty
 from backstory.claude_md.read.references import references
 from backstory.claude_md.write import sections
 from tests.conftest import Run
-from tests.helpers.claude_md_project import at_terminal, write
+from tests.helpers.claude_md_project import write
+from tests.helpers.terminal import at_terminal
 
 pytestmark = pytest.mark.slow
 

@@ -15,12 +15,12 @@ from tests.conftest import Run
 from tests.helpers.claude_md_project import (
     BACKSTORY,
     NEW_COMMAND,
-    at_terminal,
     change,
     section,
     snapshot,
     write,
 )
+from tests.helpers.terminal import at_terminal
 
 pytestmark = pytest.mark.slow
 

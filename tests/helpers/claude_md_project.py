@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
-import json
 import os
-import pty
-import select
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -21,37 +16,6 @@ from backstory import dirty
 from backstory.claude_md.write import sections
 
 BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
-# Forks a command for each order: to start Python and import all that takes longer than what a command does.
-AT_TERMINALS = """
-import json, os, signal, sys
-from backstory.claude_md import init, status, sync
-from backstory.claude_md.read import parse_pool
-from backstory.surfaces.cli import claude_md_output, terminal
-from backstory.surfaces.cli.main import main
-
-def run(place, folder, environment, arguments):
-    os.setsid()
-    theirs = os.open(place, os.O_RDWR)  # who leads a session gets the terminal it opens
-    print(os.getpid(), flush=True)
-    for number in range(3):
-        os.dup2(theirs, number)
-    os.close(theirs)
-    sys.stdin, sys.stdout, sys.stderr = (open(number, "rw"[number > 0], buffering=1) for number in range(3))
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs the tests may ignore it
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(folder)
-    sys.argv = ["backstory", *arguments]
-    main()
-
-parse_pool.CHILDREN = 1  # the projects are small
-while line := sys.stdin.readline():
-    child = os.fork()
-    if not child:
-        run(*json.loads(line))
-        sys.exit()
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
 GIT = ("git", "-c", "user.name=W", "-c", "user.email=w@example.org", "-c", "init.defaultBranch=main")
 
 FILES = {
@@ -163,58 +127,6 @@ def snapshot(root: Path) -> dict[str, bytes]:
         for path in sorted(root.rglob("*"))
         if path.is_file() and ".git" not in path.relative_to(root).parts
     }
-
-
-def at_terminal(
-    cwd: Path, *command: str, turns: tuple[tuple[str, str], ...] = (), columns: int = 100
-) -> tuple[int, str]:
-    """The exit code, and what a person sees who waits for a text and then types, turn by turn."""
-    terminals = _terminals()
-    assert terminals.stdin
-    assert terminals.stdout
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)}
-    terminals.stdin.write(json.dumps([os.ttyname(theirs), str(cwd), environment, command]) + "\n")
-    terminals.stdin.flush()
-    process = int(terminals.stdout.readline())
-    os.close(theirs)
-    try:
-        seen = _conversation(ours, list(turns))
-    except BaseException:
-        os.kill(process, signal.SIGKILL)
-        raise
-    finally:
-        code = int(terminals.stdout.readline())
-        os.close(ours)
-    return code, seen
-
-
-@cache
-def _terminals() -> subprocess.Popen[str]:
-    program, pipe = [sys.executable, "-c", AT_TERMINALS], subprocess.PIPE
-    started = subprocess.Popen(program, stdin=pipe, stdout=pipe, text=True, cwd="/")
-    atexit.register(started.communicate)
-    return started
-
-
-def _conversation(terminal: int, waiting: list[tuple[str, str]]) -> str:
-    seen = ""
-    while True:
-        if waiting and waiting[0][0] in seen.rpartition("\0")[2]:
-            seen += "\0"  # what was seen before answers no later question
-            typed = waiting.pop(0)[1]
-            if not typed.endswith("\n"):
-                time.sleep(0.3)  # Ctrl-C between a prompt and the reading of it is lost
-            os.write(terminal, typed.encode())
-        assert select.select([terminal], [], [], 60)[0], seen
-        try:
-            part = os.read(terminal, 65_536)
-        except OSError:  # nobody has the terminal any more
-            break
-        if not part:
-            break
-        seen += part.decode("utf-8", "replace")
-    return seen.replace("\0", "")
 
 
 def text(project: Path, name: str = "CLAUDE.md") -> str:

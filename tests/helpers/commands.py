@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +48,3 @@ def at_terminal(command: str, cwd: str, columns: int = 80, **env: str) -> str:
         check=False,
     )
     return ran.stdout.decode()
-
-
-def lines_at_terminal(command: str, cwd: str, columns: int) -> list[str]:
-    return re.sub(r"\x1b\[[0-9;]*m", "", at_terminal(command, cwd, columns)).splitlines()

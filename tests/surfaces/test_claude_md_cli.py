@@ -15,6 +15,7 @@ from backstory.claude_md.write import sections as parts
 from backstory.surfaces.cli import sections
 from tests.conftest import REPOSITORY, Run
 from tests.helpers.claude_md_project import TEMPLATE
+from tests.helpers.terminal import seen_at_terminal
 
 BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
 COMMANDS = ("get", "set", "list", "diff", "accept", "keep")
@@ -54,22 +55,6 @@ def offered(section: Run, file: Path) -> Path:
 def in_a_shell(command: str, cwd: str | Path) -> subprocess.CompletedProcess[bytes]:
     line = command.replace("backstory", BACKSTORY)
     return subprocess.run(["sh", "-c", line], cwd=cwd, capture_output=True, timeout=60, check=False)
-
-
-def at_terminal(command: str, cwd: str | Path) -> str:
-    script = ["script", "-qec", f"stty cols 100; {BACKSTORY} {command}", "/dev/null"]
-    env = {**os.environ, "TERM": "xterm-256color"}
-    ran = subprocess.run(
-        script,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env=env,
-    )
-    return ran.stdout
 
 
 # --- get and set --------------------------------------------------------------------------------------------
@@ -431,10 +416,10 @@ def test_no_command_prints_control_characters(section: Run, file: Path) -> None:
 @pytest.mark.slow
 def test_at_a_terminal_control_characters_are_visible_and_diffs_coloured(project: str, file: Path) -> None:
     edit(file, "patterns -->\n", f"patterns -->\nBy hand {EVIL}\n")
-    shown = at_terminal("claude-md section get patterns", project)
+    shown = seen_at_terminal("claude-md section get patterns", project)
     assert shown.strip() == r"By hand \x1b[2J\x9b1m\x07\u202e"
     in_a_shell("echo New | backstory claude-md section set patterns", project)
-    shown = at_terminal("claude-md section diff patterns", project)
+    shown = seen_at_terminal("claude-md section diff patterns", project)
     assert r"\x1b[2J" in shown
     assert re.search(r"\x1b\[32m\+New", shown)
     assert "\u202e" not in shown

@@ -14,7 +14,7 @@ from backstory.store.file.connection import connect
 from tests.conftest import Run
 from tests.helpers.commands import BACKSTORY, backstory, hook, tool_use
 from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
-from tests.helpers.forked_terminal import plain_lines
+from tests.helpers.terminal import plain_lines
 
 pytestmark = pytest.mark.slow
 

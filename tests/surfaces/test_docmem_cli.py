@@ -14,9 +14,9 @@ from backstory.docmem.tree import Made
 from backstory.model import Node
 from backstory.surfaces.cli import docmem, trees_output
 from tests.conftest import REPOSITORY, Run
-from tests.helpers.commands import lines_at_terminal
 from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
 from tests.helpers.handbook import HANDBOOK, THEN, note, opened
+from tests.helpers.terminal import plain_lines
 
 COMMANDS = ("list", "tree", "show", "expand", "import", "export", "search", "delete")
 
@@ -173,7 +173,7 @@ def test_how_deep_a_node_is_stands_in_the_place_of_guides_that_are_too_wide(
     build([Made("deep", None, "", ("root", "", "")), *(note("", f"level {at + 1}", at) for at in range(60))])
     last = run("docmem", "tree").out.splitlines()[-1]
     assert re.fullmatch(r"… level 60  [a-z0-9]{8}  note::  level 60", last)
-    for line in lines_at_terminal("docmem tree", project, 60)[1:61]:
+    for line in plain_lines("docmem tree", project, 60)[1:61]:
         assert re.search(r"(└── |… level \d+  )[a-z0-9]{8}  note::", line), line
         assert len(line) <= 60
 

@@ -16,8 +16,8 @@ from backstory.model import Node
 from tests.conftest import Run
 from tests.helpers.commands import BACKSTORY, at_terminal
 from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
-from tests.helpers.forked_terminal import plain_lines, seen_at_terminal
 from tests.helpers.handbook import note, opened
+from tests.helpers.terminal import plain_lines, seen_at_terminal
 
 pytestmark = pytest.mark.slow
 
