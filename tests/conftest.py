@@ -80,7 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
     memory = "/dev/shm"
     has_room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM
     if config.option.basetemp is None and has_room:
-        folder = tempfile.mkdtemp(prefix="backstory-tests.", dir=memory)
+        folder = tempfile.mkdtemp(prefix="tests.", dir=memory)
         config.option.basetemp = os.path.join(folder, "t")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
