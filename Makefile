@@ -8,6 +8,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# Of the tests, for two cores: some wait while others work.
+WORKERS ?= 3
 
 .PHONY: demo test test-fast coverage check lint docs bench bench-million chaos clean
 
@@ -15,14 +17,14 @@ demo: $(VENV)/installed
 	@$(BIN)/python demo/run.py
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-fast: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "not slow"
 
 # Apart from the tests: threads that start at the same moment while they are traced fail now and then (Python 3.11).
 coverage: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n 2 --cov=backstory --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n $(WORKERS) --cov=backstory --cov-report=term:skip-covered
 
 check: lint test
 
