@@ -38,11 +38,11 @@ FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}
 
 
 @cache
-@cache
 def modules() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py") if "plugin" not in path.relative_to(PACKAGE).parts)
 
 
+@cache
 def dotted(path: Path) -> str:
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
@@ -172,6 +172,7 @@ VARIABLES = {claude_code.SESSION_ID, claude_code.PROJECT_DIR, claude_code.PLUGIN
 # Words that mean something else here as well: every program has a stdout, a session may be interrupted, and
 # the memory of a prompt has an id.
 COMMON = {"content", "edits", "stdout", "stderr", "interrupted", "prompt_id"}
+NAMES = (TOOLS | FIELDS | VARIABLES) - COMMON
 COLUMNS = {"tool_name", "tool_input", "tool_output"}  # of specification 003
 
 
@@ -188,11 +189,10 @@ def literals(tree: ast.AST) -> Iterator[str]:
 
 def known_of_claude_code(text: str, allowed: set[str]) -> set[str]:
     """Names of Claude Code's that a literal is or, where nothing else is spelled like that, has in it."""
-    names = (TOOLS | FIELDS | VARIABLES) - COMMON - allowed
-    words = set(re.findall(r"\w+", text))
-    inside = {name for name in words & names if re.search("_|[a-z][A-Z]", name)}
+    words = NAMES.intersection(re.findall(r"\w+", text))
+    inside = {name for name in words if re.search("_|[a-z][A-Z]", name)}
     variables = set(re.findall(r"\bCLAUDE_[A-Z_]+|\bmcp__", text))
-    return {text, text.strip("\"'")} & names | inside | variables
+    return ({text, text.strip("\"'")} & NAMES | inside) - allowed | variables
 
 
 @pytest.mark.parametrize("path", modules(), ids=dotted)
