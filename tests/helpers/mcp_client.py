@@ -197,6 +197,7 @@ class Wire:
             )
         os.close(held)
         self._number = 0
+        self._heard = b""
 
     def __enter__(self) -> Wire:
         return self
@@ -228,16 +229,26 @@ class Wire:
     def request(self, method: str, params: str, seconds: float = 10) -> dict[str, Any] | None:
         self._number += 1
         self.write(f'{{"jsonrpc": "2.0", "id": {self._number}, "method": "{method}", "params": {params}}}')
-        assert self.process.stdout
         deadline = time.monotonic() + seconds
         nameless = None  # an answer to a line so odd that nobody knows which
-        while select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
-            answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        while line := self._line(deadline):
+            answer: dict[str, Any] = json.loads(line)
             if answer.get("id") == self._number:
                 return answer
             if "error" in answer and answer.get("id") is None:
                 nameless = answer
         return nameless
+
+    def _line(self, deadline: float) -> bytes | None:
+        assert self.process.stdout
+        while b"\n" not in self._heard:  # what has been read is out of select's sight
+            if not select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
+                return None
+            part = os.read(self.process.stdout.fileno(), 65_536)
+            assert part, "the server has ended"
+            self._heard += part
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line
 
     def write(self, line: str) -> None:
         assert self.process.stdin
