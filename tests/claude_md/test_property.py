@@ -515,9 +515,8 @@ while not select.select([sys.stdin], [], [], 0.01)[0]:  # without a pause the ot
         assert write()
     except Conflict:
         pass  # on a busy machine the file may not come to rest
-    if number == 6:
+    if number == 1:
         print("writing", flush=True)
-print(number)
 """
 
 
@@ -529,27 +528,31 @@ def test_a_person_who_saves_while_docmem_and_sections_are_written_loses_nothing(
         [b"above\n\n", "a", b"\n<!-- MANUAL -->\nmine\n<!-- END MANUAL -->\n\n", "c3", b"\nbelow\n"]
     )
     path.write_bytes(start.text)
-    writing = [
-        subprocess.Popen(
-            [sys.executable, "-c", MANY, SOURCE, project, str(data), what],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for what in ("a", "c3", "views")
-    ]
-    edits = 0
-    while edits < 40:
-        line, place = b"edit %d\n" % edits, (b"above\n", b"mine\n", b"below\n")[edits % 3]
-        saved = path.with_suffix(".swp")
-        saved.write_bytes(path.read_bytes().replace(place, place + line, 1))
-        os.rename(saved, path)
-        edits += 1
-        time.sleep(0.03 + edits % 7 / 200)
-    assert [pipe(one.stdout).readline() for one in writing] == ["writing\n"] * 3
-    said = [one.communicate(timeout=60)[0] for one in writing]
-    assert [one.returncode for one in writing] == [0, 0, 0]
-    assert all(int(number) > 5 for number in said)
+    edits = 40
+    with ExitStack() as stack:
+        writing = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", MANY, SOURCE, project, str(data), what],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for what in ("a", "c3", "views")
+        ]
+        for one in writing:
+            stack.callback(one.kill)
+        assert [pipe(one.stdout).readline() for one in writing] == ["writing\n"] * 3
+        for number in range(edits):
+            line, place = b"edit %d\n" % number, (b"above\n", b"mine\n", b"below\n")[number % 3]
+            saved = path.with_suffix(".swp")
+            saved.write_bytes(path.read_bytes().replace(place, place + line, 1))
+            os.rename(saved, path)
+            time.sleep(0.03 + number % 7 / 200)
+        for one in writing:
+            one.communicate(timeout=60)
+        assert [one.returncode for one in writing] == [0, 0, 0]
     found = path.read_bytes()
     assert sorted(map(int, re.findall(rb"^edit (\d+)$", found, re.MULTILINE))) == list(range(edits))
     assert shape(found)[0] == ["a", "c3"]
@@ -561,4 +564,3 @@ def test_a_person_who_saves_while_docmem_and_sections_are_written_loses_nothing(
             rf"{name} \d+\n```\n[\\@]+\n&lt;!-- END AUTO-MANAGED -->\n```", body(found, section)
         )
     assert re.search(rb"\nviews \d+\n", found)
-    assert edits > 20

@@ -338,23 +338,24 @@ def test_a_person_who_saves_while_views_are_rewritten_without_a_pause_loses_noth
     file: Path, data: Path
 ) -> None:
     command = [sys.executable, "-c", WRITING, SOURCE, str(file.parent), str(data)]
-    writing = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert writing.stdout
-    assert writing.stdout.readline() == b"writing\n"
-    edits = 0
-    while edits < 40:
-        line = b"a person's edit %d\n" % edits
-        if edits % 2:
-            with open(file, "ab") as opened:
-                opened.write(line)
-        else:
-            saved = file.with_suffix(".swp")
-            saved.write_bytes(line + file.read_bytes())
-            os.rename(saved, file)
-        edits += 1
-        time.sleep(0.03 + edits % 7 / 200)
-    writing.communicate(timeout=60)
-    assert writing.returncode == 0
+    edits = 40
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writing:
+        try:
+            assert writing.stdout
+            assert writing.stdout.readline() == b"writing\n"
+            for number in range(edits):
+                line = b"a person's edit %d\n" % number
+                if number % 2:
+                    with open(file, "ab") as opened:
+                        opened.write(line)
+                else:
+                    saved = file.with_suffix(".swp")
+                    saved.write_bytes(line + file.read_bytes())
+                    os.rename(saved, file)
+                time.sleep(0.03 + number % 7 / 200)
+            writing.communicate(timeout=60)
+            assert writing.returncode == 0
+        finally:
+            writing.kill()
     kept = re.findall(rb"^a person's edit (\d+)$", file.read_bytes(), re.MULTILINE)
     assert sorted(map(int, kept)) == list(range(edits))
-    assert edits > 20
