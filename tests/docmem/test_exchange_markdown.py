@@ -237,12 +237,17 @@ def test_headings_go_out_with_hashes_at_the_level_they_had() -> None:
 @example("# A\n\n#### B\n\n### C\n\n## D\n")
 @example("a #\n=\n")
 @example("\n---\ntitle: x\n# A\n---")
-@example("\n---\ntitle: x\n...\ntext")
 @example("---\ntitle: x\n---\ntext")
 def test_an_exported_document_comes_in_as_the_same_tree(text: str) -> None:
     made = parse_markdown(f"{text}\n\n# end", "x")
     again = parse_markdown(export_markdown(as_nodes(made)), "x")
     assert again == made
+
+
+@pytest.mark.parametrize("text", ["---\na: b\n---", "---\na: b\n---\n", "---\na: b\n---\nrest"])
+def test_front_matter_written_by_hand_goes_out_as_front_matter(text: str) -> None:
+    nodes = tree_of((None, "", ("root", "kb", "")), (0, text, NOTE), (0, "end", NOTE))
+    assert export_markdown(nodes).startswith("---\na: b\n---\n")
 
 
 def tree_of(*given: tuple[int | None, str, tuple[str, str, str]]) -> list[Node]:

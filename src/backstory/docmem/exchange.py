@@ -278,8 +278,8 @@ def export_markdown(nodes: Iterable[Node]) -> str:
     if not written:
         return ""
     document = "\n\n".join(written) + "\n"
-    # What begins like front matter and is none stood below a blank line.
-    return document if chunk.front_matter(document) in (0, len(written[0])) else f"\n{document}"
+    # Front matter is one text. What begins like it and ends in another one stood below a blank line.
+    return f"\n{document}" if chunk.front_matter(document) > len(written[0]) else document
 
 
 def _heading(node: Node, is_root: bool) -> tuple[str, str]:
