@@ -512,9 +512,11 @@ def test_no_memory_can_pose_as_another_or_close_the_fence(
     async def talk(client: ClientSession) -> list[str]:
         made = await ask(client, "memory_add", content=content)
         assert made.startswith("Memory created: "), "with another line end it would be the one before"
-        found = await ask(client, "memory_search", query="zebra")
-        whole = await ask(client, "memory_search", query=re.findall(r"mem_\w+", found)[0])
-        await ask(client, "memory_delete", memory_id=re.findall(r"mem_\w+", made)[0])
+        try:
+            found = await ask(client, "memory_search", query="zebra")
+            whole = await ask(client, "memory_search", query=re.findall(r"mem_\w+", found)[0])
+        finally:
+            await ask(client, "memory_delete", memory_id=re.findall(r"mem_\w+", made)[0])
         return [found, whole]
 
     for reply in portal.call(talk, shared):

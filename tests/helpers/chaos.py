@@ -209,10 +209,12 @@ def run_hook(
 def a_worker(data: Path) -> Iterator[None]:
     """As if one were at work: hooks start no other."""
     handle = os.open(data / "worker.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    os.write(handle, b"4711\n")
-    fcntl.flock(handle, fcntl.LOCK_EX)
-    yield
-    os.close(handle)
+    try:
+        os.write(handle, b"4711\n")
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def hook_program() -> str:
