@@ -237,6 +237,8 @@ def test_headings_go_out_with_hashes_at_the_level_they_had() -> None:
 @example("# A\n\n#### B\n\n### C\n\n## D\n")
 @example("a #\n=\n")
 @example("\n---\ntitle: x\n# A\n---")
+@example("\n---\n# #\n---\n#")
+@example("\n---\ntitle: x\n...\ntext")
 @example("---\ntitle: x\n---\ntext")
 def test_an_exported_document_comes_in_as_the_same_tree(text: str) -> None:
     made = parse_markdown(f"{text}\n\n# end", "x")

@@ -261,6 +261,7 @@ def export_markdown(nodes: Iterable[Node]) -> str:
     written: list[str] = []
     levels: dict[str | None, int] = {}  # of each heading, by its node
     last: dict[str | None, int] = {}  # of the last heading below each node
+    is_imported = False  # the first text
     for node in nodes:
         above = levels.get(node.parent_id, 0)
         title, text = _heading(node, is_root=not levels)
@@ -274,12 +275,16 @@ def export_markdown(nodes: Iterable[Node]) -> str:
             written.append(f"{'#' * level} {title}{closing}")
         levels[node.id] = level
         if text:
+            is_imported = node.readonly if not written else is_imported
             written.append(text)
     if not written:
         return ""
     document = "\n\n".join(written) + "\n"
-    # Front matter is one text. What begins like it and ends in another one stood below a blank line.
-    return f"\n{document}" if chunk.front_matter(document) > len(written[0]) else document
+    # In an imported document front matter is a node of its own; elsewhere it may begin one. What only looks
+    # like it gets a blank line, or it would swallow what follows.
+    end = chunk.front_matter(document)
+    is_front_matter = end in (0, len(written[0])) if is_imported else end <= len(written[0])
+    return document if is_front_matter else f"\n{document}"
 
 
 def _heading(node: Node, is_root: bool) -> tuple[str, str]:
