@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from backstory.store.file import backup
+from backstory.store.file.connection import connect
 from backstory.surfaces.opened import open_drained
 from tests.helpers.chaos import NOW, bash, contents, put, rows, start
 
@@ -24,6 +27,13 @@ def store(data: Path, *commands: str) -> None:
     capture(data, *commands)
     with open_drained(str(data), now=NOW):
         pass
+
+
+def with_backup(data: Path) -> None:
+    """The store is there and has the day's backup, as in daily use: a hook that finds none waits for the
+    disk, and starts a worker that makes the first one."""
+    connect(path_of(data)).close()
+    backup.make(str(data), int(time.time() * 1000))
 
 
 DRAIN_AND_DIE = """

@@ -25,6 +25,7 @@ from backstory.surfaces.hook import START_WORKER
 from backstory.surfaces.opened import open_drained
 from backstory.synthesis.prompt import OBSERVATION, SUMMARY
 from tests.conftest import HOOK
+from tests.helpers.backups import with_backup
 from tests.helpers.chaos import (
     DAY,
     Json,
@@ -81,12 +82,6 @@ def happened(data: Path, session: str, *payloads: Json) -> None:
 def drained(data: Path) -> None:
     with open_drained(str(data), now=milliseconds()):
         pass
-
-
-def backed_up(data: Path) -> None:
-    """Nothing but observing is left to do for a worker."""
-    drained(data)
-    backup.make(str(data), milliseconds())
 
 
 def hook(mode: str, payload: Json) -> None:
@@ -160,7 +155,7 @@ def test_a_hook_starts_no_worker_when_there_is_nothing_to_do(
     payload: Json, data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
-    backed_up(data)
+    with_backup(data)
     run_hook(payload, "drain")
     assert len(queue_of(data)) == 1
     assert house.is_empty(20) and not (data / "worker.lock").exists()
@@ -171,7 +166,7 @@ def test_a_hook_starts_no_worker_where_nobody_is_to_observe(
 ) -> None:
     monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")
     monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
-    backed_up(data)
+    with_backup(data)
     run_hook(STOP, "drain")
     assert house.is_empty(20) and not (data / "worker.lock").exists()
 
@@ -329,7 +324,7 @@ WINDOWS = {
 def test_what_arrives_as_the_worker_leaves_is_not_lost(
     what: str, nth: int, before: str, result: str, data: Path, house: Household, nursery: Nursery
 ) -> None:
-    backed_up(data)
+    with_backup(data)
     happened(data, "early", bash("make"), STOP)
     payload = json.dumps({**STOP, "session_id": "late"}).encode()
     program = EACH + LATE.format(

@@ -19,9 +19,9 @@ import pytest
 from backstory.docmem import outbox, tree
 from backstory.docmem.views import Views
 from tests.conftest import HOOK
+from tests.helpers.backups import with_backup
 from tests.helpers.chaos import Ran, event, prompt, run_hook, spooled
 from tests.helpers.live_views import Desk, Model, context_of
-from tests.helpers.settled import settle
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("store")]
 
@@ -30,7 +30,7 @@ SHELLS = [("dash",), ("bash", "--posix"), ("sh",)]
 
 @pytest.fixture
 def store(data: Path) -> None:
-    settle(data)
+    with_backup(data)
 
 
 @pytest.fixture
@@ -70,6 +70,14 @@ def test_a_prompt_tells_once_what_waits_and_is_captured_as_ever(shell: tuple[str
     assert os.listdir(desk.data / "outbox") == []
     found = desk.rows("SELECT count(*) FROM prompts")
     assert found[0][0] == 3
+
+
+def test_what_waits_before_there_is_a_store_is_told(data: Path) -> None:
+    shutil.rmtree(data)
+    outbox.put(str(data), "s1", "news")
+    assert told(ask()) == "news"
+    assert ask().silent
+    assert os.listdir(data / "outbox") == spooled(data) == []
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=" ".join)

@@ -17,9 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backstory import dirty
+from backstory.store.file import backup
 from backstory.surfaces import hook
 from backstory.surfaces.cli import install
 from tests.conftest import Run
+from tests.helpers.backups import with_backup
 from tests.helpers.chaos import (
     PYTHON,
     SOURCE,
@@ -35,7 +37,6 @@ from tests.helpers.chaos import (
     spooled,
     tool_use,
 )
-from tests.helpers.settled import settle
 
 SHELLS = [("dash",), ("bash", "--posix"), ("sh",)]
 
@@ -50,7 +51,7 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def store(data: Path) -> None:
-    settle(data)
+    with_backup(data)
 
 
 @pytest.fixture
@@ -128,6 +129,15 @@ def test_after_it_was_dealt_with_the_same_file_is_told_of_again(root: Path, data
         dirty.remove(str(root), str(data), dirty.read(str(root)))
         assert silent(stop(root, active=True))
         assert silent(stop(root))
+
+
+def test_what_is_edited_before_there_is_a_store_is_told(root: Path, data: Path) -> None:
+    shutil.rmtree(data)
+    edit(root, "a.py")
+    assert files_of(stop(root)) == ["a.py"]
+    assert silent(stop(root))
+    assert spooled(data) == [] and log_text(data) == ""
+    assert len(backup.listed(str(data))) == 1, "of the worker that the first turn started"
 
 
 def test_only_what_is_new_is_told(root: Path) -> None:
