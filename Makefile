@@ -8,7 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-# Of the tests, for two cores: some wait while others work.
+# Processes that run tests: three for two cores, because some wait.
 WORKERS ?= 3
 
 .PHONY: demo test test-fast coverage check lint docs bench bench-million chaos clean

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from backstory.store.file.connection import connect
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOOK = REPOSITORY / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"
 REAL_HOME = os.path.realpath(os.path.expanduser("~"))
+DAY = 24 * 3600  # seconds
 OURS_IN_HOME = tuple(
     os.path.join(REAL_HOME, *place) for place in ((".local", "share", "backstory"), (".claude", "plugins"))
 )
@@ -71,16 +73,21 @@ def _watch(event: str, args: tuple[Any, ...]) -> None:
 sys.addaudithook(_watch)
 
 
+MEMORY = Path("/dev/shm")
 ROOM = 4 << 30  # bytes; a whole run takes less than half of it at any time
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """The files of tests lie in memory where there is room: a store waits for the disk at each commit."""
-    memory = "/dev/shm"
-    has_room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM
-    if config.option.basetemp is None and has_room:
-        folder = tempfile.mkdtemp(prefix="tests.", dir=memory)
+    if config.option.basetemp or not os.access(MEMORY, os.W_OK):
+        return
+    for left in MEMORY.glob("tests.*"):  # by a run that was killed
+        if left.stat().st_mtime < time.time() - DAY:
+            shutil.rmtree(left, ignore_errors=True)
+    unused = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    if shutil.disk_usage(MEMORY).free > ROOM and unused and int(unused[1]) * 1024 > ROOM:
+        folder = tempfile.mkdtemp(prefix="tests.", dir=MEMORY)
         config.option.basetemp = os.path.join(folder, "t")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 

@@ -1,4 +1,4 @@
-"""`backstory` and the hook as processes of their own, also at a terminal."""
+"""`backstory` and the hook as processes of their own."""
 
 from __future__ import annotations
 
@@ -33,18 +33,3 @@ def tool_use(cwd: Path, command: str, session: str = "s1") -> dict[str, object]:
         "tool_input": {"command": command},
         "tool_response": {"stdout": "fine", "stderr": ""},
     }
-
-
-def at_terminal(command: str, cwd: str, columns: int = 80, **env: str) -> str:
-    """What a terminal of that width is sent."""
-    script = ["script", "-qec", f"stty cols {columns}; {BACKSTORY} {command}", "/dev/null"]
-    without = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    ran = subprocess.run(
-        script,
-        cwd=cwd,
-        env=without | {"TERM": "xterm-256color"} | env,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    return ran.stdout.decode()

@@ -24,21 +24,21 @@ MOST_FILES = 16
 def stand_in(address: str, pid_file: str, arguments: list[str]) -> None:
     line = socket.socket(socket.AF_UNIX)
     line.connect(address)
-    for number in PASSED_ON:
-        signal.signal(number, lambda number, _: line.send(bytes([number])))
     listed = [int(name) for name in os.listdir("/proc/self/fd")]
     files = [file for file in listed if file != line.fileno() and _is_open(file)]
     asked = json.dumps([arguments, dict(os.environ), pid_file, files])
     folder = os.open(".", os.O_RDONLY)  # open, because it may have been deleted
     socket.send_fds(line, [asked.encode() + b"\n"], [folder, *files])
+    for number in PASSED_ON:
+        signal.signal(number, lambda number, _: line.send(bytes([number])))
     for file in files:
         os.close(file)
-    ended = line.recv(4)
-    status = int.from_bytes(ended, "little") if ended else 1
-    if os.WIFSIGNALED(status):
-        signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
-        os.kill(os.getpid(), os.WTERMSIG(status))
-    os._exit(os.waitstatus_to_exitcode(status))
+    code = os.waitstatus_to_exitcode(int.from_bytes(line.recv(4), "little"))
+    if code < 0:
+        if -code in PASSED_ON:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
 
 
 def _is_open(file: int) -> bool:
@@ -73,7 +73,10 @@ def _guard(line: socket.socket) -> list[str]:
     """Start the server, and stay between it and its stand-in."""
     raw, files, _, _ = socket.recv_fds(line, 1 << 16, MOST_FILES)
     while not raw.endswith(b"\n"):
-        raw += line.recv(1 << 16)
+        part = line.recv(1 << 16)
+        if not part:
+            os._exit(1)  # the stand-in was killed before it had said anything
+        raw += part
     arguments, environment, pid_file, places = json.loads(raw)
     pid = os.fork()
     if pid == 0:

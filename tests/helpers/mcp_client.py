@@ -203,8 +203,7 @@ class Wire:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
+        self.kill()
         for end in (self.process.stdin, self.process.stdout):
             if end and not end.closed:
                 end.close()
@@ -254,6 +253,12 @@ class Wire:
         assert self.process.stdin
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
+
+    def kill(self) -> None:
+        """By SIGKILL; the server is gone afterwards, with all it started."""
+        self.process.kill()
+        self.process.wait()
+        assert select.select([self.witness], [], [], 20)[0], "what the server started outlives it"
 
     def hang_up(self) -> float:
         """Close the server's stdin and wait until it is gone with all it started; how long that took."""

@@ -28,7 +28,7 @@ for name in "claude_md.init claude_md.status claude_md.sync recall.search recall
     import_module(f"backstory.{name}")
 for name in ("claude_md_output", "terminal"):
     import_module(f"backstory.surfaces.cli.{name}")
-parse_pool.CHILDREN = 1  # the projects are small
+parse_pool.CHILDREN = 1  # the projects are small: to start another costs more than it saves
 
 def run(place, folder, environment, arguments):
     os.setsid()
@@ -50,6 +50,7 @@ while line := sys.stdin.readline():
     if not child:
         run(*json.loads(line))
         sys.exit()
+    sys.stdin.readline()  # until then its pid is its own, though it may have ended
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
@@ -60,14 +61,13 @@ def at_terminal(
     """The exit code, and what a person sees who waits for a text and then types, turn by turn."""
     terminals = _terminals()
     assert terminals.stdin
-    assert terminals.stdout
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, columns))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     environment["TERM"] = "xterm-256color"
     terminals.stdin.write(json.dumps([os.ttyname(theirs), str(cwd), environment, command]) + "\n")
     terminals.stdin.flush()
-    process = int(terminals.stdout.readline())
+    process = _number(terminals)
     os.close(theirs)
     try:
         seen = _conversation(ours, list(turns))
@@ -75,7 +75,9 @@ def at_terminal(
         os.kill(process, signal.SIGKILL)
         raise
     finally:
-        code = int(terminals.stdout.readline())
+        terminals.stdin.write("\n")
+        terminals.stdin.flush()
+        code = _number(terminals)
         os.close(ours)
     return code, seen
 
@@ -95,6 +97,12 @@ def _terminals() -> subprocess.Popen[str]:
     started = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=pipe, stdout=pipe, text=True, cwd="/")
     atexit.register(started.communicate)
     return started
+
+
+def _number(terminals: subprocess.Popen[str]) -> int:
+    assert terminals.stdout
+    assert select.select([terminals.stdout], [], [], 60)[0], "the command does not start, or does not end"
+    return int(terminals.stdout.readline())
 
 
 def _conversation(terminal: int, waiting: list[tuple[str, str]]) -> str:

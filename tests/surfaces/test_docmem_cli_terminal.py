@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from backstory.docmem.tree import Made
 from backstory.model import Node
 from tests.conftest import Run
-from tests.helpers.commands import BACKSTORY, at_terminal
+from tests.helpers.commands import BACKSTORY
 from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
 from tests.helpers.handbook import note, opened
 from tests.helpers.terminal import plain_lines, seen_at_terminal
@@ -68,7 +68,7 @@ def test_an_export_is_exact_in_a_pipe_and_harmless_at_a_terminal(
     for env in ({}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
         piped = subprocess.run(command, cwd=project, env=os.environ | env, capture_output=True, check=True)
         assert EVIL.encode() in piped.stdout
-    seen = at_terminal("docmem export evil --format md", project)
+    seen = seen_at_terminal("docmem export evil --format md", project)
     assert "\x1b[2J" not in seen
     assert "\\x1b[2J" in seen
 

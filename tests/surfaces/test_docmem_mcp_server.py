@@ -345,8 +345,7 @@ def test_the_section_goes_in_the_middle_of_many_calls(house: House) -> None:
 
 def test_after_a_kill_the_next_start_cleans_up(house: House) -> None:
     with house.showing() as wire:
-        wire.process.kill()
-        wire.process.wait()
+        wire.kill()
     assert shown(house.file.read_bytes()) == ["notes"]
     assert len(house.left_in_the_store()) == 1
     with house.server("another session") as server:
@@ -357,8 +356,7 @@ def test_after_a_kill_the_next_start_cleans_up(house: House) -> None:
 
 def test_after_a_kill_the_session_is_told_that_its_views_ended(house: House) -> None:
     with house.showing() as wire:
-        wire.process.kill()
-        wire.process.wait()
+        wire.kill()
     with house.server():
         assert house.file.read_bytes() == MINE
         assert (
@@ -371,8 +369,7 @@ def test_after_a_kill_the_session_is_told_that_its_views_ended(house: House) -> 
 def test_what_waits_for_a_server_that_was_killed_goes_though_its_section_is_gone(house: House) -> None:
     with house.showing() as wire:
         assert wire.call("docmem_create_node", json.dumps(node("a heron")))
-        wire.process.kill()
-        wire.process.wait()
+        wire.kill()
     assert os.listdir(house.data / "outbox") == ["a-session"]
     house.file.write_bytes(MINE)  # `git checkout CLAUDE.md`
     with house.server("another session"):
