@@ -11,7 +11,7 @@ from pathlib import Path
 from backstory.store.file import backup
 from backstory.store.file.connection import connect
 from backstory.surfaces.opened import open_drained
-from tests.helpers.chaos import NOW, bash, contents, put, rows, start
+from tests.helpers.chaos import FORK, NOW, bash, contents, exit_code_of_a_fork, put, rows, start
 
 PAGE = 4096
 
@@ -109,22 +109,13 @@ def spoil_pages_of(data: Path, *commands: str) -> set[str]:
     return found
 
 
-# What follows it is done by a new process for every number that is read, so that Python starts only once.
-KILLED = """
+KILLED = f"""
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from backstory.store.file import backup, recovery, swap
 from backstory.surfaces.opened import open_drained
-
-nth, calls = 0, 0
-for line in sys.stdin:
-    child = os.fork()
-    if not child:
-        nth = int(line)
-        break
-    os.write(1, b"%d\\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-if not nth:
-    sys.exit()
+{FORK}
+nth, calls = int(line), 0
 def at_each_step(event, args):
     global calls
     paths = [os.fsdecode(arg) for arg in args if isinstance(arg, (str, bytes))]
@@ -141,11 +132,9 @@ sys.addaudithook(at_each_step)
 def killed_at_each_step(program: str, data: Path, *args: str) -> Iterator[int]:
     """Run it again and again, killed one step later each time, until it comes to its end."""
     with start(program, str(data), *args) as process:
-        assert process.stdin and process.stdout and process.stderr
+        assert process.stdin and process.stderr
         for nth in range(1, 100):
-            process.stdin.write(b"%d\n" % nth)
-            process.stdin.flush()
-            code = int(process.stdout.readline())
+            code = exit_code_of_a_fork(process, nth)
             if code not in (0, -9):
                 process.stdin.close()
                 raise AssertionError(process.stderr.read().decode())

@@ -281,6 +281,53 @@ db.set_trace_callback(traced)
 {GO}"""
 
 
+# What follows this is done by a new process for every line that is read, so that Python starts only once; its
+# exit code is written.
+FORK = """
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        break
+    os.write(1, b"%d\\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+else:
+    sys.exit()
+"""
+
+
+def exit_code_of_a_fork(process: subprocess.Popen[bytes], line: float) -> int:
+    assert process.stdin and process.stdout
+    process.stdin.write(b"%r\n" % line)
+    process.stdin.flush()
+    return int(process.stdout.readline())
+
+
+AT_THE_LINE = """
+import os
+running = []
+for _ in range({count}):
+    child = os.fork()
+    if not child:
+        os.write(1, b".")
+        sys.stdin.read()
+        break
+    running.append(child)
+else:
+    print(*[os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in running])
+    sys.exit()
+"""
+
+
+def at_once(program: str, count: int, *args: str) -> list[int]:
+    """Fork as many processes where the program says `# the line`, with everything imported, and let them go
+    on when all are there; their exit codes."""
+    with start(program.replace("# the line", AT_THE_LINE.format(count=count)), *args) as process:
+        assert process.stdout
+        assert process.stdout.read(count) == b"." * count
+        codes, errors = process.communicate(timeout=60)
+    assert errors == b""
+    return [int(code) for code in codes.split()]
+
+
 def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
     """Looks less often as time goes by: looking takes processor time from what is waited for."""
     started = time.monotonic()

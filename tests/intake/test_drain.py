@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import select
 import signal
 import sqlite3
 import subprocess
@@ -25,15 +24,18 @@ from tests.conftest import REPOSITORY
 from tests.helpers.chaos import (
     DAY,
     DRAIN,
+    FORK,
     GO,
     MINUTE,
     NOW,
     PYTHON,
     SOURCE,
     assert_sound,
+    at_once,
     bash,
     contents,
     drain,
+    exit_code_of_a_fork,
     failures,
     hook_program,
     log_text,
@@ -211,43 +213,8 @@ def test_a_drain_killed_between_the_reason_and_the_payload_puts_it_aside_the_nex
     assert spooled(data) == []
 
 
-# A process that has everything imported forks one that drains for each line. It buries it after another line:
-# until then nobody else can have its pid.
-FORK = """
-while sys.stdin.readline():
-    child = os.fork()
-    if not child:
-        break
-    print(child, flush=True)
-    sys.stdin.readline()
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-else:
-    sys.exit()
-"""
-
-
-class Drains:
-    """Drains to be killed, one after the other."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-
-    def runs_for(self, seconds: float) -> bool:
-        """Start one, and kill it where it still runs then; whether it did."""
-        victim = self._ask()
-        handle = os.pidfd_open(victim)
-        is_late = not select.select([handle], [], [], seconds)[0]
-        os.close(handle)
-        if is_late:
-            os.kill(victim, signal.SIGKILL)
-        assert self._ask() in (0, -signal.SIGKILL)
-        return is_late
-
-    def _ask(self) -> int:
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(b"\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
+# Nobody handles SIGALRM: it ends a process as suddenly as SIGKILL does.
+KILLED_AFTER = FORK + "signal.setitimer(signal.ITIMER_REAL, float(line))"
 
 
 @pytest.mark.slow
@@ -257,15 +224,16 @@ def test_drains_killed_at_random_instants_store_every_event_exactly_once(data: P
     bad: set[str] = set()
     killed = progressed = 0
     longest = 0.1  # about as long as one takes, so that most are hit while they work
-    with start(DRAIN.replace("# the line", FORK) + GO, str(data)) as process:
-        drains = Drains(process)
+    with start(DRAIN.replace("# the line", KILLED_AFTER) + GO, str(data)) as process:
         for number in range(CHAOS_ROUNDS):
             more = fill(data, 80, f"round-{number}")
             good |= more[0]
             bad |= more[1]
             before = len(spooled(data))
             started = time.monotonic()
-            if drains.runs_for(generator.uniform(0, longest)):
+            code = exit_code_of_a_fork(process, generator.uniform(0.0001, longest))
+            assert code in (0, -signal.SIGALRM)
+            if code:
                 killed += 1
                 longest *= 1.2
             else:
@@ -281,37 +249,12 @@ def test_drains_killed_at_random_instants_store_every_event_exactly_once(data: P
 # --- together -----------------------------------------------------------------------------------------------
 
 
-AT_THE_LINE = """
-import os
-running = []
-for _ in range({count}):
-    child = os.fork()
-    if not child:
-        os.write(1, b".")
-        sys.stdin.read()
-        break
-    running.append(child)
-else:
-    sys.exit(any([os.waitpid(child, 0)[1] for child in running]))
-"""
-
-
-def at_once(program: str, count: int, data: Path) -> None:
-    """Fork as many processes, and let them go when all stand at the line, with everything imported."""
-    with start(program.replace("# the line", AT_THE_LINE.format(count=count)), str(data)) as process:
-        assert process.stdin and process.stdout and process.stderr
-        assert process.stdout.read(count) == b"." * count
-        process.stdin.close()
-        assert process.stderr.read() == b""
-        assert process.wait(timeout=60) == 0
-
-
 @pytest.mark.slow
 def test_four_drains_at_once_store_every_event_exactly_once(data: Path) -> None:
     connect(str(data / "backstory.db")).close()
     good, bad = fill(data, 1000)
 
-    at_once(DRAIN + GO, 4, data)
+    assert at_once(DRAIN + GO, 4, str(data)) == [0] * 4
 
     assert "locked" not in log_text(data)
     assert_each_once(data, good, bad)
@@ -340,7 +283,7 @@ connect(sys.argv[2] + "/backstory.db").close()
 def test_eight_processes_that_create_the_store_at_once_make_one(
     attempt: int, data: Path, tmp_path: Path
 ) -> None:
-    at_once(CREATE, 8, data)
+    assert at_once(CREATE, 8, str(data)) == [0] * 8
 
     alone = tmp_path / "alone"
     connect(str(alone / "backstory.db")).close()
@@ -357,7 +300,7 @@ def test_eight_drains_on_an_empty_folder_create_one_store_with_every_event_in_it
     attempt: int, data: Path
 ) -> None:
     good, bad = fill(data, 40)
-    at_once(DRAIN + GO, 8, data)
+    assert at_once(DRAIN + GO, 8, str(data)) == [0] * 8
     assert_each_once(data, good, bad)
 
 

@@ -15,7 +15,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -30,6 +29,7 @@ from tests.helpers.chaos import (
     DAY,
     Json,
     assert_sound,
+    at_once,
     bash,
     event,
     eventually,
@@ -243,28 +243,20 @@ def test_a_session_that_nobody_is_to_observe_gives_up_nothing_of_another(
 
 # --- one a store --------------------------------------------------------------------------------------------
 
-AT_THE_LINE = """
-import time
-open(sys.argv[2] + "/ready-" + str(os.getpid()), "w").close()
-while not os.path.exists(sys.argv[2] + "/go"):
-    time.sleep(0.002)
+RUN = """
+# the line
 sys.exit(10 if worker.run(sys.argv[2]) else 11)
 """
 
 
 def test_of_five_workers_that_start_at_once_one_works(
-    data: Path, house: Household, nursery: Nursery, monkeypatch: pytest.MonkeyPatch
+    data: Path, house: Household, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "2")
     for number in range(6):
         happened(data, f"s{number}", bash(f"make {number}"), STOP)
     drained(data)
-    with ExitStack() as stack:
-        program = EACH + AT_THE_LINE
-        workers = [stack.enter_context(nursery.started(program, str(data))) for _ in range(5)]
-        assert eventually(lambda: len(list(data.glob("ready-*"))) == 5, SECONDS)
-        (data / "go").touch()
-        assert sorted(worker.wait(SECONDS) for worker in workers) == [10, 11, 11, 11, 11]
+    assert sorted(at_once(EACH + RUN, 5, str(data))) == [10, 11, 11, 11, 11]
     assert_each_seen_once(data)
     assert {row["attempts"] for row in queue_of(data)} == {1}
     assert house.is_empty()

@@ -43,6 +43,7 @@ from tests.helpers.chaos import (
     DAY,
     NOW,
     assert_sound,
+    at_once,
     bash,
     contents,
     log_text,
@@ -51,7 +52,6 @@ from tests.helpers.chaos import (
     rows,
     run_hook,
     spooled,
-    start,
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_worker")]
@@ -361,34 +361,21 @@ def test_a_damaged_store_of_a_newer_backstory_is_left_to_it(data: Path) -> None:
     assert Path(made.path).exists()
 
 
-AT_ONCE = """
+OPEN = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from backstory.surfaces.opened import open_drained
 from backstory.store.file import recovery
-sys.stdout.write("."); sys.stdout.flush(); sys.stdin.read()
+# the line
 with open_drained(sys.argv[2], now=1_800_000_000_000) as db:
-    print(db.execute("SELECT count(*) FROM memories").fetchone()[0])
+    assert db.execute("SELECT count(*) FROM memories").fetchone()[0] >= int(sys.argv[3])
 """
 
 
 def test_of_processes_that_meet_the_damage_at_once_one_recovers(one_day: Path) -> None:
     capture(one_day, "echo waiting")
     database(one_day).write_bytes(b"garbage" * 1000)
-    running = [start(AT_ONCE, str(one_day)) for _ in range(5)]
-    for process in running:
-        assert process.stdout
-        assert process.stdout.read(1) == b"."
-    for process in running:
-        assert process.stdin
-        process.stdin.close()
-    for process in running:
-        assert process.stdout
-        assert process.stderr
-        with process:
-            assert process.stderr.read() == b""
-            assert int(process.stdout.read()) >= len(BEFORE)
-            assert process.wait(timeout=60) == 0
+    assert at_once(OPEN, 5, str(one_day), str(len(BEFORE))) == [0] * 5
     assert Counter(stored(one_day)) == Counter([*BEFORE, "echo waiting"])
     assert len([name for name in names(one_day, "set-aside") if name.endswith(".db")]) == 1
     assert (recovery.notice(str(one_day)) or "").count("was damaged") == 1
