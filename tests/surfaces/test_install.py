@@ -2,7 +2,7 @@
 plugin straight from its marketplace.
 
 Nothing is fetched twice: one folder of wheels serves every pip in here, also those that the plugin starts.
-Those of others are kept for the next run.
+Those of others are kept for the runs of a day.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ OFFERED = {
     "agents": ["memory-updater"],
     "skills": ["codebase-analyzer", "memory-init", "memory-processor", "memory-status", "memory-sync"],
 }
+DAY = 24 * 3600  # in seconds
 NOBODY = "http://127.0.0.1:9"  # no model is needed to install something
 PLUGIN = "backstory@backstory"
 
@@ -64,6 +65,10 @@ def wheels(tmp_path_factory: pytest.TempPathFactory, checkout: Path, pytestconfi
     kept = pytestconfig.cache.mkdir("wheels")
 
     def build(place: Path) -> None:
+        for wheel in kept.iterdir():
+            with suppress(FileNotFoundError):  # another run clears up as well
+                if wheel.stat().st_mtime < time.time() - DAY:
+                    wheel.unlink()
         pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
         command = (*pip, "-w", str(place), str(checkout), "hatchling")
         # To ask an index takes longer than all the rest, so it is asked only where a wheel is missing.
@@ -75,7 +80,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory, checkout: Path, pytestconfi
         _call(*command)
         for wheel in place.glob("*.whl"):
             if not wheel.name.startswith("backstory-"):
-                shutil.copy(wheel, kept)
+                new = shutil.copyfile(wheel, kept / f"{wheel.name}.{os.getpid()}")
+                os.replace(new, kept / wheel.name)  # another run may look for it now
 
     return _once(tmp_path_factory, "wheels", build)
 
@@ -505,6 +511,8 @@ def test_a_project_cannot_pose_as_backstory(tmp_path: Path, project: Path, home:
 def test_a_set_up_that_failed_says_so_and_the_next_one_mends_it(
     checkout: Path, wheels: Path, installed: Path, tmp_path: Path
 ) -> None:
+    """What backstory needs is there already. The set-up installs all of it in
+    test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile."""
     own, empty = tmp_path / "plugin data", tmp_path / "no wheels"
     own.mkdir()
     empty.mkdir()
@@ -527,7 +535,7 @@ def test_a_set_up_that_failed_says_so_and_the_next_one_mends_it(
 
 
 def _packages(installed: Path, place: Path) -> Path:
-    """What backstory needs, without backstory: another test has the set-up install these as well."""
+    """What backstory needs, without backstory."""
     place.mkdir()
     (packages,) = installed.parent.parent.glob("lib/python3*/site-packages")
     for package in packages.iterdir():
