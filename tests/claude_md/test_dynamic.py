@@ -24,6 +24,7 @@ from backstory.claude_md.write.dynamic import (
     without,
 )
 from tests.helpers import claude
+from tests.helpers.growth import assert_linear
 from tests.helpers.scripted_model import ScriptedModel, say
 
 OLD_END = b"<!-- end of DOCMEM Dynamic -->"  # as it was written once
@@ -650,25 +651,14 @@ def test_what_a_person_wrote_around_sections_is_all_there_without_them(
     ],
 )
 def test_time_grows_with_the_file_and_not_faster(unit: bytes) -> None:
-    def seconds(size: int) -> float:
-        text = unit * (size // len(unit))
-        began = time.process_time()
-        without(text)
-        return time.process_time() - began
-
-    most = 16 * min(seconds(20_000) for _ in range(3)) + 0.05
-    assert any(seconds(160_000) < most for _ in range(3))  # eight times as much; the square would be 64 times
+    count = 40_000 // len(unit)
+    assert_linear(without, unit * count, unit * count * 4)
 
 
 @pytest.mark.parametrize("unit", ["@", "\\", "\\\\@", " ", "\t<!--", END.decode(), "\x00", "# DOCMEM "])
 def test_time_grows_with_node_text_and_not_faster(unit: str) -> None:
-    def seconds(size: int) -> float:
-        views = [("ab12cd34", unit * (size // len(unit)))]
-        began = time.process_time()
-        section(views)
-        return time.process_time() - began
-
-    assert seconds(160_000) < 16 * seconds(20_000) + 0.05
+    count = 40_000 // len(unit)
+    assert_linear(lambda text: section([("ab12cd34", text)]), unit * count, unit * count * 4)
 
 
 def test_fences_that_are_never_closed_take_no_longer() -> None:

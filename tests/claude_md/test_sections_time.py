@@ -10,6 +10,7 @@ import pytest
 
 from backstory.claude_md.write import dynamic
 from backstory.claude_md.write.sections import harmless, parse, same, theirs, with_new, with_section
+from tests.helpers.growth import assert_linear
 from tests.helpers.sections import END, VIEWS, opening, section
 
 pytestmark = pytest.mark.slow
@@ -47,15 +48,8 @@ HOSTILE: list[bytes] = [
 
 
 def grows(measured: Callable[[bytes], object], unit: bytes) -> None:
-    def seconds(size: int) -> float:
-        text = unit * (size // len(unit))
-        began = time.process_time()
-        measured(text)
-        return time.process_time() - began
-
-    # 32 times as much; the square would be 1,024 times. Caches and neighbours cost the larger one more.
-    most = 128 * min(seconds(3_200) for _ in range(5)) + 0.03
-    assert any(seconds(102_400) < most for _ in range(3))
+    count = 25_600 // len(unit)
+    assert_linear(measured, unit * count, unit * count * 4)
 
 
 @pytest.mark.parametrize("unit", HOSTILE)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 
+Text = TypeVar("Text", str, bytes)
 
-def assert_linear(work: Callable[[str], object], short: str, long: str) -> float:
+
+def assert_linear(work: Callable[[Text], object], short: Text, long: Text) -> float:
     """`long` is four times as long and takes less than 8 times as long; by the square it would be 16 times.
 
     Tells how long that is: processor time, the best of as many as five tries, because other processes share
@@ -23,7 +26,7 @@ def assert_linear(work: Callable[[str], object], short: str, long: str) -> float
     pytest.fail(f"{little:.3f} s became {much:.3f} s")
 
 
-def processor_time(work: Callable[[str], object], text: str) -> float:
+def processor_time(work: Callable[[Text], object], text: Text) -> float:
     began = time.process_time()
     work(text)
     return time.process_time() - began
