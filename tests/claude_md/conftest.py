@@ -63,9 +63,9 @@ def one_parser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def walrus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fixed_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project that lies at the same path in every test, so that a copy of a store knows it."""
-    folder = tmp_path_factory.getbasetemp() / "one-place"
+    folder = tmp_path_factory.getbasetemp() / "fixed-project"
     shutil.rmtree(folder, ignore_errors=True)
     return make(folder / "walrus")
 
@@ -77,25 +77,25 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def initialised(run: Run, walrus: Path, data: Path, kept: Path) -> Path:
+def initialised(run: Run, fixed_project: Path, data: Path, kept: Path) -> Path:
     """An initialised project; nothing of it is committed."""
 
     def begin() -> None:
         assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
 
-    return brought_to(begin, walrus, data, kept / "initialised")
+    return brought_to(begin, fixed_project, data, kept / "initialised")
 
 
 @pytest.fixture
-def ready(run: Run, walrus: Path, data: Path, kept: Path) -> Path:
+def ready(run: Run, fixed_project: Path, data: Path, kept: Path) -> Path:
     """An initialised project, at rest."""
 
     def begin() -> None:
         assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
-        commit(walrus, "docs: describe the project")
+        commit(fixed_project, "docs: describe the project")
         assert run("sync", "--yes").code == 0
 
-    return brought_to(begin, walrus, data, kept / "ready")
+    return brought_to(begin, fixed_project, data, kept / "ready")
 
 
 def brought_to(begin: Callable[[], None], project: Path, data: Path, kept: Path) -> Path:

@@ -66,15 +66,15 @@ LINE = st.one_of(st.sampled_from(MARKERS), st.sampled_from(OTHERS), st.text(max_
 BREAKS = ["\n", "\n", "\n", "\r\n", "\n\n", "", "\r"]
 
 
-def each(makes: Callable[..., T], *parts: Sequence[Any]) -> st.SearchStrategy[T]:
+def sampled_product(makes: Callable[..., T], *parts: Sequence[Any]) -> st.SearchStrategy[T]:
     """Of each part anything. To choose from all there are is one choice: making choices takes most of the
     time."""
     return st.sampled_from([makes(*chosen) for chosen in product(*parts)])
 
 
 PIECE = st.one_of(
-    each(add, MARKERS, BREAKS),
-    each(add, OTHERS, BREAKS),
+    sampled_product(add, MARKERS, BREAKS),
+    sampled_product(add, OTHERS, BREAKS),
     st.builds(add, st.text(max_size=6), st.sampled_from(BREAKS)),
 )
 TEXT = st.lists(PIECE, max_size=10).map("".join)
@@ -101,7 +101,7 @@ WRITTEN = st.sampled_from(
 )
 
 DOCMEM = dynamic.section([("ab12cd34", "ab12cd34 note:: 2026-01-31T12:00:00Z\n```\n<!-- MANUAL -->\ntext")])
-SECTIONS = each(
+SECTIONS = sampled_product(
     lambda name, text: f"{OPEN.format(name)}\n{text}{END}\n".encode(),
     [*NAMES, *"bdefg"],
     ["", "text\n", "\n\n    code\n\n", "```\n<!-- END AUTO-MANAGED -->\n```\n", "\x00 @x\r\n"],

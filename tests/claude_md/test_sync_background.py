@@ -23,8 +23,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def project(walrus: Path) -> Path:
-    return walrus
+def project(fixed_project: Path) -> Path:
+    return fixed_project
 
 
 @contextmanager

@@ -26,8 +26,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def project(walrus: Path) -> Path:
-    return walrus
+def project(fixed_project: Path) -> Path:
+    return fixed_project
 
 
 def test_without_a_terminal_the_difference_is_shown_and_nothing_written(run: Run, ready: Path) -> None:

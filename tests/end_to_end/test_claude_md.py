@@ -21,7 +21,16 @@ from tests.conftest import REPOSITORY, Run
 from tests.end_to_end.test_docmem import Harbour, instructions
 from tests.end_to_end.test_memory import git, repository
 from tests.helpers.chaos import eventually
-from tests.helpers.claude import NO_SERVERS, SERVERS, Json, Result, cli, converse, environment, only
+from tests.helpers.claude import (
+    NO_SERVERS,
+    SERVERS,
+    Json,
+    Result,
+    cli,
+    converse,
+    environment,
+    without_other_servers,
+)
 from tests.helpers.scripted_model import UNSCRIPTED, Step, say, text_of, use
 from tests.test_plugin_texts import AGENTS, read
 
@@ -312,7 +321,14 @@ def test_claude_code_accepts_the_plugin_at_its_strictest(plugin: Path, env: dict
 
 def typed(command: str, model: Keeper, plugin: Path, env: dict[str, str]) -> Result:
     """A command as a user types it, who allows nothing beyond what it brings along."""
-    stream = ("--output-format", "stream-json", "--verbose", "--plugin-dir", str(plugin), *only(NO_SERVERS))
+    stream = (
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--plugin-dir",
+        str(plugin),
+        *without_other_servers(NO_SERVERS),
+    )
     at = env | {"ANTHROPIC_BASE_URL": model.url}
     result = cli("-p", *stream, "--", command, env=at, cwd=model.file.parent)
     assert result.code == 0, result.stderr

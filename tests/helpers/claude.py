@@ -163,10 +163,10 @@ def cli(*args: str, env: Mapping[str, str], cwd: Path | None = None, timeout: fl
 def _session(plugin_dir: Path | None, servers: Sequence[str], extra: Sequence[str]) -> list[str]:
     plugin = ["--plugin-dir", str(plugin_dir)] if plugin_dir else []
     stream = ["--output-format", "stream-json", "--verbose"]
-    return ["-p", "--dangerously-skip-permissions", *stream, *plugin, *only(servers), *extra]
+    return ["-p", "--dangerously-skip-permissions", *stream, *plugin, *without_other_servers(servers), *extra]
 
 
-def only(servers: Sequence[str]) -> list[str]:
+def without_other_servers(servers: Sequence[str]) -> list[str]:
     """Options for a session with these of the plugin's MCP servers, as a user may deny the others. Each of
     them takes longer than the session itself, so tests start the ones that they use."""
     denied = [{"serverName": f"plugin:backstory:{name}"} for name in SERVERS if name not in servers]

@@ -172,9 +172,11 @@ worker.main()
 """
 
 
-# Forks workers that have everything imported: most of a worker's time is Python's start. The one between
-# leaves at once, so that the worker is an orphan and thereby the child of whoever keeps a household.
-NURSERY = """
+# Forks workers that have everything imported: most of a worker's time is Python's start. The parent in
+# between leaves at once, so that the worker is an orphan and thereby the child of the test that keeps a
+# household. claude_agent_sdk takes longer to import than all the rest, and most workers never ask Claude: it
+# is imported for the first that does, before the fork, so that the next ones have it.
+WORKER_FORKS = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from backstory.surfaces import worker
@@ -182,9 +184,9 @@ for line in sys.stdin:
     program, args, env = json.loads(line)
     if env.get("BACKSTORY_SYNTHESIZER") == "claude":
         import claude_agent_sdk
-    between = os.fork()
-    if between:
-        os.waitpid(between, 0)
+    parent_in_between = os.fork()
+    if parent_in_between:
+        os.waitpid(parent_in_between, 0)
         os.write(1, b"\\n")
         continue
     pid = os.fork()
@@ -203,8 +205,8 @@ for line in sys.stdin:
 """
 
 
-class Forked:
-    """A worker of the nursery, to be used like a Popen."""
+class ForkedWorker:
+    """To be used like a Popen."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -233,12 +235,14 @@ class Forked:
         os.close(self._handle)
 
 
-class Nursery:
+class WorkerForks:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     @contextmanager
-    def started(self, program: str, *args: str, env: Mapping[str, str] | None = None) -> Iterator[Forked]:
+    def started(
+        self, program: str, *args: str, env: Mapping[str, str] | None = None
+    ) -> Iterator[ForkedWorker]:
         """In a session of its own, as hooks start it. It is gone afterwards, whatever became of the test."""
         worker = self._fork(program, args, env)
         try:
@@ -253,20 +257,20 @@ class Nursery:
         with self.started(program, env=env) as worker:
             return worker.wait(seconds)
 
-    def _fork(self, program: str, args: Sequence[str], env: Mapping[str, str] | None) -> Forked:
+    def _fork(self, program: str, args: Sequence[str], env: Mapping[str, str] | None) -> ForkedWorker:
         assert self._process.stdin and self._process.stdout
         request = [program, args, dict(os.environ if env is None else env)]
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
-        return Forked(int(self._process.stdout.readline()))
+        return ForkedWorker(int(self._process.stdout.readline()))
 
 
 @contextmanager
-def nursery() -> Iterator[Nursery]:
+def worker_forks() -> Iterator[WorkerForks]:
     """To be opened before the household, which would count it otherwise."""
-    command = [sys.executable, "-I", "-X", "utf8", "-c", NURSERY, SOURCE]
+    command = [sys.executable, "-I", "-X", "utf8", "-c", WORKER_FORKS, SOURCE]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        yield Nursery(process)
+        yield WorkerForks(process)
 
 
 def worker_pid(data: Path) -> int | None:

@@ -46,17 +46,17 @@ from tests.helpers.processes import (
     GO,
     SECONDS,
     Household,
-    Nursery,
+    WorkerForks,
     awaited_pid,
     children,
     descendants,
     household,
     is_running,
     listening,
-    nursery,
     queue_of,
     settled,
     stat,
+    worker_forks,
 )
 from tests.helpers.scripted_model import ScriptedModel, Step, fail, say, together, use
 
@@ -91,14 +91,14 @@ def hook(mode: str, payload: Json) -> None:
     assert ran.stdout == ran.stderr == b""
 
 
-@pytest.fixture(scope="module", name="nursery")
-def one_nursery() -> Iterator[Nursery]:
-    with nursery() as found:
+@pytest.fixture(scope="module", name="forks")
+def one_parent_of_workers() -> Iterator[WorkerForks]:
+    with worker_forks() as found:
         yield found
 
 
 @pytest.fixture
-def house(nursery: Nursery) -> Iterator[Household]:
+def house(forks: WorkerForks) -> Iterator[Household]:
     with household() as found:
         yield found
 
@@ -266,11 +266,11 @@ def test_of_five_workers_that_start_at_once_one_works(
 
 
 def test_a_worker_leaves_after_its_idle_time(
-    data: Path, house: Household, nursery: Nursery, monkeypatch: pytest.MonkeyPatch
+    data: Path, house: Household, forks: WorkerForks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "1")
     happened(data, "s", bash("make"), STOP)
-    with nursery.started(EACH + GO) as worker:
+    with forks.started(EACH + GO) as worker:
         assert eventually(lambda: settled(data), SECONDS)
         since = time.monotonic()
         assert listening(worker.pid) == [] and descendants(worker.pid) == []
@@ -314,7 +314,7 @@ WINDOWS = {
 
 @pytest.mark.parametrize(("what", "nth", "before", "result"), WINDOWS.values(), ids=WINDOWS.keys())
 def test_what_arrives_as_the_worker_leaves_is_not_lost(
-    what: str, nth: int, before: str, result: str, data: Path, house: Household, nursery: Nursery
+    what: str, nth: int, before: str, result: str, data: Path, house: Household, forks: WorkerForks
 ) -> None:
     with_backup(data)
     happened(data, "early", bash("make"), STOP)
@@ -323,7 +323,7 @@ def test_what_arrives_as_the_worker_leaves_is_not_lost(
         what=what, nth=nth, hook=str(HOOK), payload=payload, before=before, result=result
     )
     happened(data, "late", bash("make late"))
-    with nursery.started(program + GO) as worker:
+    with forks.started(program + GO) as worker:
         assert worker.wait(SECONDS) == 0
         assert house.workers() == [], "the hook saw the lock taken"
     assert {row["session_id"] for row in queue_of(data)} == {"early", "late"}
@@ -332,17 +332,17 @@ def test_what_arrives_as_the_worker_leaves_is_not_lost(
 
 
 def test_a_worker_that_is_told_to_end_does_so_though_there_is_work(
-    data: Path, house: Household, nursery: Nursery, monkeypatch: pytest.MonkeyPatch
+    data: Path, house: Household, forks: WorkerForks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
     happened(data, "s", bash("make"), STOP)
-    with nursery.started(EACH + "Each.seconds = 60\n" + GO) as worker:
+    with forks.started(EACH + "Each.seconds = 60\n" + GO) as worker:
         assert eventually(lambda: any(row["leased_until"] for row in queue_of(data)), SECONDS)
         worker.terminate()
         assert worker.wait(10) == 0
     assert [(row["attempts"], row["leased_until"]) for row in queue_of(data)] == [(0, 0)] * 2
     assert (data / "worker.lock").read_bytes() == b""
-    assert nursery.run(env={**os.environ, "BACKSTORY_WORKER_IDLE_SECONDS": "0"}) == 0
+    assert forks.run(env={**os.environ, "BACKSTORY_WORKER_IDLE_SECONDS": "0"}) == 0
     assert_each_seen_once(data)
     assert house.is_empty()
 
@@ -384,15 +384,15 @@ def at_exit_of_the_transaction_with(real):
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS.keys())
 def test_a_worker_that_is_killed_at_any_step_leaves_everything_to_the_next(
-    step: str, data: Path, house: Household, nursery: Nursery
+    step: str, data: Path, house: Household, forks: WorkerForks
 ) -> None:
     happened(data, "one", prompt("mend the parser please"), bash("make"), STOP)
     happened(data, "two", bash("ls"), STOP)
-    assert nursery.run(EACH + NTH + step + GO) == -signal.SIGKILL, "the step is never reached"
+    assert forks.run(EACH + NTH + step + GO) == -signal.SIGKILL, "the step is never reached"
     assert house.is_empty()
     if (data / "backstory.db").exists():
         assert_sound(data)
-    assert nursery.run() == 0
+    assert forks.run() == 0
     assert_each_seen_once(data)
     assert len(rows(data, "SELECT 1 FROM session_summaries")) == 2
     assert len(rows(data, "SELECT 1 FROM memories WHERE kind = 'summary'")) == 2
@@ -401,7 +401,7 @@ def test_a_worker_that_is_killed_at_any_step_leaves_everything_to_the_next(
 
 
 def test_what_kills_every_worker_is_given_up_after_the_third_and_holds_up_nothing(
-    data: Path, house: Household, nursery: Nursery
+    data: Path, house: Household, forks: WorkerForks
 ) -> None:
     happened(data, "poison", bash("make poison"), STOP)
     happened(data, "sane", bash("make"), STOP)
@@ -414,27 +414,27 @@ async def observe(self, batch):
     return await real(self, batch)
 Each.observe = observe
 """
-    assert [nursery.run(EACH + deadly + GO) for _ in range(4)] == [-9, -9, -9, 0]
+    assert [forks.run(EACH + deadly + GO) for _ in range(4)] == [-9, -9, -9, 0]
     assert_each_seen_once(data, may_skip="the worker ended three times while it was at it")
     assert {row["session_id"] for row in queue_of(data) if row["skipped"]} == {"poison"}
     assert house.is_empty()
 
 
 def test_after_a_kill_the_next_worker_looks_at_the_database_first(
-    data: Path, house: Household, nursery: Nursery
+    data: Path, house: Household, forks: WorkerForks
 ) -> None:
     happened(data, "s", bash("make"), STOP)
-    assert nursery.run(EACH + STEPS["while the model thinks"] + GO) == -signal.SIGKILL
+    assert forks.run(EACH + STEPS["while the model thinks"] + GO) == -signal.SIGKILL
     assert (data / "worker.lock").read_bytes().strip().isdigit()
-    assert nursery.run() == 0
+    assert forks.run() == 0
     assert "the last worker did not end well; checking the database" in log_text(data)
-    assert nursery.run() == 0
+    assert forks.run() == 0
     assert log_text(data).count("did not end well") == 1
     assert house.is_empty()
 
 
 def test_workers_that_are_killed_at_random_lose_nothing_and_repeat_nothing(
-    data: Path, house: Household, nursery: Nursery, monkeypatch: pytest.MonkeyPatch
+    data: Path, house: Household, forks: WorkerForks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
     dice = random.Random(SOAK_SEED)  # noqa: S311
@@ -443,7 +443,7 @@ def test_workers_that_are_killed_at_random_lose_nothing_and_repeat_nothing(
     deadline = time.monotonic() + SOAK_SECONDS
     sessions = kills = 0
     while time.monotonic() < deadline:
-        with nursery.started(program) as worker:
+        with forks.started(program) as worker:
             for _ in range(dice.randrange(1, 6)):
                 sessions += 1
                 used = [
@@ -456,7 +456,7 @@ def test_workers_that_are_killed_at_random_lose_nothing_and_repeat_nothing(
             worker.send_signal(dice.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
             assert worker.wait(SECONDS) in (0, -signal.SIGKILL, -signal.SIGTERM), f"seed {SOAK_SEED}"
             kills += 1
-    assert nursery.run(env={**os.environ, "BACKSTORY_WORKER_IDLE_SECONDS": "0"}, seconds=120) == 0
+    assert forks.run(env={**os.environ, "BACKSTORY_WORKER_IDLE_SECONDS": "0"}, seconds=120) == 0
     assert_each_seen_once(data, may_skip="the worker ended three times while it was at it")
     assert len({row["session_id"] for row in queue_of(data)}) == sessions and kills
     assert house.is_empty()
@@ -556,13 +556,13 @@ ONCE_SICK: dict[str, tuple[Step | Exception, int]] = {
 
 @pytest.mark.client
 def test_a_model_that_fails_in_every_way_and_recovers_loses_nothing(
-    home: Path, data: Path, house: Household, nursery: Nursery
+    home: Path, data: Path, house: Household, forks: WorkerForks
 ) -> None:
     for name in ONCE_SICK:
         talk(data, name)
     with Sick(**ONCE_SICK) as model:
         env = model_env(home, model, BACKSTORY_WORKER_IDLE_SECONDS="60")
-        with nursery.started(IMPATIENT, env=env) as worker:
+        with forks.started(IMPATIENT, env=env) as worker:
             assert eventually(lambda: settled(data), 100), queue_of(data)
             assert listening(worker.pid) == []
             worker.terminate()
@@ -594,12 +594,12 @@ def test_a_model_that_fails_in_every_way_and_recovers_loses_nothing(
 
 @pytest.mark.client
 def test_a_signal_during_a_model_call_ends_the_model_session_and_gives_the_lease_back(
-    home: Path, data: Path, house: Household, nursery: Nursery
+    home: Path, data: Path, house: Household, forks: WorkerForks
 ) -> None:
     talk(data, "parsers")
     with Sick(parsers=(say("too late").after(60), 1)) as model:
         env = model_env(home, model, BACKSTORY_WORKER_IDLE_SECONDS="60")
-        with nursery.started(START_WORKER, env=env) as worker:
+        with forks.started(START_WORKER, env=env) as worker:
             assert eventually(lambda: model.met["parsers"] == 1, SECONDS)
             family = descendants(worker.pid)
             assert family, "Claude Code is a child of the worker"
@@ -611,7 +611,7 @@ def test_a_signal_during_a_model_call_ends_the_model_session_and_gives_the_lease
         assert [pid for pid in family if is_running(pid)] == []
         assert {(row["attempts"], row["leased_until"], row["waits"]) for row in queue_of(data)} == {(0, 0, 0)}
         assert (data / "worker.lock").read_bytes() == b""
-        assert nursery.run(START_WORKER, model_env(home, model)) == 0
+        assert forks.run(START_WORKER, model_env(home, model)) == 0
     assert {row["processed_by"] for row in queue_of(data)} == {"claude"}
     assert len(rows(data, "SELECT 1 FROM session_summaries")) == 1
     assert house.is_empty()
@@ -619,11 +619,11 @@ def test_a_signal_during_a_model_call_ends_the_model_session_and_gives_the_lease
 
 @pytest.mark.client
 def test_a_worker_that_is_killed_during_a_model_call_leaves_no_claude_behind(
-    home: Path, data: Path, house: Household, nursery: Nursery
+    home: Path, data: Path, house: Household, forks: WorkerForks
 ) -> None:
     talk(data, "parsers")
     with Sick(parsers=(say("too late").after(60), 2)) as model:
-        with nursery.started(HURRIED, env=model_env(home, model)) as worker:
+        with forks.started(HURRIED, env=model_env(home, model)) as worker:
             assert eventually(lambda: model.met["parsers"] == 1, SECONDS)
             family = descendants(worker.pid)
             worker.kill()
@@ -631,7 +631,7 @@ def test_a_worker_that_is_killed_during_a_model_call_leaves_no_claude_behind(
         assert family
         assert house.is_empty(30), "Claude Code goes when nobody listens any more"
         model.met["parsers"] = 2
-        assert nursery.run(START_WORKER, model_env(home, model)) == 0
+        assert forks.run(START_WORKER, model_env(home, model)) == 0
     assert [(row["processed_by"], row["attempts"]) for row in queue_of(data)] == [("claude", 2)] * 3
     assert len(rows(data, "SELECT 1 FROM memories WHERE kind = 'discovery'")) == 1
     assert_sound(data)
@@ -640,12 +640,12 @@ def test_a_worker_that_is_killed_during_a_model_call_leaves_no_claude_behind(
 
 @pytest.mark.client
 def test_a_claude_that_is_killed_under_a_worker_costs_an_attempt_and_nothing_else(
-    home: Path, data: Path, house: Household, nursery: Nursery
+    home: Path, data: Path, house: Household, forks: WorkerForks
 ) -> None:
     talk(data, "parsers")
     with (
         Sick(parsers=(say("too late").after(60), 1)) as model,
-        nursery.started(START_WORKER, env=model_env(home, model)) as worker,
+        forks.started(START_WORKER, env=model_env(home, model)) as worker,
     ):
         assert eventually(lambda: model.met["parsers"] == 1, SECONDS)
         os.kill(children(worker.pid)[0], signal.SIGKILL)
