@@ -36,7 +36,7 @@ from rich.table import Table
 EXPECTED = Path(__file__).parent / "init_expected"
 PRECISION, RECALL = 0.9, 0.8
 FILES, CHANGED = 10_000, 20
-COMMITS = 100  # at most one for each file
+COMMITS = 100  # fewer in a short run, where they would take longer than what is measured
 WARM_UP = 1  # rounds
 INIT_SECONDS, SYNC_SECONDS = 3.0, 5.0
 BARE_PYTHON, READING = "bare Python", "reading every file once"
@@ -252,7 +252,7 @@ def _times(folder: Path, files: int, rounds: int) -> dict[str, list[float]]:
 
 
 def _make_project(project: Path, files: int) -> None:
-    """Python, TypeScript, Go, Rust and Java in folders of fifty, with a history of COMMITS commits."""
+    """Python, TypeScript, Go, Rust and Java in folders of fifty, with at most COMMITS commits."""
     project.mkdir()
     kinds = list(SOURCES)
     for number in range(files - 3):

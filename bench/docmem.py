@@ -308,6 +308,7 @@ async def _calls(store: Store, samples: int) -> list[Row]:
         },
         cwd=store.project,
     )
+    # The default is the stderr of mcp's import: whoever captures a run would not see what the server says.
     async with stdio_client(how, sys.stderr) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
         made = await _call(

@@ -480,6 +480,7 @@ async def _server(home: str, project: str, **variables: str) -> AsyncIterator[Cl
     how = StdioServerParameters(
         command=sys.executable, args=["-P", "-m", "backstory", "mcp", "memory"], env=env, cwd=project
     )
+    # The default is the stderr of mcp's import: whoever captures a run would not see what the server says.
     async with stdio_client(how, sys.stderr) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
         yield client

@@ -421,6 +421,7 @@ async def _server(place: Place) -> AsyncIterator[tuple[ClientSession, int | None
         command=sys.executable, args=["-P", "-m", "backstory", "mcp", "memory"], env=env, cwd=place.project
     )
     before = _children()
+    # The default is the stderr of mcp's import: whoever captures a run would not see what the server says.
     async with stdio_client(how, sys.stderr) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
         yield client, next(iter(_children() - before), None)
