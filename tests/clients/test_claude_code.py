@@ -89,6 +89,8 @@ def test_a_turn_that_was_sent_on_says_so() -> None:
     ("changes", "reason"),
     [
         ({"hook_event_name": "PreBreakfast"}, "unknown event 'PreBreakfast'"),
+        ({"hook_event_name": "ghp_0123456789abcdefghij"}, "unknown event"),
+        ({"hook_event_name": "user: bob\npass: swordfish"}, "unknown event"),
         ({"session_id": ""}, "session_id is empty"),
         ({"cwd": "p"}, "cwd is not an absolute path"),
         ({"cwd": "/" + "x" * 5_000}, "cwd has 5,001 characters"),
@@ -263,6 +265,11 @@ TOOLS: list[tuple[str, Json, object, Json]] = [
     ("ToolSearch", {"query": "select:Read"}, {}, {"action": "other", "is_ours": False}),
     ("mcp__x__y", {"file_path": "/p/a"}, [{"text": "1"}], {"action": "mcp", "paths": ["/p/a"]}),
     ("mcp__plugin_backstory_memory__memory_add", {}, "ok", {"action": "mcp", "is_ours": True}),
+    ("mcp__backstory__memory_add", {}, "ok", {"action": "mcp", "is_ours": True}),
+    ("mcp__game__set_backstory", {}, "ok", {"action": "mcp", "is_ours": False}),
+    ("mcp__npc_backstory__get", {}, "ok", {"action": "mcp", "is_ours": False}),
+    ("Edit", {"file_path": "/a", "path": "/b"}, {}, {"action": "edit", "path": "/a"}),
+    ("Edit", {"path": "/b", "file_path": "/a"}, {}, {"action": "edit", "path": "/a"}),
     ("Novelty", {"stdout": 1}, {"stdout": "x"}, {"action": "other", "result": {"stdout": "x"}}),
 ]  # fmt: skip
 

@@ -7,7 +7,7 @@ import pytest
 from backstory.safety.clean import CUT_MARGIN, TEXT_LIMIT, clean, clean_whole
 from backstory.safety.fence import RECALLED, fence
 
-QUOTED = fence("use tabs", "test")
+QUOTED = fence("use tabs", "backstory test")
 
 
 @pytest.mark.parametrize(

@@ -255,7 +255,7 @@ TOKEN = "ghp_" + "Q7z" * 12
 KEY = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQ7zQ7zQ7zQ7z\n" * 40 + "-----END PRIVATE KEY-----"
 PRIVATE = "<private>" + "Q7z whispers " * 60 + "</private>"
 LONG_PRIVATE = "<private>" + "Q7z whispers " * 900 + "</private>"
-FENCED = fence.fence("Q7z is what memory says. " * 60, "memory")
+FENCED = fence.fence("Q7z is what memory says. " * 60, "backstory memory")
 SECRETS = {
     "a token": TOKEN,
     "a key": KEY,

@@ -51,7 +51,8 @@ def read(payload: Mapping[str, object]) -> Event:
     """The event in a payload, or BadPayload with the reason. Texts are as they came."""
     name = _text(payload, "hook_event_name")
     if name not in EVENTS:
-        raise BadPayload(f"unknown event {name!r}")
+        # Only a word is quoted: this is logged, and not every way there is cleaned.
+        raise BadPayload(f"unknown event {name!r}" if name.isalpha() and len(name) < 40 else "unknown event")
     event = Event(EVENTS[name], name, _text(payload, "session_id"), _cwd(payload))
     event.agent = _string(payload.get("agent_type"))
     event.source = _string(payload.get("source"))
@@ -182,7 +183,8 @@ def _result(action: str, result: dict[str, object]) -> dict[str, object]:
 
 
 def _renamed(given: dict[str, object], names: Mapping[str, str]) -> dict[str, object]:
-    return {names.get(name, name): part for name, part in given.items()}
+    taken = {names[name] for name in given if name in names}  # the tool's own field wins
+    return {names.get(name, name): part for name, part in given.items() if name in names or name not in taken}
 
 
 def _exit_status(result: object, error: str | None) -> int | None:
@@ -199,7 +201,7 @@ def _is_ours(tool: str, given: dict[str, object]) -> bool:
         return str(given.get(NAMING[tool])).startswith(OURS)
     if tool == "ToolSearch":  # how a model gets hold of them
         return "backstory" in str(given.get("query"))
-    return tool.startswith(MCP) and "backstory" in tool
+    return tool.startswith(MCP) and tool.removeprefix(MCP).removeprefix("plugin_").startswith("backstory")
 
 
 # --- what a hook may answer ---------------------------------------------------------------------------------
