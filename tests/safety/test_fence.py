@@ -67,7 +67,7 @@ def test_what_was_recalled_is_recognised_inside_json() -> None:
     assert fence.remove(text) == f'"{fence.RECALLED}"'
 
 
-PIECES = "<backstory |<BACKSTORY source=Backstory|</backstory>|<backstory>|</Backstory>|<backstoryly|source=backstory"
+PIECES = "<backstory |<BACKSTORY source=Backstory|</backstory>|<backstory>|<backstoryly|source=backstory"
 TAGGED = st.lists(st.sampled_from([*PIECES.split("|"), "text ", "\n", "<", ">"]), max_size=12).map("".join)
 
 
