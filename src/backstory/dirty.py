@@ -89,7 +89,7 @@ def create(root: str) -> None:
     """Initialise a project: an empty list, unless there is one. It is nothing for git."""
     try:
         os.makedirs(os.path.join(root, os.path.dirname(NAME)), exist_ok=True)
-        with _Turn(root) as path:
+        with _Alone(root) as path:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666))
     except OSError as error:
         raise _refused(root, error) from error
@@ -102,7 +102,7 @@ def create(root: str) -> None:
 def read(root: str) -> list[str]:
     """The lines in their order; a path that changed twice is there twice."""
     try:
-        with _Turn(root) as path:
+        with _Alone(root) as path:
             return _lines(path)
     except FileNotFoundError:
         return []
@@ -113,7 +113,7 @@ def read(root: str) -> list[str]:
 
 def append(root: str, changed: Iterable[str]) -> None:
     """Add paths, all of them or none. FileNotFoundError: the project is not initialised any more."""
-    with _Turn(root) as path:
+    with _Alone(root) as path:
         handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             size = _size(handle)
@@ -135,7 +135,7 @@ def remove(root: str, data: str, lines: Iterable[str]) -> None:
     """Take exactly these lines away, the first of equal ones; what was added meanwhile stays, and the model
     will be told of it even if it was told of the same path before."""
     try:
-        with _Turn(root) as path:
+        with _Alone(root) as path:
             left = _lines(path)
             gone = list(lines)
             _note(root, data, set(_announced(root, data)).difference(gone))
@@ -158,7 +158,7 @@ def remove(root: str, data: str, lines: Iterable[str]) -> None:
 
 def announce(root: str, data: str, undrained: Iterable[str]) -> list[str]:
     """The changed files that the model was not told of yet: of these and of the list. Now it was."""
-    with _Turn(root) as path:
+    with _Alone(root) as path:
         below = _below(root)
         # A list that came with the repository cannot know where the project lies.
         listed = [line for line in _lines(path) if line == root or line.startswith(below)]
@@ -173,7 +173,7 @@ def announce(root: str, data: str, undrained: Iterable[str]) -> list[str]:
 def prune(root: str, data: str) -> None:
     """Forget that a file was announced which is not in the list any more, however it left. For when nothing
     is undrained."""
-    with _Turn(root) as path:
+    with _Alone(root) as path:
         known = _announced(root, data)
         pending = set(_lines(path))
         kept = [line for line in known if line in pending]
@@ -181,8 +181,8 @@ def prune(root: str, data: str) -> None:
             _note(root, data, kept)
 
 
-class _Turn:
-    """`with _Turn(root) as path:` is the list, for us alone."""
+class _Alone:
+    """`with _Alone(root) as path:` is the list, for us alone."""
 
     __slots__ = ("_handle", "_path")
 

@@ -509,7 +509,7 @@ def write():
     change = lambda found: sections.with_section(found, what, text)
     return writer.rewrite(path, project, data, change, theirs=sections.theirs, now=0)
 
-while not select.select([sys.stdin], [], [], 0.01)[0]:  # without a pause the others hardly get their turn
+while not select.select([sys.stdin], [], [], 0.01)[0]:  # without a pause the others hardly get the lock
     number += 1
     try:
         assert write()

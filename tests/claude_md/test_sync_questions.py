@@ -95,7 +95,7 @@ def test_hostile_names_are_shown_harmless(run: Run, ready: Path) -> None:
     assert not {"\x1b", "\x9b"} & set(ran.out + ran.err)
 
 
-def test_two_syncs_at_once_take_turns(ready: Path) -> None:
+def test_syncs_at_once_wait_for_each_other(ready: Path) -> None:
     for number in range(4):
         change(ready, f"kitchen_{number}/__init__.py", f'"""Kitchen number {number}."""\n')
     several = [
@@ -114,7 +114,7 @@ def test_a_sync_waits_for_another_and_says_so_in_the_end(data: Path, project: Pa
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with sync.turn(str(data), str(project)):
+        with sync.alone(str(data), str(project)):
             entered.set()
             leave.wait(30)
 
@@ -124,10 +124,10 @@ def test_a_sync_waits_for_another_and_says_so_in_the_end(data: Path, project: Pa
         assert entered.wait(30)
         with (
             pytest.raises(Exception, match="another sync of this project"),
-            sync.turn(str(data), str(project), 0.1),
+            sync.alone(str(data), str(project), 0.1),
         ):
             pass
-        with sync.turn(str(data), str(project) + "-2", 0.1):
+        with sync.alone(str(data), str(project) + "-2", 0.1):
             pass  # another project's
     finally:
         leave.set()

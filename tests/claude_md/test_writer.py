@@ -29,7 +29,7 @@ def test_views_come_into_the_file_and_leave_it_as_it_was(show: Show, file: Path)
 
 
 def test_without_a_file_nothing_happens(project: str, data: Path) -> None:
-    with writer.turn(project, str(data), NOW) as is_there:
+    with writer.alone(project, str(data), NOW) as is_there:
         assert not is_there
     assert writer.put_views(project, str(data), ONE, NOW) is False
     assert os.listdir(project) == []
@@ -234,7 +234,7 @@ def test_a_name_that_is_not_utf8_can_be_said(data: Path, tmp_path: Path) -> None
 
 
 def test_views_that_cannot_be_made_leave_the_file_and_the_lock(show: Show, file: Path, data: Path) -> None:
-    with pytest.raises(StoreError, match="not now"), writer.turn(str(file.parent), str(data), NOW):
+    with pytest.raises(StoreError, match="not now"), writer.alone(str(file.parent), str(data), NOW):
         raise StoreError("not now; try again")
     assert file.read_bytes() == TEXT
     assert others(file) == set()
@@ -246,19 +246,19 @@ def test_a_writer_whose_turn_does_not_come_says_so(
 ) -> None:
     monkeypatch.setattr(locks, "SECONDS", 0.05)
 
-    with writer.turn(str(file.parent), str(data), NOW):
+    with writer.alone(str(file.parent), str(data), NOW):
         assert "try again in a moment" in refused(show)
-        assert writer.put_views(str(file.parent), str(data), ONE, NOW, in_turn=True)
+        assert writer.put_views(str(file.parent), str(data), ONE, NOW, is_alone=True)
     assert file.read_bytes() == TEXT + b"\n" + section(ONE)
 
 
-def test_a_writer_says_how_long_it_waits_for_its_turn(show: Show, file: Path, data: Path) -> None:
-    with writer.turn(str(file.parent), str(data), NOW):
+def test_a_writer_says_how_long_it_waits_for_others(show: Show, file: Path, data: Path) -> None:
+    with writer.alone(str(file.parent), str(data), NOW):
         began = time.monotonic()
         with pytest.raises(StoreError, match="try again in a moment"):
             writer.put_views(str(file.parent), str(data), TWO, NOW, seconds=0.1)
         assert 0.1 <= time.monotonic() - began < 3
-        assert writer.put_views(str(file.parent), str(data), ONE, NOW, in_turn=True)
+        assert writer.put_views(str(file.parent), str(data), ONE, NOW, is_alone=True)
     assert file.read_bytes() == TEXT + b"\n" + section(ONE)
 
 

@@ -150,7 +150,7 @@ def test_what_a_kill_has_left_beside_the_file_can_be_removed(show: Show, file: P
     writer.remove_leftover(str(file.parent), str(data), NOW)
     assert others(file) == set()
     assert file.read_bytes() == TEXT
-    with writer.turn(str(file.parent), str(data), NOW):
+    with writer.alone(str(file.parent), str(data), NOW):
         Path(made).write_bytes(b"somebody's")
         writer.remove_leftover(str(file.parent), str(data), NOW)
         assert Path(made).read_bytes() == b"somebody's"  # it is not a leftover while somebody writes

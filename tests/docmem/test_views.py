@@ -447,16 +447,16 @@ def test_a_node_that_is_deleted_just_before_it_is_shown(
 ) -> None:
     desk.trees("book", "other")
     server = desk.server("other")
-    turn = writer.turn
+    alone = writer.alone
 
     def meanwhile(folder: str, data: str, now: int) -> AbstractContextManager[bool]:
         monkeypatch.undo()
         desk.delete("book")
         if is_made_anew:
             desk.trees("book")
-        return turn(folder, data, now)
+        return alone(folder, data, now)
 
-    monkeypatch.setattr(writer, "turn", meanwhile)
+    monkeypatch.setattr(writer, "alone", meanwhile)
     if is_made_anew:
         desk.add(server, "book")
         assert list(desk.shown()) == desk.mirror() == ["other", "book"]

@@ -369,11 +369,11 @@ def test_the_file_is_locked_before_the_store(desk: Desk, monkeypatch: pytest.Mon
     so that nobody writes an older state over a newer one."""
     desk.trees("one")
     seen = []
-    turn, put = writer.turn, writer.put_views
+    alone, put = writer.alone, writer.put_views
 
     @contextmanager
     def looking(folder: str, data: str, now: int) -> Iterator[bool]:
-        with turn(folder, data, now) as is_there:
+        with alone(folder, data, now) as is_there:
             seen.append(desk.is_locked())
             yield is_there
 
@@ -382,7 +382,7 @@ def test_the_file_is_locked_before_the_store(desk: Desk, monkeypatch: pytest.Mon
         seen.append(desk.is_locked())
         return found
 
-    monkeypatch.setattr(writer, "turn", looking)
+    monkeypatch.setattr(writer, "alone", looking)
     monkeypatch.setattr(writer, "put_views", putting)
     server = desk.server("one")
     tree.add(desk.db, desk.project, "one", "text", NOTE, "append-child", now=desk.now)

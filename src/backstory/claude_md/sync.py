@@ -4,7 +4,7 @@
     carry_out   writes those that differ, takes the changes that were seen off the list, and notes up to
                 where that was
 
-Whoever does both holds the project's `turn` meanwhile. Else two could have read the same line of the list,
+Whoever does both is `alone` with the project meanwhile. Else two could have read the same line of the list,
 and the slower one would take away a change of the same file that came later, which nobody has seen.
 
 Every section of ours is computed anew, whatever changed: a change may be taken back, come with a checkout, or
@@ -103,7 +103,7 @@ def root_of(cwd: str) -> str:
 
 
 @contextmanager
-def turn(data: str, root: str, seconds: float = SECONDS) -> Iterator[None]:
+def alone(data: str, root: str, seconds: float = SECONDS) -> Iterator[None]:
     """One sync of a project at a time."""
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
     busy = "another sync of this project is under way, or waits for an answer; try again after it"
@@ -345,7 +345,7 @@ def _seen_to(prepared: Prepared, late: Collection[str]) -> list[str]:
 
 def sync(db: Connection, data: str, root: str, *, now: int) -> None:
     """Bring everything up to date that can be computed, and ask nobody."""
-    with turn(data, root):
+    with alone(data, root):
         prepared = prepare(db, root, everything=False, now=now)
         _, refused = carry_out(db, data, prepared, now=now)
     if troubles := (*prepared.troubles, *refused):

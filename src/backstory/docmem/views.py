@@ -61,7 +61,7 @@ class Views:
     def __init__(self, data: str, folder: str, session_id: str) -> None:
         self.data = data
         self.folder = os.path.realpath(folder)  # whose CLAUDE.md it is about
-        self.turn = threading.Lock()  # for whoever changes it; taken before CLAUDE.md's lock
+        self.alone = threading.Lock()  # for whoever changes it; taken before CLAUDE.md's lock
         self._session_id = session_id if outbox.is_name(session_id) else ""
         self._id = new_id("srv_")
         self._nodes: dict[str, int] = {}  # in their order, with their rows: a root's id may be used again

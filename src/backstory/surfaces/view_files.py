@@ -53,7 +53,7 @@ def add(
     db: Connection, own: Views, project: Project, node_id: str, now: int, ending: threading.Event
 ) -> Added:
     """Show a node, or let it come last; not after the server's `ending`."""
-    with own.turn:
+    with own.alone:
         node = tree.node(db, project, node_id)
         try:
             with _both(db, own.data, own.folder, now, ending=ending, is_needed=True) as file:
@@ -68,7 +68,7 @@ def remove(
     db: Connection, own: Views, project: Project, node_id: str, now: int, ending: threading.Event
 ) -> Removed:
     """Show a node no longer. One that is not shown is no matter."""
-    with own.turn:
+    with own.alone:
         present = own.present(db)
         if node_id not in present:
             return Removed(False, len(present), has_file=True)
@@ -83,13 +83,13 @@ def remove(
 
 def start(db: Connection, own: Views, now: int, patience: float = BUSY_SECONDS) -> None:
     """The server starts: CLAUDE.md shows nothing but the views of living servers, mostly none."""
-    with own.turn, _both(db, own.data, own.folder, now, patience) as file:
+    with own.alone, _both(db, own.data, own.folder, now, patience) as file:
         file.show(own.start(db, now))
 
 
 def clear(db: Connection, own: Views, now: int, patience: float = BUSY_SECONDS) -> None:
     """The server ends: nothing of it stays, the views of others do."""
-    with own.turn:
+    with own.alone:
         if own.is_used:
             try:
                 with _both(db, own.data, own.folder, now, patience) as file:
@@ -121,7 +121,7 @@ def refresh(
 
 
 class _File:
-    """The CLAUDE.md of a folder in our turn, as far as it is to be had. Who needs it is told why not."""
+    """The CLAUDE.md of a folder, for us alone, as far as it is to be had. Who needs it is told why not."""
 
     def __init__(self, folder: str, data: str, now: int, *, is_needed: bool) -> None:
         self._folder, self._data, self._now = folder, data, now
@@ -132,14 +132,14 @@ class _File:
 
     def lock(self, locks: ExitStack) -> None:
         with self._noting_failure():
-            self._is_there = locks.enter_context(writer.turn(self._folder, self._data, self._now))
+            self._is_there = locks.enter_context(writer.alone(self._folder, self._data, self._now))
 
     def show(self, update: Update) -> Update:
         self.sessions = update.sessions
         if self._is_there:
             with self._noting_failure():
                 place = self._folder, self._data
-                self._is_there = writer.put_views(*place, update.shown, self._now, in_turn=True)
+                self._is_there = writer.put_views(*place, update.shown, self._now, is_alone=True)
         return update
 
     @contextmanager

@@ -1,6 +1,6 @@
 """The one writer of CLAUDE.md, which is a person's file: nothing of theirs may ever get lost.
 
-A change is made in turn, one process at a time. The file is read, changed in memory, written beside itself
+A change is made alone: one process at a time. The file is read, changed in memory, written beside itself
 and renamed into place, so that whoever reads, and whoever comes after a kill, finds the old file or the new
 one. Just before the rename it must still be the file that was read; else all of it is done again. Between
 that look and the rename somebody may save another version. So old and new change places in one step, and
@@ -48,24 +48,24 @@ class _Unsettled(Exception):
 
 
 def put_views(
-    folder: str, data: str, views: Views, now: int, *, seconds: float | None = None, in_turn: bool = False
+    folder: str, data: str, views: Views, now: int, *, seconds: float | None = None, is_alone: bool = False
 ) -> bool:
     """Show these views, (node id, expansion) each, in the CLAUDE.md of a folder. False: there is none.
-    Whoever cannot wait for their turn as long as others says for how many seconds."""
+    Whoever cannot wait for the others as long as usual says for how many seconds."""
     path, root, theirs = os.path.join(folder, NAME), paths.checkout(folder), dynamic.theirs
     change = partial(dynamic.with_views, views=views)
-    return rewrite(path, root, data, change, theirs=theirs, now=now, seconds=seconds, in_turn=in_turn)
+    return rewrite(path, root, data, change, theirs=theirs, now=now, seconds=seconds, is_alone=is_alone)
 
 
 @contextmanager
-def turn(folder: str, data: str, now: int) -> Iterator[bool]:
+def alone(folder: str, data: str, now: int) -> Iterator[bool]:
     """Nobody else of ours writes a CLAUDE.md meanwhile; that of this folder may be changed, and is at rest.
     False: there is none."""
     path, root = os.path.join(folder, NAME), paths.checkout(folder)
     if not os.path.lexists(path):
         yield False
         return
-    with _turn(data, None):
+    with _alone(data, None):
         yield _patiently(path, lambda: _look(path, root, data, dynamic.theirs, now)) is not None
 
 
@@ -87,7 +87,7 @@ def remove_leftover(folder: str, data: str, now: int) -> None:
     path = os.path.join(folder, NAME)
     real = os.path.realpath(path)
     if os.path.lexists(_beside(real, data)):
-        with suppress(BackstoryError, OSError), _turn(data, 0):
+        with suppress(BackstoryError, OSError), _alone(data, 0):
             _put_away(real, data, dynamic.theirs, now)
 
 
@@ -101,13 +101,13 @@ def rewrite(
     now: int,
     seconds: float | None = None,
     create: bytes | None = None,
-    in_turn: bool = False,
+    is_alone: bool = False,
 ) -> bool:
     """Change a file of the project at root. False: there is no such file, and `change` was not called.
 
     `change` is called again where somebody else changed the file meanwhile. `theirs` says what of the file is
     not ours, and so is worth a backup. With `create`, a file that is not there is made of it, and changed.
-    Who is `in_turn` waits for nobody.
+    Who `is_alone` already waits for nobody.
     """
     if create is None and not os.path.lexists(path):
         return False
@@ -131,7 +131,7 @@ def rewrite(
         _replace(path, real, data, status, changed, shelf, partial(_put_away, real, data, theirs, now))
         return True
 
-    with nullcontext() if in_turn else _turn(data, seconds):
+    with nullcontext() if is_alone else _alone(data, seconds):
         return _patiently(path, attempt)
 
 
@@ -167,7 +167,7 @@ def _look(
 
 
 @contextmanager
-def _turn(data: str, seconds: float | None) -> Iterator[None]:
+def _alone(data: str, seconds: float | None) -> Iterator[None]:
     busy = "another process is changing a CLAUDE.md; try again in a moment"
     try:
         handle = locks.take(os.path.join(data, "claude-md.lock"), busy, seconds)

@@ -157,7 +157,7 @@ def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool
     root = _initialised(project)
     practices = None if offline or not everything else _practices(root)
     may_ask = _is_terminal() and not as_json
-    with claude_md.turn(folder(), root):
+    with claude_md.alone(folder(), root):
         with store() as (db, now), _progress() as progress:
             prepared = claude_md.prepare(
                 db, root, everything=everything, now=now, practices=practices, progress=progress

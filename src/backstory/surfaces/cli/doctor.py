@@ -239,7 +239,7 @@ def _spool(folder: str) -> Check:
 
 
 def _worker(folder: str, env: Mapping[str, str]) -> Check:
-    """Is one running, and does what is due get its turn?"""
+    """Is one running, and is what is due observed?"""
     now = now_ms()
     with open_drained(folder, now=now) as db:
         seen = worker_status.look(db, now)

@@ -99,7 +99,7 @@ def server() -> ToolServer:
     changing = [tool for tool, notes in tools.items() if not notes.read_only_hint]
     # Nodes that a model adds in one go stand in the order in which it added them.
     whole = (docmem_expand_to_length, docmem_view)
-    return ToolServer("docmem", INSTRUCTIONS, tools, in_turn=changing, whole=whole)
+    return ToolServer("docmem", INSTRUCTIONS, tools, alone=changing, whole=whole)
 
 
 # --- writing ------------------------------------------------------------------------------------------------

@@ -112,10 +112,10 @@ def _show_the_others(folder: str) -> None:
     except StoreError:
         writer.put_views(folder, data_folder(), [], now_ms())
         return
-    with opened as db, writer.turn(folder, data_folder(), now_ms()) as is_there:
+    with opened as db, writer.alone(folder, data_folder(), now_ms()) as is_there:
         if is_there:
             shown = views.standing(db, data_folder(), folder)
-            writer.put_views(folder, data_folder(), shown, now_ms(), in_turn=True)
+            writer.put_views(folder, data_folder(), shown, now_ms(), is_alone=True)
 
 
 def _hurried_store() -> open_store:

@@ -49,8 +49,8 @@ _indexes: list[Index] = []
 class ToolServer(MCPServer):
     """Says in a sentence what is wrong with arguments that do not fit.
 
-    Tools `in_turn` are called one after the other, as the calls came. Replies of `whole` tools reach the
-    model as they are, though they be long; their callers bound them.
+    Tools that run `alone` are called one after the other, as the calls came. Replies of `whole` tools reach
+    the model as they are, though they be long; their callers bound them.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class ToolServer(MCPServer):
         instructions: str,
         tools: Mapping[Callable[..., str], ToolAnnotations],
         *,
-        in_turn: Collection[Callable[..., str]] = (),
+        alone: Collection[Callable[..., str]] = (),
         whole: Collection[Callable[..., str]] = (),
     ) -> None:
         super().__init__(name, instructions=instructions, version=version("backstory"))
         self._parameters = {tool.__name__: list(inspect.signature(tool).parameters) for tool in tools}
-        self._in_turn = {tool.__name__ for tool in in_turn}
-        self._turn = asyncio.Lock()  # who waits first gets it first
+        self._run_alone = {tool.__name__ for tool in alone}
+        self._alone = asyncio.Lock()  # who waits first gets it first
         for tool, notes in tools.items():
             description = " ".join((tool.__doc__ or "").split())
             meta = {"anthropic/maxResultSizeChars": MOST_SHOWN} if tool in whole else None
@@ -76,7 +76,7 @@ class ToolServer(MCPServer):
         for unknown in arguments.keys() - set(known):
             raise ToolError(f"{name} knows no {unknown[:60]!r}; it takes {', '.join(known)}")
         try:
-            async with self._turn if name in self._in_turn else nullcontext():
+            async with self._alone if name in self._run_alone else nullcontext():
                 return await super().call_tool(name, arguments, context)
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
