@@ -72,6 +72,57 @@ Stir silica, feldspar and whiting into water, sieve the slurry twice, and let it
 dip the first bowl. A drop of vinegar keeps the powder from settling on the ground of the bucket.
 """
 
+FAILURE = "Exit code 1\nsrc/kiln.py:12:5: undefined name fire_at in the glaze schedule (F821)"
+AGAIN = "Exit code 1\nsrc/kiln.py:40:9: undefined name fire_at in the glaze schedule (F821)"
+
+
+def transcript(session: str, day: int, *entries: tuple[str, object]) -> str:
+    """Lines as Claude Code writes them, a minute apart: (type, content of the message)."""
+    lines = ['{"type": "summary", "summary": "no time, no session"}', '{"cut off']
+    for minute, (kind, content) in enumerate(entries):
+        known = {"sessionId": session, "cwd": "/home/ines/kiln", "uuid": f"{session}-{minute}"}
+        at = f"2026-02-{day:02}T09:{minute:02}:00.000Z"
+        message = {"role": kind, "content": content, "id": f"msg-{minute}"}
+        lines.append(json.dumps({"type": kind, **known, "timestamp": at, "message": message}))
+    return "\n".join(lines)
+
+
+def use(number: int, command: str) -> tuple[str, object]:
+    given = {"command": command}
+    return "assistant", [{"type": "tool_use", "id": f"use-{number}", "name": "Bash", "input": given}]
+
+
+def result(number: int, output: str, *, error: bool = False) -> tuple[str, object]:
+    known = {"type": "tool_result", "tool_use_id": f"use-{number}", "is_error": error}
+    return "user", [{**known, "content": output}]
+
+
+FIRST_DAY = transcript(
+    "first",
+    2,
+    ("user", "<system-reminder>be kind</system-reminder>which cone do we fire the stoneware to?"),
+    ("assistant", "Stoneware goes to cone six, held for a quarter of an hour."),
+    ("user", "<command-name>/model</command-name>"),
+    ("user", "the linter complains about the glaze schedule, please look at it"),
+    use(1, "cd /home/ines/kiln && mise run lint 2>&1 | tail"),
+    result(1, FAILURE, error=True),
+    use(2, "rm -rf /home/ines/kiln-2"),
+    result(2, "The user doesn't want to proceed with this tool use. It was rejected", error=True),
+    use(3, "mise run lint"),
+    result(3, "all checks passed"),
+    ("assistant", "The schedule imports fire_at now, and the linter is content."),
+)
+NEXT_DAY = transcript(
+    "second",
+    3,
+    ("user", "add the raku programme to the kiln"),
+    use(4, "mise run lint"),
+    result(4, AGAIN, error=True),
+    ("user", "[Request interrupted by user]"),
+    ("user", "leave it for today"),
+    ("assistant", "Stopped; the raku programme is half done."),
+)
+
 
 class Bench(Protocol):
     def __call__(self, script: str, *options: str | Path) -> str: ...
@@ -130,6 +181,81 @@ SKIPPED = "conversations: skipped, no LoCoMo file (--locomo FILE names one)\n"
 @pytest.mark.parametrize("options", [[], ["--locomo", "nowhere.json"]])
 def test_without_conversations_one_line_says_so(bench: Bench, options: list[str]) -> None:
     assert bench("recall_quality.py", *options, "--docs", "0") == SKIPPED
+
+
+def test_a_transcript_becomes_the_payloads_that_its_hooks_were_given() -> None:
+    import transcripts
+
+    payloads = transcripts.payloads(FIRST_DAY.splitlines(), "/elsewhere")
+
+    assert [payload["hook_event_name"] for payload in payloads] == [
+        "SessionStart",
+        "UserPromptSubmit",
+        "Stop",
+        "UserPromptSubmit",
+        "PostToolUseFailure",
+        "PostToolUse",
+        "Stop",
+        "SessionEnd",
+    ]
+    assert payloads[1]["prompt"] == "which cone do we fire the stoneware to?"
+    assert payloads[2]["last_assistant_message"].startswith("Stoneware goes to cone six")
+    assert payloads[4]["tool_input"]["command"].startswith("cd /elsewhere && mise")
+    assert payloads[5]["tool_response"] == {"stdout": "all checks passed", "stderr": ""}
+    assert {payload["cwd"] for payload in payloads} == {"/elsewhere"}
+    times = [payload["at"] for payload in payloads]
+    assert times == sorted(set(times))
+    turns = transcripts.turns(payloads)
+    assert [(len(turn.prompts), turn.stopped) for turn in turns] == [(1, True), (1, True)]
+    interrupted = transcripts.turns(transcripts.payloads(NEXT_DAY.splitlines(), "/elsewhere"))
+    assert [len(turn.prompts) for turn in interrupted] == [2]
+    assert transcripts.payloads(["", "{}"], "/elsewhere") == []
+
+
+def test_an_error_is_the_same_whatever_its_line_number_and_folder() -> None:
+    import seen_errors
+
+    (first,), (again,) = seen_errors.error_lines(FAILURE), seen_errors.error_lines(AGAIN)
+    assert seen_errors.signature(first) == seen_errors.signature(again.replace("src/", "/tmp/x/"))
+    assert seen_errors.signature(first) != seen_errors.signature(first.replace("kiln.py", "oven.py"))
+    assert seen_errors.kind(first) == seen_errors.kind(first.replace("kiln.py", "oven.py"))
+    assert seen_errors.checks("cd /x && CI=1 mise run lint ./... 2>&1 | tail") == ("mise run lint",)
+
+
+def test_real_sessions_are_lived_again_and_asked_about(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "transcripts"
+    folder.mkdir()
+    (folder / "b.jsonl").write_text(FIRST_DAY)
+    (folder / "a.jsonl").write_text(NEXT_DAY)
+    questions = [
+        {"question": "what do we fire the stoneware to", "answer": "which cone|cone six", "type": "text"},
+        {"question": "which glaze contains cobalt", "answer": "", "type": "none"},
+    ]
+    opened, unopened = tmp_path / "opened.json", tmp_path / "unopened.json"
+    opened.write_text(json.dumps({"questions": questions}))
+    unopened.write_text(json.dumps([{**questions[0], "answer": "porcelain"}]))
+    figures = tmp_path / "figures.json"
+
+    shown = bench(
+        *("real_sessions.py", folder, "--questions", opened, "--unopened", unopened, "--json", figures),
+        *("--seen-errors", "--facts", "1", "--verbose"),
+    )
+
+    found = json.loads(figures.read_text())
+    assert (found["sessions"], found["turns"], found["payloads_put_aside"]) == (2, 3, 0)
+    assert found["events"] == 14
+    assert 0 < found["median_text"] <= found["median_text_with_tools"]
+    assert found["database_bytes"] > 0
+    asked, sealed = found["questions"]
+    assert (asked["answerable"], asked["unanswerable"], asked["missed"]) == (1, 1, [])
+    assert [row["five"] for row in asked["rows"]] == [1, 1, 1, 1]
+    assert all(row["first"] <= row["five"] and row["tokens"] > 0 for row in asked["rows"])
+    assert [row["five"] for row in sealed["rows"]] == [0, 0, 0, 0]
+    assert (sealed["missed"], sealed["by_type"]) == ([], {})
+    assert [one["cases"] for one in found["seen_errors"]] == [1, 1, 1, 1]
+    assert found["seen_errors"][0]["session_five"] == 1
+    assert "missed" not in shown.partition("budget")[0]
+    assert "opened.json: 1 questions with an answer" in shown
 
 
 def test_a_benchmark_is_a_program() -> None:
