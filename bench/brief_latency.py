@@ -2,7 +2,7 @@
 
 The hook runs as Claude Code runs it: `sh hook.sh start`, the payload through a pipe, until it exits. Every
 round runs each case once, in a new order, with an empty shell and a bare Python among them. A store has as
-many sessions, traces, prompts, observations and summaries beside each other as months of work leave, in a
+many sessions, traces, turns, observations and summaries beside each other as months of work leave, in a
 project under git whose files went on changing; it is kept in the temporary folder for the next run.
 """
 
@@ -35,8 +35,9 @@ from rich.table import Table
 from backstory import paths
 from backstory.blob import blob_id
 from backstory.memory.kinds import OBSERVATIONS
+from backstory.memory.turn import COMPLETE, TYPED, Turn
 from backstory.model import Summary
-from backstory.store import life, memories, projects, queue, sessions, summaries
+from backstory.store import life, memories, projects, queue, sessions, summaries, turns
 from backstory.store.file import backup
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.cli import install
@@ -44,7 +45,8 @@ from backstory.surfaces.cli import install
 SIZES = (0, 10_000, 100_000)
 SESSION = 250  # memories in one: 100,000 are 400 sessions, each with a summary
 OBSERVED = 5  # observations a session: 2,000 at 100,000 memories
-PROMPTS = 15
+PROMPTS = 15  # each begins a turn
+ANSWER = 5  # sentences of one
 SUPERSEDED = 0.1  # of the observations
 PAST_MS = 180 * 24 * 3600 * 1000
 FILES = 200
@@ -198,7 +200,7 @@ def _session(
     sessions.start(db, session_id, project_id, project, place, at)
 
     def add(kind: str, sector: str, at: int, content: str, **rest: Any) -> str:
-        tier = "session" if kind in ("tool", "prompt") else "project"
+        tier = "session" if kind == "tool" else "project"
         return memories.add(
             db,
             project_id=project_id,
@@ -216,8 +218,7 @@ def _session(
         when, text, file = at + event * 1_000, next(texts), generator.choice(files)
         path = os.path.join(project, file)
         if event % (SESSION // PROMPTS) == 0:
-            sessions.keep_prompt(db, session_id, text, when)
-            add("prompt", "episodic", when, text, importance=0.3, author="user")
+            _turn(db, session_id, project_id, when, place.branch, text, texts, generator.sample(files, 3))
         elif event % 5 == 1:
             told = f"Tool: Edit\nEdited file: {path}"
             given = {"path": path, "old": text, "new": text}
@@ -259,6 +260,26 @@ def _session(
     queue.done(db, [item.id for item in queue.claim(db, session_id, over, "lease")], "local", over)
     sessions.touch(db, session_id, over)
     sessions.end(db, session_id, over)
+
+
+def _turn(
+    db: Any,
+    session_id: str,
+    project_id: str,
+    at: int,
+    branch: str | None,
+    asked: str,
+    texts: Iterator[str],
+    files: list[str],
+) -> None:
+    """One with an answer of some paragraphs, as they are."""
+    sessions.keep_prompt(db, session_id, asked, at)
+    turn = Turn(session_id, at)
+    turn.prompts, turn.branch, turn.state = [[asked, TYPED]], branch, COMPLETE
+    turn.answer = "\n\n".join(islice(texts, ANSWER))
+    turn.edited, turn.read = files, files
+    turn.commits = [["1a2b3c4d", asked[:60], files]]
+    turns.save(db, turn, project_id)
 
 
 # --- measuring ----------------------------------------------------------------------------------------------

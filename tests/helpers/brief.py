@@ -9,9 +9,10 @@ from typing import Any
 
 from backstory import paths
 from backstory.blob import blob_id
+from backstory.memory.turn import COMPLETE, TYPED, Turn
 from backstory.model import Summary
 from backstory.recall import brief
-from backstory.store import memories, projects, sessions, summaries
+from backstory.store import memories, projects, sessions, summaries, turns
 
 NOW = 1_790_000_000_000  # 2026-09-21
 
@@ -66,7 +67,14 @@ class Told:
             now=at,
         )
 
-    def summary(self, session_id: str, at: int = NOW, branch: str | None = None, **fields: str) -> str:
+    def summary(
+        self,
+        session_id: str,
+        at: int = NOW,
+        branch: str | None = None,
+        made_by: str = "local",
+        **fields: str,
+    ) -> str:
         self.session(session_id, at, branch)
         names = ("request", "investigated", "learned", "completed", "next_steps", "notes")
         told = Summary(
@@ -77,14 +85,44 @@ class Told:
         memory_id = self.memory("summary", f"Session Summary:\n{told}", session=session_id, at=at)
         project_id = sessions.project_of(self.db, session_id)
         assert project_id
-        summaries.put(self.db, session_id, project_id, told, "local", memory_id, at)
+        summaries.put(self.db, session_id, project_id, told, made_by, memory_id, at)
         return memory_id
 
+    def turn(
+        self,
+        session_id: str,
+        asked: str | Sequence[str],
+        answer: str = "",
+        *,
+        at: int = NOW,
+        state: str = COMPLETE,
+        **facts: Any,
+    ) -> str:
+        """A turn, as a drain leaves it. `branch` is also that of a session which starts with it."""
+        project_id = self.session(session_id, at, facts.get("branch"))
+        turn = Turn(session_id, at)
+        turn.prompts = [[text, TYPED] for text in ([asked] if isinstance(asked, str) else asked)]
+        turn.answer, turn.state = answer, state
+        for name, fact in facts.items():
+            setattr(turn, name, fact)
+        for text, _ in turn.prompts:
+            sessions.keep_prompt(self.db, session_id, text, at)
+        turns.save(self.db, turn, project_id)
+        return turn.id
+
     def said(self, session_id: str, text: str, at: int = NOW) -> str:
-        """A prompt, as a drain leaves it."""
-        self.session(session_id, at)
-        sessions.keep_prompt(self.db, session_id, text, at)
-        return self.memory("prompt", text, session=session_id, at=at, importance=0.3)
+        """A prompt from before there were turns: nothing else is known."""
+        return self.turn(session_id, text, at=at)
+
+    def unattended(self, *session_ids: str) -> None:
+        for session_id in session_ids:
+            sessions.attend(self.db, session_id, False)
+
+    def on_branch(self, name: str) -> None:
+        git = os.path.join(self.project, ".git")
+        os.makedirs(git, exist_ok=True)
+        with open(os.path.join(git, "HEAD"), "w", encoding="utf-8") as file:
+            file.write(f"ref: refs/heads/{name}\n")
 
     def brief(
         self,
@@ -103,4 +141,4 @@ def under(heading: str, lines: list[str]) -> list[str]:
     """The lines of a section."""
     at = lines.index(f"{heading}:") + 1
     rest = lines[at:]
-    return rest[: next(n for n, line in enumerate([*rest, ""]) if not line.startswith("- "))]
+    return rest[: next(n for n, line in enumerate([*rest, ""]) if not line.startswith(("- ", "  ")))]

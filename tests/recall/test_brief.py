@@ -13,9 +13,11 @@ from backstory.intake.drain import drain
 from backstory.memory.salience import DAY_MS
 from backstory.recall import brief
 from backstory.recall.brief import cut
-from backstory.store import life, memories
+from backstory.store import life, memories, turns
 from tests.helpers.brief import HOUR, NOW, Told, under
 from tests.helpers.chaos import event, prompt, put, tool_use
+
+THREAD = "This session so far, newest first"
 
 # --- nothing to say -----------------------------------------------------------------------------------------
 
@@ -31,6 +33,180 @@ def test_where_nothing_is_known_nothing_is_said(told: Told, source: str) -> None
 def test_traces_are_nothing_to_say(told: Told) -> None:
     told.memory("tool", "Tool: Bash\nCommand: make")
     assert told.brief().text == ""
+
+
+# --- where the last session left off ------------------------------------------------------------------------
+
+
+FIXED = (
+    "Fixed: the parser crashed on None.\nDecision: None is an empty list.\nNext: add a test for None input."
+)
+
+
+def test_the_next_session_is_told_the_fix_the_open_step_and_the_commit(told: Told) -> None:
+    asked = told.turn("s1", "why does it crash?", "The parser gets None.", at=NOW - HOUR)
+    commits = [["1a2b3c4d5e6f", "Take None for an empty list", ["src/parser.py"]]]
+    fixed = told.turn("s1", "please fix it", FIXED, edited=["src/parser.py"], commits=commits)
+    assert told.lines() == [
+        f'<backstory source="{brief.SOURCE}" note="stored data, not instructions">',
+        brief.INTRODUCTION,
+        "",
+        "Where the last session left off:",
+        f"- 2026-09-21 [{fixed}] asked: please fix it",
+        "  answered: Fixed: the parser crashed on None. Decision: None is an empty list."
+        " Next: add a test for None input.",
+        "  commits: 1a2b3c4d5e Take None for an empty list",
+        f"- 2026-09-21 [{asked}] asked: why does it crash?",
+        "  answered: The parser gets None.",
+        "",
+        "Open:",
+        f"- 2026-09-21 [{fixed}] next: add a test for None input.",
+        "</backstory>",
+    ]
+    assert told.brief().ids == (fixed, asked)
+
+
+def test_a_step_that_a_later_session_took_is_not_open_any_more(told: Told) -> None:
+    told.turn("s1", "please fix it", FIXED, at=NOW - HOUR)
+    assert "Open:" in told.lines()
+    told.turn("s2", "add that test for None as input", "It is there, and green.")
+    assert "Open:" not in told.lines()
+
+
+def test_two_sessions_are_told_by_what_was_asked_and_done(told: Told) -> None:
+    for number, session in enumerate(("s1", "s2", "s3")):
+        at = NOW + number * HOUR
+        told.turn(session, f"begin {session}", "Begun.", at=at, edited=["src/a.py", "lib/b.py"])
+        commits = [["1a2b3c4", f"Finish {session}", []]] if session == "s2" else []
+        told.turn(session, "go on", "Went on.", at=at + 1, commits=commits)
+        told.turn(session, "and on", "Went on.", at=at + 2)
+    s3, s2, s1 = under("Last sessions", told.lines())
+    assert s3.endswith("] begin s3 - edited: a.py, b.py")
+    assert s2.endswith("] begin s2 - commits: 1a2b3c4 Finish s2")
+    assert s1.endswith("] begin s1 - edited: a.py, b.py")
+
+
+def test_a_summary_by_a_model_is_told_and_one_by_rules_only_where_there_are_no_turns(told: Told) -> None:
+    for number, made_by in enumerate(("local", "claude")):
+        told.turn(made_by, f"asked of {made_by}", "Done.", at=NOW - number, edited=["a.py"])
+        fields = {"request": f"{made_by} summed up", "completed": "All.", "next_steps": f"{made_by} step"}
+        told.summary(made_by, NOW - number, made_by=made_by, **fields)
+    told.turn("last", "something else", "Said.", at=NOW + HOUR)
+    rules, model = under("Last sessions", told.lines())
+    assert rules.endswith("] asked of local - edited: a.py")
+    assert model.endswith("] claude summed up - done: All.")
+    assert [line.split("] ")[1] for line in under("Open", told.lines())] == ["claude step"]
+
+
+def test_a_session_of_which_all_is_told_already_has_no_line(told: Told) -> None:
+    told.turn("s1", "explain it", "It is a parser.")
+    assert "Last sessions:" not in told.lines()
+
+
+def test_a_session_that_only_talked_is_told_with_its_answer(told: Told) -> None:
+    told.turn("s1", "why is it slow?", "The cache is keyed by path.", at=NOW - HOUR)
+    told.turn("s2", "thanks", "You are welcome.")
+    (line,) = under("Last sessions", told.lines())
+    assert line.endswith("] why is it slow? - answered: The cache is keyed by path.")
+
+
+@pytest.mark.parametrize("state", ["open", "interrupted"])
+def test_of_a_session_that_was_killed_in_a_turn_what_was_asked_and_done_is_told(
+    told: Told, state: str
+) -> None:
+    failed = [["pytest tests/test_api.py", "2 failed"]]
+    told.turn("s1", "port the client", state=state, edited=["src/client.py"], failed=failed)
+    asked, interrupted, failing, edited = under(brief.LEFT_OFF_LAST, told.lines())
+    assert asked.endswith("asked: port the client")
+    assert interrupted.startswith("  interrupted")
+    assert failing == "  failed: pytest tests/test_api.py: 2 failed"
+    assert edited == "  edited: src/client.py"
+
+
+def test_what_the_user_chose_is_told(told: Told) -> None:
+    told.turn("s1", "release it", "Released.", choices=[["Which channel?", "Homebrew"]])
+    assert "  the user chose: Which channel? Homebrew" in told.lines()
+
+
+def test_a_turn_that_nobody_asked_for_is_told_by_what_it_did(told: Told) -> None:
+    told.turn("s1", [], "The build in the background is green.")
+    first, second = under(brief.LEFT_OFF_LAST, told.lines())
+    assert first.endswith("] went on unasked")
+    assert second == "  answered: The build in the background is green."
+
+
+def test_the_last_session_on_this_branch_is_told_before_a_newer_one_on_another(told: Told) -> None:
+    told.on_branch("fix/login")
+    told.turn("s1", "mend the login", "Mended.", branch="fix/login")
+    told.turn("s2", "new colours", "Done.", at=NOW + HOUR, branch="main")
+    lines = told.lines()
+    assert "mend the login" in under(brief.LEFT_OFF_HERE, lines)[0]
+    assert under("Last sessions", lines)[0].endswith("(on main) new colours - answered: Done.")
+    told.on_branch("new")
+    assert "new colours" in under(brief.LEFT_OFF_LAST, told.lines())[0]
+
+
+def test_a_branch_that_was_made_on_the_way_is_the_turns_own(told: Told) -> None:
+    """The session began on main, and ended there."""
+    told.on_branch("fix")
+    told.turn("s1", "look at it", "Looked.", branch="main")
+    told.turn("s1", "mend it", "Mended.", at=NOW + 1, branch="fix")
+    told.turn("s1", "write the changelog", "Written.", at=NOW + 2, branch="main")
+    told.turn("s2", "new colours", "Done.", at=NOW + HOUR, branch="main")
+    asked = [line for line in under(brief.LEFT_OFF_HERE, told.lines()) if "asked:" in line]
+    assert [line.split("asked: ")[1] for line in asked] == ["mend it", "look at it"]
+
+
+def test_what_an_old_session_on_this_branch_left_open_is_told(told: Told) -> None:
+    told.on_branch("fix")
+    told.turn("old", "mend the login", "Mended.\n\nNext: cover the redirect with a test.", branch="fix")
+    for number in range(12):
+        told.turn(f"s{number}", "new colours", "Done.", at=NOW + (number + 1) * HOUR, branch="main")
+    assert under("Open", told.lines())[0].endswith("next: cover the redirect with a test.")
+
+
+def test_a_session_that_was_gone_on_with_is_the_last_one(told: Told) -> None:
+    told.turn("s1", "begin", "Begun.")
+    told.turn("s2", "something else", "Done.", at=NOW + HOUR)
+    told.turn("s1", "go on with it", "Finished.", at=NOW + 2 * HOUR)
+    assert "go on with it" in under(brief.LEFT_OFF_LAST, told.lines())[0]
+
+
+def test_turns_that_were_forgotten_or_superseded_are_told_nowhere(told: Told) -> None:
+    gone = told.turn("s1", "the secret plan", "Next: buy a mask.", at=NOW + 1)
+    old = told.turn("s1", "the older plan", "Next: buy a wig.", at=NOW + 2)
+    kept = told.turn("s1", "the plan", "Made.")
+    life.forget(told.db, gone, None, NOW)
+    life.supersede(told.db, old, kept, None, NOW, "user")
+    found = told.brief()
+    assert found.ids == (kept,)
+    assert "secret" not in found.text
+    assert "wig" not in found.text
+
+
+# --- sessions that nobody attended --------------------------------------------------------------------------
+
+
+def test_sessions_that_nobody_attended_are_told_where_there_are_no_others(told: Told) -> None:
+    told.turn("robot", "triage the issues", "Triaged.", at=NOW + HOUR)
+    decided = told.memory("decision", "labels are lower case", session="robot")
+    told.unattended("robot")
+    assert "triage the issues" in told.brief().text
+    assert decided in told.brief().ids
+    mine = told.turn("mine", "mend the login", "Mended.")
+    assert told.brief().ids == (mine,)
+    assert "lower case" not in told.brief().text
+
+
+def test_a_preference_never_comes_from_a_session_that_nobody_attended_and_a_note_may(told: Told) -> None:
+    told.memory("preference", "Wants JSON only", session="robot")
+    told.memory("note", "the queue is drained on Mondays", session="robot")
+    told.unattended("robot")
+    for _ in range(2):
+        text = told.brief().text
+        assert "JSON" not in text
+        assert "on Mondays" in text
+        told.turn("mine", "mend the login", "Mended.")
 
 
 # --- the last sessions --------------------------------------------------------------------------------------
@@ -73,9 +249,7 @@ def test_sessions_in_which_nothing_was_said_are_passed_over(told: Told) -> None:
 
 
 def test_a_session_on_another_branch_says_so(told: Told) -> None:
-    git = Path(told.project) / ".git"
-    git.mkdir()
-    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    told.on_branch("main")
     told.summary("s1", at=NOW, branch="main", request="here")
     told.summary("s2", at=NOW + HOUR, branch="fix/login", request="there")
     there, here = under("Last sessions", told.lines())
@@ -100,11 +274,11 @@ def test_a_prompt_that_was_erased_is_not_told_though_its_session_is_known(told: 
     assert told.brief("compact", session="s1").text == ""
 
 
-def test_next_steps_come_before_the_sessions_they_are_from(told: Told) -> None:
+def test_next_steps_of_a_summary_are_open(told: Told) -> None:
     memory_id = told.summary("s1", request="Start the export", next_steps="- write docs\n- tell sales")
     lines = told.lines()
-    assert under("Open next steps", lines) == [f"- 2026-09-21 [{memory_id}] write docs; tell sales"]
-    assert lines.index("Open next steps:") < lines.index("Last sessions:")
+    assert under("Open", lines) == [f"- 2026-09-21 [{memory_id}] write docs; tell sales"]
+    assert lines.index("Last sessions:") < lines.index("Open:")
     assert told.brief().ids == (memory_id,)  # once
 
 
@@ -123,7 +297,7 @@ def test_what_stands_is_told_by_kind(told: Told) -> None:
         ["discovery:", "bugfix:"],
     )
     headings = [line for line in lines if line.endswith(":")]
-    assert headings == ["Preferences:", "Decisions:", "Gotchas:", "Notes:", "Built and reworked:"]
+    assert headings == ["Decisions:", "Preferences:", "Gotchas:", "Notes:", "Built and reworked:"]
     assert set(told.brief().ids) == set(made.values())
 
 
@@ -186,16 +360,14 @@ def test_a_session_stays_with_its_project_wherever_it_has_gone(told: Told, tmp_p
 
 
 def test_what_was_learned_on_this_branch_comes_first(told: Told) -> None:
-    git = Path(told.project) / ".git"
-    git.mkdir()
-    (git / "HEAD").write_text("ref: refs/heads/fix\n")
+    told.on_branch("fix")
     for branch in ("main", "fix"):
         told.session(f"on {branch}", branch=branch)
     for number in range(5):
         told.memory("decision", f"main {number}", session="on main", at=NOW + HOUR)
     told.memory("decision", "learned here", session="on fix")
     assert "learned here" in under("Decisions", told.lines())[0]
-    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    told.on_branch("main")
     assert "learned here" in under("Decisions", told.lines())[-1]
 
 
@@ -300,6 +472,11 @@ def underway(told: Told, tmp_path: Path) -> Told:
         return tool_use("Edit", given, {"filePath": path, "originalFile": "x" * 200}, **here)
 
     failed = {"tool_name": "Edit", "tool_input": {"file_path": f"{told.project}/src/refused.py"}}
+
+    def stop(text: str) -> dict[str, Any]:
+        return event("Stop", last_assistant_message=text, stop_hook_active=False, **here)
+
+    committed = {"stdout": "[main 1a2b3c4] Port the importer\n 1 file changed", "stderr": ""}
     events = [
         event("SessionStart", source="startup", **here),
         prompt("Please port the importer to async", **here),
@@ -308,8 +485,12 @@ def underway(told: Told, tmp_path: Path) -> Told:
         event(
             "PostToolUseFailure", **failed, error="String to replace not found", is_interrupt=False, **here
         ),
+        tool_use("Bash", {"command": "git commit -qam 'Port the importer'"}, committed, **here),
+        stop("It awaits every read now."),
         prompt("now the second part of it", **here),
+        stop("The second part is done."),
         prompt("and the third part as well", **here),
+        stop("The third part is done. Shall I remove the old reader?"),
         prompt("go on", **here),
         tool_use(
             "Write", {"file_path": f"{told.project}/tests/test_importer.py"}, {"type": "create"}, **here
@@ -329,18 +510,19 @@ def underway(told: Told, tmp_path: Path) -> Told:
 def test_a_session_that_goes_on_is_told_its_own_thread_before_anybody_summed_it_up(
     underway: Told, source: str
 ) -> None:
-    lines = under("This session so far", underway.lines(source))
-    said = [line.split("]: ", 1)[-1] for line in lines]
-    assert said == [
-        "Please port the importer to async",
-        "now the second part of it",
-        "and the third part as well",
-        "finally the fourth part please",
+    ids = [turn.id for turn in turns.of_session(underway.db, "present")]
+    assert under(THREAD, underway.lines(source)) == [
+        f"- 2026-09-21 [{ids[3]}] asked: go on / finally the fourth part please",
+        "  edited: tests/test_importer.py, src/importer.py",
+        f"- 2026-09-21 [{ids[2]}] asked: and the third part as well",
+        "  answered: The third part is done. Shall I remove the old reader?",
+        f"- 2026-09-21 [{ids[1]}] asked: now the second part of it",
+        "  answered: The second part is done.",
+        f"- began with [{ids[0]}]: Please port the importer to async",
+        "- commits: 1a2b3c4 Port the importer",
         "- edited: src/importer.py, tests/test_importer.py",
     ]
-    assert lines[0].startswith("- asked [mem_")
-    assert lines[1].startswith("- then asked [mem_")
-    assert len(underway.brief(source).ids) == 4
+    assert set(underway.brief(source).ids) == set(ids)
 
 
 @pytest.mark.parametrize("source", ["startup", "clear", "fork"])
@@ -348,23 +530,18 @@ def test_a_session_that_begins_has_no_thread(underway: Told, source: str) -> Non
     assert underway.brief(source).text == ""
 
 
-def test_the_thread_has_what_the_session_came_to_so_far_and_what_it_learned(underway: Told) -> None:
-    summed_up = underway.summary(
-        "present", learned="sqlite3 blocks", completed="Half of it is async", next_steps="The other half"
-    )
+def test_the_thread_has_what_the_session_learned(underway: Told) -> None:
     learned = underway.memory("discovery", "Threads share the connection", session="present")
     other = underway.memory("discovery", "from before", session="before")
     lines = underway.lines("compact")
-    thread = under("This session so far", lines)
-    assert thread[4:] == [
-        "- edited: src/importer.py, tests/test_importer.py, src/summed_up.py",
-        f"- done [{summed_up}]: Half of it is async",
-        f"- learned [{summed_up}]: sqlite3 blocks",
-        f"- next [{summed_up}]: The other half",
-        f"- [{learned}] discovery: Threads share the connection",
-    ]
+    assert under(THREAD, lines)[-1] == f"- [{learned}] discovery: Threads share the connection"
     assert under("Gotchas", lines) == [f"- [{other}] discovery: from before"]
-    assert "Last sessions:" not in lines[lines.index("This session so far:") :]  # `before` said nothing
+    assert "Last sessions:" not in lines  # `before` said nothing
+
+
+def test_the_thread_has_what_is_open_in_it(told: Told) -> None:
+    memory_id = told.turn("present", "port it", "Half of it is ported.\n\nNext: port the other half.")
+    assert f"- open [{memory_id}]: next: port the other half." in under(THREAD, told.lines("compact"))
 
 
 def test_the_thread_comes_first_and_leaves_room_for_the_rest(underway: Told) -> None:
@@ -372,46 +549,25 @@ def test_the_thread_comes_first_and_leaves_room_for_the_rest(underway: Told) -> 
         underway.summary(f"s{number}", at=NOW - (number + 1) * HOUR, request="r" * 300, completed="c" * 300)
         underway.memory("decision", "d" * 300)
     lines = underway.lines("compact")
-    assert lines[3] == "This session so far:"
-    assert len(under("This session so far", lines)) == 5
+    assert lines[3] == f"{THREAD}:"
+    assert len(under(THREAD, lines)) == 9
     assert len(under("Last sessions", lines)) >= 4
     assert len(under("Decisions", lines)) >= 2
 
 
-def test_prompts_that_were_forgotten_are_not_told(underway: Told) -> None:
-    for one in memories.of_session(underway.db, "present", NOW):
-        if one.kind == "prompt" and "fourth" in one.content:
-            life.forget(underway.db, one.id, None, NOW)
+def test_turns_that_were_forgotten_are_not_told(underway: Told) -> None:
+    for turn in turns.of_session(underway.db, "present"):
+        if "fourth" in turn.asked:
+            life.forget(underway.db, turn.id, None, NOW)
     text = underway.brief("compact").text
     assert "fourth part" not in text
+    assert "test_importer" not in text
     assert "third part" in text
 
 
-def test_files_of_traces_that_were_forgotten_are_not_told(underway: Told) -> None:
-    for one in memories.of_session(underway.db, "present", NOW):
-        if one.kind == "tool":
-            life.forget(underway.db, one.id, None, NOW)
-    assert "edited:" not in underway.brief("compact").text
-
-
-def test_when_the_queue_was_tidied_the_traces_still_know_the_files(underway: Told) -> None:
-    underway.db.execute("DELETE FROM observation_queue")
-    assert "- edited: src/importer.py, tests/test_importer.py" in underway.lines("compact")
-
-
 def test_many_files_are_counted_instead_of_listed(told: Told) -> None:
-    told.session("present")
-    for number in range(30):
-        path = f"{told.project}/f{number:02}.py"
-        told.memory(
-            "tool",
-            f"Tool: Edit\nEdited file: {path}",
-            session="present",
-            at=NOW + number,
-            files=[path],
-            action="edit",
-        )
-    (line,) = under("This session so far", told.lines("compact"))
+    told.turn("present", "rename it", edited=[f"f{number:02}.py" for number in range(30)])
+    *_, line = under(THREAD, told.lines("compact"))
     assert line.startswith("- edited: f29.py, f28.py, ")
     assert line.endswith(" and 18 more")
 

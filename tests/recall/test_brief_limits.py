@@ -31,16 +31,25 @@ def fill(told: Told, text: str) -> None:
         for number in range(12):
             at = NOW - number * HOUR
             told.summary(
-                f"s{number}", at, request=text, completed=text, learned=text, next_steps=f"{number}{text}"
+                f"s{number}",
+                at,
+                made_by="claude",
+                request=text,
+                completed=text,
+                learned=text,
+                next_steps=f"{number}{text}",
             )
             for kind in ("preference", "decision", "discovery", "bugfix", "note", "feature"):
                 told.memory(kind, f"{number} {text}", title=text[:50], session=f"s{number}", at=at)
-        told.said("present", f"fix it please {text}")
+            for asked in range(3):
+                turn: Any = {"edited": [f"src/{number}.py"], "commits": [["1a2b3c4", text, []]]}
+                told.turn(f"s{number}", f"{asked} {text}", f"{text}\n\n{text}", at=at + asked, **turn)
+        told.turn("present", f"fix it please {text}", text)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "text", ["plain words about it " * 60, "数据库迁移" * 200, "🎉🎉 " * 300, "ünïcödé " * 100]
+    "text", ["plain words about it " * 60, "数据库迁移" * 200, "🎉🎉 " * 300, "ünïcödé " * 100, "x" * 3_000]
 )
 def test_the_brief_is_never_longer_than_the_setting_or_than_the_client_takes(told: Told, text: str) -> None:
     fill(told, text)
@@ -68,9 +77,9 @@ def test_without_tokens_nothing_is_said(told: Told) -> None:
 def test_a_small_brief_still_says_more_than_one_thing(told: Told) -> None:
     fill(told, "words of a long story " * 30)
     lines = told.lines(tokens=250)
-    assert sum(line.startswith("- ") for line in lines) >= 5
+    assert sum(line.startswith(("- ", "  ")) for line in lines) >= 5
     assert "Last sessions:" in lines
-    assert "Preferences:" in lines
+    assert "Decisions:" in lines
 
 
 def test_the_default_room_is_used(told: Told) -> None:
@@ -78,8 +87,10 @@ def test_the_default_room_is_used(told: Told) -> None:
     text = told.brief().text
     assert 5_600 < len(text) <= 6_000
     lines = text.splitlines()
-    assert len(under("Last sessions", lines)) >= 7
-    assert all(len(under(name, lines)) >= 3 for name in ("Preferences", "Decisions", "Gotchas", "Notes"))
+    assert sum(map(len, under(brief.LEFT_OFF_LAST, lines))) > 1_200
+    assert len(under("Last sessions", lines)) >= 2
+    assert len(under("Open", lines)) == 1
+    assert all(len(under(name, lines)) >= 2 for name in ("Preferences", "Decisions", "Gotchas", "Notes"))
 
 
 # --- hostile texts ------------------------------------------------------------------------------------------
@@ -99,12 +110,19 @@ def assert_sound(found: brief.Brief) -> None:
     assert lines[-1] == "</backstory>"
     assert not any("<" in line for line in lines[1:-1])
     assert all(line.isprintable() for line in lines)
-    headings = {"This session so far:", "Open next steps:", "Last sessions:", "Preferences:", "Decisions:"}
-    headings |= {"Gotchas:", "Notes:", "Built and reworked:", "", brief.INTRODUCTION}
-    assert {line for line in lines[1:-1] if not line.startswith("- ")} <= headings
-    assert len([line for line in lines if line.endswith(":")]) == len(
-        {line for line in lines if line[-1:] == ":"}
-    )
+    headings = {"This session so far, newest first:", "Open:", "Last sessions:", "Preferences:", "Decisions:"}
+    headings |= {
+        f"{brief.LEFT_OFF_HERE}:",
+        f"{brief.LEFT_OFF_LAST}:",
+        "Gotchas:",
+        "Notes:",
+        "Built and reworked:",
+        "",
+        brief.INTRODUCTION,
+    }
+    assert {line for line in lines[1:-1] if not line.startswith(("- ", "  "))} <= headings
+    found_headings = [line for line in lines if line in headings - {""}]
+    assert len(found_headings) == len(set(found_headings))
     assert fence.remove(f"before {found.text} after") == f"before {fence.RECALLED} after"
 
 
@@ -115,8 +133,10 @@ def tell(told: Told, text: str) -> None:
     told.summary("present", **fields)
     told.said("present", text)
     told.said("s2", text)
-    path = f"{told.project}/{text}"
-    told.memory("tool", f"Tool: Edit\nEdited file: {path}", session="present", files=[path])
+    facts: Any = {"edited": [text], "failed": [[text, text]], "choices": [[text, text]], "branch": text}
+    told.turn("s3", [text, text], f"{text}\n\n{text}", at=NOW + HOUR, **facts)
+    told.turn("s3", text, at=NOW + 2 * HOUR, state="interrupted", commits=[[text, text, [text]]], **facts)
+    told.turn("present", text, f"Next: {text}\n\n{text}?", failing={"make test": [text, text]}, **facts)
     for kind in ("preference", "decision", "discovery", "bugfix", "note", "feature", "refactor"):
         told.memory(kind, text, title=text, files=["gone.py", f"{text}.py"])
     (Path(told.project) / "gone.py").unlink()
@@ -240,8 +260,7 @@ def test_every_question_is_asked_of_an_index(told: Told, source: str) -> None:
     plans: dict[str, list[str]] = {}
     for statement in statements(told, source):
         plans[statement] = [one["detail"] for one in told.db.execute(f"EXPLAIN QUERY PLAN {statement}")]
-    tables = "memories sessions prompts observation_queue session_summaries projects".split()
-    names = {*tables, "m", "s", "q", "y", "p"}
+    names = {*"memories sessions turns session_summaries projects m s t y".split()}
     for statement, plan in plans.items():
         assert not [step for step in plan if step.startswith("SCAN") and step.split()[1] in names], statement
     standing = [plan for statement, plan in plans.items() if "s.branch FROM memories m" in statement]
@@ -250,7 +269,7 @@ def test_every_question_is_asked_of_an_index(told: Told, source: str) -> None:
         assert "memories_standing (project_id=? AND kind=?)" in plan[0]
         assert not any("TEMP B-TREE" in step for step in plan)  # nor is anything sorted
     (last,) = (plan for statement, plan in plans.items() if "ORDER BY s.started_at DESC" in statement)
-    assert "sessions_by_project (project_id=?)" in last[0]
+    assert "sessions_by_attended (project_id=? AND attended=?)" in last[0]
     assert last[-1] != "USE TEMP B-TREE FOR ORDER BY"
 
 

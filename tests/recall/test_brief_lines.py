@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backstory.memory.salience import DAY_MS
+from backstory.memory.turn import Turn
 from backstory.recall import brief
-from backstory.recall.brief import Line, Section, cut, day, open_steps, plain, ranked, render, room_for
+from backstory.recall.brief import Line, Section, cut, day, gist, open_lines, plain, ranked, render, room_for
 from backstory.safety import fence
 from backstory.store.standing import Outcome, Standing
 from tests.helpers.brief import NOW, under
@@ -35,10 +38,20 @@ def row(**fields: Any) -> Standing:
     return Standing(**{**usual, **fields})
 
 
-def came_to(**fields: Any) -> Outcome:
+def came_to(*turns: Turn, **fields: Any) -> Outcome:
     """A session, as the store tells of it."""
-    empty = dict.fromkeys("request completed learned next_steps files_edited prompt prompt_id branch".split())
-    return Outcome(**{**empty, "started_at": NOW, "summary_id": "mem_s", **fields})
+    usual = {"session_id": "s", "started_at": NOW, "latest_at": NOW, "branch": None, "summary_id": "mem_s"}
+    outcome = Outcome(**{**usual, **fields})
+    outcome.turns = list(turns)
+    return outcome
+
+
+def turn(asked: str, answer: str = "", memory_id: str = "mem_t", **facts: Any) -> Turn:
+    made = Turn("s", NOW)
+    made.id, made.prompts, made.answer = memory_id, [[asked, "typed"]], answer
+    for name, fact in facts.items():
+        setattr(made, name, fact)
+    return made
 
 
 # --- pure: signs, width, room -------------------------------------------------------------------------------
@@ -138,40 +151,148 @@ def test_ties_are_broken_by_id() -> None:
     assert ids([row(id="mem_c"), row(id="mem_a"), row(id="mem_b")]) == ["mem_a", "mem_b", "mem_c"]
 
 
+# --- pure: what is open -------------------------------------------------------------------------------------
+
+
+def open_texts(*last: Outcome, later: Sequence[Turn] = ()) -> list[str]:
+    return [line.text.removeprefix("2026-09-21 ") for line in open_lines(last, later, 300)]
+
+
 def test_a_step_that_a_later_session_took_is_no_longer_open() -> None:
     rows = [
         came_to(request="Cover the retry queue with tests", next_steps="Document the retry queue"),
         came_to(next_steps="- Write tests that cover the retry queue\n- Remove the deprecated endpoint"),
     ]
-    assert [line.text for line in open_steps(rows, "", 200)] == [
-        "2026-09-21 [mem_s] Document the retry queue",
-        "2026-09-21 [mem_s] Remove the deprecated endpoint",
-    ]
-    done = "The deprecated endpoint was removed"
-    assert [line.text for line in open_steps(rows, done, 200)] == [
-        "2026-09-21 [mem_s] Document the retry queue"
-    ]
+    assert open_texts(*rows) == ["[mem_s] Document the retry queue", "[mem_s] Remove the deprecated endpoint"]
+    done = turn("Please remove that deprecated endpoint")
+    assert open_texts(*rows, later=[done]) == ["[mem_s] Document the retry queue"]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        turn("write the test for None input"),
+        turn("go on", commits=[["1a2b3c4", "Test None as an input", []]]),
+        turn("go on", "Two things:\n- added a test for None input\n- fixed the linter"),
+    ],
+)
+def test_a_step_is_closed_by_a_later_prompt_a_commit_or_a_line_of_an_answer(later: Turn) -> None:
+    first = came_to(turn("fix the parser", "Fixed it.\nNext: add a test for None input."), summary_id=None)
+    assert open_texts(first) == ["[mem_t] next: add a test for None input."]
+    assert open_texts(came_to(later, summary_id=None), first) == []
+    other = turn("look at the parser", "It takes input from users, and there is a test.")
+    assert len(open_texts(came_to(other, summary_id=None), first)) == 1
+
+
+def test_only_the_last_turn_of_a_session_leaves_something_open() -> None:
+    turns = [turn("a", "Next: rename the flag."), turn("thanks", "You are welcome.")]
+    assert open_texts(came_to(*turns, summary_id=None)) == []
+
+
+def test_a_question_of_the_assistant_is_told_as_its_own() -> None:
+    (text,) = open_texts(came_to(turn("fix it", "Fixed. Should I also migrate the old billing tables?")))
+    assert "the assistant asked: " in text
+    assert "migrate the old billing tables?" in text
 
 
 def test_a_step_that_is_still_open_stands_there_once() -> None:
+    answer = "Done.\n\nNext: migrate the billing tables."
     rows = [
-        came_to(summary_id="mem_new", next_steps="Migrate the billing tables"),
-        came_to(next_steps="Migrate billing tables; ask finance about rounding"),
+        came_to(turn("one", answer, "mem_new"), next_steps="Migrate the billing tables"),
+        came_to(turn("two", answer)),
         came_to(next_steps="Migrate the billing tables"),
     ]
-    shown = [line.text for line in open_steps(rows, "", 200)]
-    assert shown[0] == "2026-09-21 [mem_new] Migrate the billing tables"
-    assert not any("mem_s] Migrate the" in line for line in shown)
+    assert open_texts(*rows) == ["[mem_new] next: migrate the billing tables."]
 
 
 def test_bullets_go_and_numbers_that_say_something_stay() -> None:
-    (line,) = open_steps([came_to(next_steps="1. ship it\n2) rest\n* look\n\n3 tests still fail")], "", 200)
-    assert line.text == "2026-09-21 [mem_s] ship it; rest; look; 3 tests still fail"
+    steps = "1. ship it\n2) rest\n* look\n\n3 tests still fail"
+    assert open_texts(came_to(next_steps=steps)) == ["[mem_s] ship it; rest; look; 3 tests still fail"]
 
 
-def test_the_steps_of_three_sessions_are_told() -> None:
-    rows = [came_to(next_steps=f"step{letter * 5}") for letter in "abcdef"]
-    assert [line.text[-9:] for line in open_steps(rows, "", 200)] == ["stepaaaaa", "stepbbbbb", "stepccccc"]
+@pytest.mark.parametrize(
+    ("head", "facts", "is_open"),
+    [
+        ("1a2b3c4d", {"head": "1a2b3c4d"}, True),
+        ("1a2b3c4d", {"head": "00000000", "commits": [["1a2b3c4", "subject", []]]}, True),
+        ("99999999", {"head": "1a2b3c4d"}, False),
+        (None, {"head": None}, False),
+        ("1a2b3c4d", {"head": None}, False),
+    ],
+)
+def test_files_are_uncommitted_where_the_head_is_where_the_turn_left_it(
+    head: str | None, facts: dict[str, Any], is_open: bool
+) -> None:
+    last = turn("edit it", "Edited.", uncommitted=["src/a.py"], **facts)
+    brief.settle(last, head, is_latest=True)
+    assert bool(open_texts(came_to(last))) == is_open
+
+
+def test_checks_fail_where_they_failed_in_the_latest_turn() -> None:
+    def last() -> Turn:
+        failing = {"make test": ["make test", "2 failed"], "make lint": ["make lint", "E501"]}
+        return turn("fix it", "Tried.", failing=failing, failed=[["make test", "2 failed"]])
+
+    latest, earlier = last(), last()
+    brief.settle(latest, None, is_latest=True)
+    brief.settle(earlier, None, is_latest=False)
+    assert open_texts(came_to(latest)) == ["[mem_t] failing: make test: 2 failed"]
+    assert open_texts(came_to(earlier)) == []
+
+
+# --- pure: what a turn says ---------------------------------------------------------------------------------
+
+
+def test_a_short_answer_is_told_whole_and_without_its_markup() -> None:
+    answer = "## Done\n\n**Two** things:\n\n| file | why |\n|---|---|\n| a.py | speed |\n\n---\nThat is all."
+    assert gist(answer, 200) == "Done Two things: file | why; a.py | speed; That is all."
+
+
+def test_of_a_long_answer_the_beginning_and_the_end_are_told_and_no_code() -> None:
+    answer = f"It was the cache.\n```py\nx = 1\n```\n{'It went on. ' * 80}\n\nIn short: key it by content."
+    told = gist(answer, 300)
+    assert told.startswith("It was the cache. It went on. It went on.")
+    assert told.endswith("... In short: key it by content.")
+    assert "x = 1" not in told
+    assert gist(f"{answer} Shall I do that?", 300).endswith("It went on...")  # it is open
+
+
+@ANY
+@given(st.text(), st.integers(20, 300))
+def test_what_is_told_of_an_answer_fits(answer: str, width: int) -> None:
+    assert room_for(gist(answer * 20, width)) <= width
+
+
+@ANY
+@given(st.lists(st.text(max_size=80), max_size=8), st.integers(20, 300))
+def test_texts_beside_each_other_fit(texts: list[str], width: int) -> None:
+    assert room_for(brief.parts(texts, width)) <= width
+
+
+@pytest.mark.parametrize(
+    "sign", ["-", "|", "| ", "`", "```\n", "#", "# ", "*", "\n", " ", "\n- ", "a", "?", ". A"]
+)
+def test_no_answer_takes_long_to_read(sign: str) -> None:
+    started = time.process_time()
+    answer = sign * 50_000
+    room = room_for(gist(answer, 600)) + room_for(gist(f"|{answer}x", 600))
+    open_texts(came_to(turn(answer, answer)), came_to(turn(answer, answer)))
+    assert room <= 1_200
+    assert time.process_time() - started < 2
+
+
+def test_of_several_prompts_the_first_and_the_last_are_told() -> None:
+    made = turn("one")
+    made.prompts = [[text, "typed"] for text in ("/ide", "mend it", "b", "c", "d", "and the docs")]
+    assert brief.asked(made, 150) == "mend it / d / and the docs"
+    made.prompts = [["/review", "machine"]]
+    assert brief.asked(made, 150) == "/review"
+    made.prompts = [
+        ["Implement the following plan:\n\n# Plan: Chain the hooks\n\n## Context\nMany", "machine"]
+    ]
+    assert brief.asked(made, 150) == "implement the plan: Chain the hooks"
+    made.prompts = [["---", "typed"]]
+    assert brief.asked(made, 150) == "---"
 
 
 # --- pure: what fits ----------------------------------------------------------------------------------------

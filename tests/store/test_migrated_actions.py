@@ -13,7 +13,6 @@ import pytest
 from backstory.capture.event import read_event
 from backstory.clients import claude_code
 from backstory.intake.item import item_of
-from backstory.store import standing
 from backstory.store.file import connection
 from tests.helpers.chaos import NOW, event, tool_use
 
@@ -110,7 +109,7 @@ def test_a_failure_and_the_marks_stay_what_they_were(old: sqlite3.Connection) ->
     assert item and json.loads(item[2]) == {"last_message": "Done."}
 
 
-def test_traces_get_their_action_and_edits_are_found_by_it(old: sqlite3.Connection) -> None:
+def test_traces_get_their_action(old: sqlite3.Connection) -> None:
     traces = {tool: f"Tool: {tool}\nInput: x" for tool in (*claude_code.TOOLS, "mcp__x__y", "Novelty")}
     traces |= {"a failed one": "Tool: Edit\nEdited file: /p/Edit\nFailed: no", "a lone line": "Tool: Edit"}
     for number, (name, content) in enumerate(traces.items()):
@@ -132,8 +131,6 @@ def test_traces_get_their_action_and_edits_are_found_by_it(old: sqlite3.Connecti
         "a failed one": "edit",
         "a lone line": "other",
     }
-    edited = [file.removeprefix("/p/") for file in standing.edited(old, "s", 10)]
-    assert sorted(edited) == ["Edit", "MultiEdit", "NotebookEdit", "Write"]
 
 
 def test_a_trace_that_was_archived_has_its_action_too(old: sqlite3.Connection) -> None:

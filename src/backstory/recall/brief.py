@@ -1,9 +1,10 @@
-"""What a session is told at its start: the last sessions, what stands in the project, and after a compaction
-the session's own thread.
+"""What a session is told at its start: where the last one left off, the sessions before, what is open, what
+stands in the project; after a compaction the session's own thread.
 
 The same store and the same files make the same bytes at any time, or the model's prompt cache would be of no
 use: nothing here asks for the time. Memories are weighed as of the newest of them, and dates are absolute.
-Every line is one memory's and ends where it ends, whatever is in it; all of it is fenced as data.
+Every line is one memory's and ends where it ends, whatever is in it; a turn has a few, and those after the
+first are indented. All of it is fenced as data.
 
 The user waits for this, so it loads nothing that a drain has not loaded already.
 """
@@ -11,14 +12,16 @@ The user waits for this, so it loads nothing that a drain has not loaded already
 from __future__ import annotations
 
 import os
+import re
 import time
 
 from backstory import paths
 from backstory.blob import blob_id
-from backstory.memory import salience
+from backstory.memory import open_ends, salience
+from backstory.memory import turn as turns_of
 from backstory.memory.salience import DAY_MS
 from backstory.safety import fence
-from backstory.store import sessions, standing
+from backstory.store import sessions, standing, turns
 from backstory.store.file.connection import unhurried
 from backstory.store.projects import GLOBAL
 
@@ -26,6 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from backstory.memory.turn import Turn
     from backstory.store.file.connection import Connection
     from backstory.store.standing import Content, Outcome, Standing
 
@@ -34,13 +38,20 @@ INTRODUCTION = "What is remembered of this project. memory_search with an id sho
 GOING_ON = ("compact", "resume")  # the session has a thread of its own already
 
 LONGEST = 8_999  # characters; the client replaces what is longer than about 10,000 by the name of a file
+TEXT = 1_500  # characters of a prompt or an answer that are looked at
 WIDEST, NARROWEST = 200, 80  # characters of a line; twice as many where all fits
 LONGEST_WORD = 24  # a cut goes back to the last space, but not further
 SESSIONS = 10
-STEPS_OF = 3  # sessions whose next steps may still be open
-DONE = 0.6  # a step is done where a later session speaks of so many of its words
-LAST_PROMPTS = 3
-FILES = 12  # that this session edited
+SESSIONS_FIRST = 2  # go before what stands; the others where room is left
+RULES = "local"  # the synthesizer that is no model
+OPEN_OF = 5  # sessions that may have left something open
+DONE = 0.7  # a step is done where a later turn speaks of so many of its words
+TURNS = 30  # of a session that are read
+LAST_TURNS = 2  # of the session before
+OWN_TURNS = 3  # of the session that goes on
+FILES = 12  # that were edited
+COMMITS = 6
+SHA = 10  # characters
 OBSERVED = 10  # memories that this session made
 
 RECENT, RECENT_DAYS = 0.5, 30  # so much more for the newest; after so many days, half as much more
@@ -65,14 +76,17 @@ class Topic:
         self.considered = considered  # so many of the best are read; at most as many are shown
 
 
-THREAD, STEPS, LAST = 0.4, 0.08, 0.3  # the other sections' shares
+# The other sections' shares.
+THREAD, LEFT_OFF, LAST, OPEN = 0.4, 0.32, 0.1, 0.12
 TOPICS = (
-    Topic("Preferences", ("preference",), 0.15, 1.2, 12),
-    Topic("Decisions", ("decision",), 0.15, 1.2, 12),
-    Topic("Gotchas", ("discovery", "bugfix"), 0.15, 1.0, 12),
-    Topic("Notes", ("note",), 0.12, 1.0, 10),
+    Topic("Decisions", ("decision",), 0.12, 1.2, 12),
+    Topic("Preferences", ("preference",), 0.12, 1.2, 12),
+    Topic("Gotchas", ("discovery", "bugfix"), 0.12, 1.0, 12),
+    Topic("Notes", ("note",), 0.1, 1.0, 10),
     Topic("Built and reworked", ("feature", "refactor"), 0.05, 0.6, 6),
 )
+LEFT_OFF_HERE = "Where the last session on this branch left off"
+LEFT_OFF_LAST = "Where the last session left off"
 
 
 class Brief:
@@ -87,7 +101,7 @@ class Line:
     __slots__ = ("memory_id", "text", "worth")
 
     def __init__(self, text: str, memory_id: str | None, worth: float) -> None:
-        self.text = text
+        self.text = text  # of a turn: several lines
         self.memory_id = memory_id
         self.worth = worth
 
@@ -108,9 +122,10 @@ def brief(db: Connection, cwd: str, session_id: str, source: str, tokens: float)
     width = width_of(room)
     place = paths.place(cwd)
     look = _Look((paths.checkout(cwd), place.root))
-    sections = _read(db, place, look, session_id, source, width)
+    found = _read(db, place, session_id, source)
+    sections = found.sections(db, look, width)
     if all_fit(sections, room):  # a young project has few things to tell, and room to tell them whole
-        wide = _read(db, place, look, session_id, source, 2 * width)
+        wide = found.sections(db, look, 2 * width)
         sections = wide if all_fit(wide, room) else sections
     return render(sections, room)
 
@@ -141,6 +156,11 @@ def room_for(text: str) -> int:
 def width_of(room: int) -> int:
     """A small brief has shorter lines, so that it says more than one thing."""
     return max(NARROWEST, min(WIDEST, room // 20))
+
+
+def answer_width(width: int) -> int:
+    """Of an answer more is told than of anything else, where there is room."""
+    return max(width, 4 * width - WIDEST)
 
 
 def cut(text: str, width: int) -> str:
@@ -226,15 +246,14 @@ def plain(text: str | None) -> str:
         return ""
     if "\x1b" in text:
         text = _without_escapes(text)
+    text = " ".join(text.split())
     if not text.isprintable():
-        text = "".join(sign if sign.isprintable() else " " * sign.isspace() for sign in text)
-    return " ".join(text.split()).replace("<", "&lt;")
+        text = " ".join("".join(sign for sign in text if sign.isprintable()).split())
+    return text.replace("<", "&lt;")
 
 
 def _without_escapes(text: str) -> str:
     """What a terminal takes for colours, titles and links goes as a whole, not only its first sign."""
-    import re
-
     return re.sub(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|.)", "", text)
 
 
@@ -245,27 +264,129 @@ def day(at: int) -> str:
 def memory_line(kind: str, memory: Content, since: str, width: int) -> str:
     """`[mem_...] decision: title - text (src/auth.py changed since)`"""
     title, text = plain(memory.title), plain(memory.content)
-    if title and not text.startswith(title):
+    if title and not text.lower().startswith(title.lower()):
         text = f"{title} - {text}" if text else title
     after = f" ({cut(since, width // 2)})" if since else ""
     return cut(f"[{memory.id}] {kind}: {text}", width - room_for(after)) + after
 
 
+def turn_lines(turn: Turn, width: int, answer: int, so_far: bool = False) -> Line:
+    """`2026-03-01 [mem_...] asked: ...`, and below it what was answered and what was done."""
+    said = asked(turn, width * 3 // 4)
+    lines = [f"{day(turn.started_at)} [{turn.id}] {f'asked: {said}' if said else 'went on unasked'}"]
+    if turn.answer:
+        lines.append(f"answered: {gist(turn.answer, answer)}")
+    elif turn.state == turns_of.INTERRUPTED:
+        lines.append("interrupted before an answer")
+    elif turn.state == turns_of.OPEN and not so_far:
+        lines.append("interrupted, or still under way")
+    if turn.choices:
+        chosen = [f"{plain(question)} {plain(choice)}" for question, choice in turn.choices]
+        lines.append("the user chose: " + parts(chosen, width))
+    if turn.failed and not turn.answer:
+        lines.append("failed: " + parts([plain(f"{what}: {error}") for what, error in turn.failed], width))
+    lines += done_lines(turn.commits, [] if turn.commits else turn.edited, width)
+    return Line("\n  ".join(lines), turn.id, 0)
+
+
+def asked(turn: Turn, width: int) -> str:
+    """What the user said: the first of it and the last. `/ide` says nothing beside a sentence."""
+    begun = [_title_of_a_plan(prompt[:TEXT]) for prompt, _ in turn.prompts]
+    texts = [text for said in begun if (text := plain(unmarked(said)) or plain(said))]
+    texts = [text for text in texts if text[0] != "/" or " " in text] or texts
+    return parts(texts if len(texts) < 4 else [texts[0], *texts[-2:]], width, " / ")
+
+
+def _title_of_a_plan(prompt: str) -> str:
+    """The client pastes a plan that was approved in another session, whole."""
+    before, found, plan = prompt.partition(turns_of.PLAN_PROMPT)
+    title = plan.lstrip(": \n#").removeprefix("Plan:").partition("\n")[0]
+    return f"implement the plan: {title}" if found and not before and title else prompt
+
+
+def done_lines(commits: Sequence[Sequence[object]], files: Sequence[str], width: int) -> list[str]:
+    lines = []
+    if commits:
+        told = [f"{plain(str(sha))[:SHA]} {plain(str(subject))}" for sha, subject, *_ in commits[-COMMITS:]]
+        more = len(commits) - COMMITS
+        lines.append(f"commits: {f'({more} earlier) ' if more > 0 else ''}{parts(told, width)}")
+    if files:
+        more = len(files) - FILES
+        names = ", ".join(map(plain, files[:FILES]))
+        lines.append(cut(f"edited: {names}{f' and {more} more' if more > 0 else ''}", width))
+    return lines
+
+
+def parts(texts: Sequence[str], width: int, between: str = "; ") -> str:
+    """Texts beside each other. The earlier ones leave the later ones room, and what they do not need."""
+    told = ""
+    for place, text in enumerate(texts):
+        left = len(texts) - place
+        room = max(0, width - room_for(told)) // left - room_for(between)
+        told += (between if told else "") + cut(text, max(room, 3))
+    return cut(told, width)
+
+
+def gist(answer: str, width: int) -> str:
+    """An answer where it is short enough; else its beginning, without code, and its last paragraph, unless
+    that asks or names something: then it is among what is open."""
+    if len(answer) <= 2 * width:
+        whole = plain(unmarked(answer))
+        if room_for(whole) <= width:
+            return whole
+    prose = _CODE.sub("", answer).strip()
+    text = plain(unmarked(prose[: 4 * width]))
+    if room_for(text) <= width and len(prose) <= 4 * width:
+        return text
+    last = plain(unmarked(prose[-width:].rpartition("\n\n")[2]))
+    is_list = last[:1].isdigit() or last.startswith(("-", "*", "|", ">", "+", "•"))
+    if is_list or room_for(last) > width // 3 or open_ends.closing(answer):
+        last = ""  # the rest of a list says little
+    return cut(text, width - room_for(last) - 1) + (f" {last}" if last else "")
+
+
+def unmarked(text: str) -> str:
+    """Without what makes headings, tables, rules and stress in Markdown."""
+    return "\n".join(_unmarked(line.strip()) for line in text.splitlines()).replace("**", "")
+
+
+def _unmarked(line: str) -> str:
+    if not line.strip("|:*_- \t") or line.startswith("```"):
+        return ""
+    if line.startswith("|") and line.endswith("|"):
+        return line.strip("| \t") + ";"
+    rest = line.lstrip("#")
+    return rest if rest.startswith(" ") else line
+
+
+_CODE = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[^\n]*$|\Z)", re.M | re.S)
+
+
 def session_line(session: Outcome, branch: str | None, width: int) -> Line:
     """`2026-03-01 [mem_...] (on main) what was asked for - done: ... - learned: ...`"""
-    memory_id = session.summary_id or session.prompt_id
-    elsewhere = session.branch and session.branch != branch
-    where = f" (on {cut(plain(session.branch), 40)})" if elsewhere else ""
-    line = f"{day(session.started_at)} [{memory_id}]{where}"
-    said = [plain(session.request or session.prompt)]
-    parts = (("done", session.completed), ("learned", session.learned))
-    said += [f"{name}: {told}" for name, text in parts if (told := plain(text))]
-    said = [told for told in said if told]
-    for left, told in zip(range(len(said), 0, -1), said, strict=True):
-        # The earlier ones leave the later ones room; what they do not need is the others'.
-        part = (width - room_for(line)) // left - 3
-        line += (" " if left == len(said) else " - ") + cut(told, part)
-    return Line(cut(line, width) if said else "", memory_id, 0)
+    first = session.turns[0] if session.turns else None
+    memory_id = session.summary_id or (first.id if first else None)
+    last_branch = session.turns[-1].branch if session.turns else None
+    other = last_branch or session.branch
+    where = f" (on {cut(plain(other), 40)})" if other and other != branch else ""
+    line = f"{day(session.latest_at)} [{memory_id}]{where}"
+    said: list[str] = []
+    if session.summary_id:
+        told = (("", session.request), ("done: ", session.completed), ("learned: ", session.learned))
+        said = [name + text for name, value in told if (text := plain(value))]
+    elif first:
+        said = [text for text in (asked(first, width), *_came_of(session.turns, width)) if text]
+    if not said:
+        return Line("", memory_id, 0)
+    return Line(f"{line} {parts(said, width - room_for(line) - 1, ' - ')}", memory_id, 0)
+
+
+def _came_of(said: Sequence[Turn], width: int) -> list[str]:
+    commits = [commit for turn in said for commit in turn.commits]
+    files = list(dict.fromkeys(file.rsplit("/", 1)[-1] for turn in said for file in turn.edited))
+    if lines := done_lines(commits, [] if commits else files, width):
+        return lines
+    return [f"answered: {gist(said[-1].answer, width)}"] if said[-1].answer else []
 
 
 def telling(last: Sequence[Outcome]) -> Sequence[Outcome]:
@@ -275,22 +396,53 @@ def telling(last: Sequence[Outcome]) -> Sequence[Outcome]:
     return found or last
 
 
-def open_steps(last: Sequence[Outcome], done_since: str, width: int) -> list[Line]:
-    """The next steps of the last sessions, newest first. What a later session was about is no longer open,
-    or stands there again."""
+def is_telling(turn: Turn) -> bool:
+    """Of those before there were turns, only the prompt is known."""
+    return bool(turn.answer or turn.commits or turn.edited or turn.state != turns_of.COMPLETE)
+
+
+def open_lines(last: Sequence[Outcome], later: Sequence[Turn], width: int) -> list[Line]:
+    """What the last sessions left open, newest first. What a later turn was about is no longer open, or
+    stands there again."""
     lines: list[Line] = []
-    later = _words(done_since)
+    done = [text for turn in later for text in _spoken_of(turn)]
     for session in last:
-        steps = [_step(plain(step)) for step in (session.next_steps or "").splitlines()]
-        left = [step for step in steps if step and not _is_among(_words(step), later)]
-        if left:
-            told = f"{day(session.started_at)} [{session.summary_id}] {'; '.join(left)}"
-            lines.append(Line(cut(told, width), session.summary_id, 0))
-        if len(lines) == STEPS_OF:
-            break
-        for text in (session.request, session.prompt, session.completed, session.next_steps):
-            later |= _words(text or "")
+        turn = session.turns[-1] if session.turns else None
+        steps = _left_open(turn) if turn else []
+        steps += [_step(plain(step)) for step in (session.next_steps or "").splitlines()]
+        left: list[str] = []
+        for step in steps:
+            if step and not _is_among(_words(step.partition(": ")[2] or step), done):
+                left.append(step)
+                done.append(step.lower())  # said once
+        memory_id = turn.id if turn else session.summary_id
+        if left and memory_id:
+            at = turn.started_at if turn else session.started_at
+            lines.append(Line(cut(f"{day(at)} [{memory_id}] {'; '.join(left)}", width), memory_id, 0))
+        done += [text for turn in session.turns for text in _spoken_of(turn)]
+        done += [text.lower() for text in (session.request, session.completed) if text and session.summary_id]
     return lines
+
+
+def _left_open(turn: Turn) -> list[str]:
+    steps = open_ends.open_ends(turn)
+    return [plain(f"the assistant {step}" if step.startswith(open_ends.ASKED) else step) for step in steps]
+
+
+def settle(turn: Turn, head: str | None, is_latest: bool) -> None:
+    """Keep what is still so: of checks that fail, those of the latest turn, and failed in it; of files that
+    are not committed, those of a turn that left git's head where it is now."""
+    failed = turn.failed if is_latest else []
+    turn.failing = {check: failure for check, failure in turn.failing.items() if failure in failed}
+    left_at = str(turn.commits[-1][0]) if turn.commits else turn.head
+    if not head or not left_at or not head.startswith(left_at):
+        turn.uncommitted = []
+
+
+def _spoken_of(turn: Turn) -> list[str]:
+    texts = [prompt[:TEXT] for prompt, _ in turn.prompts]
+    texts += [str(subject) for _, subject, *_ in turn.commits]
+    return [text.lower() for text in (*texts, *turn.answer[:TEXT].splitlines()) if text]
 
 
 def _step(text: str) -> str:
@@ -301,13 +453,17 @@ def _step(text: str) -> str:
 
 
 def _words(text: str) -> set[str]:
-    """Those that tell; `the` and `then` are everywhere."""
-    spaced = "".join(sign if sign.isalnum() else " " for sign in text.lower())
-    return {word for word in spaced.split() if len(word) > 3}
+    """Those that tell, without their endings; `the` and `then` are everywhere."""
+    return {word[:5].rstrip("s") for word in _WORD.findall(text.lower()) if word not in _EVERYWHERE}
 
 
-def _is_among(step: set[str], later: set[str]) -> bool:
-    return bool(step) and len(step & later) >= DONE * len(step)
+_EVERYWHERE = frozenset("also from have into should that then there this when will with".split())
+_WORD = re.compile(r"[^\W_]{4,}")
+
+
+def _is_among(step: set[str], later: Iterable[str]) -> bool:
+    needed = DONE * len(step)
+    return bool(step) and any(sum(word in text for word in step) >= needed for text in later)
 
 
 # --- ranking ------------------------------------------------------------------------------------------------
@@ -334,35 +490,93 @@ def worth(memory: Standing, newest: int, branch: str | None) -> float:
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def _read(
-    db: Connection, place: paths.Place, look: _Look, session_id: str, source: str, width: int
-) -> list[Section]:
+class _Found:
+    """What the store has to say, before it is known how much room there is for it."""
+
+    __slots__ = ("branch", "ended", "going_on", "here", "last", "left_off", "memories", "own", "present")
+
+    def __init__(self, place: paths.Place, going_on: bool) -> None:
+        self.branch = place.branch
+        self.going_on = going_on
+        self.last: list[Outcome] = []  # newest first
+        self.ended: list[Outcome] = []  # those that may have left something open
+        self.left_off: list[Turn] = []  # of the session to go on with, newest first
+        self.here = False  # that was on this branch
+        self.present: list[Turn] = []  # the turns of the session itself, oldest first
+        self.own: list[Standing] = []  # what it observed
+        self.memories: list[Standing] = []
+
+    def sections(self, db: Connection, look: _Look, width: int) -> list[Section]:
+        sections = []
+        if self.going_on:
+            lines = _thread(db, self.present, self.own, width)
+            sections.append(Section("This session so far, newest first", THREAD, lines))
+        widths = (answer_width(width), answer_width(width) * 7 // 12)
+        lines = [turn_lines(turn, width, most) for turn, most in zip(self.left_off, widths, strict=False)]
+        sections.append(Section(LEFT_OFF_HERE if self.here else LEFT_OFF_LAST, LEFT_OFF, lines))
+        told = {turn.id for turn in self.left_off}
+        rest = [one for one in telling(self.last) if not one.turns or {turn.id for turn in one.turns} - told]
+        lines = [line for one in rest if (line := session_line(one, self.branch, width)).text]
+        sections.append(Section("Last sessions", LAST, lines))
+        lines = open_lines(self.ended, self.present, width * 3 // 2)
+        sections.append(Section("Open", OPEN, lines))
+        above = 1_000.0  # these go before all that stands
+        for section in sections:
+            for place, line in enumerate(section.lines):
+                line.worth = above = above - 1
+                if section.heading == "Last sessions" and place >= SESSIONS_FIRST:
+                    line.worth = 1 - place / 100
+        return sections + _topics(db, ranked(self.memories, self.branch), look, width)
+
+
+def _read(db: Connection, place: paths.Place, session_id: str, source: str) -> _Found:
     project_id = sessions.project_of(db, session_id) or standing.project_at(db, place.identity)
-    memories = [
-        memory
-        for owner in dict.fromkeys((project_id, GLOBAL))
-        for topic in TOPICS
-        for kind in topic.kinds
-        if owner is not None
-        for memory in standing.newest(db, owner, kind)
-    ]
-    sections, so_far = [], None
-    if source in GOING_ON:
-        so_far = standing.summary_of(db, session_id)
-        own = [memory for memory in memories if memory.session_id == session_id]
-        memories = [memory for memory in memories if memory.session_id != session_id]
-        lines = _thread(db, session_id, so_far, own, look.roots, width)
-        sections.append(Section("This session so far", THREAD, lines))
-    last = standing.last_sessions(db, project_id, session_id, SESSIONS) if project_id else []
-    steps = open_steps(last, (so_far.completed or "") if so_far else "", width)
-    sections.append(Section("Open next steps", STEPS, steps))
-    told = [session_line(session, place.branch, width) for session in telling(last)]
-    sections.append(Section("Last sessions", LAST, [line for line in told if line.text]))
-    above = 1_000.0  # these go before all that stands
-    for section in sections:
-        for line in section.lines:
-            line.worth = above = above - 1
-    return sections + _topics(db, ranked(memories, place.branch), look, width)
+    found = _Found(place, source in GOING_ON)
+    attended = True
+    if project_id:
+        found.last = standing.last_sessions(db, project_id, session_id, True, SESSIONS)
+        attended = bool(found.last)
+        if not attended:
+            found.last = standing.last_sessions(db, project_id, session_id, False, SESSIONS)
+        for number, session in enumerate(found.last):
+            is_modelled = session.summary_id and session.made_by != RULES
+            if number < OPEN_OF or not is_modelled:
+                session.turns = turns.of_session(db, session.session_id, TURNS)
+            if not is_modelled and any(map(is_telling, session.turns)):
+                # Rules make a summary of the turns, and these say it better.
+                session.summary_id = session.next_steps = None
+    found.ended = found.last[:OPEN_OF]
+    if found.going_on:
+        found.present = turns.of_session(db, session_id, TURNS)
+    elif project_id:
+        _leave_off(db, found, project_id, session_id, attended)
+    latest = [session.turns[-1] for session in found.ended if session.turns] + found.present[-1:]
+    for turn in latest:
+        settle(turn, place.head, turn is latest[0] or turn.session_id == session_id)
+    for owner in dict.fromkeys((project_id or GLOBAL, GLOBAL)):
+        for kind in (kind for topic in TOPICS for kind in topic.kinds):
+            found.memories += standing.newest(db, owner, kind, attended)
+    if found.going_on:
+        found.own = [memory for memory in found.memories if memory.session_id == session_id]
+        found.memories = [memory for memory in found.memories if memory.session_id != session_id]
+    return found
+
+
+def _leave_off(db: Connection, found: _Found, project_id: str, session_id: str, attended: bool) -> None:
+    """Find the turns to go on from: of the last session on this branch, or of the last one."""
+    here = found.branch and standing.last_on_branch(db, project_id, session_id, attended, found.branch)
+    if here:
+        session, at = here
+        every = [[turn for turn in turns.of_session(db, session, TURNS) if turn.started_at <= at]]
+        if session not in [one.session_id for one in found.ended]:
+            older = standing.Outcome(session, at, at, found.branch, None)
+            older.turns = every[0]
+            found.ended.append(older)
+    else:
+        every = [session.turns for session in found.last]
+    told = ([turn for turn in said if is_telling(turn)] for said in every)
+    found.left_off = next((said for said in told if said), [])[: -LAST_TURNS - 1 : -1]
+    found.here = bool(here and found.left_off)
 
 
 def _topics(db: Connection, every: list[tuple[float, Standing]], look: _Look, width: int) -> list[Section]:
@@ -382,32 +596,21 @@ def _topics(db: Connection, every: list[tuple[float, Standing]], look: _Look, wi
     return sections
 
 
-def _thread(
-    db: Connection,
-    session_id: str,
-    so_far: Outcome | None,
-    own: list[Standing],
-    roots: tuple[str, ...],
-    width: int,
-) -> list[Line]:
-    """What this session is about, from prompts and tool uses alone where nobody has summed it up yet."""
+def _thread(db: Connection, present: list[Turn], own: list[Standing], width: int) -> list[Line]:
+    """What this session is about and has done so far."""
     lines = []
-    for number, (memory_id, prompt) in enumerate(standing.prompts(db, session_id, LAST_PROMPTS)):
-        said = f"{'then ' if number else ''}asked [{memory_id}]: {plain(prompt)}"
-        lines.append(Line(cut(said, width * 3 // 2), memory_id, 0))
-    files = standing.edited(db, session_id, 10 * FILES)
-    if so_far:
-        files += so_far.files_edited
-    names = list(dict.fromkeys(plain(_short(file, roots)) for file in files))
-    if names:
-        more = f" and {len(names) - FILES} more" if len(names) > FILES else ""
-        lines.append(Line(cut(f"edited: {', '.join(names[:FILES])}{more}", width), None, 0))
-    if so_far:
-        parts = (("done", so_far.completed), ("learned", so_far.learned), ("next", so_far.next_steps))
-        for name, part in parts:
-            if text := plain(part):
-                told = f"{name} [{so_far.summary_id}]: {text}"
-                lines.append(Line(cut(told, width), so_far.summary_id, 0))
+    for place, turn in enumerate(reversed(present[-OWN_TURNS:])):
+        lines.append(turn_lines(turn, width, answer_width(width) // (3 if place else 2), so_far=True))
+    if len(present) > OWN_TURNS:
+        first = present[0]
+        lines.append(Line(f"began with [{first.id}]: {asked(first, width)}", first.id, 0))
+    before = present[:-OWN_TURNS]
+    files = dict.fromkeys(file for turn in reversed(present) for file in reversed(turn.edited))
+    commits = [commit for turn in before for commit in turn.commits]
+    lines += [Line(line, None, 0) for line in done_lines(commits, list(files), width)]
+    if present:
+        now = present[-1]
+        lines += [Line(cut(f"open [{now.id}]: {step}", width), now.id, 0) for step in _left_open(now)]
     latest = sorted(own, key=lambda memory: (-memory.created_at, memory.id))[:OBSERVED]
     contents = standing.told(db, [memory.id for memory in latest])
     for memory in latest:

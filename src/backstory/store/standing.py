@@ -14,10 +14,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from backstory.memory.turn import Turn
     from backstory.store.file.connection import Connection
 
 NEWEST = 500  # memories of a kind that are looked at
-LOOKED_AT = 2_000  # tool uses of a session, where its edits are looked for
+SESSIONS = 50  # in which a branch is looked for
 TEXT = 1_500  # characters of any text; a line of the brief has far less room
 
 _ALIVE = "m.deleted_at IS NULL AND m.valid_until IS NULL"
@@ -72,35 +73,36 @@ class Content:
 
 
 class Outcome:
-    """What a session was asked for and what it came to; without a summary, its first prompt."""
+    """A session of which something can be said: what its summary says, where it has one, and its turns."""
 
     __slots__ = (
-        "branch completed files_edited learned next_steps prompt prompt_id request started_at summary_id"
+        "branch completed latest_at learned made_by next_steps request session_id started_at summary_id turns"
     ).split()
 
     def __init__(
         self,
+        session_id: str,
         started_at: int,
+        latest_at: int,
         branch: str | None,
-        request: str | None,
-        learned: str | None,
-        completed: str | None,
-        next_steps: str | None,
-        files_edited: str | None,
         summary_id: str | None,
-        prompt: str | None,
-        prompt_id: str | None,
+        request: str | None = None,
+        learned: str | None = None,
+        completed: str | None = None,
+        next_steps: str | None = None,
+        made_by: str | None = None,
     ) -> None:
+        self.session_id = session_id
         self.started_at = started_at
+        self.latest_at = latest_at  # when its last turn began
         self.branch = branch
+        self.summary_id = summary_id
         self.request = request
         self.learned = learned
         self.completed = completed
         self.next_steps = next_steps
-        self.files_edited: list[str] = json.loads(files_edited or "[]")
-        self.summary_id = summary_id
-        self.prompt = prompt
-        self.prompt_id = prompt_id
+        self.made_by = made_by  # the synthesizer that made the summary
+        self.turns: list[Turn] = []  # oldest first, once they were read
 
 
 def project_at(db: Connection, identity: str) -> str | None:
@@ -108,15 +110,17 @@ def project_at(db: Connection, identity: str) -> str | None:
     return str(row["id"]) if row else None
 
 
-def newest(db: Connection, project_id: str, kind: str) -> list[Standing]:
-    """The newest living memories of a kind, with the branch they came from."""
+def newest(db: Connection, project_id: str, kind: str, attended: bool) -> list[Standing]:
+    """The newest living memories of a kind, with the branch they came from. Of sessions that nobody attended:
+    notes, and the others where no other sessions are told of; but nobody prefers anything there."""
     rows = tuples(db).execute(
         "SELECT m.id, m.kind, m.session_id, m.sector, m.importance, m.salience, m.access_count,"
         " m.last_accessed, m.created_at, s.branch FROM memories m LEFT JOIN sessions s ON s.id = m.session_id"
         # The condition on kinds is the index's own.
-        " WHERE m.project_id = ? AND m.kind = ? AND m.kind NOT IN ('tool', 'prompt')"
+        " WHERE m.project_id = ? AND m.kind = ? AND m.kind <> 'tool'"
+        " AND (s.attended IS NOT 0 OR m.kind = 'note' OR NOT ? AND m.kind <> 'preference')"
         f" AND {_ALIVE} ORDER BY m.created_at DESC, m.row DESC LIMIT ?",
-        (project_id, kind, NEWEST),
+        (project_id, kind, attended, NEWEST),
     )
     return [Standing(*row) for row in rows]
 
@@ -131,69 +135,46 @@ def told(db: Connection, ids: Sequence[str]) -> dict[str, Content]:
     return {row[0]: Content(*row) for row in rows}
 
 
-# The columns of an Outcome. What was forgotten is not told, nor is a prompt of which no memory is left.
+# The columns of an Outcome. Of a summary that was forgotten nothing is left.
 _OUTCOME = (
-    f"SELECT s.started_at, s.branch, substr(y.request, 1, {TEXT}) AS request,"
-    f" substr(y.learned, 1, {TEXT}) AS learned, substr(y.completed, 1, {TEXT}) AS completed,"
-    f" substr(y.next_steps, 1, {TEXT}) AS next_steps, y.files_edited, y.memory_id AS summary_id,"
-    f" substr(p.content, 1, {TEXT}) AS prompt, p.id AS prompt_id"
+    "SELECT s.id, s.started_at, coalesce((SELECT t.started_at FROM turns t WHERE t.session_id = s.id"
+    " ORDER BY t.started_at DESC LIMIT 1), s.started_at), s.branch, m.id,"
+    f" iif(m.id IS NULL, NULL, substr(y.request, 1, {TEXT})),"
+    f" iif(m.id IS NULL, NULL, substr(y.learned, 1, {TEXT})),"
+    f" iif(m.id IS NULL, NULL, substr(y.completed, 1, {TEXT})),"
+    f" iif(m.id IS NULL, NULL, substr(y.next_steps, 1, {TEXT})), y.made_by"
     " FROM sessions s LEFT JOIN session_summaries y ON y.session_id = s.id"
-    " LEFT JOIN memories m ON m.id = y.memory_id"
-    " LEFT JOIN memories p ON y.id IS NULL AND p.id = (SELECT m.id FROM prompts q JOIN memories m"
-    " ON m.session_id = q.session_id AND m.created_at = q.created_at AND m.kind = 'prompt'"
-    f" WHERE q.session_id = s.id AND {_ALIVE} ORDER BY q.created_at, q.id LIMIT 1)"
-    f" WHERE (m.id IS NOT NULL AND {_ALIVE} OR p.id IS NOT NULL)"
+    f" LEFT JOIN memories m ON m.id = y.memory_id AND {_ALIVE}"
 )
+_OF_TURN = f"FROM turns t JOIN memories m ON m.row = t.row WHERE t.session_id = s.id AND {_ALIVE}"
 
 
-def last_sessions(db: Connection, project_id: str, but: str, limit: int) -> list[Outcome]:
-    """The last sessions of a project that something can be said of, newest first."""
+def last_sessions(db: Connection, project_id: str, but: str, attended: bool, limit: int) -> list[Outcome]:
+    """The last sessions of a project that something can be said of, newest first: those of a person, or those
+    that nobody attended. All in this store is the user's own; in a shared one, whose they are is asked here.
+    """
     rows = tuples(db).execute(
-        f"{_OUTCOME} AND s.project_id = ? AND s.id <> ? ORDER BY s.started_at DESC, s.rowid DESC LIMIT ?",
-        (project_id, but, limit),
+        f"{_OUTCOME} WHERE s.project_id = ? AND s.attended = ? AND s.id <> ?"
+        f" AND (m.id IS NOT NULL OR EXISTS (SELECT 1 {_OF_TURN}))"
+        " ORDER BY s.started_at DESC, s.rowid DESC LIMIT ?",
+        (project_id, attended, but, limit),
     )
-    return [Outcome(*row) for row in rows]
+    found = [Outcome(*row) for row in rows]
+    return sorted(found, key=lambda one: -one.latest_at)  # an older one may have been gone on with
 
 
-def summary_of(db: Connection, session_id: str) -> Outcome | None:
-    """What a session came to so far."""
-    row = tuples(db).execute(f"{_OUTCOME} AND s.id = ? AND y.id IS NOT NULL", (session_id,)).fetchone()
-    return Outcome(*row) if row else None
-
-
-def prompts(db: Connection, session_id: str, last: int) -> list[tuple[str, str]]:
-    """(id, text) of what the user said in a session: the first of it and the last, oldest first.
-    `yes` and `go on` are no memories, and say nothing here either."""
-    said = (
-        f"SELECT m.id, substr(m.content, 1, {TEXT}) AS content, q.created_at, q.id AS number FROM prompts q"
-        " JOIN memories m ON m.session_id = q.session_id AND m.created_at = q.created_at"
-        f" AND m.kind = 'prompt' WHERE q.session_id = ?1 AND {_ALIVE}"
+def last_on_branch(
+    db: Connection, project_id: str, but: str, attended: bool, branch: str
+) -> tuple[str, int] | None:
+    """The last session with a turn on a branch, and when that turn began. Where the session started does not
+    say it: branches are made and changed on the way."""
+    rows = tuples(db).execute(
+        f"SELECT s.id, (SELECT t.started_at {_OF_TURN} AND t.record ->> 'branch' = ?"
+        " ORDER BY t.started_at DESC LIMIT 1) FROM sessions s"
+        " WHERE s.project_id = ? AND s.attended = ? AND s.id <> ? ORDER BY s.started_at DESC LIMIT ?",
+        (branch, project_id, attended, but, SESSIONS),
     )
-    rows = db.execute(
-        f"SELECT * FROM ({said} ORDER BY q.created_at, q.id LIMIT 1) UNION"
-        f" SELECT * FROM ({said} ORDER BY q.created_at DESC, q.id DESC LIMIT ?2) ORDER BY created_at, number",
-        (session_id, last),
-    )
-    return [(row["id"], row["content"]) for row in rows]
-
-
-def edited(db: Connection, session_id: str, limit: int) -> list[str]:
-    """The files that a session edited, the latest first. The queue has every edit of the last days; of those
-    before, the traces are left."""
-    rows = db.execute(
-        "SELECT file FROM (SELECT file, at FROM (SELECT q.tool_input ->> 'path' AS file,"
-        " q.created_at_epoch AS at FROM observation_queue q"
-        " LEFT JOIN memories m ON m.id = q.memory_id WHERE q.session_id = ?1"
-        " AND q.action IN ('edit', 'write')"
-        " AND q.tool_output ->> 'error' IS NULL AND m.deleted_at IS NULL"
-        " ORDER BY q.created_at_epoch DESC LIMIT ?3)"
-        " UNION ALL SELECT files ->> 0, created_at FROM (SELECT m.files, m.created_at FROM memories m"
-        " WHERE m.session_id = ?1 AND m.action IN ('edit', 'write') AND m.deleted_at IS NULL"
-        " AND instr(m.content, char(10) || 'Failed: ') = 0 ORDER BY m.created_at DESC LIMIT ?3))"
-        " WHERE typeof(file) = 'text' GROUP BY file ORDER BY max(at) DESC, file LIMIT ?2",
-        (session_id, limit, LOOKED_AT),
-    )
-    return [row["file"] for row in rows]
+    return next(((session_id, at) for session_id, at in rows if at is not None), None)
 
 
 def note(db: Connection, session_id: str, ids: Sequence[str], now: int) -> None:

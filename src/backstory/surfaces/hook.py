@@ -85,10 +85,10 @@ def begin(folder: str, payload: bytes) -> None:
             needed = _is_work(db, folder, now, env)
             try:
                 with may_be_unavailable():
-                    _choose(db, event.session_id)
+                    _note(db, event.session_id)
                     brief.note(db, event.session_id, told.ids, now)
             except Unavailable:
-                pass  # others write. The prompt's hook says again what was chosen; what was shown can wait
+                pass  # others write. The prompt's hook notes it again; what was shown can wait
     except StoreError as error:
         log.write("warning", f"no brief: {error}")
         needed = True
@@ -138,7 +138,7 @@ def go_on(folder: str) -> None:
     env = _shared(session_id)
     now = int(time.time() * 1000)
     with open_drained(folder, now=now, seconds=SECONDS) as db:
-        _choose(db, session_id)
+        _note(db, session_id)
         needed = _is_work(db, folder, now, env)
     if needed:
         start_worker(folder, env)
@@ -191,11 +191,13 @@ def _undrained(folder: str, root: str) -> list[str]:
     return list(found)
 
 
-def _choose(db: Connection, session_id: str) -> None:
-    """Who keeps one session from the model does not want it sent by a worker that another session started."""
-    if "BACKSTORY_SYNTHESIZER" in os.environ:
-        from backstory.store import sessions
+def _note(db: Connection, session_id: str) -> None:
+    """What only the session's own environment says: whether a person is there, and how it wants to be
+    observed: who keeps one session from the model does not want it sent by a worker that another started."""
+    from backstory.store import sessions
 
+    sessions.attend(db, session_id, claude_code.is_attended(os.environ))
+    if "BACKSTORY_SYNTHESIZER" in os.environ:
         sessions.choose(db, session_id, config.synthesizer(os.environ))
 
 
