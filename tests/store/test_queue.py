@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.capture.event import CHANGE_LIMIT, EXCERPT_LIMIT, RESULT_LIMIT
-from backstory.intake.item import PROMPT_LIMIT
+from backstory.intake.item import SAID_LIMIT
 from backstory.model import Item
 from backstory.safety import fence
 from backstory.safety.clean import CUT_MARGIN, TEXT_LIMIT
@@ -131,11 +131,11 @@ def test_a_report_of_a_background_agent_is_not_what_the_user_said(data: Path) ->
     assert rows(data, "SELECT user_prompt FROM sessions") == [{"user_prompt": None}]
 
 
-def test_a_prompt_is_queued_with_its_memory_and_a_short_one_without(data: Path) -> None:
-    long, short = queued(data, prompt("why do invoices lose a cent?"), prompt("go on"))
-    assert (long["tool_name"], long["given"]) == ("PROMPT", {"prompt": "why do invoices lose a cent?"})
-    assert [row["id"] for row in rows(data, "SELECT id FROM memories")] == [long["memory_id"]]
-    assert (short["given"], short["memory_id"]) == ({"prompt": "go on"}, None)
+def test_a_prompt_is_queued_and_its_memory_is_the_turn(data: Path) -> None:
+    first, second = queued(data, prompt("why do invoices lose a cent?"), prompt("go on"))
+    assert (first["tool_name"], first["given"]) == ("PROMPT", {"prompt": "why do invoices lose a cent?"})
+    assert (second["given"], second["memory_id"]) == ({"prompt": "go on"}, None)
+    assert [row["kind"] for row in rows(data, "SELECT kind FROM memories")] == ["turn"]
 
 
 def test_the_marks_of_a_session(data: Path) -> None:
@@ -152,7 +152,7 @@ def test_the_marks_of_a_session(data: Path) -> None:
         ("FINALIZE", {}, {"last_message": "The parser is moved."}),
         ("FINALIZE", {}, {"last_message": ""}),
     ]
-    assert contents(data) == []
+    assert [row["memory_id"] for row in found] == [None] * 4
 
 
 def test_a_failure_is_queued_with_its_error(data: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_long_prompt_is_queued_cut_and_the_store_has_it_whole(data: Path) -> N
     said = "please mend it " + "z" * 30_000 + " and then release"
     (row,) = queued(data, prompt(said))
     assert row["given"]["prompt"].startswith("please mend it") and row["given"]["prompt"].endswith("release")
-    assert len(row["given"]["prompt"]) < PROMPT_LIMIT + 100
+    assert len(row["given"]["prompt"]) < SAID_LIMIT + 100
     assert rows(data, "SELECT prompt FROM prompts") == [{"prompt": said}]
 
 
@@ -268,7 +268,7 @@ CUTS = (
     CHANGE_LIMIT,
     EXCERPT_LIMIT // 2,
     EXCERPT_LIMIT,
-    PROMPT_LIMIT // 2,
+    SAID_LIMIT // 2,
     TEXT_LIMIT,
     TEXT_LIMIT + CUT_MARGIN,
     24_000,
@@ -536,7 +536,8 @@ def test_what_is_leased_is_not_due_until_the_lease_runs_out(desk: Desk) -> None:
     assert desk.due() == [] and desk.due(NOW + queue.LEASE_MS - 1) == []
     assert desk.claim("a", NOW + queue.LEASE_MS - 1) == later
     assert desk.due(NOW + 2 * queue.LEASE_MS) == ["a"]
-    assert desk.claim("a", NOW + 2 * queue.LEASE_MS) == ids + later
+    assert desk.claim("a", NOW + 2 * queue.LEASE_MS) == ids
+    assert desk.claim("a", NOW + 2 * queue.LEASE_MS) == later
 
 
 def test_what_backs_off_is_not_due_until_then_also_when_more_comes(desk: Desk) -> None:
@@ -569,6 +570,17 @@ def test_a_claim_takes_the_oldest_and_no_more_than_a_batch(desk: Desk) -> None:
     assert queue.more_waits(desk.db, "a", ids[: queue.BATCH_ITEMS])
     assert desk.claim("a") == ids[queue.BATCH_ITEMS :]
     assert not queue.more_waits(desk.db, "a", ids)
+
+
+@pytest.mark.parametrize("mark", queue.MARKS)
+def test_a_claim_takes_one_turn(mark: str, desk: Desk) -> None:
+    desk.session("a")
+    first = desk.put("a", "PROMPT", "Bash", mark)
+    second = desk.put("a", "PROMPT", "FINALIZE")
+    assert desk.claim("a") == first
+    assert desk.claim("a") == second
+    third = desk.put("a", mark, "PROMPT", "Bash")
+    assert desk.claim("a") == third[:1]
 
 
 def test_a_claim_takes_no_more_than_a_model_can_read_and_one_that_is_larger_alone(desk: Desk) -> None:
@@ -652,10 +664,13 @@ def test_an_attempt_that_came_to_nothing_is_repeated_and_the_third_is_the_last(d
 
 def test_of_a_batch_only_those_are_given_up_that_had_all_their_attempts(desk: Desk) -> None:
     desk.session("a")
-    old = desk.put("a", "FINALIZE")
+    old = desk.put("a", "Bash", size=queue.BATCH_CHARS)
     for _ in range(2):
         queue.fail(desk.db, desk.claim("a"), "garbage")
     young = desk.put("a", "FINALIZE")
+    assert desk.claim("a") == old
+    queue.give_back(desk.db, "lease")
+    desk.db.execute("UPDATE observation_queue SET size = 2 WHERE id = ?", old)
     assert desk.claim("a") == old + young
     assert queue.fail(desk.db, old + young, "garbage") == old
     queue.skip(desk.db, old, "garbage", NOW)

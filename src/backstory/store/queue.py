@@ -99,7 +99,8 @@ _OVER = (
 
 
 def claim(db: Connection, session_id: str, now: int, lease: str) -> list[Item]:
-    """Lease the oldest waiting items of a session, as many as make a batch. A claim is an attempt.
+    """Lease the oldest waiting items of a session: those of a turn, up to the mark at its end, or of a long
+    one as many as make a batch. A claim is an attempt.
 
     In the middle of a turn the newest item stays: should the session die, something is left to ask for its
     summary.
@@ -119,6 +120,8 @@ def claim(db: Connection, session_id: str, now: int, lease: str) -> list[Item]:
         if ids and size > BATCH_CHARS:
             break
         ids.append(row["id"])
+        if row["tool_name"] in MARKS:
+            break
     db.execute(
         "UPDATE observation_queue SET leased_until = ?, lease = ?, attempts = attempts + 1"
         f" WHERE id IN ({marks(ids)})",
@@ -287,6 +290,36 @@ def remember(db: Connection, memory_id: str) -> None:
 
 def erase(db: Connection, memory_id: str) -> None:
     db.execute("DELETE FROM observation_queue WHERE memory_id = ?", (memory_id,))
+
+
+# The same for a turn: all that its session has of that time.
+
+
+def forget_between(db: Connection, session_id: str, first: int, last: int, now: int) -> None:
+    db.execute(
+        "UPDATE observation_queue SET skipped = ?1, processed_at_epoch = coalesce(processed_at_epoch, ?2)"
+        f" WHERE {_BETWEEN}",
+        (FORGOTTEN, now, session_id, first, last),
+    )
+
+
+def remember_between(db: Connection, session_id: str, first: int, last: int) -> None:
+    db.execute(
+        "UPDATE observation_queue SET skipped = NULL,"
+        " processed_at_epoch = iif(processed_by IS NULL, NULL, processed_at_epoch)"
+        f" WHERE skipped = ?1 AND ?2 IS NULL AND {_BETWEEN}",
+        (FORGOTTEN, None, session_id, first, last),
+    )
+
+
+def erase_between(db: Connection, session_id: str, first: int, last: int) -> None:
+    db.execute(
+        "DELETE FROM observation_queue WHERE session_id = ? AND created_at_epoch BETWEEN ? AND ?",
+        (session_id, first, last),
+    )
+
+
+_BETWEEN = "session_id = ?3 AND created_at_epoch BETWEEN ?4 AND ?5"
 
 
 def waiting(db: Connection) -> tuple[int, int | None]:
