@@ -1,125 +1,155 @@
 """Sessions written down step by step, and what the local synthesizer finds in them."""
 
-# ruff: noqa: E501  what people and programs say is not wrapped
-
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from backstory.model import Batch, Item, Memory, Observation, Project, Session, Summary
-from backstory.store.queue import FINALIZE, MARKS, PROMPT
+from backstory.capture.event import read_event
+from backstory.intake import turn as events
+from backstory.intake.item import item_of
+from backstory.memory.turn import Turn
+from backstory.model import Batch, Item, Observation, Project, Session, Summary
+from backstory.paths import Place
+from backstory.store.queue import MARKS
 from backstory.synthesis.local import observe
-from tests.helpers.items import item
+from tests.helpers.chaos import Json, event, prompt, tool_use
 
-ROOT = "/home/dev/shop"
-
+ROOT = "/somewhere/project"
 PROJECT = Project("p", 1, "shop", ROOT)
+PLACE = Place(ROOT, "shop", ROOT, None, None)
 
 RED = "FAILED tests/test_cart.py::test_total - AssertionError: 3 != 4\n1 failed, 5 passed in 0.10s"
-
 GREEN = "6 passed in 0.10s"
 
 
 class Script:
-    """A session, written down step by step."""
+    """A session, written down step by step: what hooks would be given."""
+
+    def __init__(self) -> None:
+        self.payloads: list[Json] = []
+
+    def add(self, payload: Json) -> Script:
+        self.payloads.append(payload)
+        return self
+
+    def ask(self, text: str) -> Script:
+        return self.add(prompt(text))
+
+    def say(self, text: str = "Done.", **fields: object) -> Script:
+        return self.add(event("Stop", last_assistant_message=text, **fields))
+
+    def end(self) -> Script:
+        return self.add(event("SessionEnd", reason="other"))
+
+    def bash(self, command: str, stdout: str = "") -> Script:
+        return self.add(tool_use("Bash", {"command": command}, {"stdout": stdout, "stderr": ""}))
+
+    def fail(self, command: str, error: str) -> Script:
+        given = {"tool_name": "Bash", "tool_input": {"command": command}}
+        return self.add(event("PostToolUseFailure", **given, error=f"Exit code 1\n{error}"))
+
+    def commit(self, subject: str, sha: str = "1a2b3c4", options: str = "-am") -> Script:
+        return self.bash(f"git commit {options} '{subject}'", f"[main {sha}] {subject}\n 1 file changed\n")
+
+    def edit(self, file: str) -> Script:
+        path = f"{ROOT}/{file}"
+        given = {"file_path": path, "old_string": "old", "new_string": "new"}
+        return self.add(tool_use("Edit", given, {"filePath": path}))
+
+    def read(self, file: str) -> Script:
+        path = f"{ROOT}/{file}"
+        return self.add(
+            tool_use("Read", {"file_path": path}, {"type": "text", "file": {"filePath": path, "content": ""}})
+        )
+
+    def choose(self, question: str, answer: str) -> Script:
+        asked = {"questions": [{"question": question, "options": []}]}
+        return self.add(tool_use("AskUserQuestion", asked, {**asked, "answers": {question: answer}}))
+
+    def plan(self, text: str) -> Script:
+        return self.add(tool_use("ExitPlanMode", {}, {"plan": text, "isAgent": False}))
+
+    def compact(self, summary: str) -> Script:
+        return self.add(event("PostCompact", compact_summary=summary))
+
+
+class Told:
+    """A session as it is stored: items of the queue, and turns."""
 
     def __init__(self) -> None:
         self.items: list[Item] = []
+        self.turns: list[Turn] = []
 
-    def add(self, tool: str, given: dict[str, Any], output: Any) -> Script:
-        number = len(self.items) + 1
-        self.items.append(item(tool, given, output, id=number, session_id="s", at=number * 1000))
-        return self
-
-    def ask(self, prompt: str) -> Script:
-        return self.add(PROMPT, {"prompt": prompt}, {})
-
-    def say(self, text: str) -> Script:
-        return self.add(FINALIZE, {}, {"last_message": text})
-
-    def bash(self, command: str, stdout: str = "", **more: Any) -> Script:
-        return self.add("Bash", {"command": command}, {"stdout": stdout, "stderr": "", **more})
-
-    def fail(self, command: str, error: str) -> Script:
-        return self.add("Bash", {"command": command}, {"error": f"Exit code 1\n{error}"})
-
-    def edit(self, file: str, old: str = "old", new: str = "new") -> Script:
-        path = f"{ROOT}/{file}"
-        return self.add("Edit", {"file_path": path, "old_string": old, "new_string": new}, {"filePath": path})
-
-    def write(self, file: str, content: str = "x = 1\n") -> Script:
-        path = f"{ROOT}/{file}"
-        return self.add(
-            "Write", {"file_path": path, "content": content}, {"type": "create", "filePath": path}
-        )
-
-    def read(self, file: str, content: str = "") -> Script:
-        path = f"{ROOT}/{file}"
-        return self.add(
-            "Read", {"file_path": path}, {"type": "text", "file": {"filePath": path, "content": content}}
-        )
+    def take(self, payloads: Sequence[Json], first: int) -> None:
+        for number, payload in enumerate(payloads, first):
+            happened = read_event(json.dumps(payload).encode(), spool_name=f"{number:06}", at=number * 1_000)
+            latest = self.turns[-1] if self.turns else None
+            turn = events.take(latest, happened, PLACE)
+            if turn is not None and turn is not latest:
+                turn.id = f"turn{len(self.turns)}"
+                self.turns.append(turn)
+            if queued := item_of(happened):
+                tool, given, output = queued[0], json.loads(queued[1]), json.loads(queued[2])
+                action = happened.use.action if happened.use else None
+                self.items.append(Item(number, "s", tool, given, output, happened.at, None, action))
 
 
 def session(**changes: Any) -> Session:
-    given: dict[str, Any] = {"status": "active", "user_prompt": None, **changes}
-    return Session("s", "p", given["status"], 0, 0, None, given["user_prompt"], None, None, None)
-
-
-def memory(number: int, kind: str, title: str, text: str, files: Sequence[str] = (), of: str = "s") -> Memory:
-    return Memory(
-        f"m{number}", number, "p", of, kind, "semantic", "project", title, text, (), tuple(files), (), (), None,
-        0.6, 0.6, 0, number, None, None,
-    )  # fmt: skip
+    return replace(Session("s", "p", "active", 0, 0, None, None, None, None, None), **changes)
 
 
 class Store:
-    """What would be in the store after some batches: superseded observations are gone."""
+    """What would be in the store after some batches."""
 
-    def __init__(self) -> None:
-        self.living: dict[str, Observation] = {}
-        self.count = 0
+    def __init__(self, **of_session: Any) -> None:
+        self.told = Told()
+        self.found: list[Observation] = []
         self.summary: Summary | None = None
+        self.of_session = of_session
+        self._seen = self._looked_at = 0
 
-    def take(
-        self, items: Sequence[Item], earlier: Sequence[Item], *, over: bool = False
-    ) -> list[Observation]:
-        marked = any(item.tool in MARKS for item in items)
-        known = [
-            memory(int(key[1:]), one.kind, one.title, one.text, one.files) for key, one in self.living.items()
-        ]
+    def take(self, payloads: Sequence[Json], *, over: bool = False) -> list[Observation]:
+        """More of the session happened; what is new in the queue makes a batch."""
+        self.told.take(payloads, self._seen + 1)
+        self._seen += len(payloads)
+        items, earlier = self.told.items[self._looked_at :], self.told.items[: self._looked_at]
+        if not items:
+            return []
+        self._looked_at = len(self.told.items)
         batch = Batch(
-            session(status="completed" if over else "active"),
+            session(**{"status": "completed" if over else "active", **self.of_session}),
             PROJECT,
             tuple(items),
             tuple(earlier),
             self.summary,
-            tuple(known),
-            marked or over,
+            (),
+            over or any(item.tool in MARKS for item in items),
+            tuple(turn for turn in self.told.turns if turn.says_something),
+            frozenset((one.kind, one.title) for one in self.found),
         )
-        found = observe(batch)
-        self.summary = found.summary or self.summary
-        for observation in found.observations:
-            for old in observation.supersedes:
-                self.living.pop(old, None)
-            self.count += 1
-            self.living[f"m{self.count}"] = observation
-        return list(found.observations)
+        findings = observe(batch)
+        self.found += findings.observations
+        self.summary = findings.summary or self.summary
+        return list(findings.observations)
 
 
-def lived(items: Sequence[Item], cuts: Sequence[int] | None = None) -> Store:
+def lived(script: Script, cuts: Sequence[int] | None = None, **of_session: Any) -> Store:
     """The session in batches: cut after each Stop, as in life, or wherever it is said."""
-    stops = [place + 1 for place, item in enumerate(items) if item.tool == FINALIZE]
-    bounds = sorted({0, *(stops if cuts is None else cuts), len(items)})
-    store = Store()
+    payloads = script.payloads
+    stops = [place for place, one in enumerate(payloads, 1) if one["hook_event_name"] == "Stop"]
+    bounds = sorted({0, *(stops if cuts is None else cuts), len(payloads)})
+    store = Store(**of_session)
     for start, end in itertools.pairwise(bounds):
-        store.take(items[start:end], items[:start])
+        store.take(payloads[start:end], over=end == len(payloads))
     return store
 
 
-def found(script: Script) -> list[Observation]:
-    return list(lived(script.items).living.values())
+def found(script: Script, **of_session: Any) -> list[Observation]:
+    return lived(script, **of_session).found
 
 
 def one(script: Script) -> Observation:
@@ -128,6 +158,6 @@ def one(script: Script) -> Observation:
 
 
 def summary_of(script: Script) -> Summary:
-    summary = lived(script.items).summary
+    summary = lived(script).summary
     assert summary is not None
     return summary

@@ -22,6 +22,7 @@ import pytest
 
 from backstory.errors import BadInput
 from backstory.memory.kinds import OBSERVATIONS
+from backstory.memory.turn import PASTED, Turn
 from backstory.model import Batch, Findings, Item, Memory, Project, Session, Summary
 from backstory.synthesis import claude as synthesizer
 from backstory.synthesis import prompt
@@ -282,7 +283,7 @@ def test_an_observation_is_taken_as_it_was_meant() -> None:
         ({"items": [True]}, "items is not a list of numbers"),
         ({"supersedes": ["mem_1"]}, "there is no known memory 'mem_1'; those listed are k1"),
         ({"files": "a.py"}, "files is not a list of texts"),
-        ({"kind": "preference"}, "rests on the user's own words"),
+        ({"kind": "preference"}, "rests on words that the user typed"),
     ],
 )
 def test_a_wrong_observation_is_refused_with_the_reason(wrong: dict[str, Any], reason: str) -> None:
@@ -298,8 +299,36 @@ def test_a_preference_comes_from_the_users_own_words_only() -> None:
     wish = {**FIX, "kind": "preference", "about_user": True}
     assert prompt.observation({**wish, "items": [1]}, given, after(given)).is_global
     assert not prompt.observation({**FIX, "about_user": True}, given, after(given)).is_global
-    with pytest.raises(BadInput, match="own words"):
+    with pytest.raises(BadInput, match="the user typed"):
         prompt.observation({**wish, "items": [2]}, given, after(given))
+
+
+@pytest.mark.parametrize(
+    ("text", "attended", "begins"),
+    [
+        ("always use tabs", True, "[1] USER: always"),
+        ("they wrote:\n\n> always use tabs\n> never use spaces", True, "[1] USER (pasted): they wrote"),
+        ("/style always use tabs", True, "[1] PROGRAM: /style"),
+        ("always use tabs", False, "[1] PROGRAM: always"),
+    ],
+)
+def test_only_what_a_person_typed_is_the_users_wish(text: str, attended: bool, begins: str) -> None:
+    given = batch(said(text))
+    given = replace(given, session=replace(given.session, attended=attended))
+    assert begins in prompt.message(given, prompt.Shown())[0]
+    wish = {**FIX, "kind": "preference", "items": [1]}
+    if begins.startswith("[1] USER:"):
+        assert prompt.observation(wish, given, after(given)).kind == "preference"
+    else:
+        with pytest.raises(BadInput, match="the user typed"):
+            prompt.observation(wish, given, after(given))
+
+
+def test_where_a_prompt_came_from_is_known_from_its_turn() -> None:
+    turn = Turn("s1", 0)
+    turn.prompts = [["always use tabs", PASTED]]
+    given = replace(batch(said("always use tabs")), turns=(turn,))
+    assert "USER (pasted): always" in prompt.message(given, prompt.Shown())[0]
 
 
 def test_what_comes_back_is_bounded_and_free_of_hidden_signs() -> None:
@@ -740,7 +769,7 @@ def in_folder(folder: str) -> list[str]:
 
 
 @pytest.mark.client
-def test_a_short_session_costs_less_than_its_content_twice(tmp_path: Path) -> None:
+def test_a_short_session_costs_less_than_its_content(tmp_path: Path) -> None:
     """The whole way, worker and all; bench/README.md has the figures of a long one."""
     figures = tmp_path / "figures.json"
     script = str(REPOSITORY / "bench" / "synthesis_cost.py")
@@ -753,7 +782,7 @@ def test_a_short_session_costs_less_than_its_content_twice(tmp_path: Path) -> No
     assert 0 < ours["requests"] < found["items"] / 4
     assert ours["tokens"] > ours["requests"] * found["fixed_tokens"] + found["repeated_tokens"]
     assert found["shown_tokens"] < ours["tokens"] < forgetful["tokens"] < alone["tokens"]
-    assert ours["ratio"] <= found["budgets"][0]["limit"] == 2
+    assert ours["ratio"] <= found["budgets"][0]["limit"] == 1
 
 
 @pytest.mark.client

@@ -390,7 +390,7 @@ def test_what_was_forgotten_does_not_come_back_with_the_next_summary(desk: Desk)
     desk.happened(prompt("draft the secret letter"), bash("cat letter"), STOP)
     desk.observed(Findings((), replace(TOLD, request="Draft the secret letter")))
     with closing(connect(str(desk.data / "backstory.db"))) as db, transaction(db):
-        for kind in ("prompt", "tool", "summary"):
+        for kind in ("turn", "tool", "summary"):
             for row in desk.memories(kind):
                 life.forget(db, row["id"], None, desk.now)
     assert desk.rows("SELECT summary FROM sessions") == [{"summary": None}]
@@ -398,7 +398,7 @@ def test_what_was_forgotten_does_not_come_back_with_the_next_summary(desk: Desk)
     claude = desk.observed(Findings((), TOLD))
     (batch,) = claude.batches
     assert batch.summary is None
-    assert "letter" not in str((batch.earlier, batch.items))
+    assert "letter" not in str((batch.earlier, batch.items, [turn.record() for turn in batch.turns]))
 
 
 def test_a_session_that_is_seen_late_does_not_replace_what_came_after_it(desk: Desk) -> None:

@@ -12,8 +12,9 @@ import pytest
 from backstory.model import Batch, Findings, Observation
 from backstory.store import life
 from backstory.store.file.connection import connect, transaction
-from tests.helpers.chaos import NOW, bash, prompt
-from tests.helpers.worker_desk import FIX, STOP, Desk, Scripted, edit
+from backstory.synthesis.local import Local
+from tests.helpers.chaos import MINUTE, NOW, bash, event, prompt
+from tests.helpers.worker_desk import END, FIX, STOP, TOLD, Desk, Scripted, edit
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,12 @@ def test_what_replaces_an_older_one_says_who_said_so(mode: str, said_by: str, de
     desk.work(Scripted("claude", Findings((new,))), mode=mode)
     before, after = desk.memories("decision")
     assert before["valid_until"] == NOW and after["valid_until"] is None
-    assert desk.rows("SELECT source_id, target_id, relationship_type, said_by FROM memory_relationships") == [
+    replaced = "SELECT * FROM memory_relationships WHERE relationship_type = 'SUPERSEDES'"
+    told = [
+        {name: row[name] for name in ("source_id", "target_id", "relationship_type", "said_by")}
+        for row in desk.rows(replaced)
+    ]
+    assert told == [
         {
             "source_id": after["id"],
             "target_id": old_id,
@@ -140,7 +146,7 @@ def test_what_was_forgotten_meanwhile_is_not_superseded(desk: Desk) -> None:
     desk.happened(edit(), STOP)
     desk.observed(Findings((replace(FIX, supersedes=(old_id,)),)))
     assert len(desk.memories("bugfix")) == 1
-    assert desk.rows("SELECT * FROM memory_relationships") == []
+    assert desk.rows("SELECT * FROM memory_relationships WHERE relationship_type = 'SUPERSEDES'") == []
 
 
 def test_a_preference_about_the_user_holds_in_every_project(desk: Desk) -> None:
@@ -154,3 +160,70 @@ def test_a_preference_about_the_user_holds_in_every_project(desk: Desk) -> None:
         "[]",
         "session-1",
     )
+
+
+@pytest.mark.parametrize(("mode", "said_by"), [("claude", "model"), ("local", "rule")])
+def test_an_observation_builds_on_the_turn_of_what_it_cites(mode: str, said_by: str, desk: Desk) -> None:
+    desk.happened(prompt("why is a cent lost?"), bash("pytest -q"), STOP)
+    desk.observed(Findings())
+    desk.now += MINUTE
+    desk.happened(prompt("mend it"), edit(), STOP)
+
+    def citing(batch: Batch) -> Findings:
+        first = replace(FIX, title="the first turn", cites=(batch.earlier[1].id,))
+        return Findings((first, replace(FIX, title="this turn", text="Rounded once.")))
+
+    desk.local.replies = [citing]
+    desk.observed(citing, mode=mode)
+    asked = {row["id"]: row["title"] for row in desk.memories("turn")}
+    found = {row["id"]: row["title"] for row in desk.memories("bugfix")}
+    links = desk.rows("SELECT * FROM memory_relationships WHERE relationship_type = 'BUILDS_ON'")
+    assert {(found[row["source_id"]], asked[row["target_id"]], row["said_by"]) for row in links} == {
+        ("the first turn", "why is a cent lost?", said_by),
+        ("this turn", "mend it", said_by),
+    }
+
+
+def test_an_observation_says_where_its_words_come_from(desk: Desk) -> None:
+    desk.happened(edit(), STOP)
+    desk.observed(Findings((FIX, replace(FIX, kind="decision", source="user")), TOLD))
+    sources = [desk.memories(kind)[0]["source"] for kind in ("bugfix", "decision", "summary")]
+    assert sources == ["model", "user", "session"]
+
+
+def test_what_the_rules_found_of_a_session_is_stored_once_however_often_it_goes_on(desk: Desk) -> None:
+    def work() -> None:
+        desk.work(mode="local")
+
+    desk.local = Local()  # type: ignore[assignment]
+    done = bash("git commit -am x", stdout="[main 1a2b3c4] Fix the total of a cart")
+    desk.happened(prompt("never use pip here, we use uv"), edit(), done, STOP)
+    work()
+    desk.now += MINUTE
+    desk.happened(event("Stop", last_assistant_message="The docs are new.", stop_hook_active=True))
+    work()
+    desk.now += MINUTE
+    desk.happened(prompt("and now the docs"), bash("make docs"), STOP, END)
+    work()
+    kept = [
+        (row["kind"], row["title"], row["source"], row["access_count"])
+        for kind in ("preference", "bugfix")
+        for row in desk.memories(kind)
+    ]
+    assert kept == [
+        ("preference", "Never use pip here, we use uv", "user", 0),
+        ("bugfix", "Fix the total of a cart", "repository", 0),
+    ]
+    (summary,) = desk.rows("SELECT request, completed FROM session_summaries")
+    assert summary["completed"].startswith("Fix the total of a cart.")
+
+
+def test_what_the_user_forgot_is_not_found_again(desk: Desk) -> None:
+    desk.local = Local()  # type: ignore[assignment]
+    desk.happened(prompt("never use pip here, we use uv"), STOP)
+    desk.work(mode="local")
+    with closing(connect(str(desk.data / "backstory.db"))) as db, transaction(db):
+        life.forget(db, desk.memories("preference")[0]["id"], None, NOW)
+    desk.happened(bash("make"), event("Stop", last_assistant_message="Made.", stop_hook_active=True))
+    desk.work(mode="local")
+    assert [row["deleted_at"] for row in desk.memories("preference")] == [NOW]

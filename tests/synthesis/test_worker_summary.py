@@ -105,7 +105,7 @@ def test_a_compaction_is_a_moment_for_a_summary(desk: Desk) -> None:
     assert len(desk.memories("summary")) == 1
 
 
-def test_the_files_of_a_summary_come_from_the_tool_uses_and_not_from_the_model(desk: Desk) -> None:
+def test_the_files_of_a_summary_are_those_of_the_project_in_its_turns(desk: Desk) -> None:
     desk.happened(
         tool_use("Read", {"file_path": f"{ROOT}/shop/tax.py"}, {}),
         event(
@@ -119,9 +119,9 @@ def test_the_files_of_a_summary_come_from_the_tool_uses_and_not_from_the_model(d
     desk.observed(Findings((), TOLD))
     (kept,) = desk.rows("SELECT files_read, files_edited FROM session_summaries")
     assert json.loads(kept["files_read"]) == ["shop/tax.py"]
-    assert json.loads(kept["files_edited"]) == ["shop/invoice.py", "/etc/hosts"]
+    assert json.loads(kept["files_edited"]) == ["shop/invoice.py"]
     (memory,) = desk.memories("summary")
-    assert json.loads(memory["files"]) == ["shop/invoice.py", "/etc/hosts"]
+    assert json.loads(memory["files"]) == ["shop/invoice.py"]
     assert "made/up" not in memory["content"]
 
 

@@ -46,9 +46,10 @@ def keep(
     tags: Sequence[str] = (),
     importance: float | None = None,
     is_global: bool = False,
+    source: str = "assistant",
 ) -> Kept:
     """Remember a note for this folder's project, or for all of the user's. One that is known already, in
-    these words or very nearly these, is reinforced instead."""
+    these words or very nearly these, is reinforced instead. `source`: whose words these are."""
     weight = IMPORTANCE["note"] if importance is None else importance
     check(content, sector, tags, weight)
     text = clean(content.strip(), MAX_CONTENT).strip()
@@ -77,6 +78,7 @@ def keep(
             files=files,
             hashes=hashes,
             tags=labels,
+            source=source,
         )
         if not is_new:
             memories.add_tags(db, memory_id, labels, importance)

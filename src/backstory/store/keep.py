@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from backstory.memory import likeness, salience
 from backstory.store import life, memories, projects
-from backstory.store.file.connection import Connection
+from backstory.store.file.connection import Connection, marks
 
 
 class Wording(NamedTuple):
@@ -43,6 +43,7 @@ def keep_memory(
     hashes: Sequence[str | None] = (),
     tags: Sequence[str] = (),
     concepts: Sequence[str] = (),
+    source: str,
 ) -> tuple[str, bool]:
     """The memory's id, and whether it is new. One of the user's own, a global one, is about no file."""
     owner = projects.ensure_global(db, now) if is_global else project_id
@@ -66,9 +67,30 @@ def keep_memory(
         importance=importance,
         content_hash=says.content_hash,
         simhash=says.simhash,
+        source=source,
         now=now if happened_at is None else happened_at,
     )
     return memory_id, True
+
+
+def build_on(db: Connection, memory_id: str, turn_id: str, said_by: str, now: int) -> None:
+    """A memory rests on a turn, where that is still there."""
+    db.execute(
+        "INSERT INTO memory_relationships (source_id, target_id, relationship_type, said_by, created_at)"
+        " SELECT ?1, id, 'BUILDS_ON', ?3, ?4 FROM memories WHERE id = ?2 AND id <> ?1 ON CONFLICT DO NOTHING",
+        (memory_id, turn_id, said_by, now),
+    )
+
+
+def titles(db: Connection, session_id: str, kinds: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """(kind, title) of all that a session made or said again, also of what was forgotten since."""
+    rows = db.execute(
+        "SELECT DISTINCT m.kind, m.title FROM session_memories s JOIN memories m ON m.id = s.memory_id"
+        " WHERE s.session_id = ? AND s.usage_type IN ('created', 'reinforced')"
+        f" AND m.kind IN ({marks(kinds)})",
+        (session_id, *kinds),
+    )
+    return frozenset((row["kind"], row["title"] or "") for row in rows)
 
 
 def _nearly_same(db: Connection, owner: str, kind: str, says: Wording) -> str | None:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from backstory.memory.kinds import OBSERVATIONS
 from backstory.model import Batch, Findings, Item, Memory
 from backstory.safety.clean import clean
-from backstory.store import memories, projects, queue, sessions, summaries
+from backstory.store import memories, projects, queue, sessions, summaries, turns
 from backstory.store.file.connection import Connection
-from backstory.synthesis.keep import files_of, inside
+from backstory.store.keep import titles
+from backstory.synthesis.keep import inside
 
 KNOWN = 20  # observations shown to a synthesizer as perhaps replaced
 KNOWN_LOOKED_AT = 400
@@ -35,6 +36,8 @@ def put_together(db: Connection, session_id: str, items: Sequence[Item], now: in
         summary=summaries.get(db, session_id),
         known=tuple(about_the_same(earlier, items, project.root)),
         wants_summary=ends or any(item.tool in queue.MARKS for item in items),
+        turns=tuple(turns.of_session(db, session_id)),
+        stored=titles(db, session_id, OBSERVATIONS),
     )
 
 
@@ -89,12 +92,17 @@ def cleaned(findings: Findings) -> Findings:
 
 
 def with_real_files(findings: Findings, batch: Batch) -> Findings:
-    """Which files were read and edited is known from the tool uses; a model would have to guess."""
+    """Which files were read and edited is known from the turns; a model would have to guess. What an earlier
+    summary knew of turns that are not there any more stays."""
     if findings.summary is None:
         return findings
-    read, edited = files_of((*batch.earlier, *batch.items), batch.project.root)
-    before = batch.summary
-    if before:
-        read = tuple(dict.fromkeys((*before.files_read, *read)))
-        edited = tuple(dict.fromkeys((*before.files_edited, *edited)))
-    return replace(findings, summary=replace(findings.summary, files_read=read, files_edited=edited))
+    read = [file for turn in batch.turns for file in turn.read]
+    edited = [file for turn in batch.turns for file in turn.edited]
+    if before := batch.summary:
+        read, edited = [*before.files_read, *read], [*before.files_edited, *edited]
+    summary = replace(
+        findings.summary,
+        files_read=tuple(dict.fromkeys(read)),
+        files_edited=tuple(dict.fromkeys(edited)),
+    )
+    return replace(findings, summary=summary)

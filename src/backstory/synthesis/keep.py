@@ -9,10 +9,10 @@ from backstory.blob import blob_id
 from backstory.errors import BackstoryError
 from backstory.memory.kinds import IMPORTANCE, SAID_BY
 from backstory.memory.sector import classify_observation
-from backstory.model import Batch, Findings, Item, Observation, Summary
+from backstory.model import Batch, Findings, Observation, Summary
 from backstory.store import life, memories, sessions, summaries
 from backstory.store.file.connection import Connection
-from backstory.store.keep import keep_memory, wording
+from backstory.store.keep import build_on, keep_memory, wording
 
 CITED = 0.2  # what being cited adds to a trace
 MAX_FILES = 40
@@ -51,9 +51,20 @@ def _keep_observation(db: Connection, batch: Batch, observation: Observation, by
         files=files,
         hashes=hashes,
         concepts=observation.concepts,
+        source=observation.source,
     )
+    for turn_id in [observation.turn] if observation.turn else _turns(batch, observation):
+        build_on(db, memory_id, turn_id, SAID_BY[by], now)
     _supersede(db, observation.supersedes, memory_id, session_id, by, now)
     return memory_id
+
+
+def _turns(batch: Batch, observation: Observation) -> list[str]:
+    """The turns of the items that an observation cites; where it cites none, that of the last one."""
+    cited = [item for item in (*batch.earlier, *batch.items) if item.id in observation.cites]
+    times = [item.at for item in cited or batch.items[-1:]]
+    spans = [(turn.id, turn.started_at, turn.ended_at) for turn in batch.turns]
+    return [turn_id for turn_id, first, last in spans if any(first <= at <= last for at in times)]
 
 
 def _supersede(db: Connection, old: Sequence[str], new: str, session_id: str, by: str, now: int) -> None:
@@ -94,19 +105,10 @@ def _keep_summary(db: Connection, batch: Batch, summary: Summary, by: str, now: 
             files=files,
             hashes=hashes,
             importance=IMPORTANCE["summary"],
+            source="session",
             now=batch.items[-1].at,
         )
     summaries.put(db, session_id, batch.project.id, summary, by, memory_id, now)
-
-
-def files_of(items: Sequence[Item], root: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What tool uses read and what they edited, as seen from the project's root."""
-    read: dict[str, None] = {}
-    edited: dict[str, None] = {}
-    for item in items:
-        if item.path and not item.failed:
-            (edited if item.is_edit else read)[inside(item.path, root)] = None
-    return tuple(read), tuple(edited)
 
 
 def inside(path: str, root: str) -> str:

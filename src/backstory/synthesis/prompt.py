@@ -19,11 +19,13 @@ from typing import Any
 
 from backstory.errors import BadInput
 from backstory.memory.kinds import OBSERVATIONS
+from backstory.memory.turn import MACHINE, TYPED, came_from
 from backstory.model import Batch, Item, Memory, Observation, Summary
 from backstory.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
 
 TAG = "recorded"
 NOTHING = "NOTHING"
+USER, PASTER, PROGRAM = "USER", "USER (pasted)", "PROGRAM"
 OBSERVATION, SUMMARY = "store_observation", "store_summary"
 
 MESSAGE_CHARS = 32_000  # about 8,000 tokens
@@ -54,8 +56,8 @@ guards it now"
 - feature: what works now that did not before. "Implemented JWT refresh with 7-day expiry"
 - refactor: a finished change of structure. "Moved validation out of the routes into its own service"
 - discovery: a fact that was hard to find and will be needed again. "The API allows 100 requests a minute"
-- preference: what the user wants from now on, only from the user's own words (USER:); about_user when it \
-holds in every project.
+- preference: what the user wants from now on, only from words that the user typed (USER:); about_user when \
+it holds in every project.
 
 Not: routine (files read, commands that worked as ever), work that is not finished or was undone, the \
 obvious, what a known memory already says, secrets. Bad: "Read src/auth.ts", "Ran the tests", "Working on \
@@ -99,7 +101,7 @@ class Shown:
     """What a model session has seen so far, and what the numbers in it mean."""
 
     items: Mapping[int, int] = field(default_factory=dict)  # number -> id of the item
-    prompts: frozenset[int] = frozenset()  # the numbers of what the user said
+    prompts: frozenset[int] = frozenset()  # the numbers of what the user typed
     known: Mapping[str, str] = field(default_factory=dict)  # k1 -> id of the memory
     text: str = ""
 
@@ -116,14 +118,15 @@ def message(batch: Batch, shown: Shown) -> tuple[str, Shown]:
     if unseen:
         head += ["known memories:", *(f"{labels[memory.id]} {_title(memory)}" for memory in unseen)]
     head_text = _plain("\n".join(head))
-    texts = [_plain(describe(item, batch.project.root)) for item in batch.items]
+    authors = {item.id: _author(item, batch) for item in batch.items if item.tool == PROMPT}
+    texts = [_plain(describe(item, batch.project.root, authors.get(item.id, USER))) for item in batch.items]
     bodies = _fitted(texts, MESSAGE_CHARS - len(head_text))
     lines = [head_text] if head_text else []
     lines += [f"[{number}] {body}" for number, body in zip(numbers, bodies, strict=True)]
     text = f"<{TAG}>\n{_sealed(chr(10).join(lines))}\n</{TAG}>\n{_asked(batch)}"
     return text, Shown(
         items={**shown.items, **{number: item.id for number, item in numbers.items()}},
-        prompts=shown.prompts | {number for number, item in numbers.items() if item.tool == PROMPT},
+        prompts=shown.prompts | {number for number, item in numbers.items() if authors.get(item.id) == USER},
         known={label: memory for memory, label in labels.items()},
         text=shown.text + text,
     )
@@ -135,10 +138,20 @@ def correction(problems: Sequence[str], batch: Batch) -> str:
     return f"Not usable:\n{listed}\nWhat was stored stays; call again only for the rest. {_asked(batch)}"
 
 
-def describe(item: Item, root: str = "") -> str:
+def _author(item: Item, batch: Batch) -> str:
+    """Who speaks in a prompt: what is pasted are not the user's own words, and a program has no wishes."""
+    text = _string(item.input.get("prompt"))
+    known = (source for turn in batch.turns for said, source in turn.prompts if said == text)
+    source = next(known, None) or came_from(text)
+    if source == MACHINE or not batch.session.attended:
+        return PROGRAM
+    return USER if source == TYPED else PASTER
+
+
+def describe(item: Item, root: str = "", author: str = USER) -> str:
     """An item in few words, but with what matters of it."""
     if item.tool == PROMPT:
-        return "USER: " + _cut(_string(item.input.get("prompt")), WORDS_CHARS)
+        return f"{author}: " + _cut(_string(item.input.get("prompt")), WORDS_CHARS)
     if item.tool == COMPACT:
         said = _cut(_string(item.input.get("summary")), WORDS_CHARS)
         return "the conversation was compacted to: " + said
@@ -163,7 +176,7 @@ def observation(arguments: Mapping[str, Any], batch: Batch, shown: Shown) -> Obs
         listed = ", ".join(shown.known) or "none"
         raise BadInput(f"there is no known memory {wrong[0][:40]!r}; those listed are {listed}")
     if kind == "preference" and not shown.prompts.intersection(numbers):
-        raise BadInput("a preference rests on the user's own words; name an item that begins with USER:")
+        raise BadInput("a preference rests on words that the user typed; name an item that begins with USER:")
     living = {memory.id for memory in batch.known}
     replaced = [shown.known[label] for label in labels]
     return Observation(
