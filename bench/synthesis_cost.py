@@ -51,7 +51,7 @@ from tests.helpers.scripted_model import ScriptedModel, Step, say, text_of, toge
 EVENTS = 200
 TURN = 17  # events on average, the prompt and the Stop among them
 MIX = {"Read": 28, "Bash": 30, "Edit": 22, "Grep": 8, "Write": 4, "failure": 4, "Agent": 4}
-TARGET = 2.0
+TARGET = 1.0
 PATIENCE = 120  # seconds for a turn to be observed
 OBSERVED = 0.6  # of the batches have something worth keeping
 STORE, SUMMARY = "mcp__memory__store_observation", "mcp__memory__store_summary"
