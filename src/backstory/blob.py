@@ -23,9 +23,14 @@ def blob_id(path: str) -> str | None:
             content = file.read(LARGEST + 1)
     except (OSError, ValueError):  # ValueError: a path with a NUL in it
         return None
+    return digest(b"blob %d\0%b" % (len(content), content))
+
+
+def digest(content: bytes) -> str:
+    """No secret hangs on it."""
     # Here, because hashlib brings OpenSSL along, which costs a hook more than all its other work.
     try:
         from _sha1 import sha1  # type: ignore[import-not-found]
     except ImportError:
         from hashlib import sha1
-    return str(sha1(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest())
+    return str(sha1(content, usedforsecurity=False).hexdigest())

@@ -39,6 +39,7 @@ class Session:
     summary: str | None
     memories: int = 0
     synthesizer: str | None = None  # where the session has one of its own
+    attended: bool = True  # else nobody is there: a program asks
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class Memory:
     created_at: int
     valid_until: int | None
     deleted_at: int | None
+    source: str = "assistant"  # where its text came from: one of memory.kinds.SOURCES
+    times: int = 1  # so often the same came in its session
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,16 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a turn that fits a query."""
+
+    row: int  # in the order in which the turn is told
+    part: int  # see memory/turn.py
+    text: str
+    worth: float
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     memory: Memory
     score: float
@@ -96,6 +109,10 @@ class Hit:
     superseded_by: str | None = None
     related: int = 0  # how many memories it has to do with
     stale: tuple[str, ...] = ()  # what happened to its files since: 'src/auth.py changed since'
+    asked: str = ""  # of a turn, in short
+    is_pasted: bool = False  # and that was no typed text
+    commits: tuple[str, ...] = ()  # of a turn, a line each
+    pieces: tuple[Piece, ...] = ()  # of a turn: what fits the query, the best first
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +121,7 @@ class Answer:
     notice: str | None = None  # what the reader should know about how it came about
     waiting: int = 0  # lines that have no vector yet
     by_id: bool = False  # the query was the id of the one hit
+    fits: bool = True  # else nothing covers enough of the query, and these are the nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +245,8 @@ class Observation:
     cites: tuple[int, ...] = ()  # the items it rests on
     supersedes: tuple[str, ...] = ()  # memories that it replaces
     is_global: bool = False  # about the user, not about the project
+    source: str = "model"  # where its words come from: one of memory.kinds.SOURCES
+    turn: str | None = None  # the turn it rests on; None: that of the items
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +300,8 @@ class Batch:
     summary: Summary | None  # the session so far
     known: tuple[Memory, ...]  # observations of the project that may be replaced
     wants_summary: bool
+    turns: tuple[Any, ...] = ()  # of the session, oldest first (memory/turn.py, which the root does not know)
+    stored: frozenset[tuple[str, str]] = frozenset()  # (kind, title) of what came of the session so far
 
 
 @dataclass(frozen=True, slots=True)

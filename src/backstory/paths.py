@@ -45,14 +45,25 @@ def log_file(folder: str) -> str:
 class Place:
     """A folder seen as a project: what identifies it, what to call it, and git's state there."""
 
-    __slots__ = ("branch", "head", "identity", "name", "root")
+    __slots__ = ("branch", "head", "identity", "name", "root", "tops")
 
-    def __init__(self, identity: str, name: str, root: str, branch: str | None, head: str | None) -> None:
+    def __init__(
+        self,
+        identity: str,
+        name: str,
+        root: str,
+        branch: str | None,
+        head: str | None,
+        tops: tuple[str, ...] = (),
+    ) -> None:
         self.identity = identity
         self.name = name
         self.root = root
         self.branch = branch
         self.head = head
+        # The top of the work tree that the folder is in, which may be a linked one: as it is, as it was
+        # spelled on the way there, and the root.
+        self.tops = tuple(dict.fromkeys((*tops, root)))
 
 
 def place(cwd: str) -> Place:
@@ -70,13 +81,24 @@ def place(cwd: str) -> Place:
             name = os.path.basename(root).removesuffix(".git")
             branch, head = _head(git, common)
             return Place(
-                identity=text(common), name=text(name or root), root=text(root), branch=branch, head=head
+                identity=text(common),
+                name=text(name or root),
+                root=text(root),
+                branch=branch,
+                head=head,
+                tops=(text(at), text(_as_spelled(cwd, folder[len(at) :]))),
             )
         parent = os.path.dirname(at)
         if parent == at:
             folder = text(folder)
-            return Place(folder, os.path.basename(folder) or folder, folder, None, None)
+            tops = (text(_as_spelled(cwd, "")),)
+            return Place(folder, os.path.basename(folder) or folder, folder, None, None, tops)
         at = parent
+
+
+def _as_spelled(cwd: str, below: str) -> str:
+    path = os.path.normpath(cwd)
+    return path[: len(path) - len(below)] if path.endswith(below) else path
 
 
 def checkout(cwd: str) -> str:

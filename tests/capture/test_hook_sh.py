@@ -29,6 +29,7 @@ from tests.helpers.chaos import (
     SOURCE,
     a_worker,
     bash,
+    contents,
     drain,
     event,
     eventually,
@@ -41,6 +42,7 @@ from tests.helpers.chaos import (
     run_hook,
     spooled,
     tool_use,
+    turns_of,
 )
 
 pytestmark = pytest.mark.slow
@@ -533,9 +535,8 @@ def test_every_hook_that_drains_stores_what_was_captured(
     assert ran.silent
     assert spooled(data) == []
     assert rows(data, "SELECT user_prompt FROM sessions") == [{"user_prompt": "what now?"}]
-    assert [row["content"] for row in rows(data, "SELECT content FROM memories")] == [
-        "Tool: Bash\nCommand: echo captured before"
-    ]
+    assert contents(data) == ["Tool: Bash\nCommand: echo captured before"]
+    assert [turn.asked for turn in turns_of(data)] == ["what now?"]
     assert log_text(data) == ""
 
 

@@ -52,9 +52,19 @@ EVENTS: list[tuple[str, Json, Json]] = [
     (
         "Stop",
         {"stop_hook_active": False, "last_assistant_message": "Done."},
-        {"kind": canonical.TURN_END, "text": "Done.", "id": None},
+        {"kind": canonical.TURN_END, "text": "Done.", "id": None, "is_sent_on": False},
     ),
-    ("Stop", {"stop_hook_active": True}, {"kind": canonical.TURN_END, "text": ""}),
+    ("Stop", {"stop_hook_active": True}, {"kind": canonical.TURN_END, "text": "", "is_sent_on": True}),
+    (
+        "PostCompact",
+        {
+            "compact_summary": "<analysis>\nhm\n</analysis>\n<summary>\n"
+            "1. All user messages:\n - a\n2. So:\n b"
+        },
+        {"kind": canonical.COMPACTION, "text": "2. So:\n b"},
+    ),
+    ("PostCompact", {"compact_summary": "thoughts\nSummary:\nso far"}, {"text": "so far"}),
+    ("SubagentStop", {"agent_id": "a1"}, {"agent": "a1"}),
     (
         "SubagentStop",
         {"agent_id": "a1", "agent_type": "Explore", "last_assistant_message": "found it"},
@@ -83,6 +93,21 @@ def test_a_turn_that_was_sent_on_says_so() -> None:
     assert claude_code.is_sent_on({"stop_hook_active": True})
     assert not claude_code.is_sent_on({"stop_hook_active": False})
     assert not any(map(claude_code.is_sent_on, ({}, None, [True], "stop_hook_active")))
+
+
+@pytest.mark.parametrize(
+    ("tool", "result", "text"),
+    [
+        ("ExitPlanMode", {"plan": "# Plan", "isAgent": False}, "# Plan"),
+        ("ExitPlanMode", {"plan": "# Plan", "isAgent": True}, ""),
+        ("ExitPlanMode", {"plan": 7}, ""),
+        ("ExitPlanMode", "approved", ""),
+        ("TodoWrite", {"plan": "# Plan"}, ""),
+    ],
+)
+def test_only_an_approved_plan_is_said(tool: str, result: object, text: str) -> None:
+    given = {"tool_name": tool, "tool_input": {}, "tool_response": result, "tool_use_id": "u1"}
+    assert read("PostToolUse", **given).text == text
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ from typing import Any
 
 from backstory.intake.drain import Drained
 from backstory.intake.drain import drain as intake_drain
+from backstory.memory.turn import Turn
+from backstory.store import turns
 from backstory.store.file.connection import connect
 from tests.conftest import HOOK, REPOSITORY
 
@@ -140,7 +142,18 @@ def rows(data: Path, sql: str, *values: object) -> list[Json]:
 
 
 def contents(data: Path) -> list[str]:
-    return [row["content"] for row in rows(data, "SELECT content FROM memories ORDER BY created_at, row")]
+    """What traces and notes say, oldest first."""
+    memories = "SELECT content FROM memories WHERE kind <> 'turn' ORDER BY created_at, row"
+    return [row["content"] for row in rows(data, memories)]
+
+
+def turns_of(data: Path, session_id: str = "session-1") -> list[Turn]:
+    """The turns of a session, oldest first."""
+    db = connect(str(data / "backstory.db"))
+    try:
+        return turns.of_session(db, session_id)
+    finally:
+        db.close()
 
 
 def assert_sound(data: Path) -> None:
@@ -239,6 +252,8 @@ DRAIN = """
 import os, signal, sys, time
 sys.path.insert(0, sys.argv[1])
 from backstory.intake.drain import drain
+from backstory.memory.turn import Turn
+from backstory.store import turns
 from backstory.store.file.connection import connect
 
 def die(*_):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from backstory.memory import terms
 from backstory.store import life
 from backstory.store.file.connection import connect, transaction
 from tests.helpers.chaos import (
@@ -27,6 +28,7 @@ from tests.helpers.chaos import (
     rows,
     run_hook,
     tool_use,
+    turns_of,
 )
 from tests.helpers.traces import commands, remembered, without
 
@@ -197,50 +199,50 @@ def test_a_reinforced_memory_outlives_its_session(data: Path) -> None:
 # --- what the user said, and what the files were ------------------------------------------------------------
 
 
-def test_a_prompt_of_three_words_becomes_a_memory_of_the_user(data: Path) -> None:
+def test_a_prompt_begins_a_turn_that_is_a_memory_of_its_session(data: Path) -> None:
     put(data, prompt("mend the door"), at=NOW)
     drain(data)
     (found,) = rows(data, "SELECT * FROM memories")
-    assert (found["kind"], found["author"], found["content"]) == ("prompt", "user", "mend the door")
-    assert (found["sector"], found["tier"], found["question"]) == ("episodic", "session", 0)
+    assert (found["kind"], found["source"], found["content"]) == ("turn", "session", "asked: mend the door")
+    assert (found["sector"], found["tier"], found["title"]) == ("episodic", "project", "mend the door")
     (session,) = rows(data, "SELECT number FROM sessions")
-    assert found["thread"] == session["number"]
+    assert rows(data, "SELECT thread, text FROM turn_pieces") == [
+        {"thread": session["number"], "text": "mend the door"}
+    ]
     links = rows(data, "SELECT session_id, usage_type FROM session_memories")
     assert links == [{"session_id": "session-1", "usage_type": "created"}]
 
 
 @pytest.mark.parametrize("said", ["yes", "go on", "ok!", "👍 👍 👍"])
-def test_a_shorter_prompt_stays_with_the_session_and_becomes_no_memory(said: str, data: Path) -> None:
+def test_a_short_prompt_begins_a_turn_as_well(said: str, data: Path) -> None:
+    """What comes of it may be much."""
     put(data, prompt(said), at=NOW)
     drain(data)
-    assert contents(data) == []
+    assert [turn.prompts for turn in turns_of(data)] == [[[said, "typed"]]]
     assert rows(data, "SELECT prompt FROM prompts") == [{"prompt": said}]
 
 
-def test_a_prompt_in_chinese_needs_no_spaces_to_become_a_memory(data: Path) -> None:
+def test_a_prompt_in_chinese_is_found_by_a_part_of_it(data: Path) -> None:
     put(data, prompt("修复登录错误"), at=NOW)
     drain(data)
-    assert contents(data) == ["修复登录错误"]
+    match = " OR ".join(terms.query_terms("登录"))
+    assert len(rows(data, "SELECT 1 FROM memories_fts WHERE memories_fts MATCH ?", match)) == 1
 
 
-def test_a_prompt_that_asks_is_known_to_ask(data: Path) -> None:
-    put(data, prompt("which port is it?\n"), at=NOW)
-    drain(data)
-    assert rows(data, "SELECT question FROM memories") == [{"question": 1}]
-
-
-def test_a_long_prompt_is_kept_whole_and_found_by_its_beginning(data: Path) -> None:
-    text = "many words " * 1_000
+def test_a_long_prompt_is_kept_whole_and_found_by_its_end(data: Path) -> None:
+    text = "many words " * 1_000 + "and a walrus"
     put(data, prompt(text), at=NOW)
     drain(data)
     assert rows(data, "SELECT prompt FROM prompts") == [{"prompt": text}]
-    assert contents(data) == [text[:4_000]]
+    assert [turn.prompts for turn in turns_of(data)] == [[[text, "pasted"]]]
+    assert len(rows(data, "SELECT 1 FROM memories_fts WHERE memories_fts MATCH 'walrus'")) == 1
 
 
-def test_the_report_of_a_background_agent_becomes_no_memory_of_the_user(data: Path) -> None:
+def test_the_report_of_a_background_agent_is_no_prompt(data: Path) -> None:
     put(data, prompt("<task-notification>the agent is done with it"), at=NOW)
     drain(data)
-    assert contents(data) == []
+    (turn,) = turns_of(data)
+    assert (turn.prompts, turn.agents) == ([], [["in the background", "the agent is done with it"]])
 
 
 def test_a_drain_that_reads_files_and_prompts_loads_nothing_slow(data: Path, tmp_path: Path) -> None:
@@ -253,7 +255,7 @@ def test_a_drain_that_reads_files_and_prompts_loads_nothing_slow(data: Path, tmp
     ran = subprocess.run(
         [PYTHON, "-I", "-S", "-c", program, SOURCE, "drain"], capture_output=True, text=True, check=True
     )
-    assert len(contents(data)) == 2
+    assert (len(contents(data)), len(turns_of(data))) == (1, 1)
     assert "null" not in rows(data, "SELECT hashes FROM memories WHERE kind = 'tool'")[0]["hashes"]
     heavy = "contextlib dataclasses hashlib logging numpy pathlib subprocess threading typing _hashlib _ssl"
     assert sorted(set(ran.stdout.split()) & set(heavy.split())) == []
@@ -334,6 +336,7 @@ def test_sessions_that_run_side_by_side_keep_their_memories_apart(data: Path) ->
     drain(data)
 
     found = rows(data, "SELECT session_id, content, project_id FROM memories ORDER BY created_at")
+    assert (found[0]["session_id"], found.pop(0)["content"]) == ("session-0", "asked: zero")
     assert [(row["session_id"], row["content"][-1]) for row in found] == [
         (f"session-{number % 2}", str(number)) for number in range(6)
     ]

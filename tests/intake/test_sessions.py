@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.chaos import DAY, NOW, Json, bash, drain, event, prompt, put, rows
+from tests.helpers.chaos import DAY, NOW, Json, bash, drain, event, prompt, put, rows, turns_of
 from tests.helpers.traces import without
 
 
@@ -148,9 +148,13 @@ def outcome(life: Sequence[Json], batches: Sequence[Sequence[int]]) -> tuple[lis
             rows(
                 data,
                 "SELECT session_id, content, tier, files, importance, salience, created_at"
-                " FROM memories ORDER BY created_at",
+                " FROM memories WHERE kind = 'tool' ORDER BY created_at",
             ),
-            rows(data, "SELECT session_id, usage_type, created_at FROM session_memories ORDER BY created_at"),
+            # Where a turn ends is told by what came before: only all that is in them is the same.
+            [
+                {"said": sorted(text for turn in turns_of(data) for text, _ in turn.prompts)},
+                {"answers": sorted(turn.answer for turn in turns_of(data) if turn.answer)},
+            ],
         )
 
 

@@ -6,18 +6,18 @@ import sqlite3
 
 import pytest
 
-from backstory.memory.kinds import IMPORTANCE, KINDS, OBSERVATIONS, SECTORS, TIERS
+from backstory.memory.kinds import IMPORTANCE, KINDS, OBSERVATIONS, SECTORS, SOURCES, TIERS
 from backstory.memory.sector import classify, classify_observation
 
 
 def test_whatever_is_kept_by_its_words_has_an_importance() -> None:
-    assert set(IMPORTANCE) == {*OBSERVATIONS, "summary", "note"} == set(KINDS) - {"tool", "prompt"}
+    assert set(IMPORTANCE) == {*OBSERVATIONS, "summary", "note"} == set(KINDS) - {"tool", "turn"}
     assert all(0 < weight < 1 for weight in IMPORTANCE.values())
 
 
-def test_the_store_takes_these_kinds_tiers_and_sectors(db: sqlite3.Connection) -> None:
+def test_the_store_takes_these_kinds_tiers_sectors_and_sources(db: sqlite3.Connection) -> None:
     (made,) = db.execute("SELECT sql FROM sqlite_master WHERE name = 'memories'").fetchone()
-    for known in (KINDS, TIERS, SECTORS):
+    for known in (KINDS, TIERS, SECTORS, SOURCES):
         assert all(f"'{name}'" in made for name in known), known
 
 

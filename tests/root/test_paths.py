@@ -78,6 +78,21 @@ def test_a_submodule_is_a_project_of_its_own(repository: Path, tmp_path: Path) -
     assert place(str(outer / "part")).identity != place(str(outer)).identity
 
 
+def test_the_tops_of_a_place_are_its_work_tree_as_it_is_and_as_it_was_spelled(
+    repository: Path, tmp_path: Path
+) -> None:
+    (repository / "src").mkdir()
+    other, link = tmp_path / "elsewhere", tmp_path / "link"
+    git(repository, "worktree", "add", "-q", "-b", "side", str(other))
+    link.symlink_to(repository)
+    assert place(str(repository / "src")).tops == (str(repository),)
+    assert place(str(link / "src")).tops == (str(repository), str(link))
+    assert place(str(other)).tops == (str(other), str(repository))
+    outside = tmp_path / "outside"
+    outside.symlink_to(tmp_path)
+    assert place(str(outside)).tops == (str(outside), str(tmp_path))
+
+
 def test_two_folders_of_one_name_are_two_projects(tmp_path: Path) -> None:
     for parent in ("a", "b"):
         (tmp_path / parent / "api").mkdir(parents=True)

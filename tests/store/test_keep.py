@@ -31,6 +31,7 @@ def keep(
         "kind": "decision",
         "sector": "procedural",
         "importance": 0.5,
+        "source": "user",
         "now": NOW,
     } | more
     with transaction(db):
@@ -53,7 +54,7 @@ def test_a_new_memory_is_stored_with_all_that_is_known_of_it(db: sqlite3.Connect
     )
     assert is_new
     assert (memory.project_id, memory.tier, memory.kind) == (project_id, "project", "decision")
-    assert (memory.title, memory.content) == ("Releases", TEXT)
+    assert (memory.title, memory.content, memory.source) == ("Releases", TEXT, "user")
     assert (memory.files, memory.hashes) == (("Makefile",), ("a" * 40,))
     assert (memory.tags, memory.concepts, memory.created_at) == (("ci",), ("release",), NOW - 5)
 

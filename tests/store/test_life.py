@@ -21,6 +21,7 @@ from backstory.recall.index import Index
 from backstory.recall.search import search
 from backstory.store import life, memories, projects, sessions, vectors
 from backstory.store.file.connection import transaction
+from tests.helpers.brief import Told
 
 NOW = 1_800_000_000_000
 DAY = salience.DAY_MS
@@ -223,26 +224,13 @@ def test_what_is_erased_is_gone_with_all_that_belonged_to_it(db: sqlite3.Connect
     assert known(db, other).valid_until == NOW  # only a restore makes it current again
 
 
-def test_an_erased_prompt_is_not_kept_by_its_session_either(db: sqlite3.Connection, project: str) -> None:
-    project_id = projects.ensure(db, place(project), NOW)
-    sessions.start(db, "s1", project_id, project, place(project), NOW)
-    ids = []
-    for at, said in ((NOW, "where does the walrus sleep? " * 300), (NOW + 1, "and the heron?")):
-        sessions.keep_prompt(db, "s1", said, at)
-        ids.append(
-            memories.add(
-                db,
-                project_id=project_id,
-                session_id="s1",
-                kind="prompt",
-                sector="episodic",
-                tier="session",
-                content=said[:4_000],
-                importance=0.3,
-                now=at,
-            )
-        )
-    life.erase(db, ids[0])
+def test_what_was_said_in_an_erased_turn_is_not_kept_by_its_session_either(
+    db: sqlite3.Connection, project: str
+) -> None:
+    told = Told(db, project)
+    erased = told.turn("s1", "where does the walrus sleep? " * 300, at=NOW)
+    told.turn("s1", "and the heron?", at=NOW + 1)
+    life.erase(db, erased)
     assert sessions.prompts(db, "s1") == [(NOW + 1, "and the heron?")]
     assert sessions.by_ids(db, ["s1"])["s1"].user_prompt == "and the heron?"
 
@@ -331,7 +319,7 @@ def test_only_old_faded_traces_of_sessions_are_stale(db: sqlite3.Connection, pro
     stale = trace(db, project, "old and faded", now=OLD)
     trace(db, project, "young", now=NOW - 29 * DAY)
     trace(db, project, "promoted", now=OLD, tier="project")
-    trace(db, project, "a prompt", now=OLD, kind="prompt")
+    Told(db, project).turn("s1", "a prompt", at=OLD)
     trace(db, project, "a note", now=OLD, kind="note")
     used = trace(db, project, "came back to", now=OLD)
     life.reinforce(db, used, 0.5, None, NOW - 20 * DAY)

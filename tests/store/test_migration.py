@@ -14,10 +14,11 @@ import pytest
 from backstory.errors import StoreError
 from backstory.intake.note import keep
 from backstory.memory import terms
+from backstory.memory.turn import COMPLETE, PASTED, PROMPT, Turn
 from backstory.paths import Place
 from backstory.recall.index import Index
 from backstory.recall.search import search
-from backstory.store import memories, projects, sessions
+from backstory.store import memories, projects, sessions, turns
 from backstory.store.file import connection
 from backstory.store.file.connection import connect, transaction
 
@@ -33,9 +34,9 @@ DUMP = {
     "events": "SELECT * FROM events ORDER BY key",
     "memories": "SELECT row, id, project_id, session_id, kind, sector, tier, title, content, tags, concepts,"
     " files, importance, salience, access_count, created_at, updated_at, last_accessed, valid_from,"
-    " valid_until, deleted_at, is_deleted, content_hash FROM memories WHERE kind <> 'prompt' ORDER BY row",
+    " valid_until, deleted_at, is_deleted, content_hash FROM memories WHERE kind <> 'turn' ORDER BY row",
     "links": "SELECT l.session_id, l.memory_id, l.usage_type, l.created_at FROM session_memories l"
-    " JOIN memories m ON m.id = l.memory_id WHERE m.kind <> 'prompt' ORDER BY 1, 2, 3",
+    " JOIN memories m ON m.id = l.memory_id WHERE m.kind <> 'turn' ORDER BY 1, 2, 3",
 }
 
 
@@ -173,9 +174,9 @@ def test_the_schema_is_that_of_a_new_store(db: sqlite3.Connection, tmp_path: Pat
     fresh.close()
 
 
-def test_what_the_user_said_became_memories_in_the_order_it_was_said(db: sqlite3.Connection) -> None:
+def test_what_the_user_said_became_turns_in_the_order_it_was_said(db: sqlite3.Connection) -> None:
     rows = db.execute(
-        "SELECT * FROM memories WHERE kind = 'prompt' AND project_id = 'prj_api' ORDER BY row"
+        "SELECT * FROM memories WHERE kind = 'turn' AND project_id = 'prj_api' ORDER BY row"
     ).fetchall()
     assert [row["content"] for row in rows] == [
         "where does getUserById live?\n",
@@ -183,36 +184,43 @@ def test_what_the_user_said_became_memories_in_the_order_it_was_said(db: sqlite3
         ("long words " * 900)[:4000],
     ]
     assert [row["row"] for row in rows] == [FIRST_ROW | number for number in (7, 8, 9)]
-    assert {row["author"] for row in rows} == {"user"}
-    assert {(row["sector"], row["tier"], row["importance"]) for row in rows} == {("episodic", "session", 0.3)}
+    assert {row["source"] for row in rows} == {"session"}
+    assert {(row["sector"], row["tier"], row["importance"]) for row in rows} == {("episodic", "project", 0.6)}
     for row in rows:
-        number = db.execute("SELECT number FROM sessions WHERE id = ?", (row["session_id"],)).fetchone()[0]
-        assert row["thread"] == number
+        turn = turns.by_ids(db, [row["id"]])[row["id"]]
+        assert (turn.session_id, turn.state, turn.started_at) == (
+            row["session_id"],
+            COMPLETE,
+            row["created_at"],
+        )
+        assert turn.prompts == [[row["content"], PASTED]]  # who wrote it was not kept
         created = "SELECT usage_type FROM session_memories WHERE session_id = ? AND memory_id = ?"
         assert [tuple(link) for link in db.execute(created, (row["session_id"], row["id"]))] == [("created",)]
 
 
-def test_a_prompt_is_stored_as_a_drain_would_have_stored_it(db: sqlite3.Connection) -> None:
-    """Whether it asks, how long it is, and by which words of its own it is found."""
-    differs = []
-    for row in db.execute("SELECT * FROM memories WHERE kind = 'prompt'").fetchall():
-        added = memories.add(
-            db,
-            project_id=row["project_id"],
-            session_id=row["session_id"],
-            kind="prompt",
-            sector="episodic",
-            tier="session",
-            content=row["content"],
-            author="user",
-            importance=0.3,
-            now=row["created_at"],
-        )
-        again = db.execute("SELECT * FROM memories WHERE id = ?", (added,)).fetchone()
-        for column in ("words", "question", "terms", "thread", "author", "salience", "sector", "tier"):
-            if row[column] != again[column]:
-                differs.append((row["content"][:20], column, row[column], again[column]))
-    assert differs == []
+def test_a_short_prompt_is_found_as_if_a_drain_had_stored_its_turn(db: sqlite3.Connection) -> None:
+    """In which thread, by which words of its own, and how long it is."""
+    query = (
+        "SELECT m.project_id, p.* FROM turn_pieces p JOIN memories m ON m.row = p.turn"
+        " WHERE p.turn = ? ORDER BY p.row"
+    )
+    short = db.execute("SELECT * FROM memories WHERE kind = 'turn' AND length(content) < 300").fetchall()
+    assert len(short) == 3
+    for row in short:
+        turn = Turn(row["session_id"], row["created_at"])
+        turn.prompts, turn.state = [[row["content"], PASTED]], COMPLETE
+        turns.save(db, turn, row["project_id"])
+        (migrated,) = db.execute(query, (row["row"],)).fetchall()
+        (again,) = db.execute(query, (turn.row,)).fetchall()
+        assert migrated["text"].strip() == again["text"]
+        for column in ("project_id", "thread", "part", "words", "terms"):
+            assert migrated[column] == again[column], column
+
+
+def test_a_long_prompt_is_found_by_its_end_and_shown_with_it(db: sqlite3.Connection, project: str) -> None:
+    (hit,) = search(Index(None), db, project, "long words", now=NOW).hits
+    assert [piece.part for piece in hit.pieces] == [PROMPT]
+    assert hit.asked == ("long words " * 900)[:300]
 
 
 def test_an_old_note_in_somebody_s_words_knows_who_and_whether_it_asks(db: sqlite3.Connection) -> None:
@@ -237,14 +245,19 @@ def test_what_was_deleted_or_replaced_stays_so(db: sqlite3.Connection, project: 
 
 
 def test_a_prompt_in_chinese_is_found_by_a_part_of_it(db: sqlite3.Connection) -> None:
-    (row,) = db.execute("SELECT row, content FROM memories WHERE kind = 'prompt' AND project_id = 'prj_web'")
+    (row,) = db.execute(
+        "SELECT p.row FROM turn_pieces p JOIN memories m ON m.row = p.turn WHERE m.project_id = 'prj_web'"
+    )
     match = " OR ".join(terms.query_terms("登录"))
     hits = db.execute("SELECT rowid FROM memories_fts WHERE memories_fts MATCH ?", (match,)).fetchall()
     assert [hit["rowid"] for hit in hits] == [row["row"]]
 
 
 def test_new_rows_and_sessions_get_fresh_numbers(db: sqlite3.Connection, project: str) -> None:
-    highest = db.execute("SELECT max(row) FROM memories WHERE project_id = 'prj_api'").fetchone()[0]
+    highest = db.execute(
+        "SELECT max(p.row) FROM turn_pieces p JOIN memories m ON m.row = p.turn"
+        " WHERE m.project_id = 'prj_api'"
+    ).fetchone()[0]
     kept = keep(db, project, "one more", now=NOW)
     assert kept.memory.project_id == "prj_api"
     assert kept.memory.row == highest + 1
@@ -258,7 +271,7 @@ def test_new_rows_and_sessions_get_fresh_numbers(db: sqlite3.Connection, project
 def test_traces_are_in_no_thread_and_the_rest_is_in_its_session_s(db: sqlite3.Connection) -> None:
     query = (
         "SELECT m.id, m.thread = s.number AS own FROM memories m LEFT JOIN sessions s ON s.id = m.session_id"
-        " WHERE m.kind <> 'prompt'"
+        " WHERE m.kind <> 'turn'"
     )
     own = {row["id"]: row["own"] for row in db.execute(query)}
     assert own == {
@@ -302,7 +315,7 @@ def test_processes_that_migrate_at_once_migrate_it_once(path: str) -> None:
         assert (process.returncode, said) == (0, b"")
     assert dump(path) == before
     db = connect(path)
-    assert db.execute("SELECT count(*) FROM memories WHERE kind = 'prompt'").fetchone()[0] == 4
+    assert db.execute("SELECT count(*) FROM memories WHERE kind = 'turn'").fetchone()[0] == 4
     assert [row[0] for row in db.execute("PRAGMA integrity_check")] == ["ok"]
     db.close()
 
@@ -340,6 +353,7 @@ def test_a_migration_that_breaks_off_half_way_leaves_the_old_store_intact(
 KILLED = """
 import os, signal, sys
 from backstory.memory import terms
+from backstory.memory.turn import COMPLETE, PASTED, PROMPT, Turn
 from backstory.store.file.connection import connect
 def dies(text):
     os.kill(os.getpid(), signal.SIGKILL)

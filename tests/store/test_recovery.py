@@ -46,12 +46,14 @@ from tests.helpers.chaos import (
     at_once,
     bash,
     contents,
+    event,
     log_text,
     prompt,
     put,
     rows,
     run_hook,
     spooled,
+    turns_of,
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_worker")]
@@ -116,7 +118,7 @@ def test_a_hook_brings_a_damaged_store_back_from_backup_and_spool(damaged: Path)
     if recovery.notice(str(damaged)) is None:  # nothing of what a drain reads was hit
         recovery.verify(str(damaged), NOW)
     with open_drained(str(damaged), now=NOW) as db:
-        db.execute("DELETE FROM memories WHERE kind = 'prompt'")
+        db.execute("DELETE FROM memories WHERE kind = 'turn'")
     assert_back(damaged, wreck)
 
 
@@ -249,6 +251,35 @@ def test_a_project_whose_page_is_gone_gets_its_counter_back(two_days: Path) -> N
     assert set(stored(two_days)) == {*BEFORE, *AFTER, "echo waiting"}
     assert spooled(two_days, "failed") == []
     assert_sound(two_days)
+
+
+def a_turn(data: Path, asked: str) -> None:
+    """Stored, with many pieces."""
+    put(data, prompt(asked))
+    put(data, event("Stop", last_assistant_message=f"about {asked}: {'many words ' * 200}"))
+    with open_drained(str(data), now=NOW):
+        pass
+
+
+def test_the_pieces_of_turns_count_where_a_counter_comes_back(one_day: Path) -> None:
+    a_turn(one_day, "where is the walrus?")
+    spoil(one_day, root_page(one_day, "projects"))
+    a_turn(one_day, "and the heron?")
+    assert recovery.notice(str(one_day))
+    assert [turn.asked for turn in turns_of(one_day)] == ["where is the walrus?", "and the heron?"]
+    (highest,) = rows(one_day, "SELECT max(row) & 4294967295 AS row FROM turn_pieces")
+    assert rows(one_day, "SELECT last_memory AS row FROM projects") == [highest]
+    assert spooled(one_day, "failed") == []
+    assert_sound(one_day)
+
+
+def test_pieces_of_a_turn_that_is_lost_go_with_it(one_day: Path) -> None:
+    a_turn(one_day, "where is the walrus?")
+    spoil(one_day, root_page(one_day, "memories"))
+    recovery.verify(str(one_day), NOW)
+    assert turns_of(one_day) == []
+    assert rows(one_day, "SELECT text FROM turn_pieces") == []
+    assert_sound(one_day)
 
 
 def test_a_memory_whose_session_is_lost_stays_and_its_links_go(one_day: Path) -> None:

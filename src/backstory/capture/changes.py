@@ -78,9 +78,14 @@ def by_command(command: str, cwd: str, was_reset: bool = False) -> list[str]:
     """The same of a command. `cwd` is the folder that it left the shell in, unless that `was_reset`."""
     if "rm" not in command and "mv" not in command:
         return []
-    steps = shell.read(command[:COMMAND_LIMIT])
-    found = _followed(steps, cwd if was_reset else _start(steps, cwd))
+    found = _followed(walked(command, cwd, was_reset))
     return [path for path in dict.fromkeys(found) if UNKNOWN not in path]
+
+
+def walked(command: str, cwd: str, was_reset: bool = False) -> Iterable[tuple[list[Word], str | None]]:
+    """The simple commands of one, each with the folder it runs in; None: nobody knows."""
+    steps = shell.read(command[:COMMAND_LIMIT])
+    return _walk(steps, cwd if was_reset else _start(steps, cwd))
 
 
 def _start(steps: list[Step], cwd: str) -> str | None:
@@ -107,9 +112,9 @@ def _end(steps: list[Step], start: str) -> str | None:
     return ends[-1] if ends else start
 
 
-def _followed(steps: list[Step], start: str | None) -> list[str]:
+def _followed(commands: Iterable[tuple[list[Word], str | None]]) -> list[str]:
     found: list[str] = []
-    for words, at in _walk(steps, start):
+    for words, at in commands:
         name = _name(words)
         if name == "rm":
             found += _paths(_operands(words[1:]), at)

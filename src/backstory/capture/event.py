@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from backstory.clients.canonical import Event, Use
 
 RESULT_LIMIT = 10_000  # characters of JSON; more is not a memory
-PROMPT_LIMIT = 100_000
+SAID_LIMIT = 100_000  # of a prompt, an answer, or the summary of a compaction
 ROOM = 24_000  # characters of a tool's input or result that are looked at; a trace shows a few hundred
 REASON_LIMIT = 200
 ID_LIMIT = 200
@@ -60,9 +60,9 @@ def _clean(event: Event, spool_name: str) -> None:
     event.agent = clean(event.agent, AGENT_LIMIT)
     event.source = clean(event.source, AGENT_LIMIT)
     if event.kind in (PROMPT, NOTIFICATION):
-        event.text = clean(event.text, PROMPT_LIMIT)
+        event.text = clean(event.text, SAID_LIMIT)
     else:
-        event.text = excerpt(event.text, TEXT_LIMIT)
+        event.text = excerpt(event.text, SAID_LIMIT)
     if event.use:
         _clean_use(event.use)
     # By the client's own id, so that two registrations of the plugin store an event once. An id that cannot
@@ -79,7 +79,7 @@ def _clean_use(use: Use) -> None:
     written = _excerpt_of(use.written, CHANGE_LIMIT, [EXCERPT_ROOM])
     use.written = written if isinstance(written, dict) else {}
     if use.error is not None:
-        use.error = clean(use.error)
+        use.error = excerpt(use.error, TEXT_LIMIT)
         return
     size = len(json.dumps(use.result, ensure_ascii=False, separators=(",", ":")))
     use.too_large = size > RESULT_LIMIT

@@ -57,7 +57,7 @@ CHANGING = (EDIT, WRITE)
 class Event:
     """One thing that happened in a session; as a client reads it, nothing in it is clean yet."""
 
-    __slots__ = "agent at changed cwd id key kind name session_id source text use".split()
+    __slots__ = "agent at changed cwd id is_sent_on key kind name session_id source text use".split()
 
     def __init__(self, kind: str, name: str, session_id: str, cwd: str) -> None:
         self.kind = kind  # one of EVENTS
@@ -67,7 +67,8 @@ class Event:
         self.id: str | None = None  # the client's own, where it has one for such an event
         self.agent = ""  # the type of the subagent in which it happened
         self.source = ""  # of a start: why there is one
-        self.text = ""  # the prompt, the assistant's last message, or the summary of a compaction
+        self.text = ""  # the prompt, the last message, an approved plan, or the summary of a compaction
+        self.is_sent_on = False  # of a turn's end: a hook had not let it end before
         self.use: Use | None = None
         # Added by capture:
         self.at = 0

@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 # --- the environment of its hooks and servers ---------------------------------------------------------------
 
 SESSION_ID, PROJECT_DIR, PLUGIN_DATA = "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_DATA"
+ATTENDED = "CLAUDE_CODE_SESSION_ATTENDED"  # "0" where no person is there, as with `claude -p`
 
 
 def session_id(env: Mapping[str, str]) -> str:
     """The session that we were started in; "" where the client does not say."""
     return env.get(SESSION_ID, "")
+
+
+def is_attended(env: Mapping[str, str]) -> bool:
+    """Older clients do not say; then a person is there."""
+    return env.get(ATTENDED) != "0"
 
 
 def project_folder(env: Mapping[str, str]) -> str:
@@ -54,7 +60,7 @@ def read(payload: Mapping[str, object]) -> Event:
         # Only a word is quoted: this is logged, and not every way there is cleaned.
         raise BadPayload(f"unknown event {name!r}" if name.isalpha() and len(name) < 40 else "unknown event")
     event = Event(EVENTS[name], name, _text(payload, "session_id"), _cwd(payload))
-    event.agent = _string(payload.get("agent_type"))
+    event.agent = _string(payload.get("agent_type")) or _string(payload.get("agent_id"))
     event.source = _string(payload.get("source"))
     if event.kind == canonical.PROMPT:
         event.text = _text(payload, "prompt", empty=True)
@@ -63,9 +69,22 @@ def read(payload: Mapping[str, object]) -> Event:
         event.id = _text(payload, "prompt_id") if "prompt_id" in payload else None
     elif name in SAYING:
         event.text = _string(payload.get(SAYING[name]))
+        event.is_sent_on = is_sent_on(payload)
+        if event.kind == canonical.COMPACTION:
+            event.text = _without_messages(event.text)
     elif event.kind in (canonical.TOOL_USE, canonical.TOOL_FAILURE):
         _read_use(event, payload)
     return event
+
+
+def _without_messages(summary: str) -> str:
+    """A summary of a compaction without the thoughts before it, and the user's messages that it repeats."""
+    import re  # of all events only this one needs it
+
+    said = re.sub(r"<analysis>.*?</analysis>|</?summary>", "", summary, flags=re.S)
+    found = re.search(r"^Summary:\s*$", said, re.M)
+    said = said[found.end() :] if found else said
+    return re.sub(r"^\d+\. \**All user messages:?\**.*?(?=^\d+\. |\Z)", "", said, flags=re.S | re.M).strip()
 
 
 def is_sent_on(payload: object) -> bool:
@@ -86,6 +105,8 @@ def _read_use(event: Event, payload: Mapping[str, object]) -> None:
             raise BadPayload(f"{RESULT_FIELDS[0]} is missing")
         event.use = tool_use(tool, given, payload[field])
     event.use.is_ours = event.use.is_ours or event.agent.startswith(OURS)
+    if event.use.action == canonical.PLAN and isinstance(event.use.result, dict):
+        event.text = _string(event.use.result.get("plan"))  # only an approved one is left there
 
 
 # --- tools --------------------------------------------------------------------------------------------------
@@ -146,6 +167,8 @@ def tool_use(tool: str, given: dict[str, object], result: object = None, error: 
             use.written["edits"] = [_renamed(one, names) if isinstance(one, dict) else one for one in edits]
     if error is None:
         use.result = _result(action, result) if isinstance(result, dict) else result
+        if action == canonical.PLAN and isinstance(use.result, dict) and not _is_approved(tool, use.result):
+            use.result = {name: part for name, part in use.result.items() if name != "plan"}
     if action == canonical.SHELL:
         use.exit_status = _exit_status(result, error)
         use.was_reset = isinstance(result, dict) and RESET in _string(result.get("stderr"))
@@ -185,6 +208,11 @@ def _result(action: str, result: dict[str, object]) -> dict[str, object]:
 def _renamed(given: dict[str, object], names: Mapping[str, str]) -> dict[str, object]:
     taken = {names[name] for name in given if name in names}  # the tool's own field wins
     return {names.get(name, name): part for name, part in given.items() if name in names or name not in taken}
+
+
+def _is_approved(tool: str, result: dict[str, object]) -> bool:
+    """Whether the plan in a result is one that the user agreed to; an agent plans for itself."""
+    return tool == "ExitPlanMode" and not result.get("isAgent")
 
 
 def _exit_status(result: object, error: str | None) -> int | None:

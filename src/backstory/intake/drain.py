@@ -16,12 +16,12 @@ from backstory import dirty, log, paths
 from backstory.blob import blob_id
 from backstory.capture import spool
 from backstory.capture.event import read_event
-from backstory.clients.canonical import NOTIFICATION, PROMPT, SESSION_END, SESSION_START
+from backstory.clients.canonical import NOTIFICATION, PROMPT, SESSION_END, SESSION_START, WEB
 from backstory.errors import BadPayload
+from backstory.intake import turn as turns_of_events
 from backstory.intake.item import item_of
 from backstory.intake.trace import trace
-from backstory.memory import terms
-from backstory.store import events, life, memories, projects, queue, sessions
+from backstory.store import events, life, memories, projects, queue, sessions, turns
 from backstory.store.file.connection import Connection, is_fault_of_the_store, savepoint, transaction
 
 TYPE_CHECKING = False
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from backstory.clients.canonical import Event
+    from backstory.memory.turn import Turn
 
     Progress = Callable[[int, int], None]  # so many of so many are stored
 
@@ -36,8 +37,6 @@ BATCH_EVENTS = 250
 BATCH_BYTES = 16_000_000
 HURRIED_EVENTS = 25  # a batch where somebody waits: small enough to stop in time
 HURRIED_BYTES = 200_000  # to read, clean and redact a megabyte takes a sixth of a second
-TELLING_WORDS = 3  # `yes` and `go on` are kept with the session, but nobody will look for them
-PROMPT_SHOWN = 4_000  # characters of a prompt that search sees; the prompts table has it whole
 
 
 class Drained:
@@ -77,6 +76,7 @@ def drain(
     if sessions.any_silent(db, now):
         with transaction(db):
             sessions.mark_interrupted(db, now)
+            turns.close_silent(db, now)
     return done
 
 
@@ -148,10 +148,13 @@ def _store(db: Connection, folder: str, batch: list[spool.Spooled], done: Draine
         except Exception as error:  # noqa: BLE001  one odd payload must not hold up those behind it
             bad.append((payload.name, f"could not be understood: {type(error).__name__}: {error}"))
     with transaction(db):
+        going_on = _Turns(db)
         for prepared in found:
             try:
                 with savepoint(db):
                     is_new = _remember(db, prepared)
+                    if is_new:
+                        going_on.take(prepared)
                 done.stored += is_new
                 settled.append(prepared.name)
                 for root, path in prepared.changed if is_new else ():
@@ -160,6 +163,7 @@ def _store(db: Connection, folder: str, batch: list[spool.Spooled], done: Draine
                 if is_fault_of_the_store(error):
                     raise  # the whole batch stays in the spool for the next drain
                 bad.append((prepared.name, f"could not be stored: {type(error).__name__}: {error}"))
+        going_on.save()
         _list(lists)  # before the ledger knows them: a change may be listed twice, but is never missing
     for name in settled:
         spool.remove(folder, name)
@@ -208,36 +212,62 @@ def _remember(db: Connection, prepared: _Prepared) -> bool:
 
 
 def _memory(db: Connection, prepared: _Prepared, project_id: str) -> str | None:
-    """What a prompt or a tool use leaves behind at once."""
+    """What a prompt or a tool use leaves behind at once; turns gather the rest."""
     event = prepared.event
     if event.kind == PROMPT and event.text:
         sessions.keep_prompt(db, event.session_id, event.text, event.at)
-        if terms.count_words(event.text[:PROMPT_SHOWN]) >= TELLING_WORDS:
-            return memories.add(
-                db,
-                project_id=project_id,
-                session_id=event.session_id,
-                kind="prompt",
-                sector="episodic",
-                tier="session",
-                content=event.text[:PROMPT_SHOWN],
-                author="user",
-                importance=0.3,
-                now=event.at,
-            )
     elif event.use and prepared.trace:
-        return memories.add(
+        return memories.add_trace(
             db,
             project_id=project_id,
             session_id=event.session_id,
-            kind="tool",
-            sector="episodic",
-            tier="session",
             content=prepared.trace.content,
             files=prepared.files,
             hashes=prepared.hashes,
             importance=prepared.trace.importance,
             action=event.use.action,
+            source="web" if event.use.action == WEB else "tool",
             now=event.at,
         )
     return None
+
+
+class _Turns:
+    """The turns that the events of a batch belong to: each is read once and written once."""
+
+    __slots__ = ("_db", "_latest", "_touched")
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+        self._latest: dict[str, Turn | None] = {}  # by session
+        self._touched: dict[int, Turn] = {}
+
+    def take(self, prepared: _Prepared) -> None:
+        event, session_id = prepared.event, prepared.event.session_id
+        if session_id not in self._latest:
+            self._latest[session_id] = turns.latest(self._db, session_id)
+        turn = self._latest[session_id]
+        is_late = turn is not None and event.at < turn.started_at
+        if is_late:
+            turn = self._at(session_id, event.at)
+        turn = turns_of_events.take(turn, event, prepared.place)
+        if turn is not None:
+            self._touched[id(turn)] = turn
+        if not is_late:
+            self._latest[session_id] = turn
+
+    def _at(self, session_id: str, at: int) -> Turn | None:
+        """The turn that a session was in at that time, be it stored or of this batch."""
+        found = [turn for turn in self._touched.values() if turn.session_id == session_id]
+        stored = turns.latest(self._db, session_id, at)
+        if stored is not None and all(turn.row != stored.row for turn in found):
+            found.append(stored)
+        return max(
+            (turn for turn in found if turn.started_at <= at), key=lambda turn: turn.started_at, default=None
+        )
+
+    def save(self) -> None:
+        for turn in self._touched.values():
+            project_id = sessions.project_of(self._db, turn.session_id)
+            if project_id is not None and turn.says_something:
+                turns.save(self._db, turn, project_id)

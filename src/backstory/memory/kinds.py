@@ -1,7 +1,8 @@
 """What kinds of memory there are, and what follows from the kind alone."""
 
 OBSERVATIONS = ("decision", "bugfix", "feature", "refactor", "discovery", "preference")
-KINDS = ("tool", "prompt", *OBSERVATIONS, "summary", "note")
+KINDS = ("tool", "turn", *OBSERVATIONS, "summary", "note")
+SOURCES = ("user", "pasted", "assistant", "tool", "web", "document", "repository", "model", "session")
 TIERS = ("session", "project", "global")
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
 

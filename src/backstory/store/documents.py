@@ -138,7 +138,7 @@ def at(db: Connection, rows: Sequence[int]) -> dict[int, Chunk]:
 def lines(db: Connection, first: int, last: int) -> str:
     return str(
         db.execute(
-            "SELECT coalesce(group_concat(row || ',' || thread || ',' || words || ',0,0'), '') FROM"
+            "SELECT coalesce(group_concat(row || ',' || thread || ',-1,0,' || words || ',0,0'), '') FROM"
             " (SELECT row, thread, words FROM document_chunks WHERE row BETWEEN ? AND ? ORDER BY row)",
             (first, last),
         ).fetchone()[0]
@@ -159,6 +159,7 @@ def texts(db: Connection, rows: Iterable[int]) -> list[tuple[int, str]]:
 
 
 TABLE = "document_chunks"
+LINES = TABLE
 
 _SELECT = (
     "SELECT d.*, (SELECT count(*) FROM document_chunks c WHERE c.document_id = d.id) AS chunks"

@@ -10,7 +10,7 @@ import json
 
 from backstory.errors import BadInput, NotFound
 from backstory.memory import salience
-from backstory.store import memories, projects, queue, sessions, summaries
+from backstory.store import memories, projects, queue, sessions, summaries, turns
 from backstory.store.file.connection import marks, transaction
 
 TYPE_CHECKING = False
@@ -88,6 +88,9 @@ def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> 
     )
     # Nor does it come back by way of a summary that is made anew.
     queue.forget(db, memory_id, now)
+    for span in turns.spans(db, memory_id):
+        queue.forget_between(db, *span, now)
+        turns.interrupt(db, memory_id)  # or the next prompt would be joined to it, and forgotten as well
     summaries.hide(db, memory_id)
     memories.link(db, session_id, memory_id, "updated", now)
 
@@ -95,12 +98,12 @@ def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> 
 def erase(db: Connection, memory_id: str) -> None:
     """Gone, with its vector, its words, its links and its relations; the triggers and foreign keys see to it.
 
-    What it had superseded is not current again by that: only `restore` says so. Of a prompt, what its session
+    What it had superseded is not current again by that: only `restore` says so. Of a turn, what its session
     keeps of it goes as well.
     """
-    row = _row(db, memory_id)
-    if row is not None and row["kind"] == "prompt":
-        sessions.drop_prompt(db, row["session_id"], row["content"], row["created_at"])
+    for session_id, first, last in turns.spans(db, memory_id):
+        sessions.drop_prompts(db, session_id, first, last)
+        queue.erase_between(db, session_id, first, last)
     db.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
     db.execute("DELETE FROM archived_memories WHERE id = ?", (memory_id,))
     queue.erase(db, memory_id)
@@ -128,6 +131,8 @@ def restore(db: Connection, memory_id: str, session_id: str | None, now: int) ->
         if row["deleted_at"] is not None:  # forgotten last, so that is what is undone
             db.execute("UPDATE memories SET deleted_at = NULL, updated_at = ? WHERE id = ?", (now, memory_id))
             queue.remember(db, memory_id)
+            for span in turns.spans(db, memory_id):
+                queue.remember_between(db, *span)
             summaries.show(db, memory_id)
         else:
             db.execute(
@@ -194,6 +199,16 @@ def relations(db: Connection, memory_id: str) -> list[tuple[str, str, str]]:
         (memory_id,),
     )
     return [(row["source_id"], row["relationship_type"], row["target_id"]) for row in rows]
+
+
+def built_on(db: Connection, ids: Sequence[str]) -> dict[str, str]:
+    """Of what each of these memories was made, where that is noted."""
+    rows = db.execute(
+        "SELECT source_id, target_id FROM memory_relationships WHERE relationship_type = 'BUILDS_ON'"
+        f" AND source_id IN ({marks(ids)})",
+        list(ids),
+    )
+    return {row["source_id"]: row["target_id"] for row in rows}
 
 
 def related(db: Connection, ids: Sequence[str]) -> dict[str, int]:

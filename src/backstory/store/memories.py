@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from backstory.blob import digest
 from backstory.ids import new_id
 from backstory.memory import salience, terms
 from backstory.store import projects
@@ -37,6 +38,7 @@ def add(
     content_hash: str | None = None,
     simhash: int | None = None,
     action: str | None = None,
+    source: str = "assistant",
 ) -> str:
     """Store a new memory, linked to the session that made it. Its salience at birth is its importance."""
     memory_id = new_id()
@@ -44,10 +46,10 @@ def add(
     db.execute(
         "INSERT INTO memories (row, id, project_id, session_id, kind, sector, tier, content, tags, files,"
         " hashes, importance, salience, created_at, updated_at, last_accessed, content_hash, simhash, thread,"
-        " author, words, question, terms, title, concepts, action)"
+        " author, words, question, terms, title, concepts, action, source)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, ?13, ?13, ?14, ?15,"
-        " iif(?5 = 'tool' OR ?7 = 'global', NULL, (SELECT number FROM sessions WHERE id = ?4)),"
-        " ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+        " iif(?5 IN ('tool', 'turn') OR ?7 = 'global', NULL, (SELECT number FROM sessions WHERE id = ?4)),"
+        " ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)",
         (
             projects.next_row(db, project_id),
             memory_id,
@@ -64,17 +66,58 @@ def add(
             now,
             content_hash,
             simhash,
-            author or (terms.author_of(content) if kind != "tool" else None),
+            author or (terms.author_of(content) if kind not in ("tool", "turn") else None),
             terms.count_words(bare),
             terms.is_question(bare),
-            terms.line_terms(content, kind, now),
+            terms.line_terms(content, kind, now) if kind != "turn" else "",  # its pieces have them
             title,
             _list(concepts),
             action,
+            source,
         ),
     )
     link(db, session_id, memory_id, "created", now)
     return memory_id
+
+
+def add_trace(
+    db: Connection,
+    *,
+    project_id: str,
+    session_id: str,
+    content: str,
+    importance: float,
+    action: str,
+    source: str,
+    files: Sequence[str],
+    hashes: Sequence[str | None],
+    now: int,
+) -> str:
+    """Store what a tool use did. The same again in the same session is counted: it happened last now."""
+    content_hash = digest(f"{session_id}\n{content}".encode())
+    row = db.execute(
+        "UPDATE memories SET times = times + 1, updated_at = max(updated_at, ?2), hashes = ?3"
+        " WHERE content_hash = ?1 AND kind = 'tool' RETURNING id",
+        (content_hash, now, _list(hashes)),
+    ).fetchone()
+    if row:
+        return str(row["id"])
+    return add(
+        db,
+        project_id=project_id,
+        session_id=session_id,
+        kind="tool",
+        sector="episodic",
+        tier="session",
+        content=content,
+        importance=importance,
+        action=action,
+        source=source,
+        files=files,
+        hashes=hashes,
+        content_hash=content_hash,
+        now=now,
+    )
 
 
 def rewrite(
@@ -178,10 +221,10 @@ def worth(db: Connection, rows: Sequence[int], now: int) -> dict[int, tuple[floa
 
 
 def standing(db: Connection, project_id: str, kinds: Sequence[str], limit: int, now: int) -> list[Memory]:
-    """The newest living memories of these kinds; a trace or a prompt is none of them."""
+    """The newest living memories of these kinds; a trace is none of them."""
     rows = db.execute(
         # The first condition on kinds is the index's own.
-        "SELECT * FROM memories WHERE project_id = ? AND kind NOT IN ('tool', 'prompt')"
+        "SELECT * FROM memories WHERE project_id = ? AND kind <> 'tool'"
         f" AND kind IN ({marks(kinds)}) AND deleted_at IS NULL AND valid_until IS NULL"
         " ORDER BY created_at DESC, row DESC LIMIT ?",
         (project_id, *kinds, limit),
@@ -204,9 +247,14 @@ def of_session(db: Connection, session_id: str, now: int) -> list[Memory]:
 def around(
     db: Connection, anchor: Memory, before: int, after: int, now: int
 ) -> tuple[list[Memory], list[Memory]]:
-    """What happened in the project just before a memory and just after it; deleted ones are left out."""
+    """What happened in the project just before a memory and just after it, turn by turn; what was deleted or
+    belongs to a turn is left out."""
     at, row = anchor.created_at, anchor.row
-    where = "SELECT * FROM memories WHERE project_id = ? AND deleted_at IS NULL"
+    where = (
+        "SELECT * FROM memories WHERE project_id = ? AND deleted_at IS NULL AND (kind = 'turn' OR NOT EXISTS"
+        " (SELECT 1 FROM turns t JOIN memories m ON m.row = t.row WHERE t.session_id = memories.session_id"
+        " AND memories.created_at BETWEEN t.started_at AND t.ended_at AND m.deleted_at IS NULL))"
+    )
     earlier = db.execute(
         f"{where} AND (created_at, row) < (?, ?) ORDER BY created_at DESC, row DESC LIMIT ?",
         (anchor.project_id, at, row, before),
@@ -221,9 +269,11 @@ def around(
 def matching(db: Connection, first: int, last: int, filters: Filters) -> str:
     """Which rows of a range pass the filters, as '1,2,3'."""
     clauses, values = _where(filters)
+    where = " AND ".join(["memories.row BETWEEN ? AND ?", *clauses])
     found = db.execute(
-        f"SELECT group_concat(row) FROM memories WHERE {' AND '.join(['row BETWEEN ? AND ?', *clauses])}",
-        [first, last, *values],
+        f"SELECT group_concat(row) FROM (SELECT row FROM memories WHERE {where} UNION ALL"
+        f" SELECT p.row FROM memories JOIN turn_pieces p ON p.turn = memories.row WHERE {where})",
+        [first, last, *values] * 2,
     ).fetchone()[0]
     return found or ""
 
@@ -234,11 +284,13 @@ def newest(
     filters: Filters,
     *,
     forgotten: bool,
+    traces: bool,
     limit: int,
     now: int,
 ) -> list[Memory]:
     """The latest memories of these ranges that pass the filters: the current ones, or the forgotten ones."""
     clauses, values = _where(filters)
+    clauses += [] if traces else ["kind <> 'tool'"]
     clauses.append("deleted_at IS NOT NULL" if forgotten else "deleted_at IS NULL AND valid_until IS NULL")
     within = " OR ".join(["row BETWEEN ? AND ?"] * len(ranges)) or "0"
     rows = db.execute(
@@ -279,13 +331,17 @@ def _where(filters: Filters) -> tuple[list[str], list[object]]:
 
 
 def lines(db: Connection, first: int, last: int) -> str:
-    """row, thread, words, asks, state of each line in a range, in the order of rows; state 1 is deleted,
-    2 superseded."""
+    """row, thread, turn, part, words, asks, state of each line in a range, in the order of rows; a piece of a
+    turn is one too, and has the turn's state: 1 is deleted, 2 superseded."""
     return str(
         db.execute(
-            f"SELECT coalesce(group_concat({_LINE}), '') FROM"
-            " (SELECT row, thread, words, question, deleted_at, valid_until FROM memories"
-            " INDEXED BY memories_as_lines WHERE row BETWEEN ? AND ? ORDER BY row)",
+            "SELECT coalesce(group_concat(row || ',' || coalesce(thread, -1) || ',' || turn || ',' || part"
+            " || ',' || words || ',' || question || ',' || state), '') FROM"
+            f" (SELECT row, thread, -1 AS turn, (kind = 'tool') AS part, words, question, {_STATE} AS state"
+            " FROM memories INDEXED BY memories_as_lines WHERE row BETWEEN ?1 AND ?2 AND kind <> 'turn'"
+            " UNION ALL SELECT p.row, p.thread, p.turn, p.part, p.words, 0,"
+            f" (SELECT {_STATE} FROM memories m WHERE m.row = p.turn)"
+            " FROM turn_pieces p WHERE p.row BETWEEN ?1 AND ?2 ORDER BY row)",
             (first, last),
         ).fetchone()[0]
     )
@@ -303,7 +359,7 @@ def authors(db: Connection, first: int, last: int) -> list[tuple[int, str]]:
 def texts(db: Connection, rows: Iterable[int]) -> list[tuple[int, str]]:
     """What the vector of each line is made of: the bare text, without date and author."""
     found = db.execute(
-        "SELECT row, title, content FROM memories WHERE row IN (SELECT value FROM json_each(?))",
+        "SELECT row, title, content FROM memory_lines WHERE row IN (SELECT value FROM json_each(?))",
         (json.dumps(list(rows)),),
     )
     return [
@@ -312,11 +368,9 @@ def texts(db: Connection, rows: Iterable[int]) -> list[tuple[int, str]]:
 
 
 TABLE = "memories"
+LINES = "memory_lines"
 
-_LINE = (
-    "row || ',' || coalesce(thread, -1) || ',' || words || ',' || question || ',' ||"
-    " ((deleted_at IS NOT NULL) + 2 * (valid_until IS NOT NULL))"
-)
+_STATE = "(deleted_at IS NOT NULL) + 2 * (valid_until IS NOT NULL)"
 
 
 def _list(items: Sequence[str | None]) -> str:

@@ -224,7 +224,7 @@ def lines(db: Connection, first: int, last: int) -> str:
     """A node is in no thread: what is near it is in the tree."""
     return str(
         db.execute(
-            "SELECT coalesce(group_concat(row || ',-1,' || words || ',0,0'), '') FROM"
+            "SELECT coalesce(group_concat(row || ',-1,-1,0,' || words || ',0,0'), '') FROM"
             " (SELECT row, words FROM docmem_nodes INDEXED BY docmem_nodes_as_lines"
             " WHERE row BETWEEN ? AND ? ORDER BY row)",
             (first, last),
@@ -248,6 +248,7 @@ def texts(db: Connection, rows: Iterable[int]) -> list[tuple[int, str]]:
 
 
 TABLE = "docmem_nodes"
+LINES = TABLE
 
 # In the order of the fields of model.Node.
 _COLUMNS = (

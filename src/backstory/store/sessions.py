@@ -87,6 +87,13 @@ def choose(db: Connection, session_id: str, synthesizer: str) -> None:
     )
 
 
+def attend(db: Connection, session_id: str, attended: bool) -> None:
+    """Whether a person is there, as the client says now. Mostly that is known, and asking takes no lock."""
+    found = db.execute("SELECT 1 FROM sessions WHERE id = ? AND attended <> ?", (session_id, attended))
+    if found.fetchone():
+        db.execute("UPDATE sessions SET attended = ? WHERE id = ?", (attended, session_id))
+
+
 def following(db: Connection, session_id: str) -> str:
     """The session that this one has become. `/clear` ends a session and begins another at once, in the same
     folder, and a server that was started for the first lives on with its id."""
@@ -111,12 +118,10 @@ def keep_prompt(db: Connection, session_id: str, prompt: str, at: int) -> None:
     _note_the_first_prompt(db, session_id)
 
 
-def drop_prompt(db: Connection, session_id: str, beginning: str, at: int) -> None:
-    """Of a long prompt a memory has only the beginning."""
+def drop_prompts(db: Connection, session_id: str, first: int, last: int) -> None:
+    """What the user said in a turn goes with it."""
     db.execute(
-        "DELETE FROM prompts WHERE session_id = ?1 AND created_at = ?2"
-        " AND substr(prompt, 1, length(?3)) = ?3",
-        (session_id, at, beginning),
+        "DELETE FROM prompts WHERE session_id = ? AND created_at BETWEEN ? AND ?", (session_id, first, last)
     )
     _note_the_first_prompt(db, session_id)
 
@@ -178,7 +183,7 @@ def purge(db: Connection, session_id: str) -> None:
 
 _SELECT = (
     "SELECT s.*, (SELECT count(*) FROM memories m WHERE m.session_id = s.id AND m.deleted_at IS NULL"
-    " AND m.kind <> 'prompt') AS memories FROM sessions s"
+    " AND m.kind <> 'tool') AS memories FROM sessions s"
 )
 
 

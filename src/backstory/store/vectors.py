@@ -28,10 +28,10 @@ def ensure_model(db: Connection, model_id: str, dimension: int) -> int:
     return model(db, model_id, dimension) or 0
 
 
-def put(db: Connection, number: int, table: str, found: Iterable[tuple[int, bytes]]) -> None:
+def put(db: Connection, number: int, lines: str, found: Iterable[tuple[int, bytes]]) -> None:
     """Store vectors of lines that are still there. A new seq each, for processes that hold the old one."""
     db.executemany(
-        f"INSERT OR REPLACE INTO vectors (row, model, vector) SELECT row, ?2, ?3 FROM {table} WHERE row = ?1",
+        f"INSERT OR REPLACE INTO vectors (row, model, vector) SELECT row, ?2, ?3 FROM {lines} WHERE row = ?1",
         ((row, number, vector) for row, vector in found),
     )
 

@@ -94,7 +94,9 @@ def merge(wreck: Wreck, db: sqlite3.Connection) -> Rescued:
     if "docmem_nodes" in _tables(db):
         for (project,) in db.execute("SELECT DISTINCT project FROM docmem_nodes").fetchall():
             _replant(db, project)
-    for table in ("memories", "document_chunks", "docmem_nodes"):
+    if "turn_pieces" in _tables(db):
+        db.execute("DELETE FROM turn_pieces WHERE turn NOT IN (SELECT row FROM memories)")
+    for table in ("memories", "turn_pieces", "document_chunks", "docmem_nodes"):
         if table in _tables(db):  # a row number is never used again, though the project's counter be lost
             db.execute(
                 "UPDATE projects SET last_memory = max(last_memory, coalesce("

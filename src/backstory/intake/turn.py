@@ -1,0 +1,153 @@
+"""Events become turns: what each adds to the turn that its session is in. Pure.
+
+A prompt begins a turn, unless the one before has not ended: then it is joined to that. Whatever else comes
+belongs to the latest turn, also after its end, as where a Stop hook sent the assistant on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from backstory.clients import canonical
+from backstory.intake import outcome
+from backstory.memory import turn as turns
+from backstory.memory.turn import LONGEST, MOST, Turn
+from backstory.safety.clean import clean, without_middle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from backstory.clients.canonical import Event, Use
+    from backstory.paths import Place
+
+BEGINNING = (canonical.PROMPT, canonical.NOTIFICATION)
+LEAVING_NOTHING = (canonical.SESSION_START, canonical.COMPACTION_START, canonical.SUBAGENT_END)
+AGENTS = 20  # whose results a turn keeps
+CAME = 600  # characters of what came of an agent's task
+LONG_QUESTION = 1_000
+
+
+def take(turn: Turn | None, event: Event, place: Place) -> Turn | None:
+    """The turn that the event belongs to, with what it adds; the same one, or the one that it begins."""
+    if event.kind in LEAVING_NOTHING or (event.kind == canonical.SESSION_END and turn is None):
+        return turn
+    begins = event.kind in BEGINNING and (turn is None or turn.state != turns.OPEN)
+    if turn is None or (begins and event.at > turn.ended_at):
+        turn = turns.following(turn, event.session_id, event.at)
+        turn.branch, turn.head = place.branch, place.head
+    turn.started_at = min(turn.started_at, event.at)
+    turn.ended_at = max(turn.ended_at, event.at)
+    if event.kind == canonical.PROMPT:
+        if event.text.strip():
+            turn.prompts.append([event.text, turns.came_from(event.text)])
+    elif event.kind == canonical.NOTIFICATION:
+        came = " ".join(re.sub(r"</?[\w-]+>", " ", event.text).split())
+        turn.agents.append(["in the background", without_middle(came, CAME)])
+    elif event.kind == canonical.TURN_END:
+        _end(turn, event)
+    elif event.kind == canonical.COMPACTION:
+        if event.text.strip():
+            turn.compactions.append(event.text)
+    elif event.kind == canonical.SESSION_END:
+        turn.state = turns.INTERRUPTED if turn.state == turns.OPEN else turn.state
+    elif event.use is not None and not event.use.is_ours:
+        _use(turn, event, event.use, place.tops)
+    return turn
+
+
+def _end(turn: Turn, event: Event) -> None:
+    """What is said after a Stop hook sent the assistant on is about that hook, and no answer to the user."""
+    if not turn.answer:
+        turn.answer = event.text
+    elif not event.is_sent_on and event.text not in turn.answer:
+        turn.answer = without_middle(f"{turn.answer}\n\n{event.text}", LONGEST)
+    turn.state = turns.COMPLETE
+
+
+def _use(turn: Turn, event: Event, use: Use, tops: Sequence[str]) -> None:
+    changed = [clean(path) for path in event.changed]  # they are as they came
+    _files(turn.edited, changed, tops)
+    _files(turn.uncommitted, changed, tops)
+    if use.action == canonical.READ and use.error is None:
+        _files(turn.read, [os.path.join(event.cwd, path) for path in use.paths], tops)
+    elif use.action == canonical.SEARCH:
+        _add(turn.searched, [_word(use, "pattern") or _word(use, "query")])
+    elif use.action == canonical.WEB:
+        _add(turn.searched, [_word(use, "url") or _word(use, "query")])
+    elif use.action == canonical.SHELL:
+        _shell(turn, event, use, tops)
+    elif use.error is not None or event.agent:
+        return  # a subagent asks nobody and plans for itself
+    elif use.action == canonical.ASK:
+        _choices(turn, use)
+    elif use.action == canonical.PLAN:
+        if event.text.strip() and event.text not in turn.plans:
+            turn.plans.append(event.text)
+    elif use.action == canonical.AGENT:
+        came = " ".join(outcome.printed(use).split())
+        turn.agents.append([_word(use, "description"), without_middle(came, CAME)])
+        del turn.agents[:-AGENTS]
+
+
+def _choices(turn: Turn, use: Use) -> None:
+    """Answers to what was asked, in words; anything else nobody answered."""
+    result = use.excerpt if use.too_large else use.result
+    answers = result.get("answers") if isinstance(result, dict) else None
+    listed = use.given.get("questions")
+    listed = listed if isinstance(listed, list) else []
+    asked = [one.get("question") for one in listed if isinstance(one, dict)]
+    for name, answer in answers.items() if isinstance(answers, dict) else ():
+        words = answer if isinstance(answer, list) else [answer]
+        said = ", ".join(word for word in words if isinstance(word, str))
+        # As the name of an answer, a long question was cut.
+        question = next((one for one in asked if isinstance(one, str) and one.startswith(name)), "")
+        if name.strip() and question.strip() and said.strip():
+            choice = [question.strip()[:LONG_QUESTION], said.strip()[:LONG_QUESTION]]
+            if choice not in turn.choices:
+                turn.choices.append(choice)
+
+
+def _shell(turn: Turn, event: Event, use: Use, tops: Sequence[str]) -> None:
+    if use.command is None:
+        return
+    done = outcome.of(use, event.cwd, tops)
+    for sha, subject, amends in done.commits:
+        files = list(turn.uncommitted)
+        turn.uncommitted.clear()
+        if amends and turn.commits:
+            files = [*turn.commits.pop()[2], *files]
+        turn.commits.append([sha, subject, list(dict.fromkeys(files))[:MOST]])
+    if done.failed:
+        known = turn.failing.get(done.check)
+        turn.failing[done.check] = [done.command, done.error]
+        if known in turn.failed:
+            turn.failed.remove(known)
+        turn.failed.append([done.command, done.error])
+    elif done.passed and done.check in turn.failing:
+        passed = turn.failing.pop(done.check)
+        if passed in turn.failed:
+            turn.failed.remove(passed)
+        turn.passed.append(passed)
+    del turn.failed[: -turns.MOST_ERRORS], turn.passed[: -turns.MOST_ERRORS]
+    while len(turn.failing) > turns.MOST_ERRORS:
+        del turn.failing[next(iter(turn.failing))]
+
+
+def _files(files: list[str], paths: Iterable[str], tops: Sequence[str]) -> None:
+    """From the top of the project; what lies elsewhere is none of its files."""
+    for path in map(os.path.normpath, paths):
+        top = next((top for top in tops if path.startswith(top + os.sep)), None)
+        _add(files, [path.removeprefix(top + os.sep)] if top else [])
+
+
+def _add(found: list[str], new: Iterable[str]) -> None:
+    for one in new:
+        if one and one not in found and len(found) < MOST:
+            found.append(one)
+
+
+def _word(use: Use, name: str) -> str:
+    value = use.given.get(name)
+    return value[:200] if isinstance(value, str) else ""

@@ -1,0 +1,173 @@
+"""Turns, and the pieces they are found by. What a turn is made of is said in memory/turn.py."""
+
+from __future__ import annotations
+
+import json
+
+from backstory.memory import terms
+from backstory.memory import turn as turns
+from backstory.store import memories, projects
+from backstory.store.file.connection import marks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from sqlite3 import Connection, Row
+
+    from backstory.memory.turn import Turn
+    from backstory.model import Memory
+
+IMPORTANCE = 0.6
+TITLE = 100  # characters
+SILENT_MS = 24 * 3600 * 1000
+
+
+def latest(db: Connection, session_id: str, at: int | None = None) -> Turn | None:
+    """The turn that a session is in, or was in last; or was in at that time."""
+    row = db.execute(
+        f"{_SELECT} WHERE t.session_id = ?1 AND (?2 IS NULL OR t.started_at <= ?2)"
+        " ORDER BY t.started_at DESC, t.row DESC LIMIT 1",
+        (session_id, at),
+    ).fetchone()
+    return _turn(row) if row else None
+
+
+def of_session(db: Connection, session_id: str, last: int = 1_000) -> list[Turn]:
+    """The last turns of a session that nobody forgot, oldest first."""
+    rows = db.execute(
+        f"{_SELECT} WHERE t.session_id = ? AND m.deleted_at IS NULL AND m.valid_until IS NULL"
+        " ORDER BY t.started_at DESC, t.row DESC LIMIT ?",
+        (session_id, last),
+    ).fetchall()
+    return [_turn(row) for row in reversed(rows)]
+
+
+def by_ids(db: Connection, ids: Sequence[str]) -> dict[str, Turn]:
+    rows = db.execute(f"{_SELECT} WHERE m.id IN ({marks(ids)})", list(ids))
+    return {row["id"]: _turn(row) for row in rows}
+
+
+def holding(db: Connection, memory: Memory) -> str | None:
+    """The id of the turn that a memory belongs to: what its session left at that time is part of it."""
+    row = db.execute(
+        f"{_SELECT} WHERE t.session_id = ? AND ? BETWEEN t.started_at AND t.ended_at"
+        " AND m.deleted_at IS NULL ORDER BY t.started_at DESC LIMIT 1",
+        (memory.session_id, memory.created_at),
+    ).fetchone()
+    return str(row["id"]) if row and row["id"] != memory.id else None
+
+
+def spans(db: Connection, memory_id: str) -> list[tuple[str, int, int]]:
+    """(session, from, to) of the memory, where it is a turn: what the session keeps of that time is of it."""
+    rows = db.execute(f"{_SELECT} WHERE m.id = ? AND t.session_id IS NOT NULL", (memory_id,))
+    return [(row["session_id"], row["started_at"], row["ended_at"]) for row in rows]
+
+
+def save(db: Connection, turn: Turn, project_id: str) -> None:
+    """Store a turn as it is now, with its memory and its pieces."""
+    content, title = turns.told(turn), turn.asked[:TITLE] or None
+    if turn.row is None:
+        turn.id = memories.add(
+            db,
+            project_id=project_id,
+            session_id=turn.session_id,
+            kind="turn",
+            sector="episodic",
+            tier="project",
+            title=title,
+            content=content,
+            files=turn.edited,
+            importance=IMPORTANCE,
+            source="session",
+            now=turn.started_at,
+        )
+        row = db.execute("SELECT row FROM memories WHERE id = ?", (turn.id,)).fetchone()
+        turn.row = int(row["row"])
+    else:
+        db.execute(
+            "UPDATE memories SET title = ?, content = ?, files = ?, updated_at = ?, words = ? WHERE row = ?",
+            (
+                title,
+                content,
+                json.dumps(turn.edited, ensure_ascii=False),
+                turn.ended_at,
+                terms.count_words(content),
+                turn.row,
+            ),
+        )
+    db.execute(
+        "INSERT INTO turns (row, session_id, state, started_at, ended_at, record) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (row) DO UPDATE SET state = excluded.state, started_at = excluded.started_at,"
+        " ended_at = excluded.ended_at, record = excluded.record",
+        (turn.row, turn.session_id, turn.state, turn.started_at, turn.ended_at, turn.record()),
+    )
+    _put_pieces(db, turn, project_id)
+
+
+def _put_pieces(db: Connection, turn: Turn, project_id: str) -> None:
+    """Only what is new is written: most of a turn that goes on stays as it was."""
+    wanted = turns.pieces(turn)
+    had = db.execute("SELECT row, part, text FROM turn_pieces WHERE turn = ? ORDER BY row", (turn.row,))
+    kept = 0
+    gone: list[int] = []
+    for row in had:
+        if not gone and kept < len(wanted) and (row["part"], row["text"]) == wanted[kept]:
+            kept += 1
+        else:
+            gone.append(row["row"])
+    db.execute(f"DELETE FROM turn_pieces WHERE row IN ({marks(gone)})", gone)
+    new = wanted[kept:]
+    if not new:
+        return
+    first = projects.next_rows(db, project_id, len(new))
+    db.executemany(
+        "INSERT INTO turn_pieces (row, turn, thread, part, text, words, terms)"
+        " VALUES (?1, ?2, (SELECT number FROM sessions WHERE id = ?3), ?4, ?5, ?6, ?7)",
+        [
+            (
+                first + place,
+                turn.row,
+                turn.session_id,
+                part,
+                text,
+                terms.count_words(text),
+                # Its day is found with the first piece; in all of them it would say nothing.
+                terms.index_terms(text) if place + kept else terms.line_terms(text, "turn", turn.started_at),
+            )
+            for place, (part, text) in enumerate(new)
+        ],
+    )
+
+
+def texts(db: Connection, rows: Sequence[int]) -> dict[int, tuple[int, str]]:
+    """(part, text) of pieces by their row."""
+    found = db.execute(f"SELECT row, part, text FROM turn_pieces WHERE row IN ({marks(rows)})", list(rows))
+    return {row["row"]: (row["part"], row["text"]) for row in found}
+
+
+def interrupt(db: Connection, memory_id: str) -> None:
+    """The next prompt begins another turn, also where this one has not ended."""
+    db.execute(
+        "UPDATE turns SET state = 'interrupted' WHERE state = 'open'"
+        " AND row = (SELECT row FROM memories WHERE id = ?)",
+        (memory_id,),
+    )
+
+
+def close_silent(db: Connection, now: int) -> None:
+    """Turns of which nothing was heard for a day were interrupted."""
+    rows = db.execute(f"{_SELECT} WHERE t.state = 'open' AND t.ended_at < ?", (now - SILENT_MS,)).fetchall()
+    for row in rows:
+        turn = _turn(row)
+        turn.state = turns.INTERRUPTED
+        save(db, turn, row["project_id"])
+
+
+_SELECT = "SELECT t.*, m.id, m.project_id FROM turns t JOIN memories m ON m.row = t.row"
+
+
+def _turn(row: Row) -> Turn:
+    turn = turns.Turn(row["session_id"], row["started_at"])
+    turn.row, turn.id, turn.state, turn.ended_at = row["row"], row["id"], row["state"], row["ended_at"]
+    turn.read_record(row["record"])
+    return turn

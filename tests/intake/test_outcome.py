@@ -1,0 +1,159 @@
+"""What a shell command came to: commits, and checks that failed or passed."""
+
+from __future__ import annotations
+
+import pytest
+
+from backstory.clients import claude_code
+from backstory.clients.canonical import Use
+from backstory.intake import outcome
+from backstory.intake.outcome import Outcome
+
+ROOT = "/home/me/app"
+COMMITTED = "[main abc1234] mend the door\n 1 file changed, 1 insertion(+)"
+
+
+def ran(command: str, output: str = "", stderr: str = "") -> Use:
+    return claude_code.tool_use("Bash", {"command": command}, {"stdout": output, "stderr": stderr})
+
+
+def failed(command: str, error: str) -> Use:
+    return claude_code.tool_use("Bash", {"command": command}, error=error)
+
+
+def of(use: Use, cwd: str = ROOT) -> Outcome:
+    return outcome.of(use, cwd, [ROOT])
+
+
+# --- commits ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git commit -m 'mend the door'",
+        "git add -A && git commit -m x",
+        "git commit -m \"$(cat <<'EOF'\nmend the door\n\nwith a hinge\nEOF\n)\"",
+        "git -c user.name=me commit -m x",
+        f"git -C {ROOT} commit -m x",
+        "git -C src commit -m x",
+        f"cd {ROOT} && git commit -m x",
+        f"(cd {ROOT}/src; git commit -m x)",
+        "cd $HOME/app && git commit -m x",
+        "cd /tmp/elsewhere && make; cd - && git commit -m x",
+        "(cd /tmp/elsewhere && make) && git commit -m x",
+        "sudo git commit -m x",
+    ],
+)
+def test_a_commit_is_known_by_what_git_prints(command: str) -> None:
+    assert of(ran(command, COMMITTED)).commits == [("abc1234", "mend the door", False)]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd /tmp/elsewhere && git commit -m x",
+        "(cd /tmp/elsewhere && git commit -m x)",
+        "git -C /tmp/elsewhere commit -m x",
+        "git -C ../other commit -m x",
+        "cd .. && git -C other commit -m x",
+        "git log -1",
+        "cat notes.txt",
+        "echo git commit",
+    ],
+)
+def test_what_is_committed_elsewhere_or_only_shown_is_none_of_ours(command: str) -> None:
+    cwd = "/home/me" if command.startswith("cd ..") else ROOT
+    assert of(ran(command, COMMITTED), cwd).commits == []
+
+
+@pytest.mark.parametrize(
+    ("command", "left_in"), [("cd .. && git commit -m x", ROOT), ("cd src && git commit -m x", f"{ROOT}/src")]
+)
+def test_a_step_within_the_project_stays_there(command: str, left_in: str) -> None:
+    assert of(ran(command, COMMITTED), left_in).commits
+
+
+def test_a_shell_that_was_taken_back_had_left_the_project() -> None:
+    use = ran("cd $SCRATCH && git commit -m x", COMMITTED, f"Shell cwd was reset to {ROOT}")
+    assert of(use).commits == []
+
+
+def test_an_amended_commit_says_so() -> None:
+    assert of(ran("git commit --amend --no-edit", COMMITTED)).commits == [("abc1234", "mend the door", True)]
+
+
+def test_the_first_commit_of_a_repository_is_that_of_a_scratch_folder() -> None:
+    printed = "[main (root-commit) abc1234] initial"
+    assert of(ran("git init && git commit -m initial", printed)).commits == []
+
+
+def test_two_commits_of_one_command_are_two() -> None:
+    printed = "[main abc1234] one\n 1 file changed\n[feature/x-1 def5678abc] two: [wip]\n"
+    assert of(ran("git commit -m one; git commit -m two", printed)).commits == [
+        ("abc1234", "one", False),
+        ("def5678abc", "two: [wip]", False),
+    ]
+
+
+def test_a_commit_of_a_command_that_failed_afterwards_was_made() -> None:
+    error = f"Exit code 1\n{COMMITTED}\nerror: failed to push"
+    assert of(failed("git commit -m x && git push", error)).commits
+
+
+# --- checks -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("use", "state"),
+    [
+        (failed("pytest -q", "Exit code 1\nE   assert 1 == 2"), "failed"),
+        (failed("./deploy.sh", "Exit code 3\nno such host"), "failed"),
+        (failed("pytest -q", "interrupted by the user"), ""),
+        (failed("ls /nowhere", "Exit code 2\nls: cannot access"), ""),
+        (failed("cd x && grep -r walrus", "Exit code 1"), ""),
+        (ran("pytest -q", "3 passed in 0.1s"), "passed"),
+        (ran("pytest -q | tail -3", "FAILED tests/test_a.py::test_b\n1 failed, 2 passed"), "failed"),
+        (ran("npm test 2>&1 | tee log", "Tests: 2 failing"), "failed"),
+        (ran("go vet ./... | head", "main.go:3:5: undefined: walrus"), "failed"),
+        (ran("pytest -q | tail -3", "0 failed, 3 passed"), "passed"),
+        (ran("cat build.log", "FAILED tests/test_a.py"), "passed"),
+        (ran("./deploy.sh | tail", "1 failed"), "passed"),
+    ],
+)
+def test_a_pipe_hides_the_exit_status_but_not_what_a_check_prints(use: Use, state: str) -> None:
+    done = of(use)
+    assert (done.failed, done.passed) == (state == "failed", state == "passed")
+
+
+def test_what_goes_on_in_the_background_has_not_passed() -> None:
+    use = claude_code.tool_use("Bash", {"command": "pytest"}, {"stdout": "", "backgroundTaskId": "b1"})
+    done = of(use)
+    assert (done.failed, done.passed) == (False, False)
+
+
+def test_runs_of_one_check_have_the_same_name() -> None:
+    assert of(ran("cd /x && FOO=1 pytest -q tests | tail -3")).check == "pytest -q tests"
+    assert of(failed("timeout 60 pytest -q tests", "Exit code 1")).check == "pytest -q tests"
+    assert of(ran("ls && git status")).check == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Exit code 1\n...\nE   assert 1 == 2\nmore\n", "E assert 1 == 2"),
+        ("Traceback\nValueError: bad walrus\n", "ValueError: bad walrus"),
+        ("src/a.rs:3:5: error[E0425]: no x\nwarning\n", "src/a.rs:3:5: error[E0425]: no x"),
+        ("error: one\nerror: two\nerror: one\n", "error: one / error: two"),
+        ("Exit code 1\nsomething\nthe last line\n\n", "the last line"),
+        ("", ""),
+    ],
+)
+def test_the_lines_that_say_what_is_wrong(text: str, expected: str) -> None:
+    assert outcome.error_lines(text) == expected
+
+
+def test_errors_and_commands_are_short() -> None:
+    done = of(failed("pytest " + "x" * 1_000, "Exit code 1\n" + "".join(f"error: {n}\n" for n in range(99))))
+    assert len(done.command) == outcome.COMMAND
+    assert done.error == "error: 0 / error: 1 / error: 2 / error: 3"
