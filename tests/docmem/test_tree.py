@@ -462,7 +462,7 @@ def test_the_keyword_index_and_the_vectors_follow_every_change(db: sqlite3.Conne
     root = tree.create(db, api, root_id="main", text="the walrus", context=("root", "zoo", ""), now=NOW)
     first, last = projects.rows(api.number)
     assert words(db, "walrus") == words(db, "zoo") == 1
-    assert nodes.lines(db, first, last) == f"{root.row},-1,4,0,0"
+    assert nodes.lines(db, first, last) == f"{root.row},-1,-1,0,4,0,0"
     assert nodes.texts(db, [root.row]) == [(root.row, "zoo \nthe walrus")]
     assert nodes.authors(db, first, last) == []
     with transaction(db):
@@ -470,7 +470,7 @@ def test_the_keyword_index_and_the_vectors_follow_every_change(db: sqlite3.Conne
     seen = lines.last_change(db)
     tree.update_content(db, api, "main", "the seal is no fish", now=NOW)
     assert (words(db, "walrus"), words(db, "seal"), words(db, "zoo")) == (0, 1, 1)
-    assert nodes.lines(db, first, last) == f"{root.row},-1,7,0,0"
+    assert nodes.lines(db, first, last) == f"{root.row},-1,-1,0,7,0,0"
     assert lines.changed(db, seen) == [root.row]
     assert db.execute("SELECT count(*) FROM vectors").fetchone()[0] == 0
     tree.update_context(db, api, "main", ("root", "sea", ""), now=NOW)

@@ -31,7 +31,7 @@ def filled(db: sqlite3.Connection, project: str) -> None:
         tier="session",
         files=["/x/src/a.py"],
     )
-    add(db, project, "walrus prompt", "s2", kind="prompt", sector="episodic", tier="session", author="user")
+    add(db, project, "walrus line", "s2", sector="episodic", tier="session", author="user")
     add(db, project, "walrus note", tags=["Sea", "north"], now=NOW - 10 * DAY, files=["src/a.py"])
     add(db, project, "walrus decision", kind="decision", tags=["sea"], files=["src/ba.py"])
 
@@ -39,23 +39,26 @@ def filled(db: sqlite3.Connection, project: str) -> None:
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        ({}, ["decision", "note", "prompt", "trace"]),
-        ({"sector": "episodic"}, ["prompt", "trace"]),
-        ({"kind": "prompt"}, ["prompt"]),
-        ({"tier": "session"}, ["prompt", "trace"]),
+        ({}, ["decision", "line", "note"]),
+        ({"sector": "episodic"}, ["line", "trace"]),
+        ({"kind": "tool"}, ["trace"]),
+        ({"tier": "session"}, ["line"]),
         ({"tier": "global"}, []),
         ({"tags": ("sea",)}, ["decision", "note"]),
         ({"tags": ("SEA", "North")}, ["note"]),
         ({"tags": ("se",)}, []),
-        ({"files": ("src/a.py",)}, ["note", "trace"]),
-        ({"files": ("a.py",)}, ["note", "trace"]),
-        ({"files": ("/x/src/a.py",)}, ["note", "trace"]),
+        ({"files": ("src/a.py",)}, ["note"]),
+        ({"files": ("a.py",)}, ["note"]),
+        ({"files": ("/x/src/a.py",)}, ["note"]),
+        ({"files": ("src/a.py",), "kind": "tool"}, ["trace"]),
+        ({"files": ("a.py",), "sector": "episodic"}, ["trace"]),
+        ({"files": ("/x/src/a.py",), "tier": "session"}, ["trace"]),  # nothing else passes
         ({"files": ("/x/src/aa.py",)}, []),
         ({"files": ("src/ba.py", "nothing.py")}, ["decision"]),
         ({"files": ("%",)}, []),
         ({"session_id": "s1"}, ["trace"]),
         ({"session_id": "nobody"}, []),
-        ({"since": NOW - DAY}, ["decision", "prompt", "trace"]),
+        ({"since": NOW - DAY}, ["decision", "line"]),
         ({"until": NOW - DAY}, ["note"]),
         ({"since": NOW - 10 * DAY, "until": NOW - 10 * DAY}, ["note"]),
         ({"since": NOW, "until": NOW - 1}, []),

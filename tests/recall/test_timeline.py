@@ -10,6 +10,7 @@ import pytest
 from backstory.errors import BadInput, NotFound
 from backstory.recall.timeline import timeline
 from backstory.store import life
+from tests.helpers.brief import Told
 from tests.helpers.search import NOW, add
 
 
@@ -56,3 +57,47 @@ def test_a_timeline_around_nothing_or_too_long_is_refused(db: sqlite3.Connection
     for before, after in ((-1, 0), (0, 51)):
         with pytest.raises(BadInput, match="between 0 and 50"):
             timeline(db, memory_id, before, after, NOW)
+
+
+# --- turn by turn -------------------------------------------------------------------------------------------
+
+
+def test_what_belongs_to_a_turn_is_not_told_beside_it(told: Told) -> None:
+    first = told.turn("s1", "one", at=NOW, ended_at=NOW + 10)
+    told.memory("tool", "Tool: Bash\nCommand: ls", session="s1", at=NOW + 5)
+    told.memory("discovery", "found in it", session="s1", at=NOW + 10)
+    between = told.memory("note", "between them", session="s1", at=NOW + 15)
+    elsewhere = told.memory("note", "of another session", session="s2", at=NOW + 16)
+    second = told.turn("s1", "two", at=NOW + 20)
+    line = timeline(told.db, between, 5, 5, NOW)
+    assert [memory.id for memory in line.entries] == [first, between, elsewhere, second]
+    assert line.turn is None
+    assert [session.id for session in line.sessions] == ["s1", "s2"]
+
+
+def test_an_anchor_within_a_turn_is_told_with_its_turn(told: Told) -> None:
+    before = told.turn("s1", "one", at=NOW, ended_at=NOW + 5)
+    turn = told.turn("s1", "two", at=NOW + 10, ended_at=NOW + 20)
+    trace = told.memory("tool", "Tool: Bash\nCommand: ls", session="s1", at=NOW + 15)
+    after = told.turn("s1", "three", at=NOW + 30)
+    line = timeline(told.db, trace, 1, 1, NOW)
+    assert (line.anchor.id, line.turn and line.turn.id) == (trace, turn)
+    assert [memory.id for memory in line.entries] == [before, turn, after]
+
+
+def test_a_turn_is_an_anchor_itself(told: Told) -> None:
+    ids = [
+        told.turn("s1", text, at=NOW + at, ended_at=NOW + at + 5) for at, text in ((0, "one"), (10, "two"))
+    ]
+    line = timeline(told.db, ids[1], 3, 3, NOW)
+    assert (line.anchor.id, line.turn) == (ids[1], None)
+    assert [memory.id for memory in line.entries] == ids
+
+
+def test_what_was_in_a_forgotten_turn_is_told_by_itself(told: Told) -> None:
+    turn = told.turn("s1", "one", at=NOW, ended_at=NOW + 10)
+    note = told.memory("note", "found in it", session="s1", at=NOW + 5)
+    last = told.turn("s1", "two", at=NOW + 20)
+    life.forget(told.db, turn, None, NOW)
+    assert [memory.id for memory in timeline(told.db, last, 5, 5, NOW).entries] == [note, last]
+    assert timeline(told.db, note, 0, 0, NOW).turn is None

@@ -35,9 +35,13 @@ def test_sessions_are_listed_and_told_in_order(project: Path, run: Run) -> None:
     assert "fix the door" in listed
     assert "active" in listed
     told = run("sessions", "s1").out
-    assert told.index("> fix the door") < told.index("Command: open door")
+    assert told.startswith("s1  active, 1 turn, 0 memories, 1 trace\n")
+    assert told.index("> fix the door") < told.index("      open\n")
+    assert "open door" not in told, "a turn tells of its tool uses"
+    assert "Command: open door" in run("list", "--kind", "tool", "--session", "s1").out
     as_json = json.loads(run("sessions", "s1", "--json").out)
     assert [prompt["prompt"] for prompt in as_json["prompts"]] == ["fix the door"]
+    assert [(turn["asked"], turn["state"]) for turn in as_json["turns"]] == [("fix the door", "open")]
 
 
 SUMMARY = Summary(
@@ -208,7 +212,7 @@ def test_a_model_is_told_the_title_of_an_observation_and_by_its_id_the_concepts(
     assert " - Close the door — Turned it, tests pass\n" in reply.memories(answer)
     assert "Concepts" not in reply.memories(answer)
     assert "\nConcepts: hinge, door\n" in reply.memories(answer, relations=[])
-    told = reply.timeline(Timeline(memory, (), (), (session,)))
+    told = reply.timeline(Timeline(memory, None, (), (), (session,)))
     assert "\n      The door [2] closes - The hinge was upside down.\n" in told
 
 

@@ -359,7 +359,10 @@ def test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile(
         "backstory: is being set up in the background;"
         " its tools are there once that is done, in a new session\n"
     )
-    captured = [("Tool: Bash\nCommand: echo seven walruses\nOutput: seven walruses",)]
+    captured = {
+        "asked: count\n\nanswered: seven",
+        "Tool: Bash\nCommand: echo seven walruses\nOutput: seven walruses",
+    }
     _wait_until(lambda: _stored(data_of(env)) == captured, 10)  # a drain may outlive the session
 
     _wait_until((own / "venv" / "bin" / "backstory").exists, 300)
@@ -412,9 +415,9 @@ def _launch(root: Path, env: Env) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _stored(data: Path) -> list[tuple[str]]:
+def _stored(data: Path) -> set[str]:
     with closing(sqlite3.connect(data / "backstory.db")) as db:
-        return db.execute("SELECT content FROM memories").fetchall()
+        return {content for (content,) in db.execute("SELECT content FROM memories")}
 
 
 def _wait_until(condition: Callable[[], bool], seconds: float) -> None:

@@ -167,6 +167,7 @@ def test_a_hit_looks_as_models_were_told_and_is_fenced_as_data(desk: Desk) -> No
         r"\[1\] \(semantic, score: \d\.\d\d, salience: 0\.50\)\n"
         rf"ID: {memory}\n"
         r"Session: \d{4}-\d\d-\d\dT\d\d:\d\d[^\n]*\n"
+        r"Source: assistant\n"
         r"Content: Test memory about React\n"
         r"</backstory>",
         reply,

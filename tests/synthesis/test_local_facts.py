@@ -25,8 +25,7 @@ from tests.helpers.scripted_session import GREEN, RED, Script, found, lived, one
         ("Handle nil sessions in the status command", "bugfix", "Handle nil sessions in the status command"),
         ("perf: read the transcript only once", "refactor", "read the transcript only once"),
         ("Rename LastSeenAt to LastSeenTime", "refactor", "Rename LastSeenAt to LastSeenTime"),
-        ("Moved the parser into its own module", "refactor", "Moved the parser into its own module"),
-        ("Remove unused setup helper from cart", "refactor", "Remove unused setup helper from cart"),
+        ("Extract the parser into its own module", "refactor", "Extract the parser into its own module"),
     ],
 )
 def test_the_first_words_of_a_commit_say_what_it_is(subject: str, kind: str, point: str) -> None:
@@ -36,6 +35,9 @@ def test_the_first_words_of_a_commit_say_what_it_is(subject: str, kind: str, poi
 @pytest.mark.parametrize(
     "subject",
     [
+        "Move the shell completion prompt to the end",
+        "Simplify the onboarding of new users",
+        "Remove the export of tasks",
         "docs: add the export to the README",
         "test: add cases for empty carts",
         "chore(deps): bump vite from 5 to 6",

@@ -1,9 +1,9 @@
 """The lines of a project as numpy arrays, kept in step with the store.
 
-A line is a memory or a chunk of a document. Lines of one container (a session's memories, a document's
-chunks) form a thread; six consecutive ones, every three lines, are a window. What search asks of the keyword
-index is only which lines a word is in: windows and threads are counted up from that, so they need no index of
-their own.
+A line is a memory, a piece of a turn, or a chunk of a document. Lines of one container (what a session left,
+a document's chunks) form a thread; six consecutive ones, every three lines, are a window; pieces have their
+turn in place of windows. What search asks of the keyword index is only which lines a word is in: windows,
+turns and threads are counted up from that, so they need no index of their own.
 
 Everything here is append-only apart from state and vectors, so keeping up with other processes costs what is
 new, not what there is.
@@ -26,9 +26,10 @@ DELETED, SUPERSEDED = 1, 2
 
 
 class Source(Protocol):
-    """A table family of lines: the modules store.memories and store.documents."""
+    """A table family of lines: the modules store.memories, store.documents and store.nodes."""
 
-    TABLE: str
+    TABLE: str  # whose keyword index has them
+    LINES: str  # the table or view that has all of them
 
     def lines(self, db: Connection, first: int, last: int) -> str: ...
     def authors(self, db: Connection, first: int, last: int) -> list[tuple[int, str]]: ...
@@ -49,6 +50,8 @@ class Corpus:
             "words": np.zeros(0, np.float32),
             "question": np.zeros(0, np.float32),
             "state": np.zeros(0, np.uint8),
+            "part": np.zeros(0, np.uint8),  # of a turn: see memory/turn.py
+            "turn": np.zeros(0, np.int32),  # -1: none
             "window": np.zeros(0, np.int32),  # the later of the two it is in; -1: none
             "window_before": np.zeros(0, np.int32),
             "before": np.zeros(0, np.int32),  # its neighbours in the thread; -1: none
@@ -56,9 +59,11 @@ class Corpus:
         }
         self.threads = Lengths("lines", "last", "window", "window_before")
         self.windows = Lengths()
+        self.turns = Lengths("row", "first", "last")
         self._lengths: Column | None = None
         self.vectors = Vectors(0)
         self._thread_numbers: dict[int, int] = {}
+        self._turn_numbers: dict[int, int] = {}
         # From a row, counted from the first of its range, to its line.
         self._index: list[Column] = [np.zeros(0, np.int32) for _ in ranges]
         self._seen = [first - 1 for first, _ in ranges]
@@ -72,6 +77,24 @@ class Corpus:
     @property
     def rows(self) -> NDArray[np.int64]:
         return self.column("row")
+
+    def memories(self, lines: Ints) -> NDArray[np.int64]:
+        """The row of the memory that each of these lines stands for: its turn's, or its own."""
+        turn = self.column("turn")[lines]
+        return np.where(turn >= 0, np.append(self.turns["row"], 0)[turn], self.rows[lines])
+
+    def without_turn(self, row: int) -> Column:
+        """Which lines are not of that turn."""
+        others: Column = self.column("turn") != self._turn_numbers.get(row, -2)
+        return others
+
+    def pieces(self, turn: int) -> Ints:
+        """The lines of a turn that are still there, in their order."""
+        first, last = self.turns["first"][turn], self.turns["last"][turn] + 1
+        mine = self.column("turn")[first:last] == turn
+        there = (self.column("state")[first:last] & DELETED) == 0
+        lines: Ints = (np.flatnonzero(mine & there) + first).astype(np.int32)
+        return lines
 
     def relative_length(self) -> Column:
         """Each line's length in words, 1 being the mean."""
@@ -131,7 +154,7 @@ class Corpus:
     def _append(self, number: int, text: str, db: Connection) -> None:
         if not text:
             return
-        new = _numbers(text).reshape(-1, 5)
+        new = _numbers(text).reshape(-1, 7)
         start, count = self.size, len(new)
         first = self.ranges[number][0]
         self._columns = {name: room(array, start + count) for name, array in self._columns.items()}
@@ -140,9 +163,8 @@ class Corpus:
         place = slice(start, start + count)
         self._columns["row"][place] = new[:, 0]
         self._columns["author"][place] = -1
-        self._columns["words"][place] = new[:, 2]
-        self._columns["question"][place] = new[:, 3]
-        self._columns["state"][place] = new[:, 4]
+        for at, name in enumerate(("part", "words", "question", "state"), 3):
+            self._columns[name][place] = new[:, at]
         offsets = new[:, 0] - first
         index = room(self._index[number], int(offsets[-1]) + 1, fill=-1)
         index[offsets] = np.arange(start, start + count, dtype=np.int32)
@@ -152,7 +174,34 @@ class Corpus:
                 self.names.append(author)
             self._columns["author"][index[row - first]] = self.names.index(author)
         self._seen[number] = int(new[-1, 0])
-        self._join_threads(start, new[:, 1])
+        is_piece = new[:, 2] >= 0
+        self._join_threads(start, np.where(is_piece, -1, new[:, 1]))
+        self._columns["turn"][place] = -1
+        if is_piece.any():
+            self._join_turns(np.flatnonzero(is_piece) + start, new[is_piece, 1], new[is_piece, 2])
+
+    def _join_turns(
+        self, lines: NDArray[np.int64], threads: NDArray[np.int64], turns: NDArray[np.int64]
+    ) -> None:
+        """Put new pieces into their turns, and these into threads."""
+        words = self._columns["words"][lines]
+        known = self.turns.size
+        turn = _local(self._turn_numbers, turns)
+        self.turns.room(len(self._turn_numbers))
+        self.turns["first"][known:] = self.size
+        self.turns["row"][turn] = turns
+        np.minimum.at(self.turns["first"], turn, lines)
+        np.maximum.at(self.turns["last"], turn, lines)
+        self._columns["turn"][lines] = turn
+        np.add.at(self.turns["words"], turn, words)
+        within = threads >= 0
+        thread = _local(self._thread_numbers, threads[within])
+        known = self.threads.size
+        self.threads.room(len(self._thread_numbers))
+        for name in ("last", "window", "window_before"):
+            self.threads[name][known:] = -1
+        self._columns["thread"][lines[within]] = thread
+        np.add.at(self.threads["words"], thread, words[within])
 
     def _join_threads(self, start: int, numbers: NDArray[np.int64]) -> None:
         """Put new lines at the end of their threads, and into windows."""
@@ -165,9 +214,7 @@ class Corpus:
             return
         lines = (grouped + start).astype(np.int32)
         distinct, first, size = np.unique(numbers[grouped], return_index=True, return_counts=True)
-        for thread in distinct.tolist():
-            self._thread_numbers.setdefault(thread, len(self._thread_numbers))
-        local = np.array([self._thread_numbers[thread] for thread in distinct.tolist()], np.int32)
+        local = _local(self._thread_numbers, distinct)
         known = self.threads.size
         self.threads.room(len(self._thread_numbers))
         for name in ("last", "window", "window_before"):
@@ -215,11 +262,13 @@ class Corpus:
         for line, row in zip(lines.tolist(), self.rows[lines].tolist(), strict=True):
             text = self.source.lines(db, row, row)
             if text:
-                for name, value in zip(("words", "question", "state"), _numbers(text)[2:], strict=True):
+                for name, value in zip(("words", "question", "state"), _numbers(text)[4:], strict=True):
                     self._columns[name][line] = value
-            else:  # its words still count in lengths and windows
+            else:  # its words still count in lengths and windows, but not in a turn that goes on
                 self._columns["state"][line] = DELETED | SUPERSEDED
                 self.removed += 1
+                if (turn := int(self._columns["turn"][line])) >= 0:
+                    self.turns.shorten(turn, float(self._columns["words"][line]))
             self._lengths = None
             rows, vector = vectors.page(db, self._model, row, row) if self._model is not None else ([], b"")
             self.vectors.forget(line)
@@ -270,11 +319,11 @@ class Corpus:
 
 
 class Lengths:
-    """Windows or threads: how many words each has, and what else is known of them."""
+    """Windows, turns or threads: how many words each has, and what else is known of them."""
 
     def __init__(self, *columns: str) -> None:
         self.size = 0
-        self._columns: dict[str, Column] = {name: np.zeros(0, np.int32) for name in columns}
+        self._columns: dict[str, Column] = {name: np.zeros(0, np.int64) for name in columns}
         self._columns["words"] = np.zeros(0, np.float32)
         self._relative: Column | None = None
 
@@ -286,11 +335,22 @@ class Lengths:
         self.size = size
         self._relative = None
 
+    def shorten(self, place: int, words: float) -> None:
+        self._columns["words"][place] -= words
+        self._relative = None
+
     def relative(self) -> Column:
         """Each one's length in words, 1 being the mean."""
         if self._relative is None:
             self._relative = _relative(self["words"])
         return self._relative
+
+
+def _local(numbers: dict[int, int], found: NDArray[np.int64]) -> Ints:
+    """The places of these in our own arrays; new ones get the next."""
+    for one in dict.fromkeys(found.tolist()):
+        numbers.setdefault(one, len(numbers))
+    return np.array([numbers[one] for one in found.tolist()], np.int32)
 
 
 def _relative(words: Column) -> Column:

@@ -165,7 +165,7 @@ class Index:
                     if text in same
                 ]
                 number = vectors.ensure_model(db, self.embedder.id, self.embedder.dimension)
-                vectors.put(db, number, source.TABLE, made)
+                vectors.put(db, number, source.LINES, made)
 
     def _refresh(self, db: Connection, corpus: Corpus) -> None:
         # One that is not loaded, or away, is not waited for here: what we hold of it stays good.

@@ -1,11 +1,17 @@
 """How well a line fits a query: words, meaning, who said it, and what stands around it. Pure arithmetic.
 
-    score = y + f * ((.1 + .2 * asks_before) * y_before + .1 * y_after)
-            + .35 * A - .1 * asks + .3 * window + .3 * thread           y = (1 - w) * words + w * meaning
+    a memory or a chunk:  y + f * ((.1 + .2 * asks_before) * y_before + .1 * y_after)
+                          + .35 * A - .1 * asks + .3 * window + .3 * thread
+    a piece of a turn:    prior * y + turn + .15 * thread
+                                                                        y = (1 - w) * words + w * meaning
 
-A is 1 where the line's author is one that the query is about; f is A where the query is about somebody, else
-1. An answer follows its question, so a question lends most of its score to the line after it. Each of words,
-window and thread is BM25 over which lines a word is in, divided by its best.
+each divided by what a line that fits perfectly can reach, so that they can stand in one list. A is 1 where
+the line's author is one that the query is about; f is A where the query is about somebody, else 1. An answer
+follows its question, so a question lends most of its score to the line after it. Each of words, window, turn
+and thread is BM25 over which lines a word is in, divided by its best.
+
+A turn covers so much of a query as the words weigh that are in it, rare ones most: below FITS it does not
+answer it.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from backstory.memory import turn
 from backstory.model import Part
 from backstory.recall.corpus import Corpus, Lengths
 from backstory.recall.nearness import Column, Floats, Ints
@@ -23,6 +30,13 @@ from backstory.recall.nearness import Column, Floats, Ints
 K1, B = 1.2, 0.75
 BEFORE, ASKED_BEFORE, AFTER = 0.1, 0.2, 0.1
 AUTHOR, ASKS, WINDOW, THREAD = 0.35, 0.1, 0.3, 0.3
+TURN, SESSION = 1.0, 0.15  # of a piece
+PRIOR = np.ones(turn.FACTS + 1, np.float32)  # by part: where else the words stand, the answer may be as well
+PRIOR[[turn.ASKED, turn.PROMPT, turn.COMPACTION]] = 0.8
+PRIOR[[turn.PLAN, turn.FACTS]] = 0.9
+BEST, BEST_PIECE = 1 + WINDOW + THREAD, 1 + TURN + SESSION
+FITS = 0.49
+FEW = 100  # turns and memories that say little about how rare a word is
 ALONE = 0.5  # of how well a line fits by itself counts as its window and thread, where it has none
 SHORT = 10  # words; what is much shorter matches anything, so its meaning counts less
 LIFT = 0.05  # each of salience, recency and sector, so that together they move a score by 15 % at most
@@ -41,12 +55,13 @@ class Scores:
     author: Floats
     asks: Floats
     window: Floats
+    turn: Floats
     thread: Floats
 
     @property
     def total(self) -> Floats:
         total: Floats = self.words + self.meaning + self.neighbours + self.author
-        total += self.asks + self.window + self.thread
+        total += self.asks + self.window + self.turn + self.thread
         return total
 
     def parts(self, place: int) -> list[Part]:
@@ -56,11 +71,12 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class WordScores:
-    """How well lines, windows and threads fit by their words; 1 is the best of each. Windows and threads have
-    one more at the end, a 0, which is where the -1 of a line without any points."""
+    """How well lines, windows, turns and threads fit by their words; 1 is the best of each. All but lines
+    have one more at the end, a 0, which is where the -1 of a line without any points."""
 
     lines: Floats
     windows: Floats
+    turns: Floats
     threads: Floats
 
 
@@ -74,8 +90,8 @@ class Meaning:
 
 
 def no_words(corpus: Corpus) -> WordScores:
-    lines, windows, threads = corpus.size, corpus.windows.size + 1, corpus.threads.size + 1
-    return WordScores(_nothing(lines), _nothing(windows), _nothing(threads))
+    spaces = (corpus.windows, corpus.turns, corpus.threads)
+    return WordScores(_nothing(corpus.size), *(_nothing(space.size + 1) for space in spaces))
 
 
 def no_meaning(corpus: Corpus) -> Meaning:
@@ -83,17 +99,18 @@ def no_meaning(corpus: Corpus) -> Meaning:
 
 
 def by_words(corpus: Corpus, terms: Sequence[Ints], pairs: Sequence[Ints]) -> WordScores:
-    """BM25 of lines, windows and threads from the lines that each word and each pair of words is in."""
+    """BM25 of lines, windows, turns and threads from the lines that each word and each pair is in."""
     found = no_words(corpus)
     length = corpus.relative_length()
     for lines in (*terms, *pairs):
         found.lines[lines] += _rarity(corpus.size, len(lines)) * (K1 + 1) / (1 + _norm(length[lines]))
     window, window_before = corpus.column("window"), corpus.column("window_before")
-    thread = corpus.column("thread")
+    thread, turn_of = corpus.column("thread"), corpus.column("turn")
     for lines in terms:
         _count_up(found.windows, corpus.windows, np.concatenate([window[lines], window_before[lines]]))
+        _count_up(found.turns, corpus.turns, turn_of[lines])
         _count_up(found.threads, corpus.threads, thread[lines])
-    return WordScores(_of_best(found.lines), _of_best(found.windows), _of_best(found.threads))
+    return WordScores(*(_of_best(getattr(found, name)) for name in found.__slots__))
 
 
 def by_meaning(cosines: Floats) -> Meaning:
@@ -137,15 +154,22 @@ def fuse(
     thread = corpus.column("thread")[lines]
     # A trace stands in no thread. Without anything in place of it, whatever was said and shares half of the
     # words would come before the trace that has them all.
-    alone = np.where(thread < 0, np.float32(ALONE) * fits(lines), np.float32(0))
+    turn_of = corpus.column("turn")[lines]
+    is_piece = turn_of >= 0
+    alone = np.where((thread < 0) & ~is_piece, np.float32(ALONE) * fits(lines), np.float32(0))
+    scale = np.where(is_piece, PRIOR[corpus.column("part")[lines]] / BEST_PIECE, 1 / BEST).astype(np.float32)
+    whole: Floats = np.where(is_piece, 1 / BEST_PIECE, 1 / BEST).astype(np.float32)
+    in_window = alone + np.maximum(words.windows[window], words.windows[window_before])
+    in_thread: Floats = np.where(is_piece, SESSION, THREAD).astype(np.float32)
     return Scores(
-        words=(1 - share) * words.lines[lines],
-        meaning=share * _meant(corpus, meaning, lines),
-        neighbours=around * author if about else around,
-        author=AUTHOR * author,
-        asks=np.float32(-ASKS) * question[lines],
-        window=np.float32(WINDOW) * (alone + np.maximum(words.windows[window], words.windows[window_before])),
-        thread=np.float32(THREAD) * (alone + words.threads[thread]),
+        words=scale * (1 - share) * words.lines[lines],
+        meaning=scale * share * _meant(corpus, meaning, lines),
+        neighbours=whole * (around * author if about else around),
+        author=whole * AUTHOR * author,
+        asks=whole * np.float32(-ASKS) * question[lines],
+        window=whole * np.float32(WINDOW) * in_window,
+        turn=whole * np.float32(TURN) * words.turns[turn_of],
+        thread=(whole * in_thread * (alone + words.threads[thread])).astype(np.float32),
     )
 
 
@@ -159,6 +183,19 @@ def lift(score: float, salience: float, sector: str, age_days: float) -> list[Pa
         "sector": sector_share,
     }
     return [Part(name, max(0.0, score) * LIFT * share) for name, share in worth.items() if share > 0]
+
+
+def weights(corpus: Corpus, words: Sequence[Column]) -> list[float]:
+    """How much each word of a query tells, by how few turns and memories it is in. One that is nowhere tells
+    most: who asks for it is not answered without it. `words` says of each which lines it is in."""
+    turn_of = corpus.column("turn")
+    alone = turn_of < 0
+    of = corpus.turns.size + int(np.count_nonzero(alone))
+    found = []
+    for marked in words:
+        number = len(np.unique(turn_of[marked & ~alone])) + int(np.count_nonzero(marked & alone))
+        found.append(math.log(1 + (of + FEW - number) / (number + 1)))
+    return found
 
 
 def _meant(corpus: Corpus, meaning: Meaning, lines: Ints) -> Floats:

@@ -7,23 +7,36 @@ so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from backstory import ids, log, paths
 from backstory.errors import BadInput, EmbedderAway, Unavailable
-from backstory.memory import terms
+from backstory.memory import likeness, terms
 from backstory.memory.kinds import KINDS, SECTORS, TIERS
 from backstory.memory.salience import DAY_MS
-from backstory.model import MODES, Answer, DocumentAnswer, DocumentHit, Filters, Hit, Memory, Part, Project
+from backstory.memory.turn import ANSWER, ASKED, CHOICE, PASTED, TITLE, TRACE, Turn, commit_line
+from backstory.model import (
+    MODES,
+    Answer,
+    DocumentAnswer,
+    DocumentHit,
+    Filters,
+    Hit,
+    Memory,
+    Part,
+    Piece,
+    Project,
+)
 from backstory.recall import about, fresh, rank
 from backstory.recall.corpus import DELETED, SUPERSEDED, Corpus, Source
 from backstory.recall.index import Index
 from backstory.recall.nearness import Column, Floats, Ints
-from backstory.store import documents, life, memories, projects, sessions
+from backstory.store import documents, life, memories, projects, sessions, turns
 from backstory.store import lines as stored_lines
 from backstory.store.file.connection import Connection, may_be_unavailable
 
@@ -34,13 +47,17 @@ POOL = 5  # times the limit: so many of the best are looked at for salience, rec
 COMMON = 20_000  # lines; a pair of words that are in more says little and takes long
 UNFINISHED = 20  # words that the beginning of one may stand for
 SHORTEST_STEM = 4
+MOST_PIECES = 12  # of a turn that are shown
+WORTH_BEST, WORTH_FIRST, WORTH_CHOICE = 1.0, 0.5, 0.5  # of a piece beside its words
 PATIENCE = 0.05  # seconds a search may spend on making vectors that are missing
 
 
 class Scored(NamedTuple):
-    row: int
+    row: int  # of a piece, its turn's
     score: float
     parts: list[Part]
+    covers: float = 1.0  # so much of the query
+    pieces: tuple[tuple[int, float], ...] = ()  # (row, worth) of a turn's that fit, the best first
 
 
 class Ranking(NamedTuple):
@@ -89,20 +106,76 @@ def search(
     if ids.is_id(query.strip()):
         return Answer(())  # of another project, or erased: its letters are no words
 
-    def wanted(corpus: Corpus) -> Column:
+    own = turns.latest(db, asking) if asking else None
+    traces = filters.kind == "tool" or filters.sector == "episodic"
+
+    def wanted(corpus: Corpus, *, traces: bool = traces) -> Column:
         unwanted = DELETED if include_superseded else DELETED | SUPERSEDED
         passing: Column = (corpus.column("state") & unwanted) == 0
+        if not traces:
+            passing &= corpus.column("part") != TRACE
         if filters != NO_FILTERS:
             passing &= _passing(db, corpus, filters)
-        if asking:
-            passing &= ~_passing(db, corpus, Filters(kind="prompt", session_id=asking))
+        if own is not None:  # what is being asked just now is no answer to it
+            passing &= corpus.without_turn(own.row or 0)
         return passing
 
-    pool, notice, waiting = ranked(index, db, memories, project, query, mode, limit * POOL, patience, wanted)
-    best = _lifted(db, pool, now)[:limit]
-    known = memories.at(db, [one.row for one in best], now)
-    found = [(known[one.row], one.score, one.parts) for one in best if one.row in known]
-    return Answer(_hits(db, found, paths.checkout(cwd)), notice, waiting)
+    found = ranked(index, db, memories, project, query, mode, limit * POOL, patience, wanted)
+    if not found.best and not traces:
+        every = partial(wanted, traces=True)
+        found = ranked(index, db, memories, project, query, mode, limit * POOL, patience, every)
+    best = _each_once(db, _lifted(db, found.best, now), limit, now)
+    fits = mode == "semantic" or not best or any(one.covers >= rank.FITS for one, _ in best)
+    hits = _hits(db, [(memory, one.score, one.parts) for one, memory in best], paths.checkout(cwd))
+    shown = _pieces(db, [one for one, _ in best])
+    known = turns.by_ids(db, [hit.memory.id for hit in hits if hit.memory.kind == "turn"])
+    told = tuple(
+        replace(hit, pieces=pieces, **_in_short(known[hit.memory.id])) if hit.memory.id in known else hit
+        for hit, pieces in zip(hits, shown, strict=True)
+    )
+    return Answer(told, found.notice, found.waiting, fits=fits)
+
+
+def _each_once(db: Connection, pool: list[Scored], limit: int, now: int) -> list[tuple[Scored, Memory]]:
+    """The best, without those that say what another one says already: a fact or a summary that was made of a
+    turn which is found as well, and a note that says nearly the same as a better one."""
+    known = memories.at(db, [one.row for one in pool], now)
+    made_of = life.built_on(db, [memory.id for memory in known.values() if memory.source != "model"])
+    is_turn = {memory.id for memory in known.values() if memory.kind == "turn"}
+    told_of = {memory.session_id for memory in known.values() if memory.kind == "turn"}
+    found: list[tuple[Scored, Memory]] = []
+    for one in pool:
+        memory = known.get(one.row)
+        if memory is None or made_of.get(memory.id) in is_turn:  # None: erased a moment ago
+            continue
+        if memory.kind == "summary" and memory.session_id in told_of:
+            continue
+        others = [other for _, other in found if other.kind != "turn" and memory.kind not in ("turn", "tool")]
+        if not any(likeness.is_near(_whole(memory), _whole(other)) for other in others):
+            found.append((one, memory))
+        if len(found) == limit:
+            break
+    return found
+
+
+def _whole(memory: Memory) -> str:
+    return f"{memory.title or ''}\n{memory.content}"
+
+
+def _in_short(turn: Turn) -> dict[str, Any]:
+    return {
+        "asked": turn.asked[:TITLE],
+        "is_pasted": bool(turn.prompts) and all(source == PASTED for _, source in turn.prompts),
+        "commits": tuple(commit_line(commit) for commit in turn.commits),
+    }
+
+
+def _pieces(db: Connection, best: list[Scored]) -> list[tuple[Piece, ...]]:
+    """What of each hit fits the query, the best first."""
+    texts = turns.texts(db, [row for one in best for row, _ in one.pieces])
+    return [
+        tuple(Piece(row, *texts[row], worth) for row, worth in one.pieces if row in texts) for one in best
+    ]
 
 
 def search_documents(
@@ -201,26 +274,65 @@ def _top(
         weight = asked.weight
         meaning = rank.by_meaning(corpus.vectors.cosines(asked.vector, corpus.size))
         near = (meaning.cosines >= asked.floor) & corpus.vectors.there[: corpus.size]
+    terms, pairs = _postings(db, corpus, query)
     if weight < 1:
-        words = rank.by_words(corpus, *_postings(db, corpus, query))
+        words = rank.by_words(corpus, terms, pairs)
     lines = rank.promising(corpus, words, meaning, wanted & ((words.lines > 0) | near))
     authors = about.authors_meant(query, corpus.names, corpus.is_conversation())
     scores = rank.fuse(corpus, lines, words, meaning, weight, authors)
-    total, rows = scores.total, corpus.rows[lines]
-    top = np.arange(len(total)) if len(total) <= count else np.argpartition(-total, count)[:count]
-    top = top[np.lexsort((-rows[top], -total[top]))]
-    return [Scored(int(rows[at]), float(total[at]), scores.parts(int(at))) for at in top]
+    total, rows = scores.total, corpus.memories(lines)
+    _, first = np.unique(rows[order := np.lexsort((-rows, -total))], return_index=True)
+    top = order[np.sort(first)[:count]]  # of the lines of a turn the best one decides
+    has = [_marked(corpus.size, found) for found in terms]
+    telling = rank.weights(corpus, has)
+    return [
+        Scored(
+            int(rows[at]), float(total[at]), scores.parts(int(at)), *_covered(corpus, lines[at], has, telling)
+        )
+        for at in top.tolist()
+    ]
+
+
+def _marked(size: int, lines: Ints) -> Column:
+    marked = np.zeros(size, np.bool_)
+    marked[lines] = True
+    return marked
+
+
+def _covered(
+    corpus: Corpus, line: int, words: Sequence[Column], telling: Sequence[float]
+) -> tuple[float, tuple[tuple[int, float], ...]]:
+    """How much of the query a hit covers and, of a turn, what its pieces are worth."""
+    turn = int(corpus.column("turn")[line])
+    lines = np.array([line], np.int32) if turn < 0 else corpus.pieces(turn)
+    worth, covered = np.zeros(len(lines), np.float32), 0.0
+    for marked, weight in zip(words, telling, strict=True):
+        has = marked[lines]
+        worth[has] += np.float32(weight)
+        covered += weight * bool(has.any())
+    covers = covered / total if (total := sum(telling)) else 1.0
+    if turn < 0:
+        return covers, ()
+    part = corpus.column("part")[lines]
+    worth *= rank.PRIOR[part]
+    worth += WORTH_BEST * (lines == line) + WORTH_CHOICE * (part == CHOICE)
+    if (answer := np.flatnonzero(part == ANSWER)).size:
+        worth[answer[0]] += WORTH_FIRST
+    order = np.argsort(-worth, kind="stable")
+    chosen = [at for at in order.tolist() if part[at] != ASKED][:MOST_PIECES]
+    return covers, tuple((int(corpus.rows[lines[at]]), float(worth[at])) for at in chosen)
 
 
 def _lifted(db: Connection, pool: list[Scored], now: int) -> list[Scored]:
     """What memories are worth re-orders those that fit about equally well."""
     worth = memories.worth(db, [one.row for one in pool], now)
     lifted = []
-    for row, score, parts in pool:
-        if row in worth:  # else it was erased a moment ago
-            salience, sector, created_at = worth[row]
-            more = rank.lift(score, salience, sector, (now - created_at) / DAY_MS)
-            lifted.append(Scored(row, score + sum(part.value for part in more), parts + more))
+    for one in pool:
+        if one.row in worth:  # else it was erased a moment ago
+            salience, sector, created_at = worth[one.row]
+            more = rank.lift(one.score, salience, sector, (now - created_at) / DAY_MS)
+            score = one.score + sum(part.value for part in more)
+            lifted.append(one._replace(score=score, parts=one.parts + more))
     return sorted(lifted, key=lambda one: (-one.score, -one.row))
 
 

@@ -40,7 +40,9 @@ def project_and_json(command: Callable[..., None]) -> Callable[..., None]:
 
 FILTERS = (
     click.option("--sector", type=SECTOR, help="Only this sector of memory."),
-    click.option("--kind", type=click.Choice(KINDS), help="Only this kind of memory."),
+    click.option(
+        "--kind", type=click.Choice(KINDS), help="Only this kind of memory; tool: traces of single tool uses."
+    ),
     click.option(
         "--tier", type=click.Choice(TIERS), help="Only what belongs to a session, the project, or everywhere."
     ),

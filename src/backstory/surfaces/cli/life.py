@@ -10,7 +10,7 @@ import click
 
 from backstory import errors, paths
 from backstory.memory import salience
-from backstory.store import documents, life, memories, nodes, projects
+from backstory.store import documents, life, memories, nodes, projects, turns
 from backstory.store.file.connection import Connection, transaction
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import json_option, memory_id, project_and_json, store, sure
@@ -18,20 +18,21 @@ from backstory.surfaces.cli.common import json_option, memory_id, project_and_js
 
 @click.command()
 @click.argument("anchor", metavar="ID")
-@click.option("--before", default=5, show_default=True, help="How many before it, 0 to 50.")
-@click.option("--after", default=5, show_default=True, help="How many after it, 0 to 50.")
+@click.option("--before", default=5, show_default=True, help="How many turns before it, 0 to 50.")
+@click.option("--after", default=5, show_default=True, help="How many turns after it, 0 to 50.")
 @project_and_json
 def timeline(anchor: str, before: int, after: int, project: str, as_json: bool) -> None:
-    """Show what happened around a memory."""
+    """Show what happened around a memory, turn by turn."""
     from backstory.recall import timeline as recall
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
         found = recall.timeline(db, life.living(db, memory_id(db, anchor, project)), before, after, now)
+        told = turns.by_ids(db, [entry.id for entry in found.entries if entry.kind == "turn"])
     if as_json:
         output.as_json(asdict(found))
     else:
-        terminal.timeline(found, paths.place(project).root)
+        terminal.timeline(found, told, paths.place(project).root)
 
 
 @click.command()

@@ -14,10 +14,12 @@ from typing import Any
 import click
 
 from backstory import errors, log, paths
+from backstory.memory.turn import facts
 from backstory.model import MODES, now_ms
 from backstory.store import life as lives
 from backstory.store import memories, projects, summaries
 from backstory.store import sessions as stored
+from backstory.store import turns as stored_turns
 from backstory.surfaces.cli import backup, claude_md, common, docmem, docs, life, output, sections
 from backstory.surfaces.cli.common import folder, json_option, project_and_json, store, typed
 
@@ -48,7 +50,10 @@ def search(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Find memories by what they say and mean (or one by its id)."""
+    """Find memories by what they say and mean (or one by its id).
+
+    A turn is shown with what was asked, what of it fits, and its commits; `backstory show ID` has it whole.
+    Traces of single tool uses are found where nothing else fits, or with --kind tool."""
     from backstory.recall.index import Index
     from backstory.recall.search import search as find
     from backstory.surfaces.cli import terminal
@@ -68,6 +73,8 @@ def search(
         )
         sentence = "No memories found. Other words may do; `backstory sessions` lists what there is."
         none = "" if found.hits else common.nothing(db, sentence)
+    if found.hits and not found.fits:
+        click.echo("Nothing fits well; these are the nearest:", err=True)
     if as_json:
         output.as_json([terminal.plain_hit(hit) for hit in found.hits])
     elif found.hits:
@@ -84,20 +91,28 @@ def search(
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST_LISTED), help="How many.")
 @project_and_json
 def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters: Any) -> None:
-    """List this project's memories and your global ones, newest first."""
+    """List this project's memories and your global ones, newest first.
+
+    A turn is one line: what was asked, and how it was answered. Traces of single tool uses are listed with
+    --kind tool only."""
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
         ranges = projects.ranges(db, projects.at(db, paths.place(project)))
         chosen = common.filters_from(db, now, filters)
-        every = memories.newest(db, ranges, chosen, forgotten=forgotten, limit=MOST_LISTED + 1, now=now)
+        # What was forgotten is little, and somebody chose it.
+        of_tools = {"forgotten": forgotten, "traces": forgotten or chosen.kind == "tool"}
+        every = memories.newest(db, ranges, chosen, **of_tools, limit=MOST_LISTED + 1, now=now)
         found = every[:limit]
-        sentence = "No memories. `backstory add` keeps a note; sessions bring the rest."
+        turns = stored_turns.by_ids(db, [memory.id for memory in found if memory.kind == "turn"])
+        sentence = (
+            "No memories. `backstory add` keeps a note; sessions bring the rest. --kind tool lists tool uses."
+        )
         none = "" if found else common.nothing(db, sentence)
     if as_json:
         output.as_json([asdict(memory) for memory in found])
     else:
-        terminal.memories(found, paths.place(project).root)
+        terminal.memories(found, turns, paths.place(project).root)
     if len(every) > limit:
         total = len(every) if len(every) <= MOST_LISTED else f"more than {MOST_LISTED:,}"
         click.echo(f"{limit} of {total}; --limit shows more", err=True)
@@ -109,7 +124,7 @@ def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters:
 @click.argument("memory_id", metavar="ID")
 @project_and_json
 def show(memory_id: str, project: str, as_json: bool) -> None:
-    """Show one memory whole (the beginning of its id is enough)."""
+    """Show one memory or turn whole (the beginning of its id is enough)."""
     from backstory.recall.fresh import stale
     from backstory.surfaces.cli import terminal
 
@@ -118,6 +133,7 @@ def show(memory_id: str, project: str, as_json: bool) -> None:
         memory = memories.get(db, known, now)
         archived = lives.archived(db, known) or {}
         relations = lives.relations(db, known)
+        turn = stored_turns.by_ids(db, [known]).get(known)
     if memory is None:
         return output.as_json(archived) if as_json else terminal.archived(archived)
     changed = stale(memory, paths.checkout(project))
@@ -126,7 +142,7 @@ def show(memory_id: str, project: str, as_json: bool) -> None:
         related = [dict(zip(named, one, strict=True)) for one in relations]
         output.as_json({**asdict(memory), "stale": list(changed), "relations": related})
     else:
-        terminal.memory(memory, changed, relations)
+        terminal.memory(memory, turn, changed, relations)
 
 
 @cli.command()
@@ -146,7 +162,7 @@ def add(text: tuple[str, ...], project: str, as_json: bool, **given: Any) -> Non
     if content == "-":
         content = sys.stdin.read() if sys.stdin else ""
     with store() as (db, now):
-        kept = keep(db, project, content, now=now, **given)
+        kept = keep(db, project, content, now=now, source="user", **given)
     output.answer(as_json, {"created": kept.is_new, **asdict(kept.memory)}, str(kept))
 
 
@@ -155,7 +171,9 @@ def add(text: tuple[str, ...], project: str, as_json: bool, **given: Any) -> Non
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="How many.")
 @project_and_json
 def sessions(prefix: str | None, limit: int, project: str, as_json: bool) -> None:
-    """List this project's sessions, or tell what one of them did (the beginning of its id is enough)."""
+    """List this project's sessions, or tell one of them turn by turn (the beginning of its id is enough).
+
+    `backstory list --kind tool --session ID` lists every tool use of a session."""
     from backstory.surfaces.cli import terminal
 
     if prefix:
@@ -181,7 +199,8 @@ def _tell(prefix: str, project: str, as_json: bool) -> None:
         session = stored.by_ids(db, [known])[known]
         summary, made_by = summaries.get(db, known), summaries.made_by(db, known)
         prompts = stored.prompts(db, session.id)
-        made = [one for one in memories.of_session(db, session.id, now) if one.kind != "prompt"]
+        turns = stored_turns.of_session(db, session.id)
+        made = [one for one in memories.of_session(db, session.id, now) if one.kind != "turn"]
     if as_json:
         said = [{"created_at": at, "prompt": prompt} for at, prompt in prompts]
         output.as_json(
@@ -190,11 +209,21 @@ def _tell(prefix: str, project: str, as_json: bool) -> None:
                 "summary_fields": asdict(summary) if summary else None,
                 "summary_by": made_by,
                 "prompts": said,
+                "turns": [
+                    {
+                        "id": turn.id,
+                        "state": turn.state,
+                        "asked": turn.asked,
+                        "answer": turn.answer,
+                        "facts": facts(turn),
+                    }
+                    for turn in turns
+                ],
                 "memories": [asdict(memory) for memory in made],
             }
         )
     else:
-        terminal.session(session, prompts, made, paths.place(project).root, summary, made_by)
+        terminal.session(session, turns, made, paths.place(project).root, summary, made_by)
 
 
 @cli.command()

@@ -12,11 +12,16 @@ from rich.console import Console
 from rich.text import Text
 
 from backstory.gist import of_summary
+from backstory.memory.turn import COMPLETE, Turn, commit_line
+from backstory.memory.turn import facts as facts_of
 from backstory.model import Document, DocumentHit, Hit, Memory, Part, Session, Summary
+from backstory.recall.excerpt import in_a_line, of_turn, parts_of_turn
 from backstory.recall.timeline import Timeline
 from backstory.surfaces.cli.output import SHOWN, number_of, one_line, visible, when
 
 SHORTEST_ABOUT = 20
+SHOWN_OF_BEST_TURN, SHOWN_OF_TURN, SHOWN_AS_JSON = 700, 400, 2_000  # characters of a turn that was found
+ROWS_OF_BEST_TURN, ROWS_OF_TURN = 10, 4  # of its pieces, in a terminal
 STYLES = {"active": "green", "damaged": "red"}
 
 
@@ -49,9 +54,14 @@ def gist(memory: Memory, root: str) -> str:
     return one_line(content if is_said(memory) else f"{_title(memory)} — {content}")
 
 
+def _gist_of_turn(turn: Turn, root: str, room: int) -> str:
+    """What was asked, and how it was answered."""
+    return one_line(in_a_line(turn, max(SHORTEST_ABOUT, min(SHOWN, room))).replace(root + "/", ""))
+
+
 def titled(memory: Memory, root: str) -> str:
-    """The same where nothing else says what kind it is: of traces, prompts and notes their text does."""
-    is_plain = memory.kind in ("tool", "prompt", "note")
+    """The same where nothing else says what kind it is: of traces and notes their text does."""
+    is_plain = memory.kind in ("tool", "note")
     return gist(memory, root) if is_plain else f"{memory.kind}: {gist(memory, root)}"
 
 
@@ -79,6 +89,7 @@ def plain_hit(hit: Hit) -> dict[str, Any]:
         "superseded_by": hit.superseded_by,
         "related": hit.related,
         "stale": list(hit.stale),
+        **({"asked": hit.asked, "excerpt": of_turn(hit, SHOWN_AS_JSON)} if hit.memory.kind == "turn" else {}),
         **asdict(hit.memory),
     }
 
@@ -117,7 +128,9 @@ def hits(found: Sequence[Hit], root: str, explain: bool = False) -> None:
             if head.cell_len <= out.width:
                 break
         one_row(out, head)
-        if not is_said(memory):
+        if memory.kind == "turn":
+            _turn_hit(out, hit, root, is_best=place == 1)
+        elif not is_said(memory):
             one_row(out, Text(f"    {_title(memory)}", style="bold"))
             one_row(out, Text("    " + one_line(memory.content.replace(root + "/", ""))))
         else:
@@ -128,32 +141,59 @@ def hits(found: Sequence[Hit], root: str, explain: bool = False) -> None:
             _explained(out, hit.parts)
 
 
-def memories(found: Sequence[Memory], root: str) -> None:
+def _turn_hit(out: Console, hit: Hit, root: str, *, is_best: bool) -> None:
+    """What was asked, the pieces that fit below it, and the commits. A terminal's rows are few: a long piece
+    takes some of them, and the whole turn is a command away."""
+    shown = parts_of_turn(hit, SHOWN_OF_BEST_TURN if is_best else SHOWN_OF_TURN)
+    if shown.asked:
+        one_row(out, Text("    " + one_line(shown.asked.replace(root + "/", ""), SHOWN + 20), style="bold"))
+    lines = [line for piece in shown.pieces for line in visible(piece).splitlines() if line.strip()]
+    wide = max(SHORTEST_ABOUT, out.width - 6)
+    rows = [row for line in lines for row in Text(line.replace(root + "/", "")).wrap(out, wide)]
+    most = ROWS_OF_BEST_TURN if is_best else ROWS_OF_TURN
+    for row in rows[:most]:
+        row.rstrip()
+        one_row(out, Text("      ").append_text(row))
+    if len(rows) > most:
+        one_row(out, Text("      …", style="dim"))
+    for commit in shown.commits:
+        one_row(out, Text("      ").append(one_line(commit), style="green"))
+
+
+def memories(found: Sequence[Memory], turns: Mapping[str, Turn], root: str) -> None:
     """A line each."""
     out = console()
     for memory in found:
         line = Text(memory.id, style="cyan").append(f"  {when(memory.created_at)}  ", style="dim")
-        line.append(f"{memory.kind:<10}", style="magenta")
-        one_row(out, line.append(f"  {gist(memory, root)}", style="default"))
+        line.append(f"{memory.kind:<10}  ", style="magenta")
+        turn = turns.get(memory.id)
+        told = _gist_of_turn(turn, root, out.width - line.cell_len) if turn else gist(memory, root)
+        one_row(out, line.append(told, style="default"))
 
 
-def timeline(found: Timeline, root: str) -> None:
+def timeline(found: Timeline, turns: Mapping[str, Turn], root: str) -> None:
     """A line each, oldest first, with the session's name where it changes."""
     out = console()
     by_id = {session.id: session for session in found.sessions}
     session_id = None
-    for memory in (*found.before, found.anchor, *found.after):
+    entries = [
+        one for entry in found.entries for one in ((entry, found.anchor) if entry is found.turn else (entry,))
+    ]
+    for memory in entries:
         if memory.session_id != session_id and (session := by_id.get(memory.session_id or "")):
             told = about(session) or "no summary"
             head = f"session {visible(session.id[:8])}  {when(session.started_at)}  {told}"
             one_row(out, Text(head, style="bold"))
         session_id = memory.session_id
         is_anchor = memory.id == found.anchor.id
-        line = Text(">>> " if is_anchor else "    ", style="green")
+        line = Text("    " if is_anchor and found.turn else "")  # it stands within its turn
+        line.append(">>> " if is_anchor else "    ", style="green")
         line.append(f"{when(memory.created_at)}  ", style="dim").append(memory.id, style="cyan")
         line.append("  superseded" if memory.valid_until else "", style="yellow")
-        style = "bold default" if is_anchor else "default"
-        one_row(out, line.append("  " + titled(memory, root), style=style))
+        line.append("  ")
+        turn = turns.get(memory.id)
+        told = _gist_of_turn(turn, root, out.width - line.cell_len) if turn else titled(memory, root)
+        one_row(out, line.append(told, style="bold default" if is_anchor else "default"))
 
 
 def documents(found: Sequence[Document]) -> None:
@@ -234,31 +274,51 @@ def table(
 
 def session(
     found: Session,
-    prompts: Sequence[tuple[int, str]],
+    turns: Sequence[Turn],
     made: Sequence[Memory],
     root: str,
     summary: Summary | None = None,
     made_by: str | None = None,
 ) -> None:
-    """One session: what it came to, and then as it went: what was asked, and what was done."""
+    """One session: what it came to, and then as it went, turn by turn. What a tool use left stands only where
+    no turn tells of it."""
     out = console()
+    traces = [memory for memory in made if memory.kind == "tool"]
+    counted = (
+        number_of(len(turns), "turn", "turns"),
+        number_of(len(made) - len(traces), "memory", "memories"),
+        number_of(len(traces), "trace", "traces"),
+    )
     branch = f"on {found.branch}" if found.branch else ""
-    counted = number_of(len(made), "memory", "memories")
-    about = visible(", ".join(filter(None, [found.status, branch, counted])))
+    about = visible(", ".join(filter(None, [found.status, branch, *counted])))
     out.print(Text(visible(found.id), style="bold cyan").append(f"  {about}", style="not bold default"))
     if summary:
         _summary(out, summary, made_by)
-    lines: list[tuple[int, Text]] = []
-    for at, prompt in prompts:
-        line = Text(f"{when(at)}  ", style="dim")
-        lines.append((at, line.append(f"> {one_line(prompt)}", style="bold not dim")))
+    told: list[tuple[int, list[Text]]] = [(turn.started_at, _turn_rows(turn, root)) for turn in turns]
     for memory in made:
-        line = Text(f"{when(memory.created_at)}  ", style="dim").append(memory.id, style="cyan not dim")
+        if memory.kind == "tool" and any(_holds(turn, memory) for turn in turns):
+            continue
         if not (summary and memory.kind == "summary"):  # it stands above
+            line = Text(f"{when(memory.created_at)}  ", style="dim").append(memory.id, style="cyan not dim")
             line.append("  " + titled(memory, root), style="default not dim")
-            lines.append((memory.created_at, line))
-    for _, line in sorted(lines, key=lambda entry: entry[0]):
-        one_row(out, line)
+            told.append((memory.created_at, [line]))
+    for _, rows in sorted(told, key=lambda entry: entry[0]):
+        for row in rows:
+            one_row(out, row)
+
+
+def _holds(turn: Turn, memory: Memory) -> bool:
+    return turn.started_at <= memory.created_at <= turn.ended_at
+
+
+def _turn_rows(turn: Turn, root: str) -> list[Text]:
+    head = Text(f"{when(turn.started_at)}  ", style="dim").append(turn.id, style="cyan not dim")
+    ended = "" if turn.state == COMPLETE else turn.state
+    said = filter(None, (f"answered: {turn.answer}" if turn.answer else ended, *facts_of(turn)))
+    return [
+        head.append(f"  > {one_line(turn.asked)}" if turn.asked else "", style="bold not dim default"),
+        *(Text("      " + one_line(line.replace(root + "/", ""))) for line in said),
+    ]
 
 
 def _summary(out: Console, summary: Summary, made_by: str | None) -> None:
@@ -290,13 +350,19 @@ def one_row(out: Console, line: Text) -> None:
     out.print(line, no_wrap=True, overflow="ellipsis", soft_wrap=False)
 
 
-def memory(found: Memory, stale: Sequence[str] = (), relations: Sequence[tuple[str, str, str]] = ()) -> None:
+def memory(
+    found: Memory,
+    turn: Turn | None = None,
+    stale: Sequence[str] = (),
+    relations: Sequence[tuple[str, str, str]] = (),
+) -> None:
     out = console()
     state = "forgotten" if found.deleted_at else "superseded" if found.valid_until else ""
-    facts: Mapping[str, Any] = {
-        "kind": found.kind,
+    known: Mapping[str, Any] = {
+        "kind": f"{found.kind}, {turn.state}" if turn else found.kind,
         "sector": found.sector,
         "tier": found.tier,
+        "source": found.source,
         "created": when(found.created_at),
         "salience": f"{found.salience:.2f}",
         "session": found.session_id or "-",
@@ -304,19 +370,41 @@ def memory(found: Memory, stale: Sequence[str] = (), relations: Sequence[tuple[s
         "tags": ", ".join(found.tags) or "-",
         "files": ", ".join(found.files) or "-",
         **({"concepts": ", ".join(found.concepts)} if found.concepts else {}),
+        **({"times": found.times} if found.times > 1 else {}),
     }
+    of_turns = ("kind", "created", "salience", "session")
     out.print(Text(found.id, style="bold cyan").append(f"  {state}" if state else "", style="yellow"))
-    for name, value in facts.items():
-        out.print(Text(f"{name:>9}  ", style="dim").append(visible(str(value)), style="not dim"))
+    for name, value in known.items():
+        if not turn or name in of_turns:
+            out.print(Text(f"{name:>9}  ", style="dim").append(visible(str(value)), style="not dim"))
     for change in stale:
         out.print(Text(" " * 11 + visible(change), style="yellow"))
     for source, relation, target in relations:
         line = Text(f"{'relation':>9}  ", style="dim")
         out.print(line.append(f"{source} {relation} {target}", style="not dim"))
     out.print()
+    if turn:
+        return _whole_turn(out, turn)
     if not is_said(found):
         out.print(Text(_title(found), style="bold"))
     out.print(Text(visible(found.content)), soft_wrap=True)  # a command copied from here must stay whole
+
+
+def _whole_turn(out: Console, turn: Turn) -> None:
+    parts: list[tuple[str, str]] = [("asked", text) for text, _ in turn.prompts]
+    parts += [(f"the user was asked: {question}", answer) for question, answer in turn.choices]
+    parts += [("approved plan", plan) for plan in turn.plans]
+    parts += [("answered", turn.answer)]
+    parts += [("commits", "\n".join(map(commit_line, turn.commits)))]
+    parts += [("failed, then passed", "\n".join(f"{command}: {error}" for command, error in turn.passed))]
+    parts += [("failed", "\n".join(f"{command}: {error}" for command, error in turn.failed))]
+    parts += [("edited", "\n".join(turn.edited)), ("read", "\n".join(turn.read))]
+    parts += [(f"agent: {task}", came) for task, came in turn.agents]
+    parts += [("the conversation was compacted to", text) for text in turn.compactions]
+    there = [(name, text.strip()) for name, text in parts if text.strip()]
+    for place, (name, text) in enumerate(there):
+        out.print(Text("\n" if place else "").append(one_line(name), style="bold"))
+        out.print(Text(visible(text)), soft_wrap=True)
 
 
 def archived(found: Mapping[str, object]) -> None:

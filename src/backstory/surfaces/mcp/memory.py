@@ -83,8 +83,9 @@ def memory_search(
     ] = False,
 ) -> str:
     """Search memories by semantic similarity and keywords. Returns relevant memories with session context,
-    superseded status, and whether the files they are about changed since. A query that is a memory id returns
-    that memory whole, with its relations."""
+    superseded status, and whether the files they are about changed since. A hit may be a turn: what was
+    asked, and what fits the query of what was answered and done. A query that is a memory id returns that
+    memory or turn whole, with its relations."""
     from backstory.recall.search import search
 
     with store() as (db, now):
@@ -110,11 +111,11 @@ def memory_search(
 
 def memory_timeline(
     anchor_id: Annotated[str, Field(description="Memory ID to center timeline on")],
-    depth_before: Annotated[int, Field(description="Memories before, 0 to 50 (default: 5)")] = 5,
-    depth_after: Annotated[int, Field(description="Memories after, 0 to 50 (default: 5)")] = 5,
+    depth_before: Annotated[int, Field(description="Turns before, 0 to 50 (default: 5)")] = 5,
+    depth_after: Annotated[int, Field(description="Turns after, 0 to 50 (default: 5)")] = 5,
 ) -> str:
-    """Get chronological context around a memory with session info. Use after search to understand the
-    sequence of events."""
+    """Get chronological context around a memory, turn by turn, with session info. Use after search to
+    understand the sequence of events."""
     from backstory.recall.timeline import timeline
 
     with store() as (db, now):

@@ -5,20 +5,26 @@ Contents are indented, so that no memory can pose as another or as a line of our
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from backstory.gist import of_summary
+from backstory.recall.excerpt import in_short, of_turn
 from backstory.safety import fence
+from backstory.safety.clean import without_middle
 
 if TYPE_CHECKING:
-    from backstory.model import Answer, DocumentAnswer, Hit, Session
+    from backstory.model import Answer, DocumentAnswer, Hit, Memory, Session
     from backstory.recall.documents.ingest import Ingested
     from backstory.recall.timeline import Timeline
 
 SHOWN = 300  # characters of a memory in a list; its id brings the whole
+SHOWN_OF_BEST_TURN, SHOWN_OF_TURN = 2_000, 700
+SHOWN_OF_WHOLE = 20_000  # a turn may have 100,000, and a reply is paid for
+NO_FIT = "Nothing fits well; nearest:"
 SHOWN_IN_TIMELINE = 200
 SHOWN_OF_CHUNK = 1_500  # enough to answer from; the source has the rest
 
@@ -28,23 +34,34 @@ def memories(answer: Answer, relations: Sequence[tuple[str, str, str]] | None = 
     if not answer.hits:
         return _noticed("No memories found.", answer.notice)
     shown = [_hit(place, hit, relations) for place, hit in enumerate(answer.hits, 1)]
-    return _noticed(fence.fence("\n\n---\n\n".join(shown), "backstory memory_search"), answer.notice)
+    shown[0] = shown[0] if answer.fits else f"{NO_FIT}\n{shown[0]}"
+    return _noticed(_fenced("\n\n---\n\n".join(shown), "backstory memory_search"), answer.notice)
 
 
 def timeline(found: Timeline) -> str:
     lines = ["Timeline:", ""]
-    for memory in (*found.before, found.anchor, *found.after):
-        marker = ">>>" if memory.id == found.anchor.id else "   "
-        superseded = " [SUPERSEDED]" if memory.valid_until else ""
-        lines.append(f"{marker} [{_minute(memory.created_at)}] ({memory.sector}){superseded} {memory.id}")
-        told = f"{_line(memory.title)} - {memory.content}" if memory.title else memory.content
-        content = _indented(_cut(told, SHOWN_IN_TIMELINE), " " * 6)
-        lines += [" " * 6 + content, ""]
+    for memory in found.entries:
+        lines += [*_entry(memory, is_anchor=memory is found.anchor), ""]
+        if memory is found.turn:  # it happened in this one
+            lines[-1:] = [*(f"    {line}" for line in _entry(found.anchor, is_anchor=True)), ""]
     if found.sessions:
         lines.append("Sessions in timeline:")
         for session in found.sessions:
             lines.append(f"  - {_minute(session.started_at)}: {_about(session, 200) or 'No summary'}")
-    return fence.fence("\n".join(lines), "backstory memory_timeline")
+    return _fenced("\n".join(lines), "backstory memory_timeline")
+
+
+def _entry(memory: Memory, *, is_anchor: bool) -> list[str]:
+    marker = ">>>" if is_anchor else "   "
+    superseded = " [SUPERSEDED]" if memory.valid_until else ""
+    told = memory.content
+    if memory.title and memory.kind != "turn":
+        told = f"{_line(memory.title)} - {told}"
+    told = in_short(told, SHOWN_IN_TIMELINE) if memory.kind == "turn" else _cut(told, SHOWN_IN_TIMELINE)
+    return [
+        f"{marker} [{_minute(memory.created_at)}] ({memory.sector}){superseded} {memory.id}",
+        " " * 6 + _indented(told, " " * 6),
+    ]
 
 
 def documents(answer: DocumentAnswer) -> str:
@@ -63,7 +80,7 @@ def documents(answer: DocumentAnswer) -> str:
             lines.append(f"Section: {_line(hit.chunk.heading)}")
         lines.append("Match: " + _indented(_cut(hit.chunk.text, SHOWN_OF_CHUNK), "  "))
         shown.append("\n".join(lines))
-    return _noticed(fence.fence("\n\n".join(shown), "backstory docs_search"), answer.notice)
+    return _noticed(_fenced("\n\n".join(shown), "backstory docs_search"), answer.notice)
 
 
 def ingested(done: Ingested, name: str | None) -> str:
@@ -77,7 +94,7 @@ def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None)
         f"[{place}] ({memory.sector}, score: {hit.score:.2f}, salience: {memory.salience:.2f})",
         f"ID: {memory.id}",
     ]
-    if memory.title:
+    if memory.title and memory.kind != "turn":
         lines.append(f"Title: {_line(memory.title)} ({memory.kind})")
     if memory.valid_until:
         lines.append(f"⚠️ SUPERSEDED by: {hit.superseded_by or 'something newer'}")
@@ -86,6 +103,8 @@ def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None)
         lines.append(f"Session: {_minute(hit.session.started_at)}" + (f" - {about}" if about else ""))
     else:
         lines.append(f"Created: {_minute(memory.created_at)}")  # of two that differ, the newer one holds
+    if memory.kind != "turn":
+        lines.append(f"Source: {memory.source}")
     if hit.related:
         lines.append(f"Related: {hit.related} {'memory' if hit.related == 1 else 'memories'}")
     if hit.stale:
@@ -94,9 +113,27 @@ def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None)
         lines.append(f"Concepts: {_line(', '.join(memory.concepts))}")
     for source, relation, target in relations or ():
         lines.append(f"Relation: {source} {relation} {target}")
-    whole = relations is not None
-    lines.append("Content: " + _indented(memory.content if whole else _cut(memory.content, SHOWN), "  "))
+    left_out = len(memory.content) - SHOWN_OF_WHOLE
+    if relations is not None and left_out > 0:
+        lines.append(f"Left out: {left_out:,} characters; `backstory show {memory.id}` prints all")
+    lines.append("Content: " + _indented(_content(place, hit, whole=relations is not None), "  "))
     return "\n".join(lines)
+
+
+def _content(place: int, hit: Hit, *, whole: bool) -> str:
+    if whole:
+        return without_middle(hit.memory.content, SHOWN_OF_WHOLE)
+    if hit.memory.kind == "turn":
+        return of_turn(hit, SHOWN_OF_BEST_TURN if place == 1 else SHOWN_OF_TURN)
+    return _cut(hit.memory.content, SHOWN)
+
+
+def _fenced(text: str, source: str) -> str:
+    """What drives a terminal tells a model nothing."""
+    return fence.fence(_CONTROL.sub("", text), source)
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def _noticed(text: str, notice: str | None) -> str:

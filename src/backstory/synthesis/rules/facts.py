@@ -32,10 +32,8 @@ _TYPES = {
 _VERBS = {
     **dict.fromkeys(("add", "implement", "support", "introduce"), "feature"),
     **dict.fromkeys(("fix", "bugfix", "hotfix", "repair", "correct", "prevent"), "bugfix"),
-    **dict.fromkeys(
-        ("refactor", "rename", "move", "extract", "simplify", "cleanup", "clean", "remove", "consolidate"),
-        "refactor",
-    ),
+    # What was moved, simplified or removed may have been behaviour.
+    **dict.fromkeys(("refactor", "rename", "extract", "consolidate", "deduplicate"), "refactor"),
 }
 _TYPED = re.compile(r"([a-z]+)(?:\(([^)\n]{0,60})\))?!?: +", re.I)
 _LABEL = re.compile(r"(?::\w+:|\[[^\]\n]{1,40}\]|[A-Z]{2,10}-\d+:?|\(?#\d+\)?:?|[^\w\s`\"'(\[]+)\s+")

@@ -1,0 +1,88 @@
+"""What is shown of a turn: what was asked, what fits the query, the commits. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from backstory.gist import cut
+from backstory.memory.turn import ANSWER, COMPACTION, COMPLETE, FACTS, PLAN, PROMPT, Turn, facts
+from backstory.model import Hit, Piece
+
+ASKED = 200  # characters
+COMMITS = 3
+COMMIT = 120  # characters of one, and at most an eighth of the room
+APART = "[...]"
+SHORTEST = 20  # characters that still say something
+LABELS = {ANSWER: "answered: ", PLAN: "plan: ", PROMPT: "asked: ", COMPACTION: "compacted: "}
+AROUND = max(map(len, LABELS.values())) + len(APART) + 2  # that may stand around a piece, line ends included
+
+
+class Excerpt(NamedTuple):
+    asked: str
+    pieces: tuple[str, ...]
+    commits: tuple[str, ...]
+
+
+def of_turn(hit: Hit, room: int) -> str:
+    shown = parts_of_turn(hit, room)
+    return "\n".join(filter(None, (shown.asked, *shown.pieces, *shown.commits)))
+
+
+def parts_of_turn(hit: Hit, room: int) -> Excerpt:
+    """What was asked and done in a turn, and of its pieces those that fit a query: the best of them for as
+    long as there is room, in their order."""
+    if not hit.asked and not hit.pieces:  # found by its id: there is nothing to fit
+        asked, *rest = in_short(hit.memory.content, room).split("\n")
+        return Excerpt(asked, tuple(rest), ())
+    asked = cut(hit.asked, min(ASKED, room // 3))
+    asked = f"asked{' (pasted)' if hit.is_pasted else ''}: {asked}" if asked else ""
+    commits = tuple(cut(line, min(COMMIT, room // 8)) for line in hit.commits[-COMMITS:])
+    left = room - sum(len(line) + 1 for line in (asked, *commits))
+    chosen: list[tuple[Piece, str]] = []
+    for piece in hit.pieces:
+        text = _without(piece.text, hit.commits[-COMMITS:]) if piece.part == FACTS else piece.text
+        if not chosen:
+            text = cut(text, left - AROUND) if left - AROUND >= SHORTEST else ""
+        if text.strip() and len(text) + AROUND <= left:
+            chosen.append((piece, text))
+            left -= len(text) + AROUND
+    chosen.sort(key=lambda one: one[0].row)
+    return Excerpt(asked, tuple(_labelled(chosen)), commits)
+
+
+def _without(text: str, commits: tuple[str, ...]) -> str:
+    """Facts without the commits, which stand at the end anyway."""
+    return "\n\n".join(line for line in text.split("\n\n") if line not in commits)
+
+
+def _labelled(chosen: list[tuple[Piece, str]]) -> list[str]:
+    lines: list[str] = []
+    before = None
+    for piece, text in chosen:
+        if before is not None and piece.row != before.row + 1:
+            lines.append(APART)
+        begins = before is None or before.part != piece.part
+        lines.append(f"{LABELS.get(piece.part, '') if begins else ''}{text}")
+        before = piece
+    return lines
+
+
+def in_short(content: str, room: int) -> str:
+    """The paragraphs of a turn as memory/turn.py tells it, each on a line of its own, for as long as there is
+    room: what was asked has a third of it."""
+    lines: list[str] = []
+    for paragraph in content.split("\n\n"):
+        if room < SHORTEST:
+            break
+        lines.append(cut(" ".join(paragraph.split()), room // 3 if not lines else room))
+        room -= len(lines[-1])
+    return "\n".join(lines)
+
+
+def in_a_line(turn: Turn, room: int) -> str:
+    """What was asked, and how it was answered; without an answer, what became of it."""
+    answer = next((said for line in turn.answer.splitlines() if (said := line.strip(" #*-`\t"))), "")
+    done = "" if turn.state == COMPLETE else turn.state
+    told = answer or "; ".join(filter(None, (done, *facts(turn))))
+    asked = cut(turn.asked, max(room * 3 // 5, room - len(told) - 3)) if told else cut(turn.asked, room)
+    return cut(" — ".join(filter(None, (asked, told))), room)
