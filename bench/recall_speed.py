@@ -41,10 +41,11 @@ from rich.table import Table
 from backstory import paths
 from backstory.memory import terms
 from backstory.memory.kinds import SECTORS
+from backstory.memory.turn import COMPLETE, TYPED, Turn
 from backstory.recall.embedders.protocol import unit
 from backstory.recall.embedders.static import Static
 from backstory.recall.index import Index
-from backstory.store import memories, projects, sessions
+from backstory.store import memories, projects, sessions, turns
 from backstory.store.file.connection import connect, transaction
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -52,7 +53,7 @@ WORDS = 89  # in a memory, on average
 SESSION = 40  # memories in one
 TRACES = 0.3
 # kind: how often among the rest
-KINDS = {"note": 30, "decision": 15, "bugfix": 15, "discovery": 20, "prompt": 15, "summary": 5}
+KINDS = {"turn": 60, "note": 10, "decision": 10, "bugfix": 10, "discovery": 5, "summary": 5}
 BATCH = 2_000  # memories a transaction
 PAST_MS = 20 * 24 * 3600 * 1000  # older traces might fade and be put away, and the store would shrink
 HELD_OUT = 40  # every so many-th sentence is kept for questions
@@ -189,15 +190,8 @@ def _memory(text: str, generator: random.Random) -> dict[str, Any]:
             "files": [name],
         }
     (kind,) = generator.choices(list(KINDS), list(KINDS.values()))
-    if kind == "prompt":
-        return {
-            "kind": kind,
-            "sector": "episodic",
-            "tier": "session",
-            "content": text,
-            "importance": 0.3,
-            "author": "user",
-        }
+    if kind == "turn":
+        return {"kind": kind, "content": text}
     return {
         "kind": kind,
         "sector": generator.choice(SECTORS),
@@ -222,7 +216,13 @@ def _store(
             if number:
                 sessions.end(db, f"bench-{number // SESSION - 1}", at)
             sessions.start(db, session_id, project_id, project, place, at)
-        memories.add(db, project_id=project_id, session_id=session_id, now=at, **memory)
+        if memory["kind"] == "turn":
+            turn = Turn(session_id, at)
+            asked, _, turn.answer = memory["content"].partition(". ")
+            turn.prompts, turn.state = [[asked, TYPED]], COMPLETE
+            turns.save(db, turn, project_id)
+        else:
+            memories.add(db, project_id=project_id, session_id=session_id, now=at, **memory)
 
 
 def _sentences(words: int) -> list[str]:

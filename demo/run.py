@@ -26,7 +26,7 @@ from mcp.types import TextContent
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SAMPLE = os.path.join(REPOSITORY, "demo", "session.jsonl")
 HOOKS = os.path.join(REPOSITORY, "src", "backstory", "plugin", "hooks", "hooks.json")
-MEANT = "how are mail accounts saved?"
+MEANT = "do we keep addresses in lower case?"
 PROJECT = "@PROJECT@"  # stands in the recording where the project's folder was
 
 
@@ -64,8 +64,10 @@ def demo(folder: str, sample: str, query: str) -> None:
     for session in dict.fromkeys(str(json.loads(payload)["session_id"]) for payload in payloads):
         say(["backstory", "sessions", session[:8]], project, env)
 
-    heading("What the worker made of it, in the background and here without a model")
-    say(["backstory", "list", "--tier", "project"], project, env)
+    heading("What there is to find now, made without a model")
+    say(["backstory", "list"], project, env)
+    heading("Tool uses are there on request; a token in one was redacted before it was stored")
+    say(["backstory", "list", "--kind", "tool", "--limit", "2"], project, env)
 
     heading("What Claude Code is told when the next session starts")
     for line in begin_another(payloads[0], project, env).splitlines():
