@@ -202,7 +202,7 @@ def test_every_change_of_a_view_reaches_the_model_once_and_nothing_stays_in_the_
     assert "The tug is yellow." in tug and "ferry" not in tug
     assert len(told(model.turn("anything else?"))) == 2
 
-    assert {kind for (kind,) in rows(data, "SELECT kind FROM memories")} == {"prompt"}
+    assert {kind for (kind,) in rows(data, "SELECT kind FROM memories")} == {"turn"}
     with Harbour(project, say("good morning")) as model:
         talk(["what is there?"], model, project, env)
     first = model.turn("what is there?")

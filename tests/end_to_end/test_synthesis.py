@@ -230,15 +230,17 @@ def test_without_a_model_the_rules_tell_the_next_session_what_was_fixed(
     assert ended * 1000 < observed[0][0]
     wait_until_no_worker(data)
     assert of_the_worker(model) == []
-    bugfix = rows(data, "SELECT id, title, content, files FROM memories WHERE kind = 'bugfix'")
-    assert len(bugfix) == 1
-    assert json.loads(bugfix[0][3]) == ["cart.py"]
+    ((turn, files),) = rows(data, "SELECT id, files FROM memories WHERE kind = 'turn'")
+    assert json.loads(files) == ["cart.py"]
+    request, edited = rows(data, "SELECT request, files_edited FROM session_summaries")[0]
+    assert (request.rstrip("."), edited) == ("every cart costs a cent too much, why", '["cart.py"]')
 
     ask("what is open?", project, env, model)
     first = next(body for body in of_the_user(model) if "what is open?" in json.dumps(body))
     told = briefs(first)
-    assert bugfix[0][0] in told
+    assert turn in told
     assert "every cart costs a cent too much" in told
+    assert "`total` added one to every sum" in told
 
 
 @pytest.mark.client
