@@ -68,7 +68,7 @@ OURS, BASELINE = "backstory", "plain FTS5 over turns"
 EQUAL = f"{BASELINE}, as many tokens"
 HIT = re.compile(r"^\[\d+\] \(", re.MULTILINE)
 HIT_ID = re.compile(r"^ID: (\S+)\n", re.MULTILINE)
-HIT_END = re.compile(r"\n\s*(?:---|</backstory>)(?:\n.*)?\Z", re.DOTALL)
+HIT_END = re.compile(r"\n(?:---|</backstory>)(?:\n.*)?\Z", re.DOTALL)  # what is remembered is indented
 # The times between which a memory lies, and its session.
 WHEN = "SELECT session_id, created_at, created_at FROM memories WHERE id = ?"
 WHEN_OF_TURN = """

@@ -133,9 +133,17 @@ def test_what_goes_on_in_the_background_has_not_passed() -> None:
 
 
 def test_runs_of_one_check_have_the_same_name() -> None:
-    assert of(ran("cd /x && FOO=1 pytest -q tests | tail -3")).check == "pytest -q tests"
-    assert of(failed("timeout 60 pytest -q tests", "Exit code 1")).check == "pytest -q tests"
-    assert of(ran("ls && git status")).check == ""
+    assert of(ran("cd /x && FOO=1 pytest -q tests/pay | tail -3")).checks == ["pytest tests/pay"]
+    assert of(failed("timeout 60 pytest -x tests/pay", "Exit code 1")).checks == ["pytest tests/pay"]
+    assert of(ran("mise run fmt && mise run lint")).checks == ["mise run fmt", "mise run lint"]
+    assert of(ran("go test -race ./...")).checks == ["go test"]
+    assert of(ran("ls && git status")).checks == []
+
+
+def test_a_check_that_is_not_confined_covers_one_that_is() -> None:
+    assert outcome.covers("go test", "go test ./pay")
+    assert not outcome.covers("go test ./pay", "go test")
+    assert not outcome.covers("go test ./a", "go test ./b")
 
 
 @pytest.mark.parametrize(
@@ -156,4 +164,4 @@ def test_the_lines_that_say_what_is_wrong(text: str, expected: str) -> None:
 def test_errors_and_commands_are_short() -> None:
     done = of(failed("pytest " + "x" * 1_000, "Exit code 1\n" + "".join(f"error: {n}\n" for n in range(99))))
     assert len(done.command) == outcome.COMMAND
-    assert done.error == "error: 0 / error: 1 / error: 2 / error: 3"
+    assert done.error.split(outcome.APART) == [f"error: {n}" for n in range(outcome.ERROR_LINES)]

@@ -338,13 +338,30 @@ def test_a_check_that_failed_and_then_passed_is_known_with_its_error(data: Path)
 def test_a_check_may_pass_in_a_later_turn(data: Path) -> None:
     first, second = happened(data, prompt("mend"), RED, stop("no"), prompt("again"), GREEN)
     assert first.failed == [["pytest -q", "E assert 1 == 2"]]
-    assert first.failing == {"pytest -q": ["pytest -q", "E assert 1 == 2"]}
+    assert first.failing == {"pytest": ["pytest -q", "E assert 1 == 2"]}
     assert (second.failed, second.passed, second.failing) == ([], [["pytest -q", "E assert 1 == 2"]], {})
 
 
-def test_of_a_check_that_fails_again_the_last_error_counts(data: Path) -> None:
+def test_a_check_that_fails_again_has_the_errors_of_both(data: Path) -> None:
     turn = the_turn(data, prompt("mend"), RED, failure("pytest -q", "Exit code 1\nE   assert 3 == 4"))
-    assert turn.failed == [["pytest -q", "E assert 3 == 4"]]
+    assert turn.failed == [["pytest -q", "E assert 1 == 2 / E assert 3 == 4"]]
+
+
+def test_of_several_checks_the_last_one_stands_for_all(data: Path) -> None:
+    both = failure("mise run fmt && mise run lint", "Exit code 1\nerror: unused")
+    turn = the_turn(data, prompt("mend"), both, bash("mise run fmt", ""), bash("mise run lint", ""))
+    assert (turn.passed, turn.failing) == ([["mise run fmt && mise run lint", "error: unused"]], {})
+
+
+def test_a_quiet_commit_is_known_by_its_message(data: Path, root: str) -> None:
+    here = {"cwd": root}
+    turn = the_turn(
+        data,
+        prompt("mend", **here),
+        edit(f"{root}/a.py", **here),
+        bash("git add -A && git commit -qm 'fix: count the last line\n\nIt was left out.'", "", **here),
+    )
+    assert (turn.commits, turn.uncommitted) == ([["", "fix: count the last line", ["a.py"]]], [])
 
 
 def test_a_check_that_is_interrupted_or_in_the_background_has_not_passed(data: Path) -> None:

@@ -257,7 +257,8 @@ def test_of_a_very_long_turn_20000_characters_are_shown_and_where_the_rest_is(
     (shown,) = contents(said)
     assert shown.startswith("asked: how is the walrus?")
     assert "Paragraph 199 of the walrus report." in shown
-    whole = len(f"asked: how is the walrus?\n\nanswered: {answer.strip()}")
+    below = answer.strip().replace("\n", "\n  ")  # the lines of a text stand below its first one
+    whole = len(f"asked: how is the walrus?\n\nanswered: {below}")
     assert int(left_out[1].replace(",", "")) == whole - 20_000
 
 

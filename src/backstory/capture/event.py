@@ -11,7 +11,7 @@ import json
 
 from backstory.capture import changes
 from backstory.clients import claude_code
-from backstory.clients.canonical import NOTIFICATION, PROMPT
+from backstory.clients.canonical import NOTIFICATION, PROMPT, SHELL
 from backstory.errors import BadPayload
 from backstory.safety.clean import TEXT_LIMIT, clean, excerpt, storable
 
@@ -26,6 +26,7 @@ REASON_LIMIT = 200
 ID_LIMIT = 200
 AGENT_LIMIT = 80
 CHANGE_LIMIT = 2_000  # characters of a text that was written or replaced, for synthesis
+PRINTED_LIMIT = 24_000  # of what a shell printed, to look for errors and commits in
 EXCERPT_LIMIT = 4_000  # of any one string in a result that is too large to be a memory
 EXCERPT_ROOM = 8_000  # of such a result altogether
 
@@ -78,6 +79,8 @@ def _clean_use(use: Use) -> None:
     use.more_paths = [clean(path) for path in use.more_paths]
     written = _excerpt_of(use.written, CHANGE_LIMIT, [EXCERPT_ROOM])
     use.written = written if isinstance(written, dict) else {}
+    if use.action == SHELL:
+        use.printed = excerpt(use.output if use.error is None else use.error, PRINTED_LIMIT)
     if use.error is not None:
         use.error = excerpt(use.error, TEXT_LIMIT)
         return

@@ -80,7 +80,8 @@ class Use:
     """A tool use."""
 
     __slots__ = (
-        "action error excerpt exit_status given is_ours more_paths result too_large tool was_reset written"
+        "action error excerpt exit_status given is_ours more_paths printed result too_large tool was_reset"
+        " written"
     ).split()
 
     def __init__(self, tool: str, action: str, given: dict[str, object]) -> None:
@@ -97,6 +98,7 @@ class Use:
         # Added by capture:
         self.too_large = False  # the result was over the limit and is not here
         self.excerpt: object = None  # what is shown of it to synthesis
+        self.printed = ""  # of a shell: as much of what it printed as may tell what went wrong
 
     @property
     def path(self) -> str | None:

@@ -10,7 +10,6 @@ import os
 import re
 
 from backstory.capture import changes
-from backstory.safety.clean import without_middle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,10 +20,11 @@ if TYPE_CHECKING:
 
     Walked = list[tuple[list[Word], str | None]]  # simple commands, and where each runs
 
-LOOKED_AT = 16_000  # characters of an output, half from either end
 COMMAND = 200
-ERROR_LINES, ERROR = 4, 500
-CHECK_WORDS = 4  # of a command say what it checks
+APART = " / "  # lines of an error
+WHOLE = ("./...", ".")  # all there is
+ERROR_LINES, ERROR = 12, 1_500  # characters of all of them
+CHECK_WORDS = 3  # of a command, at most, say what it checks
 
 _CHECKS = re.compile(
     r"\b(?:tests?|pytest|unittest|jest|vitest|mocha|rspec|phpunit|tox|nox|build|compile|check|vet|lint|clippy"
@@ -38,9 +38,11 @@ _FAILED = re.compile(
 )
 _ERROR = re.compile(
     r"^.{0,200}?(?:--- FAIL: \S|\b[\w.]{0,80}(?:Error|Exception|Panic)\b(?: \[\w+\])?: \S"
-    r"|\b(?:fatal|error|panic|FATAL|ERROR)\b(?:\[\w+\])? ?: ?\S|\.\w{1,5}:\d+:\d+: |undefined: "
-    r"|command not found|No such file|^E {1,8}\S|^(?:FAILED|ERROR) \S).{0,300}$",
-    re.M,
+    r"|\b(?:fatal|error|panic|FATAL|ERROR)\b(?:\[\w+\])? ?: ?\S|\.\w{1,5}:\d+:(?:\d+:)? |undefined: "
+    r"|command not found|No such file|^E {1,8}\S|^(?:FAILED|ERROR) \S"
+    r"|\b(?:cannot|could not|not found|denied|unexpected|failed to|invalid|unknown|refused|timed out)\b"
+    r").{0,300}$",
+    re.M | re.I,
 )
 _COMMITTED = re.compile(r"^\[[^\]\n]{1,200} ([0-9a-f]{7,40})\] (.{1,500})$", re.M)
 _NOTHING = frozenset(  # that these failed says nothing
@@ -49,12 +51,12 @@ _NOTHING = frozenset(  # that these failed says nothing
 
 
 class Outcome:
-    __slots__ = ("check", "command", "commits", "error", "failed", "passed")
+    __slots__ = ("checks", "command", "commits", "error", "failed", "passed")
 
     def __init__(self, command: str) -> None:
         self.command = command
         self.commits: list[tuple[str, str, bool]] = []  # (sha, subject, whether it amends the one before)
-        self.check = ""  # the runs of one check have the same
+        self.checks: list[str] = []  # what it ran; the runs of one check have the same name
         self.failed = False
         self.passed = False  # neither: it was interrupted, or goes on in the background
         self.error = ""
@@ -67,14 +69,14 @@ def of(use: Use, cwd: str, tops: Sequence[str]) -> Outcome:
     commands = list(changes.walked(command, cwd, use.was_reset))
     words = [[word.text for word in one] for one, _ in commands]
     text = printed(use)
-    done.commits = list(_commits(commands, text, tops, use.was_reset))
-    done.check = next((" ".join(one[:CHECK_WORDS]) for one in words if one and one[0] not in _NOTHING), "")
-    checks = bool(_CHECKS.search(done.check))
+    done.commits = list(_commits(commands, text, tops, use))
+    done.checks = [name for one in words if one and one[0] not in _NOTHING and (name := _name(one))]
+    checks = any(map(_CHECKS.search, done.checks))
     if use.error is None:
         done.failed = checks and bool(_FAILED.search(text))
         done.passed = not done.failed and use.exit_status == 0
     else:
-        done.failed = bool(done.check) and use.exit_status is not None
+        done.failed = bool(done.checks) and use.exit_status is not None
     if done.failed:
         done.error = error_lines(text)
     return done
@@ -86,7 +88,7 @@ def printed(use: Use) -> str:
         text = use.error
     else:
         text = use.output or _joined(use.excerpt if use.too_large else use.result)
-    return without_middle(text, LOOKED_AT).replace("\r", "")
+    return (use.printed or text).replace("\r", "")
 
 
 def _joined(value: object) -> str:
@@ -102,15 +104,34 @@ def error_lines(text: str) -> str:
     if not found:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         found = dict.fromkeys(lines[-1:])
-    return " / ".join(list(found)[:ERROR_LINES])[:ERROR]
+    return APART.join(list(found)[:ERROR_LINES])[:ERROR]
 
 
-def _commits(
-    commands: Walked, text: str, tops: Sequence[str], was_reset: bool
-) -> Iterator[tuple[str, str, bool]]:
-    """What git says it committed. The first commit of a repository is one of a scratch folder, and what is
-    done elsewhere is not this project's."""
+def both(error: str, other: str) -> str:
+    """The lines of two failures of one check."""
+    lines = dict.fromkeys([*error.split(APART), *other.split(APART)])
+    return APART.join(list(lines)[-ERROR_LINES:])[-ERROR:]
+
+
+def _name(words: list[str]) -> str:
+    """`go test ./pay`: the words it begins with, and what it is confined to, without options."""
+    plain = 1
+    while plain < min(len(words), CHECK_WORDS) and re.fullmatch(r"\w[\w:.-]*", words[plain]):
+        plain += 1
+    only = [word for word in words[plain:] if not word.startswith("-") and word not in WHOLE]
+    return " ".join([*words[:plain], *sorted(only)])[:COMMAND]
+
+
+def covers(passed: str, failed: str) -> bool:
+    """Whether a check that passed says that the one that failed would: it is the same, or not confined."""
+    return failed == passed or failed.startswith(f"{passed} ")
+
+
+def _commits(commands: Walked, text: str, tops: Sequence[str], use: Use) -> Iterator[tuple[str, str, bool]]:
+    """What git says it committed; of a quiet commit, what it was told to. The first commit of a repository is
+    one of a scratch folder, and what is done elsewhere is not this project's."""
     amends = commits = False
+    quiet = ""
     for words, at in commands:
         named = [word.text for word in words]
         if named[:1] == ["git"] and "commit" in named:
@@ -119,13 +140,27 @@ def _commits(
             if "-C" in before[:-1]:
                 to = before[before.index("-C") + 1]
                 folder = os.path.normpath(os.path.join(at or "/", to)) if at or to.startswith("/") else None
-            is_here = not was_reset if folder is None else _is_inside(folder, tops)
+            is_here = not use.was_reset if folder is None else _is_inside(folder, tops)
+            quiet = _quiet_message(words[len(before) + 1 :]) if is_here and not commits else ""
             commits = commits or is_here
             amends = amends or (is_here and "--amend" in named)
     if commits:
-        for sha, subject in _COMMITTED.findall(text):
+        printed = _COMMITTED.findall(text)
+        for sha, subject in printed:
             if "(root-commit)" not in text[: text.index(sha)].rpartition("\n")[2]:
                 yield sha, subject.strip(), amends
+        if quiet and not printed and use.exit_status == 0:
+            yield "", quiet, amends
+
+
+def _quiet_message(options: Sequence[Word]) -> str:
+    """The subject of a commit that prints nothing, where the command says it."""
+    texts = [option.text for option in options]
+    short = "".join(text[1:] for text in texts if text.startswith("-") and not text.startswith("--"))
+    at = next((at for at, text in enumerate(texts) if re.fullmatch(r"-[a-zA-Z]*m|--message", text)), None)
+    if at is None or at + 1 >= len(options) or not ("q" in short or "--quiet" in texts):
+        return ""
+    return texts[at + 1].strip().partition("\n")[0] if options[at + 1].is_known else ""
 
 
 def _is_inside(folder: str, tops: Sequence[str]) -> bool:

@@ -120,16 +120,19 @@ def _shell(turn: Turn, event: Event, use: Use, tops: Sequence[str]) -> None:
             files = [*turn.commits.pop()[2], *files]
         turn.commits.append([sha, subject, list(dict.fromkeys(files))[:MOST]])
     if done.failed:
-        known = turn.failing.get(done.check)
-        turn.failing[done.check] = [done.command, done.error]
+        check = done.checks[-1]  # of several the last one stands for all
+        known = turn.failing.pop(check, None)
+        now = [done.command, outcome.both(known[1], done.error) if known else done.error]
+        turn.failing[check] = now
         if known in turn.failed:
             turn.failed.remove(known)
-        turn.failed.append([done.command, done.error])
-    elif done.passed and done.check in turn.failing:
-        passed = turn.failing.pop(done.check)
-        if passed in turn.failed:
-            turn.failed.remove(passed)
-        turn.passed.append(passed)
+        turn.failed.append(now)
+    elif done.passed:
+        for check in [one for one in turn.failing if any(outcome.covers(name, one) for name in done.checks)]:
+            passed = turn.failing.pop(check)
+            if passed in turn.failed:
+                turn.failed.remove(passed)
+            turn.passed.append(passed)
     del turn.failed[: -turns.MOST_ERRORS], turn.passed[: -turns.MOST_ERRORS]
     while len(turn.failing) > turns.MOST_ERRORS:
         del turn.failing[next(iter(turn.failing))]

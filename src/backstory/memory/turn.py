@@ -115,17 +115,18 @@ _PASTED = re.compile(
 
 
 def told(turn: Turn) -> str:
-    """The whole of it, for who asks for it by its id."""
-    parts = [f"asked: {text.strip()}" for text, _ in turn.prompts]
-    parts += [f"answered: {turn.answer.strip()}"] if turn.answer.strip() else []
+    """The whole of it, for who asks for it by its id. The lines of a text stand below its first one, so that
+    no text can pose as another part."""
+    parts = [f"asked: {text}" for text, _ in turn.prompts]
+    parts += [f"answered: {turn.answer}"] if turn.answer.strip() else []
     parts += ["interrupted"] if turn.state == INTERRUPTED else []
     parts += map(_choice, turn.choices)
-    parts += [f"approved plan: {plan.strip()}" for plan in turn.plans]
+    parts += [f"approved plan: {plan}" for plan in turn.plans]
     parts += facts(turn)
     parts += [f"read: {', '.join(turn.read[:SHOWN_FILES])}"] if turn.read else []
     parts += [f"agent: {task}: {came}" for task, came in turn.agents]
-    parts += [f"the conversation was compacted to: {text.strip()}" for text in turn.compactions]
-    return "\n\n".join(parts)
+    parts += [f"the conversation was compacted to: {text}" for text in turn.compactions]
+    return "\n\n".join("\n  ".join(part.strip().splitlines()) for part in parts)
 
 
 def facts(turn: Turn) -> list[str]:
@@ -142,23 +143,30 @@ def facts(turn: Turn) -> list[str]:
 def commit_line(commit: list[Any]) -> str:
     sha, subject, files = commit
     names = [file.rsplit("/", 1)[-1] for file in files[:6]]
-    return f"commit {sha}: {subject}" + (f" ({', '.join(names)})" if names else "")
+    named = f"commit {sha}: {subject}" if sha else f"commit: {subject}"
+    return named + (f" ({', '.join(names)})" if names else "")
 
 
-def pieces(turn: Turn) -> list[tuple[int, str]]:
-    """(part, text): what the turn is found by, in the order in which it is told."""
-    found = []
+def pieces(turn: Turn, root: str = "") -> list[tuple[int, str]]:
+    """(part, text): what the turn is found by, in the order in which it is told; paths from the project's
+    root, because the way to it says nothing about what was done."""
+    found: list[tuple[int, str]] = []
+
+    def add(part: int, text: str) -> None:
+        found.extend((part, piece) for piece in cut_up(text.replace(f"{root}/", "") if root else text))
+
     if turn.asked:
         found.append((ASKED, turn.asked[:TITLE]))
     for text, _ in turn.prompts:
         if len(text) > TITLE:
-            part = PLAN if text.startswith(PLAN_PROMPT) else PROMPT
-            found += [(part, piece) for piece in cut_up(text[:LONG_TEXT])]
+            add(PLAN if text.startswith(PLAN_PROMPT) else PROMPT, text[:LONG_TEXT])
     found += [(CHOICE, _choice(choice)) for choice in turn.choices]
-    found += [(PLAN, piece) for plan in turn.plans for piece in cut_up(plan[:LONG_TEXT])]
-    found += [(COMPACTION, piece) for text in turn.compactions for piece in cut_up(text[:LONG_TEXT])]
-    found += [(ANSWER, piece) for piece in cut_up(turn.answer)]
-    found += [(FACTS, piece) for piece in cut_up("\n\n".join(facts(turn)))]
+    for plan in turn.plans:
+        add(PLAN, plan[:LONG_TEXT])
+    for text in turn.compactions:
+        add(COMPACTION, text[:LONG_TEXT])
+    add(ANSWER, turn.answer)
+    add(FACTS, "\n\n".join(facts(turn)))
     return found
 
 

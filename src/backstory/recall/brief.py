@@ -307,7 +307,10 @@ def _title_of_a_plan(prompt: str) -> str:
 def done_lines(commits: Sequence[Sequence[object]], files: Sequence[str], width: int) -> list[str]:
     lines = []
     if commits:
-        told = [f"{plain(str(sha))[:SHA]} {plain(str(subject))}" for sha, subject, *_ in commits[-COMMITS:]]
+        told = [
+            f"{plain(str(sha))[:SHA]} {plain(str(subject))}".strip()
+            for sha, subject, *_ in commits[-COMMITS:]
+        ]
         more = len(commits) - COMMITS
         lines.append(f"commits: {f'({more} earlier) ' if more > 0 else ''}{parts(told, width)}")
     if files:
@@ -434,7 +437,7 @@ def settle(turn: Turn, head: str | None, is_latest: bool) -> None:
     are not committed, those of a turn that left git's head where it is now."""
     failed = turn.failed if is_latest else []
     turn.failing = {check: failure for check, failure in turn.failing.items() if failure in failed}
-    left_at = str(turn.commits[-1][0]) if turn.commits else turn.head
+    left_at = str(turn.commits[-1][0]) if turn.commits and turn.commits[-1][0] else turn.head
     if not head or not left_at or not head.startswith(left_at):
         turn.uncommitted = []
 

@@ -49,7 +49,7 @@ class Index:
         self.lock = threading.RLock()
         self._embedder = embedder
         self._model: tuple[str, int] | None = None  # whose vectors we hold, also while it is away
-        self._floor: float | None = None
+        self._chance: tuple[float, float] | None = None
         self._corpora: dict[tuple[str, tuple[tuple[int, int], ...]], Corpus] = {}
         self._filling = False
 
@@ -82,16 +82,17 @@ class Index:
         self._refresh(db, corpus)
         return corpus
 
-    def floor(self) -> float:
-        """The cosine up to which nearness may be chance: five deviations above that of unrelated texts, which
-        among thousands of lines hardly one exceeds."""
-        if self._floor is None:
+    def floor(self, deviations: float = 5) -> float:
+        """The cosine up to which nearness may be chance: so many deviations above that of unrelated texts;
+        five are what among thousands of lines hardly one exceeds."""
+        if self._chance is None:
             found = self.embedder.embed(UNRELATED)
             pairs = [float(found[a] @ found[b]) for a in range(len(found)) for b in range(a)]
             mean = sum(pairs) / len(pairs)
             deviation = (sum((pair - mean) ** 2 for pair in pairs) / len(pairs)) ** 0.5
-            self._floor = mean + 5 * deviation
-        return self._floor
+            self._chance = mean, deviation
+        mean, deviation = self._chance
+        return mean + deviations * deviation
 
     def fill(
         self,

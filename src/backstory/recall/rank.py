@@ -1,12 +1,12 @@
 """How well a line fits a query: words, meaning, who said it, and what stands around it. Pure arithmetic.
 
-    a memory or a chunk:  y + f * ((.1 + .2 * asks_before) * y_before + .1 * y_after)
-                          + .35 * A - .1 * asks + .3 * window + .3 * thread
-    a piece of a turn:    prior * y + turn + .15 * thread
-                                                                        y = (1 - w) * words + w * meaning
+    where there are turns:  prior * y + turn + .15 * thread             y = (1 - w) * words + w * meaning
+    elsewhere:              y + f * ((.1 + .2 * asks_before) * y_before + .1 * y_after)
+                            + .35 * A - .1 * asks + .3 * window + .3 * thread
 
-each divided by what a line that fits perfectly can reach, so that they can stand in one list. A is 1 where
-the line's author is one that the query is about; f is A where the query is about somebody, else 1. An answer
+divided by what a line that fits perfectly can reach. A memory that is no turn counts as one of a single
+piece, so that all stand in one list. Elsewhere are conversations, documents and trees: A is 1 where the
+line's author is one that the query is about; f is A where the query is about somebody, else 1. An answer
 follows its question, so a question lends most of its score to the line after it. Each of words, window, turn
 and thread is BM25 over which lines a word is in, divided by its best.
 
@@ -71,10 +71,11 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class WordScores:
-    """How well lines, windows, turns and threads fit by their words; 1 is the best of each. All but lines
-    have one more at the end, a 0, which is where the -1 of a line without any points."""
+    """How well lines, windows, turns and threads fit by their words; 1 is the best of each. Windows, turns
+    and threads have one more at the end, a 0, which is where the -1 of a line without any points."""
 
     lines: Floats
+    alone: Floats  # of a line that is in no turn: as if it were one
     windows: Floats
     turns: Floats
     threads: Floats
@@ -91,7 +92,8 @@ class Meaning:
 
 def no_words(corpus: Corpus) -> WordScores:
     spaces = (corpus.windows, corpus.turns, corpus.threads)
-    return WordScores(_nothing(corpus.size), *(_nothing(space.size + 1) for space in spaces))
+    lines, alone = _nothing(corpus.size), _nothing(corpus.size)
+    return WordScores(lines, alone, *(_nothing(space.size + 1) for space in spaces))
 
 
 def no_meaning(corpus: Corpus) -> Meaning:
@@ -105,12 +107,35 @@ def by_words(corpus: Corpus, terms: Sequence[Ints], pairs: Sequence[Ints]) -> Wo
     for lines in (*terms, *pairs):
         found.lines[lines] += _rarity(corpus.size, len(lines)) * (K1 + 1) / (1 + _norm(length[lines]))
     window, window_before = corpus.column("window"), corpus.column("window_before")
-    thread, turn_of = corpus.column("thread"), corpus.column("turn")
+    thread = corpus.column("thread")
     for lines in terms:
         _count_up(found.windows, corpus.windows, np.concatenate([window[lines], window_before[lines]]))
-        _count_up(found.turns, corpus.turns, turn_of[lines])
         _count_up(found.threads, corpus.threads, thread[lines])
-    return WordScores(*(_of_best(getattr(found, name)) for name in found.__slots__))
+    best = [_best(scores) for scores in (found.lines, found.windows, found.threads)]
+    best_turn = _turns(corpus, terms, found) if corpus.turns.size else 1.0
+    return WordScores(
+        lines=found.lines / best[0],
+        alone=found.alone / best_turn,
+        windows=found.windows / best[1],
+        turns=found.turns / best_turn,
+        threads=found.threads / best[2],
+    )
+
+
+def _turns(corpus: Corpus, terms: Sequence[Ints], found: WordScores) -> np.float32:
+    """BM25 of turns, and of the memories that are none; the best of all."""
+    turn_of, is_alone = corpus.column("turn"), _alone(corpus)
+    of = corpus.turns.size + int(np.count_nonzero(is_alone))
+    mean = max(float(corpus.turns["words"].mean()), 1.0)
+    length = (corpus.column("words") / mean).astype(np.float32)
+    for lines in terms:
+        within = turn_of[lines]
+        alone = lines[is_alone[lines]]
+        often = np.bincount(within[within >= 0], minlength=corpus.turns.size).astype(np.float32)
+        rarity = _rarity(of, int(np.count_nonzero(often)) + len(alone))
+        found.turns[:-1] += rarity * (K1 + 1) * often / (often + _norm(corpus.turns.relative()))
+        found.alone[alone] += rarity * (K1 + 1) / (1 + _norm(length[alone]))
+    return max(_best(found.turns), _best(found.alone))
 
 
 def by_meaning(cosines: Floats) -> Meaning:
@@ -145,31 +170,42 @@ def fuse(
     def fits(at: Ints) -> Column:
         return (1 - share) * words.lines[at] + share * _meant(corpus, meaning, at)
 
+    thread = corpus.column("thread")[lines]
+    nothing = _nothing(len(lines))
+    if corpus.turns.size:
+        turn_of = corpus.column("turn")[lines]
+        prior = PRIOR[corpus.column("part")[lines]] / np.float32(BEST_PIECE)
+        whole = np.where(turn_of >= 0, words.turns[turn_of], words.alone[lines])
+        return Scores(
+            words=prior * (1 - share) * words.lines[lines],
+            meaning=prior * share * _meant(corpus, meaning, lines),
+            neighbours=nothing,
+            author=nothing,
+            asks=nothing,
+            window=nothing,
+            turn=np.float32(TURN / BEST_PIECE) * whole,
+            thread=np.float32(SESSION / BEST_PIECE) * words.threads[thread],
+        )
     before, after = corpus.column("before")[lines], corpus.column("after")[lines]
     question = corpus.column("question")
     author = np.isin(corpus.column("author")[lines], list(about)).astype(np.float32)
     around = _where(before, lambda at: (BEFORE + ASKED_BEFORE * question[at]) * fits(at))
     around += _where(after, lambda at: AFTER * fits(at))
     window, window_before = corpus.column("window")[lines], corpus.column("window_before")[lines]
-    thread = corpus.column("thread")[lines]
     # A trace stands in no thread. Without anything in place of it, whatever was said and shares half of the
     # words would come before the trace that has them all.
-    turn_of = corpus.column("turn")[lines]
-    is_piece = turn_of >= 0
-    alone = np.where((thread < 0) & ~is_piece, np.float32(ALONE) * fits(lines), np.float32(0))
-    scale = np.where(is_piece, PRIOR[corpus.column("part")[lines]] / BEST_PIECE, 1 / BEST).astype(np.float32)
-    whole: Floats = np.where(is_piece, 1 / BEST_PIECE, 1 / BEST).astype(np.float32)
+    alone = np.where(thread < 0, np.float32(ALONE) * fits(lines), np.float32(0))
     in_window = alone + np.maximum(words.windows[window], words.windows[window_before])
-    in_thread: Floats = np.where(is_piece, SESSION, THREAD).astype(np.float32)
+    scale = np.float32(1 / BEST)
     return Scores(
         words=scale * (1 - share) * words.lines[lines],
         meaning=scale * share * _meant(corpus, meaning, lines),
-        neighbours=whole * (around * author if about else around),
-        author=whole * AUTHOR * author,
-        asks=whole * np.float32(-ASKS) * question[lines],
-        window=whole * np.float32(WINDOW) * in_window,
-        turn=whole * np.float32(TURN) * words.turns[turn_of],
-        thread=(whole * in_thread * (alone + words.threads[thread])).astype(np.float32),
+        neighbours=scale * (around * author if about else around),
+        author=scale * np.float32(AUTHOR) * author,
+        asks=scale * np.float32(-ASKS) * question[lines],
+        window=scale * np.float32(WINDOW) * in_window,
+        turn=nothing,
+        thread=scale * np.float32(THREAD) * (alone + words.threads[thread]),
     )
 
 
@@ -188,14 +224,20 @@ def lift(score: float, salience: float, sector: str, age_days: float) -> list[Pa
 def weights(corpus: Corpus, words: Sequence[Column]) -> list[float]:
     """How much each word of a query tells, by how few turns and memories it is in. One that is nowhere tells
     most: who asks for it is not answered without it. `words` says of each which lines it is in."""
-    turn_of = corpus.column("turn")
-    alone = turn_of < 0
+    turn_of, alone = corpus.column("turn"), _alone(corpus)
+    is_piece = turn_of >= 0
     of = corpus.turns.size + int(np.count_nonzero(alone))
     found = []
     for marked in words:
-        number = len(np.unique(turn_of[marked & ~alone])) + int(np.count_nonzero(marked & alone))
+        number = len(np.unique(turn_of[marked & is_piece])) + int(np.count_nonzero(marked & alone))
         found.append(math.log(1 + (of + FEW - number) / (number + 1)))
     return found
+
+
+def _alone(corpus: Corpus) -> Column:
+    """Which lines are a memory of their own; what a tool left is part of a turn, or next to nothing."""
+    alone: Column = (corpus.column("turn") < 0) & (corpus.column("part") != turn.TRACE)
+    return alone
 
 
 def _meant(corpus: Corpus, meaning: Meaning, lines: Ints) -> Floats:
@@ -223,9 +265,10 @@ def _rarity(of: int, found: int) -> np.float32:
     return np.float32(math.log(1 + (of - found + 0.5) / (found + 0.5)) if found else 0.0)
 
 
-def _of_best(scores: Floats) -> Floats:
+def _best(scores: Floats) -> np.float32:
+    """The highest, to divide by."""
     best = float(scores.max()) if len(scores) else 0.0
-    return scores / np.float32(best) if best > 0 else scores
+    return np.float32(best if best > 0 else 1.0)
 
 
 def _nothing(count: int) -> Floats:

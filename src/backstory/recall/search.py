@@ -49,6 +49,7 @@ UNFINISHED = 20  # words that the beginning of one may stand for
 SHORTEST_STEM = 4
 MOST_PIECES = 12  # of a turn that are shown
 WORTH_BEST, WORTH_FIRST, WORTH_CHOICE = 1.0, 0.5, 0.5  # of a piece beside its words
+SURE = 8  # deviations
 PATIENCE = 0.05  # seconds a search may spend on making vectors that are missing
 
 
@@ -72,6 +73,7 @@ class _Asked:
 
     vector: Floats | None = None  # None: words alone decide
     floor: float = 0.0  # cosines below it may be chance
+    sure: float = 2.0  # a line that is so near is about the same, whatever its words
     weight: float = 0.0  # the share of meaning in the score
     notice: str | None = None
     waiting: int = 0  # lines without a vector
@@ -258,10 +260,11 @@ def _ask(index: Index, db: Connection, corpus: Corpus, query: str, mode: str, pa
         waiting = _fill(index, db, corpus, patience)
         vector = index.embedder.embed([about.without_names(query, corpus.names)])[0]
         floor, weight = (index.floor(), index.embedder.weight) if mode == "hybrid" else (0.0, 1.0)
+        sure = index.floor(SURE)
     except EmbedderAway as away:
         return _Asked(notice=f"Searched by words only: {away}.")
     notice = f"{waiting:,} of {corpus.size:,} have no vector yet and were searched by words only."
-    return _Asked(vector, floor, weight, notice if waiting else None, waiting)
+    return _Asked(vector, floor, sure, weight, notice if waiting else None, waiting)
 
 
 def _top(
@@ -285,12 +288,12 @@ def _top(
     top = order[np.sort(first)[:count]]  # of the lines of a turn the best one decides
     has = [_marked(corpus.size, found) for found in terms]
     telling = rank.weights(corpus, has)
-    return [
-        Scored(
-            int(rows[at]), float(total[at]), scores.parts(int(at)), *_covered(corpus, lines[at], has, telling)
-        )
-        for at in top.tolist()
-    ]
+    best = []
+    for at in top.tolist():
+        covers, pieces = _covered(corpus, lines[at], has, telling)
+        covers = 1.0 if meaning.cosines[lines[at]] >= asked.sure else covers
+        best.append(Scored(int(rows[at]), float(total[at]), scores.parts(at), covers, pieces))
+    return best
 
 
 def _marked(size: int, lines: Ints) -> Column:

@@ -58,6 +58,10 @@ def by_id(db: Connection, project_id: str) -> Project:
     return _project(db.execute("SELECT * FROM projects WHERE id = ?", (project_id,)).fetchone())
 
 
+def root_of(db: Connection, project_id: str) -> str:
+    return str(db.execute("SELECT root FROM projects WHERE id = ?", (project_id,)).fetchone()["root"])
+
+
 def rows(number: int) -> tuple[int, int]:
     """The first and last possible memories.row of a project."""
     return number << 32, (number << 32) | 0xFFFFFFFF

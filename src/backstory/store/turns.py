@@ -106,7 +106,7 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
 
 def _put_pieces(db: Connection, turn: Turn, project_id: str) -> None:
     """Only what is new is written: most of a turn that goes on stays as it was."""
-    wanted = turns.pieces(turn)
+    wanted = turns.pieces(turn, projects.root_of(db, project_id))
     had = db.execute("SELECT row, part, text FROM turn_pieces WHERE turn = ? ORDER BY row", (turn.row,))
     kept = 0
     gone: list[int] = []
