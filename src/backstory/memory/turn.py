@@ -23,7 +23,7 @@ TYPED, PASTED, MACHINE = "typed", "pasted", "machine"  # where a prompt came fro
 MEMORY, TRACE, ASKED, PROMPT, ANSWER, CHOICE, PLAN, COMPACTION, FACTS = range(9)
 
 TITLE = 300  # characters of what was asked that stand for it
-PIECE = 400  # characters
+PIECE = 200  # characters
 LONGEST = 100_000  # of an answer
 LONG_TEXT = 30_000  # of a prompt, a plan or a compaction that are searched
 MOST = 200  # files of a turn

@@ -8,7 +8,7 @@ from backstory.gist import cut
 from backstory.memory.turn import ANSWER, COMPACTION, COMPLETE, FACTS, PLAN, PROMPT, Turn, facts
 from backstory.model import Hit, Piece
 
-ASKED = 150  # characters
+ASKED = 100  # characters
 COMMITS = 3
 COMMIT = 120  # characters of one, and at most an eighth of the room
 APART = "[...]"
