@@ -61,7 +61,7 @@ def search(
         inside[corpus.among(0, nodes.rows_of_tree(db, number, root_id))] = True  # the first range is ours
         return inside & living(corpus)
 
-    pool, notice, waiting = ranked(index, db, nodes, project, query, mode, limit * POOL, patience, within)
+    pool, notice, waiting, _ = ranked(index, db, nodes, project, query, mode, limit * POOL, patience, within)
     known = nodes.at(db, [one.row for one in pool])
     found = [(known[one.row], one.score) for one in pool if one.row in known]
     paths = {node.parent_id: nodes.path(db, number, node.parent_id) for node, _ in found if node.parent_id}

@@ -109,10 +109,11 @@ def by_words(corpus: Corpus, terms: Sequence[Ints], pairs: Sequence[Ints]) -> Wo
     window, window_before = corpus.column("window"), corpus.column("window_before")
     thread = corpus.column("thread")
     for lines in terms:
-        _count_up(found.windows, corpus.windows, np.concatenate([window[lines], window_before[lines]]))
         _count_up(found.threads, corpus.threads, thread[lines])
+        if not corpus.turns.size:
+            _count_up(found.windows, corpus.windows, np.concatenate([window[lines], window_before[lines]]))
     best = [_best(scores) for scores in (found.lines, found.windows, found.threads)]
-    best_turn = _turns(corpus, terms, found) if corpus.turns.size else 1.0
+    best_turn = _turns(corpus, terms, found) if corpus.turns.size else np.float32(1)
     return WordScores(
         lines=found.lines / best[0],
         alone=found.alone / best_turn,
@@ -221,15 +222,15 @@ def lift(score: float, salience: float, sector: str, age_days: float) -> list[Pa
     return [Part(name, max(0.0, score) * LIFT * share) for name, share in worth.items() if share > 0]
 
 
-def weights(corpus: Corpus, words: Sequence[Column]) -> list[float]:
+def weights(corpus: Corpus, terms: Sequence[Ints]) -> list[float]:
     """How much each word of a query tells, by how few turns and memories it is in. One that is nowhere tells
-    most: who asks for it is not answered without it. `words` says of each which lines it is in."""
+    most: who asks for it is not answered without it. `terms` are the lines that each is in."""
     turn_of, alone = corpus.column("turn"), _alone(corpus)
-    is_piece = turn_of >= 0
     of = corpus.turns.size + int(np.count_nonzero(alone))
     found = []
-    for marked in words:
-        number = len(np.unique(turn_of[marked & is_piece])) + int(np.count_nonzero(marked & alone))
+    for lines in terms:
+        within = np.bincount(turn_of[lines] + 1, minlength=1)[1:]
+        number = int(np.count_nonzero(within)) + int(np.count_nonzero(alone[lines]))
         found.append(math.log(1 + (of + FEW - number) / (number + 1)))
     return found
 

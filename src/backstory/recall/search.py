@@ -57,14 +57,19 @@ class Scored(NamedTuple):
     row: int  # of a piece, its turn's
     score: float
     parts: list[Part]
-    covers: float = 1.0  # so much of the query
-    pieces: tuple[tuple[int, float], ...] = ()  # (row, worth) of a turn's that fit, the best first
+    line: int = -1  # the one that decided
+
+
+class Covered(NamedTuple):
+    covers: float  # so much of the query
+    pieces: tuple[tuple[int, float], ...]  # (row, worth) of a turn's that fit, the best first
 
 
 class Ranking(NamedTuple):
     best: list[Scored]
     notice: str | None
     waiting: int
+    covered: Callable[[int], Covered]  # by the line that decided; with the index's lock in hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +132,11 @@ def search(
         every = partial(wanted, traces=True)
         found = ranked(index, db, memories, project, query, mode, limit * POOL, patience, every)
     best = _each_once(db, _lifted(db, found.best, now), limit, now)
-    fits = mode == "semantic" or not best or any(one.covers >= rank.FITS for one, _ in best)
+    with index.lock:
+        covered = [found.covered(one.line) for one, _ in best]
+    fits = mode == "semantic" or not best or any(one.covers >= rank.FITS for one in covered)
     hits = _hits(db, [(memory, one.score, one.parts) for one, memory in best], paths.checkout(cwd))
-    shown = _pieces(db, [one for one, _ in best])
+    shown = _pieces(db, covered)
     known = turns.by_ids(db, [hit.memory.id for hit in hits if hit.memory.kind == "turn"])
     told = tuple(
         replace(hit, pieces=pieces, **_in_short(known[hit.memory.id])) if hit.memory.id in known else hit
@@ -141,23 +148,39 @@ def search(
 def _each_once(db: Connection, pool: list[Scored], limit: int, now: int) -> list[tuple[Scored, Memory]]:
     """The best, without those that say what another one says already: a fact or a summary that was made of a
     turn which is found as well, and a note that says nearly the same as a better one."""
-    known = memories.at(db, [one.row for one in pool], now)
-    made_of = life.built_on(db, [memory.id for memory in known.values() if memory.source != "model"])
-    is_turn = {memory.id for memory in known.values() if memory.kind == "turn"}
-    told_of = {memory.session_id for memory in known.values() if memory.kind == "turn"}
+    labels = memories.labels(db, [one.row for one in pool])
+    made_of = life.built_on(db, [label.id for label in labels.values() if label.source != "model"])
+    is_turn = {label.id for label in labels.values() if label.kind == "turn"}
+    told_of = {label.session_id for label in labels.values() if label.kind == "turn"}
+
+    def is_told(label: memories.Label) -> bool:
+        return made_of.get(label.id) in is_turn or (label.kind == "summary" and label.session_id in told_of)
+
+    new = [one for one in pool if one.row in labels and not is_told(labels[one.row])]
     found: list[tuple[Scored, Memory]] = []
-    for one in pool:
-        memory = known.get(one.row)
-        if memory is None or made_of.get(memory.id) in is_turn:  # None: erased a moment ago
-            continue
-        if memory.kind == "summary" and memory.session_id in told_of:
-            continue
-        others = [other for _, other in found if other.kind != "turn" and memory.kind not in ("turn", "tool")]
-        if not any(likeness.is_near(_whole(memory), _whole(other)) for other in others):
-            found.append((one, memory))
-        if len(found) == limit:
-            break
+    for start in range(0, len(new), limit):
+        known = memories.at(db, [one.row for one in new[start : start + limit]], now)
+        for one in new[start : start + limit]:
+            memory = known.get(one.row)  # None: erased a moment ago
+            if memory and not _says_the_same(memory, [other for _, other in found]):
+                found.append((one, memory))
+            if len(found) == limit:
+                return found
     return found
+
+
+def _says_the_same(memory: Memory, others: list[Memory]) -> bool:
+    """Only what was written down can be written down twice; and most differ at a glance."""
+    if memory.kind in ("turn", "tool"):
+        return False
+    words = set(memory.content.split())
+    for other in others:
+        if other.kind not in ("turn", "tool"):
+            theirs = set(other.content.split())
+            alike = len(words & theirs) * 2 >= min(len(words), len(theirs))
+            if alike and likeness.is_near(_whole(memory), _whole(other)):
+                return True
+    return False
 
 
 def _whole(memory: Memory) -> str:
@@ -172,7 +195,7 @@ def _in_short(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _pieces(db: Connection, best: list[Scored]) -> list[tuple[Piece, ...]]:
+def _pieces(db: Connection, best: list[Covered]) -> list[tuple[Piece, ...]]:
     """What of each hit fits the query, the best first."""
     texts = turns.texts(db, [row for one in best for row, _ in one.pieces])
     return [
@@ -193,7 +216,7 @@ def search_documents(
     """The chunks of this project's documents that fit the query best."""
     query = checked(query, mode, limit)
     project = projects.at(db, paths.place(cwd))
-    best, notice, waiting = ranked(index, db, documents, project, query, mode, limit, patience)
+    best, notice, waiting, _ = ranked(index, db, documents, project, query, mode, limit, patience)
     known = documents.at(db, [one.row for one in best])
     hits = tuple(
         DocumentHit(
@@ -226,8 +249,8 @@ def ranked(
         corpus = index.corpus(db, source, project)
     asked = _ask(index, db, corpus, query, mode, patience)
     with index.lock:
-        best = _top(db, corpus, query, asked, wanted(corpus), count)
-    return Ranking(best, asked.notice, asked.waiting)
+        best, covered = _top(db, corpus, query, asked, wanted(corpus), count)
+    return Ranking(best, asked.notice, asked.waiting, covered)
 
 
 def checked(query: str, mode: str, limit: int, filters: Filters = NO_FILTERS) -> str:
@@ -269,7 +292,7 @@ def _ask(index: Index, db: Connection, corpus: Corpus, query: str, mode: str, pa
 
 def _top(
     db: Connection, corpus: Corpus, query: str, asked: _Asked, wanted: Column, count: int
-) -> list[Scored]:
+) -> tuple[list[Scored], Callable[[int], Covered]]:
     """The best of the wanted lines. Each shares a word with the query or is nearer than chance explains."""
     words, meaning, weight = rank.no_words(corpus), rank.no_meaning(corpus), 0.0
     near = np.zeros(corpus.size, np.bool_)
@@ -286,14 +309,16 @@ def _top(
     total, rows = scores.total, corpus.memories(lines)
     _, first = np.unique(rows[order := np.lexsort((-rows, -total))], return_index=True)
     top = order[np.sort(first)[:count]]  # of the lines of a turn the best one decides
-    has = [_marked(corpus.size, found) for found in terms]
-    telling = rank.weights(corpus, has)
-    best = []
-    for at in top.tolist():
-        covers, pieces = _covered(corpus, lines[at], has, telling)
-        covers = 1.0 if meaning.cosines[lines[at]] >= asked.sure else covers
-        best.append(Scored(int(rows[at]), float(total[at]), scores.parts(at), covers, pieces))
-    return best
+    best = [Scored(int(rows[at]), float(total[at]), scores.parts(at), int(lines[at])) for at in top.tolist()]
+
+    telling = rank.weights(corpus, terms)
+    marked = [_marked(corpus.size, found) for found in terms]
+
+    def covered(line: int) -> Covered:
+        found = _covered(corpus, line, marked, telling)
+        return found._replace(covers=1.0) if meaning.cosines[line] >= asked.sure else found
+
+    return best, covered
 
 
 def _marked(size: int, lines: Ints) -> Column:
@@ -302,10 +327,9 @@ def _marked(size: int, lines: Ints) -> Column:
     return marked
 
 
-def _covered(
-    corpus: Corpus, line: int, words: Sequence[Column], telling: Sequence[float]
-) -> tuple[float, tuple[tuple[int, float], ...]]:
-    """How much of the query a hit covers and, of a turn, what its pieces are worth."""
+def _covered(corpus: Corpus, line: int, words: Sequence[Column], telling: Sequence[float]) -> Covered:
+    """How much of the query a hit covers and, of a turn, what its pieces are worth. `words` says of each word
+    of the query which lines it is in."""
     turn = int(corpus.column("turn")[line])
     lines = np.array([line], np.int32) if turn < 0 else corpus.pieces(turn)
     worth, covered = np.zeros(len(lines), np.float32), 0.0
@@ -315,7 +339,7 @@ def _covered(
         covered += weight * bool(has.any())
     covers = covered / total if (total := sum(telling)) else 1.0
     if turn < 0:
-        return covers, ()
+        return Covered(covers, ())
     part = corpus.column("part")[lines]
     worth *= rank.PRIOR[part]
     worth += WORTH_BEST * (lines == line) + WORTH_CHOICE * (part == CHOICE)
@@ -323,7 +347,7 @@ def _covered(
         worth[answer[0]] += WORTH_FIRST
     order = np.argsort(-worth, kind="stable")
     chosen = [at for at in order.tolist() if part[at] != ASKED][:MOST_PIECES]
-    return covers, tuple((int(corpus.rows[lines[at]]), float(worth[at])) for at in chosen)
+    return Covered(covers, tuple((int(corpus.rows[lines[at]]), float(worth[at])) for at in chosen))
 
 
 def _lifted(db: Connection, pool: list[Scored], now: int) -> list[Scored]:

@@ -210,6 +210,25 @@ def at(db: Connection, rows: Sequence[int], now: int) -> dict[int, Memory]:
     return {row["row"]: _memory(row, now) for row in found}
 
 
+class Label:
+    """What a memory is, without what it says."""
+
+    __slots__ = ("id", "kind", "session_id", "source")
+
+    def __init__(self, id: str, kind: str, session_id: str | None, source: str) -> None:
+        self.id = id
+        self.kind = kind
+        self.session_id = session_id
+        self.source = source
+
+
+def labels(db: Connection, rows: Sequence[int]) -> dict[int, Label]:
+    found = tuples(db).execute(
+        f"SELECT row, id, kind, session_id, source FROM memories WHERE row IN ({marks(rows)})", list(rows)
+    )
+    return {row: Label(*label) for row, *label in found}
+
+
 def worth(db: Connection, rows: Sequence[int], now: int) -> dict[int, tuple[float, str, int]]:
     """(salience, sector, created at) of memories by their row."""
     found = db.execute(

@@ -99,7 +99,7 @@ def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None)
     if memory.valid_until:
         lines.append(f"⚠️ SUPERSEDED by: {hit.superseded_by or 'something newer'}")
     if hit.session:
-        about = _about(hit.session, 50)
+        about = "" if memory.kind == "turn" else _about(hit.session, 50)  # what was asked stands below
         lines.append(f"Session: {_minute(hit.session.started_at)}" + (f" - {about}" if about else ""))
     else:
         lines.append(f"Created: {_minute(memory.created_at)}")  # of two that differ, the newer one holds
