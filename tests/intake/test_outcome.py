@@ -83,6 +83,26 @@ def test_an_amended_commit_says_so() -> None:
     assert of(ran("git commit --amend --no-edit", COMMITTED)).commits == [("abc1234", "mend the door", True)]
 
 
+@pytest.mark.parametrize(
+    ("command", "undone", "keeps_changes"),
+    [
+        ("git reset --hard HEAD~1", 1, False),
+        ("git reset --soft HEAD^ && git commit -m 'again'", 1, True),
+        ("git reset HEAD~3", 3, True),
+        ("git reset HEAD~1 -- a.py", 0, True),
+        ("git reset --hard HEAD", 0, True),
+        ("git -C /elsewhere reset --hard HEAD~1", 0, True),
+        ("echo git reset --hard HEAD~1", 0, True),
+    ],
+)
+def test_a_reset_to_a_commit_before_takes_back_those_after_it(
+    command: str, undone: int, keeps_changes: bool
+) -> None:
+    done = of(ran(command))
+    assert (done.undone, done.keeps_changes) == (undone, keeps_changes)
+    assert of(failed(command, "fatal: ambiguous argument")).undone == 0
+
+
 def test_the_first_commit_of_a_repository_is_that_of_a_scratch_folder() -> None:
     printed = "[main (root-commit) abc1234] initial"
     assert of(ran("git init && git commit -m initial", printed)).commits == []

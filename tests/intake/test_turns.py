@@ -397,6 +397,26 @@ def test_what_the_user_answered_is_kept_with_the_question(data: Path) -> None:
     assert found(data, "green") == 1
 
 
+def test_an_option_is_kept_with_its_description(data: Path) -> None:
+    options = [{"label": "Option C", "description": "keep both\nfiles"}, {"label": "D"}, "odd"]
+    given = {"questions": [{"odd": 1}, {"question": "Which?", "options": options}]}
+    uses = [
+        tool_use("AskUserQuestion", given, {"answers": {"Which?": said}}) for said in ("Option C", "D", "E")
+    ]
+    choices = the_turn(data, prompt("paint"), *uses).choices
+    assert choices == [["Which?", "Option C: keep both files"], ["Which?", "D"], ["Which?", "E"]]
+
+
+def test_a_commit_that_was_taken_back_is_not_kept(data: Path) -> None:
+    def commit(sha: str, subject: str) -> Json:
+        return tool_use("Bash", {"command": "git commit -am x"}, {"stdout": f"[main {sha}] {subject}\n"})
+
+    kept, wrong = commit("1a2b3c4", "Fix the hall"), commit("2b3c4d5", "Fix the bath")
+    reset = tool_use("Bash", {"command": "git reset --hard HEAD~1"}, {"stdout": "HEAD is now at 1a2b3c4"})
+    turn = the_turn(data, prompt("paint"), kept, wrong, reset)
+    assert [subject for _, subject, _ in turn.commits] == ["Fix the hall"]
+
+
 def test_an_answer_to_what_was_not_asked_is_none(data: Path) -> None:
     odd = tool_use(
         "AskUserQuestion", {"questions": [{"question": "A?"}]}, {"answers": {"B?": "yes", "": "no"}}

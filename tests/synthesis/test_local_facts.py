@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from backstory.model import Batch, Memory, Observation
+from backstory.synthesis.local import observe
 from backstory.synthesis.rules.facts import kind_of, plan_title, settles
-from tests.helpers.scripted_session import GREEN, RED, Script, found, lived, one
+from tests.helpers.chaos import tool_use
+from tests.helpers.scripted_session import GREEN, PROJECT, RED, Script, Told, found, lived, one, session
 
 
 @pytest.mark.parametrize(
     ("subject", "kind", "point"),
     [
         ("feat: export tasks as CSV", "feature", "export tasks as CSV"),
-        ("feat(cli)!: add a --json flag to list", "feature", "add a --json flag to list"),
+        ("feat(cli)!: add a --json flag to list", "feature", "cli: add a --json flag to list"),
         ("Add a --json flag to list (#12)", "feature", "Add a --json flag to list"),
         ("Added support for Windows paths", "feature", "Added support for Windows paths"),
         ("Implements retries of failed uploads", "feature", "Implements retries of failed uploads"),
         ("ABC-12: Add retries to the uploader", "feature", "Add retries to the uploader"),
         ("✨ Add retries to the uploader", "feature", "Add retries to the uploader"),
-        ("net/http: fix a leak of idle connections", "bugfix", "fix a leak of idle connections"),
+        ("net/http: fix a leak of idle connections", "bugfix", "net/http: fix a leak of idle connections"),
+        ("refactor(cart): extract into its own package", "refactor", "cart: extract into its own package"),
         ("fix: count the last line of a cart", "bugfix", "count the last line of a cart"),
         ("Fix crash on empty carts and add tests", "bugfix", "Fix crash on empty carts and add tests"),
         ("Prevent double bookings of one seat", "bugfix", "Prevent double bookings of one seat"),
@@ -61,6 +67,14 @@ def test_the_first_words_of_a_commit_say_what_it_is(subject: str, kind: str, poi
         "Add comments to the cart module",
         "Bump version to 1.2.3",
         "Addition of numbers in carts",
+        "Consolidate the logs of all carts in one file",
+        "refactor: extract the totals and add rounding",
+        "Add a shared helper for totals of carts",
+        "feat(cart): add a discount field to the options",
+        "Add the missing discount to saved carts",
+        "Fix broken import path of the cart module",
+        "Fix staticcheck SA5011 in the cart module",
+        "fix: call t.Fatal instead of t.Error for carts",
     ],
 )  # fmt: skip
 def test_a_commit_that_does_not_say_so_or_changes_no_code_is_none(subject: str) -> None:
@@ -70,6 +84,7 @@ def test_a_commit_that_does_not_say_so_or_changes_no_code_is_none(subject: str) 
 def test_a_commit_that_changed_only_tests_or_docs_is_none() -> None:
     assert kind_of("Add negative cases for carts", ["tests/test_cart.py", "docs/cart.md"]) is None
     assert kind_of("Add negative cases for carts", ["src/cart_test.go", "src/cart.go"]) is not None
+    assert kind_of("fix: wait for the server of carts", ["src/cart_test.go"]) is None
 
 
 def test_of_a_commit_that_says_its_type_files_without_code_are_not_all() -> None:
@@ -90,7 +105,7 @@ def test_a_commit_is_told_with_what_was_asked_and_what_failed_before() -> None:
     assert fix.text == (
         "Fix the total of a cart without its last line."
         " asked: the total of a cart leaves out its last line, please fix"
-        " failed, then passed: pytest -q: FAILED tests/test_cart.py::test_total - AssertionError: 3 != 4"
+        " failed, then passed: FAILED tests/test_cart.py::test_total - AssertionError: 3 != 4"
     )
     assert (fix.files, fix.source, fix.turn) == (("src/cart.py",), "repository", "turn1")
 
@@ -100,6 +115,20 @@ def test_what_is_said_of_something_else_is_no_reason() -> None:
     script.commit("Add a discount to the cart").say("It rains. The discount is in the cart now: ten percent.")
     text = "Add a discount to the cart. answered: The discount is in the cart now: ten percent."
     assert one(script).text == text
+
+
+def test_what_failed_for_another_reason_is_not_told() -> None:
+    for error in ("src/cart.py:3:1: F401 `total` of a cart is unused", "FAILED tests/test_tax.py::test_rate"):
+        script = Script().ask("mend it").fail("make check", error).edit("src/cart.py").bash("make check")
+        script.commit("Fix the total of a cart without its last line").say()
+        assert one(script).text == "Fix the total of a cart without its last line."
+
+
+def test_a_commit_that_was_taken_back_is_none() -> None:
+    script = Script().ask("mend it").edit("a.py").commit("Fix rounding of the tax")
+    assert found(script.bash("git reset --hard HEAD~1").say()) == []
+    script = Script().ask("mend it").edit("a.py").commit("Fix rounding of the tax")
+    assert found(script.commit('Revert "Fix rounding of the tax"', "2b3c4d5").say()) == []
 
 
 def test_of_several_commits_none_claims_what_failed() -> None:
@@ -167,7 +196,43 @@ def test_an_answered_question_is_a_decision_of_the_users() -> None:
     decision = one(script)
     assert (decision.kind, decision.source) == ("decision", "user")
     assert decision.title == "Which database? → PostgreSQL"
-    assert decision.text == "The user was asked: Which database? Answered: PostgreSQL"
+    assert decision.text == "The user chose: PostgreSQL (on: set up the service)"
+
+
+def test_a_decision_is_told_with_what_was_said_of_the_option_and_what_it_was_about() -> None:
+    question = "Where should the warning appear?"
+    options = [{"label": "Option C", "description": "In the status line, not in the log"}]
+    asked = {"questions": [{"question": question, "options": options}]}
+    script = Script().ask("hello, a question about the weather").say()
+    script.ask("show a warning when a cart is full").say().ask("yes please do that")
+    script.add(tool_use("AskUserQuestion", asked, {**asked, "answers": {question: "Option C"}})).say()
+    decision = one(script)
+    assert decision.title == f"{question} → In the status line, not in the log"
+    assert decision.text == (
+        "The user chose: In the status line, not in the log (on: show a warning when a cart is full)"
+    )
+
+
+def test_a_numbered_option_without_a_description_settles_nothing() -> None:
+    assert found(Script().ask("set up the service").choose("Which database?", "Option C").say()) == []
+
+
+def test_how_to_quiet_a_linter_is_no_decision() -> None:
+    script = Script().ask("mend it").choose("How to fix the lint error of the cart?", "Add a comment").say()
+    assert found(script) == []
+
+
+def test_a_later_answer_to_a_question_replaces_the_earlier() -> None:
+    first = Script().ask("set up the service").choose("Which database?", "PostgreSQL").say()
+    told = Told()
+    told.take([*first.payloads, *Script().choose("Which database?", "SQLite").say().payloads], 1)
+    old = one(first)
+    stored, items = frozenset({("decision", old.title)}), tuple(told.items)
+    batch = Batch(
+        session(), PROJECT, items, (), None, (known(old, "mem_1"),), True, tuple(told.turns), stored
+    )
+    (new,) = observe(batch).observations
+    assert (new.title, new.supersedes) == ("Which database? → SQLite", ("mem_1",))
 
 
 PLAN = """# Plan: Split the importer
@@ -186,7 +251,53 @@ Parse and store in two modules, so that each can be tested.
 def test_an_approved_plan_is_a_decision_in_the_assistants_words() -> None:
     decision = one(Script().ask("make a plan").plan(PLAN).say())
     assert (decision.kind, decision.title, decision.source) == ("decision", "Split the importer", "assistant")
-    assert decision.text == "Approved plan: Parse and store in two modules, so that each can be tested."
+    assert decision.text == (
+        "Approved plan: Parse and store in two modules, so that each can be tested."
+        " Why: The importer does everything."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ("### Step 1: Write failing tests\n### Step 2: Split the parser off\n### 3. Store rows in batches\n",
+         "Split the parser off; Store rows in batches."),
+        ("### 1. `src/importer.py`\n\n```python\nimport csv\n```\n\nMove the parser of rows out of the loop"
+         " into a module:\n\n```python\nparse()\n```\n",
+         "Move the parser of rows out of the loop into a module."),
+    ],
+)  # fmt: skip
+def test_a_plan_is_told_by_what_is_done_before_why(changes: str, told: str) -> None:
+    context = "## Context\n\nIt does everything."
+    plan = f"# Split the importer\n\n{context}\n\n## Changes\n\n{changes}\n## Files\n- a\n"
+    assert plan_title(plan) == ("Split the importer", f"{told} Why: It does everything.")
+
+
+def test_a_plan_that_tells_only_its_reason_is_no_decision() -> None:
+    plan = "# The importer is slow\n\n## Context\n\nIt takes an hour.\n\n## Changes\n\n### `importer.py`\n"
+    assert found(Script().ask("make a plan").plan(plan).say()) == []
+
+
+def test_a_later_plan_of_the_same_title_replaces_the_earlier() -> None:
+    first = Script().ask("make a plan").plan(PLAN).say()
+    second = Script().ask("make another").plan(PLAN.replace("two modules", "three modules")).say()
+    told = Told()
+    told.take([*first.payloads, *second.payloads], 1)
+    old = one(first)
+    stored = frozenset({("decision", old.title)})
+    items, turns = tuple(told.items), tuple(told.turns)
+    batch = Batch(session(), PROJECT, items, (), None, (known(old, "mem_1"),), True, turns, stored)
+    (new,) = observe(batch).observations
+    assert (new.title, new.supersedes) == (old.title, ("mem_1",)) and "three modules" in new.text
+    assert observe(replace(batch, known=(known(new, "mem_2"),))).observations == ()
+
+
+def known(observation: Observation, memory_id: str) -> Memory:
+    title, text = observation.title, observation.text
+    return Memory(
+        memory_id, 1, "p", "s", "decision", "reflective", "project", title, text, (), (), (), (), None,
+        0.5, 0.5, 0, 0, None, None,
+    )  # fmt: skip
 
 
 def test_a_plan_that_a_session_begins_with_was_approved_where_somebody_was_there() -> None:
@@ -199,4 +310,4 @@ def test_a_plan_that_a_session_begins_with_was_approved_where_somebody_was_there
 def test_a_plan_without_a_title_is_called_by_its_first_line() -> None:
     assert plan_title("# Plan\n\nMove the parser into a module.\n")[0] == "Move the parser into a module."
     assert plan_title("Implementation plan: cache the pages\n- one\n")[0] == "cache the pages"
-    assert plan_title("# Fix it:\n\nThe steps are:\n\n- one\n- two\n")[1] == "The steps are: one two"
+    assert plan_title("# Fix it:\n\nThe steps are:\n\n- one\n- two\n")[1] == "The steps are: one two."

@@ -51,11 +51,13 @@ _NOTHING = frozenset(  # that these failed says nothing
 
 
 class Outcome:
-    __slots__ = ("checks", "command", "commits", "error", "failed", "passed")
+    __slots__ = ("checks", "command", "commits", "error", "failed", "keeps_changes", "passed", "undone")
 
     def __init__(self, command: str) -> None:
         self.command = command
         self.commits: list[tuple[str, str, bool]] = []  # (sha, subject, whether it amends the one before)
+        self.undone = 0  # commits that it took back before it made any
+        self.keeps_changes = True  # of those
         self.checks: list[str] = []  # what it ran; the runs of one check have the same name
         self.failed = False
         self.passed = False  # neither: it was interrupted, or goes on in the background
@@ -70,6 +72,8 @@ def of(use: Use, cwd: str, tops: Sequence[str]) -> Outcome:
     words = [[word.text for word in one] for one, _ in commands]
     text = printed(use)
     done.commits = list(_commits(commands, text, tops, use))
+    if use.error is None and use.exit_status == 0:
+        done.undone, done.keeps_changes = _undone(commands, tops, use)
     done.checks = [name for one in words if one and one[0] not in _NOTHING and (name := _name(one))]
     checks = any(map(_CHECKS.search, done.checks))
     if use.error is None:
@@ -135,12 +139,8 @@ def _commits(commands: Walked, text: str, tops: Sequence[str], use: Use) -> Iter
     for words, at in commands:
         named = [word.text for word in words]
         if named[:1] == ["git"] and "commit" in named:
-            folder = at
             before = named[: named.index("commit")]
-            if "-C" in before[:-1]:
-                to = before[before.index("-C") + 1]
-                folder = os.path.normpath(os.path.join(at or "/", to)) if at or to.startswith("/") else None
-            is_here = not use.was_reset if folder is None else _is_inside(folder, tops)
+            is_here = _is_here(before, at, tops, use)
             quiet = _quiet_message(words[len(before) + 1 :]) if is_here and not commits else ""
             commits = commits or is_here
             amends = amends or (is_here and "--amend" in named)
@@ -151,6 +151,34 @@ def _commits(commands: Walked, text: str, tops: Sequence[str], use: Use) -> Iter
                 yield sha, subject.strip(), amends
         if quiet and not printed and use.exit_status == 0:
             yield "", quiet, amends
+
+
+def _undone(commands: Walked, tops: Sequence[str], use: Use) -> tuple[int, bool]:
+    """How many commits a reset to one before the latest took back, and whether their changes stay."""
+    for words, at in commands:
+        named = [word.text for word in words]
+        if named[:1] == ["git"] and "commit" in named:
+            break
+        if named[:1] == ["git"] and "reset" in named:
+            before = named[: named.index("reset")]
+            options = named[len(before) + 1 :]
+            to = [option for option in options if not option.startswith("-") or option == "--"]
+            found = _BEFORE_LATEST.fullmatch(to[0]) if len(to) == 1 else None  # more: files of the index
+            if found and _is_here(before, at, tops, use):
+                return int(found[1] or 1), "--hard" not in options
+    return 0, True
+
+
+_BEFORE_LATEST = re.compile(r"(?:HEAD|@)(?:~(\d{1,3})?|\^)")
+
+
+def _is_here(before: Sequence[str], at: str | None, tops: Sequence[str], use: Use) -> bool:
+    """Whether git, with these words before its command, works in the project."""
+    folder = at
+    if "-C" in before[:-1]:
+        to = before[before.index("-C") + 1]
+        folder = os.path.normpath(os.path.join(at or "/", to)) if at or to.startswith("/") else None
+    return not use.was_reset if folder is None else _is_inside(folder, tops)
 
 
 def _quiet_message(options: Sequence[Word]) -> str:

@@ -18,6 +18,7 @@ from backstory.safety.clean import clean, without_middle
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
     from backstory.clients.canonical import Event, Use
     from backstory.paths import Place
@@ -97,22 +98,40 @@ def _choices(turn: Turn, use: Use) -> None:
     answers = result.get("answers") if isinstance(result, dict) else None
     listed = use.given.get("questions")
     listed = listed if isinstance(listed, list) else []
-    asked = [one.get("question") for one in listed if isinstance(one, dict)]
+    listed = [one for one in listed if isinstance(one, dict)]
+    asked = [one.get("question") for one in listed]
     for name, answer in answers.items() if isinstance(answers, dict) else ():
         words = answer if isinstance(answer, list) else [answer]
         said = ", ".join(word for word in words if isinstance(word, str))
         # As the name of an answer, a long question was cut.
         question = next((one for one in asked if isinstance(one, str) and one.startswith(name)), "")
         if name.strip() and question.strip() and said.strip():
-            choice = [question.strip()[:LONG_QUESTION], said.strip()[:LONG_QUESTION]]
+            described = next(
+                (_described(one, said) for one in listed if one.get("question") == question), said
+            )
+            choice = [question.strip()[:LONG_QUESTION], described.strip()[:LONG_QUESTION]]
             if choice not in turn.choices:
                 turn.choices.append(choice)
+
+
+def _described(question: dict[str, Any], answer: str) -> str:
+    """The answer, with what was said of it where it is one of the options."""
+    options = question.get("options")
+    for option in options if isinstance(options, list) else ():
+        if isinstance(option, dict) and option.get("label") == answer:
+            description = option.get("description")
+            if isinstance(description, str) and description.strip():
+                return f"{answer}: {' '.join(description.split())}"
+    return answer
 
 
 def _shell(turn: Turn, event: Event, use: Use, tops: Sequence[str]) -> None:
     if use.command is None:
         return
     done = outcome.of(use, event.cwd, tops)
+    for _ in range(min(done.undone, len(turn.commits))):
+        files = turn.commits.pop()[2]
+        _add(turn.uncommitted, files if done.keeps_changes else [])
     for sha, subject, amends in done.commits:
         files = list(turn.uncommitted)
         turn.uncommitted.clear()

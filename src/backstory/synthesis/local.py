@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from backstory.memory.turn import OPEN
-from backstory.model import Batch, Findings, Observation
+from backstory.model import Batch, Findings, Memory, Observation
 from backstory.store.queue import MARKS
 from backstory.synthesis.rules.facts import ARROW, commits, decisions
 from backstory.synthesis.rules.preferences import preferences
@@ -31,9 +31,14 @@ def observe(batch: Batch) -> Findings:
     found: dict[tuple[str, str], Observation] = {}
     for observation in _found(batch):
         name = (observation.kind, observation.title)
-        if name not in batch.stored and name not in found:
-            found[name] = replace(observation, supersedes=_answered_before(observation, batch))
-    return Findings(tuple(found.values()), summarise(batch) if batch.wants_summary else None)
+        if observation.kind == "decision" or name not in found:  # of plans with one title the latest holds
+            found[name] = observation
+    new = []
+    for observation in found.values():
+        earlier = _decided_before(observation, batch)
+        if earlier or (observation.kind, observation.title) not in batch.stored:
+            new.append(replace(observation, supersedes=earlier))
+    return Findings(tuple(new), summarise(batch) if batch.wants_summary else None)
 
 
 def _found(batch: Batch) -> Iterator[Observation]:
@@ -43,11 +48,11 @@ def _found(batch: Batch) -> Iterator[Observation]:
     # A mark adds nothing to a turn, but may be the first to find that it has ended.
     new = {id(turn) for turn in ended if turn.ended_at >= batch.items[0].at or turn is batch.turns[-1]}
     attended = batch.session.attended
-    for turn in ended:
+    for number, turn in enumerate(ended, 1):
         if id(turn) in new:
             for observation in preferences(turn) if attended else ():
                 yield replace(observation, turn=turn.id, source="user")
-            for observation, source in decisions(turn, attended=attended):
+            for observation, source in decisions(ended[:number], attended=attended):
                 yield replace(observation, turn=turn.id, source=source)
     for turn, observation in commits(ended):
         if id(turn) in new:
@@ -60,13 +65,16 @@ def _is_over(batch: Batch) -> bool:
     return batch.wants_summary and (not marked or batch.session.status != "active")
 
 
-def _answered_before(observation: Observation, batch: Batch) -> tuple[str, ...]:
-    """The same question, answered otherwise in this session."""
+def _decided_before(observation: Observation, batch: Batch) -> tuple[str, ...]:
+    """The same question, answered otherwise in this session, or an earlier plan of the same title."""
     question, arrow, _ = observation.title.partition(ARROW)
-    if not arrow or observation.source != "user":
-        return ()
-    return tuple(
-        memory.id
-        for memory in batch.known
-        if memory.session_id == batch.session.id and (memory.title or "").startswith(question + ARROW)
-    )
+    is_answer = bool(arrow) and observation.source == "user"
+
+    def is_replaced(memory: Memory) -> bool:
+        title = memory.title or ""
+        if is_answer:
+            return title != observation.title and title.startswith(question + ARROW)
+        return title == observation.title and memory.content != observation.text
+
+    earlier = [memory for memory in batch.known if memory.session_id == batch.session.id]
+    return tuple(memory.id for memory in earlier if observation.kind == "decision" and is_replaced(memory))

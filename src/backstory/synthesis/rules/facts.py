@@ -19,6 +19,9 @@ REASONS = 4  # turns before a commit in which its reason is looked for
 ANSWER = 160  # characters of an answer that settles something
 GOAL = 320
 SHORT = 60  # characters of an answer in a title
+ON = 90  # characters of what a question was about
+CHANGE = 6  # telling words of a step that stands for a plan
+UNCLEAR = 5  # a question with fewer telling words needs to be told with what it was about
 
 ARROW = " → "
 
@@ -32,38 +35,47 @@ _TYPES = {
 _VERBS = {
     **dict.fromkeys(("add", "implement", "support", "introduce"), "feature"),
     **dict.fromkeys(("fix", "bugfix", "hotfix", "repair", "correct", "prevent"), "bugfix"),
-    # What was moved, simplified or removed may have been behaviour.
-    **dict.fromkeys(("refactor", "rename", "extract", "consolidate", "deduplicate"), "refactor"),
+    # What was moved, simplified, consolidated or removed may have been behaviour.
+    **dict.fromkeys(("refactor", "rename", "extract"), "refactor"),
 }
 _TYPED = re.compile(r"([a-z]+)(?:\(([^)\n]{0,60})\))?!?: +", re.I)
 _LABEL = re.compile(r"(?::\w+:|\[[^\]\n]{1,40}\]|[A-Z]{2,10}-\d+:?|\(?#\d+\)?:?|[^\w\s`\"'(\[]+)\s+")
-_SCOPE = re.compile(r"[\w./@-]{2,40}: +")
+_SCOPE = re.compile(r"([\w./@-]{2,40}): +")
 _TRAILER = re.compile(r"\s*\((?:#\d+|[A-Z]{2,10}-\d+)\)\s*$")
 _WITH_TESTS = re.compile(
     r"[,;]? (?:and|with|plus|\+|&) (?:(?:add|update|fix|new|more|unit) )*tests?\b.*$", re.I
 )
+_LINTERS = (
+    r"lint\w*|nolint\S*|noqa|golangci\S*|eslint|prettier|gofmt|rustfmt|ruff|mypy|staticcheck|errcheck|clippy"
+    r"|formatting|whitespace|indentation"
+)
+_LINT = re.compile(rf"\b(?:{_LINTERS})\b", re.I)
 _NO_CHANGE_OF_CODE = re.compile(
     r"\b(?:tests?|testing|specs?|assertions?|coverage|flak[ey]\w*|mocks?|fixtures?|benchmarks?|docs?"
     r"|documentation|readme|changelog|comments?|docstrings?|typos?|spelling|wording|adrs?|architecture|todos?"
-    r"|(?:implementation|design) (?:plan|doc)|licen[cs]e|lint\w*|golangci\S*|eslint|prettier|gofmt|rustfmt"
-    r"|ruff|mypy|formatting|whitespace|indentation|gitignore|dependabot|renovate|ci|github actions?"
+    r"|(?:implementation|design) (?:plan|doc)|licen[cs]e|gitignore|dependabot|renovate|ci|github actions?"
+    r"|import paths?|imports|compil\w+|build (?:errors?|failures?)|t\.[A-Z]\w+"
     r"|pre-commit|merge conflicts?|feedback|(?:pr|code) review|address(?:es|ed)? .*\breview|nits?|suggestions"
-    r"|findings|wip|\w+\.(?:md|rst|txt|lock))\b",
+    rf"|findings|wip|\w+\.(?:md|rst|txt|lock)|{_LINTERS})\b",
     re.I,
 )
-_NO_CODE = re.compile(
-    r"(?:^|/)(?:tests?|__tests__|specs?|docs?|e2e\w*|integration_test\w*|testdata|\.github)/"
-    r"|(?:^|/)test_[^/]*$|[._-](?:test|spec)\.\w+$|_test\.\w+$|\.(?:md|rst|txt)$",
+# Parts of a program that nobody uses by themselves: a step, or the repair of one.
+_PART = re.compile(r"\b(?:helpers?|functions?|fields?|methods?|structs?|wrappers?|stubs?|missing)\b", re.I)
+_TEST = re.compile(
+    r"(?:^|/)(?:tests?|__tests__|specs?|e2e\w*|integration_test\w*|testdata)/"
+    r"|(?:^|/)test_[^/]*$|[._-](?:test|spec)\.\w+$|_test\.\w+$",
     re.I,
 )
+_NO_CODE = re.compile(rf"{_TEST.pattern}|(?:^|/)(?:docs?|\.github)/|\.(?:md|rst|txt)$", re.I)
 _CRASH = re.compile(r"handles?\b.*\b(?:crash|panic|nil|null|race|deadlock|overflow|leak)", re.I)
 
 
 def kind_of(subject: str, files: Sequence[str] = ()) -> tuple[str, str] | None:
-    """(kind, what was changed) of a commit; None where its subject does not say, or it changed no code."""
+    """(kind, what was changed) of a commit; None where its subject does not say, or it changed no code. What
+    it says that it is about stays before it."""
     rest = _TRAILER.sub("", subject.strip())
     rest = _LABEL.sub("", rest, count=1) if _LABEL.match(rest) else rest
-    kind = ""
+    kind = scope = ""
     if typed := _TYPED.match(rest):
         name, scope = typed[1].lower(), typed[2] or ""
         if name in _TYPES:
@@ -73,17 +85,29 @@ def kind_of(subject: str, files: Sequence[str] = ()) -> tuple[str, str] | None:
         if _NO_CHANGE_OF_CODE.search(scope):
             return None
     if not kind:
-        rest = _SCOPE.sub("", rest, count=1) if _SCOPE.match(rest) else rest
+        if scoped := _SCOPE.match(rest):
+            scope, rest = scoped[1], rest[scoped.end() :]
         verb = re.match(r"[A-Za-z-]+", rest)
         kind = _VERBS.get(_stem(verb[0].lower()), "") if verb else ""
         kind = kind or ("bugfix" if _CRASH.match(rest) else "")
     point = line(rest).rstrip(".")
+    if not kind or not _says_it(kind, point):
+        return None
+    # Of one that says its type, others may have edited the code, but not beside tests alone.
+    if files and all(map((_TEST if typed else _NO_CODE).search, files)):
+        return None
+    return kind, f"{scope}: {point}" if scope else point
+
+
+def _says_it(kind: str, point: str) -> bool:
+    """Whether it is that kind of change, of code, and whole."""
     bare = _WITH_TESTS.sub("", point)
-    if not kind or len(telling(bare)) < 3 or _NO_CHANGE_OF_CODE.search(bare):
-        return None
-    if files and not typed and all(_NO_CODE.search(file) for file in files):
-        return None
-    return kind, point
+    if len(telling(bare)) < 3 or _NO_CHANGE_OF_CODE.search(bare):
+        return False
+    words = re.findall(r"\w+", bare.lower())
+    if kind == "refactor":
+        return all(_VERBS.get(word, kind) == kind for word in words)  # and nothing else besides
+    return kind != "feature" or not _PART.search(bare)
 
 
 _NOTHING = frozenset("docs doc test tests chore ci style build bump deps release merge revert wip".split())
@@ -100,12 +124,15 @@ def _stem(verb: str) -> str:
 def commits(turns: Sequence[Turn]) -> Iterator[tuple[Turn, Observation]]:
     """One for each commit of the turns; the turns since the commit before it are its reason."""
     since: list[Turn] = []
+    subjects = [str(subject) for turn in turns for _, subject, _ in turn.commits]
+    reverted = {named[1] for subject in subjects if (named := _REVERT.fullmatch(subject))}
     for turn in turns:
         since = [*since[-REASONS:], turn]
         for _, subject, files in turn.commits:
             names = [str(file) for file in files] if isinstance(files, list) else []
-            if found := kind_of(str(subject), names):
-                kind, point = found[0], found[1][:1].upper() + found[1][1:]
+            if subject not in reverted and (found := kind_of(str(subject), names)):
+                kind, point = found
+                point = point if _SCOPE.match(point) else point[:1].upper() + point[1:]
                 passed = [one for each in since for one in each.passed] if len(turn.commits) == 1 else []
                 text = _because(point, since, passed if kind == "bugfix" else [])
                 if all(map(_NO_CODE.search, names)):
@@ -115,11 +142,15 @@ def commits(turns: Sequence[Turn]) -> Iterator[tuple[Turn, Observation]]:
             since = []
 
 
+_REVERT = re.compile(r'Revert "(.+)"')
+
+
 def _because(point: str, turns: Sequence[Turn], passed: Sequence[Sequence[str]]) -> str:
     """The point, and what was said about the same when it was asked for and when it was done."""
     asked = [line(text) for turn in turns for text, source in turn.prompts if source == TYPED]
-    said = sentences(line(turns[-1].answer)[:2_000])
-    errors = [line(": ".join(one)) for one in passed if _NAMED.search(one[-1])]
+    said = [one for part in turns[-1].answer[:2_000].splitlines() for one in sentences(line(part))]
+    errors = [line(one) for _, error in passed for one in error.split(" / ") if _NAMED.search(one)]
+    errors = [one for one in errors if len(_parts(one) & _parts(point)) > 1]
     parts = [f"{point}."]
     parts += [f"asked: {shorten(one, ASKED)}" for one in asked if _is_about(one, point)][-1:]
     parts += [f"failed, then passed: {shorten(one, ERROR)}" for one in errors[-1:]]
@@ -129,15 +160,24 @@ def _because(point: str, turns: Sequence[Turn], passed: Sequence[Sequence[str]])
 
 def _is_about(said: str, point: str) -> bool:
     """The same words, and more than that it is to be handed in, or was."""
-    return len(telling(said) & telling(point) - _VERBS.keys()) > 1 and not _HANDED_IN.search(said)
+    subject, words = telling(point) - _VERBS.keys(), telling(said)
+    is_more = not words - _VERBS.keys() <= subject
+    return len(words & subject) >= max(2, len(subject) / 2) and is_more and not _HANDED_IN.search(said)
 
 
+def _parts(text: str) -> set[str]:
+    """Words, also those that a name is made of."""
+    words = telling(re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", text))
+    return {word.removesuffix("s") for word in words if len(word) > 2} - _SAYS_LITTLE - _VERBS.keys()
+
+
+_SAYS_LITTLE = frozenset("what which where when how why who new use only into test error fail failed".split())
 _HANDED_IN = re.compile(
     r"\b(?:commit(?:ted|s)?|push(?:ed)?|merged?)\b.{0,20}(?:$|[:`]|\bas\b|\bthis\b|\band\b)"
-    r"|:$|[|]|```|\b[0-9a-f]{7,40}\b|\bsummary\b",
+    r"|:$|[|]|```|#\d|\b[0-9a-f]{7,40}\b|\bsummary\b",
     re.I,
 )
-_NAMED = re.compile(r"[a-z][A-Z]|\w_\w|\.\w+:\d|Error: ")  # an error that names something
+_NAMED = re.compile(r"\bFAIL(?:ED)?\b|\w(?:Error|Exception): |\bpanic: ")  # no linter's and no compiler's
 
 
 # --- what the user settled ----------------------------------------------------------------------------------
@@ -160,18 +200,47 @@ _PROCEDURE = re.compile(
 )
 
 
-def decisions(turn: Turn, *, attended: bool = True) -> Iterator[tuple[Observation, str]]:
-    """What the user answered, and the plans that the user approved; and whose words these are."""
-    for question, answer in turn.choices:
+def decisions(turns: Sequence[Turn], *, attended: bool = True) -> Iterator[tuple[Observation, str]]:
+    """What the user answered in the last of the turns, and the plans that the user approved there; and whose
+    words these are."""
+    for question, answer in turns[-1].choices:
         asked, said = line(question), re.sub(r"\s*\(recommended\)", "", line(answer), flags=re.I)
-        if settles(question, answer):
-            title = f"{shorten(asked, TITLE - SHORT)}{ARROW}{shorten(said, SHORT)}"
-            text = shorten(f"The user was asked: {asked} Answered: {said}", TEXT)
-            yield Observation("decision", title, text), "user"
-    for plan in approved_plans(turn, attended=attended):
+        if _NUMBERED.match(said):
+            said = said.partition(": ")[2]
+        if not said or not settles(question, answer) or _LINT.search(asked):
+            continue
+        about = _about(asked, said, turns, attended=attended)
+        title = f"{shorten(asked, TITLE - SHORT)}{ARROW}{shorten(said, SHORT)}"
+        text = f"Asked: {asked} " if len(asked) > TITLE - SHORT else ""
+        text = shorten(f"{text}The user chose: {said}", TEXT - ON)
+        yield Observation("decision", title, f"{text} (on: {about})" if about else text), "user"
+    for plan in approved_plans(turns[-1], attended=attended):
         title, goal = plan_title(plan)
-        if len(telling(title)) > 1 and not _NO_CHANGE_OF_CODE.search(title) and not _REVIEW.match(title):
+        says = goal and len(telling(title)) > 1  # without it, only the reason for the plan is known
+        if says and not _NO_CHANGE_OF_CODE.search(title) and not _REVIEW.match(title):
             yield Observation("decision", title, shorten(f"Approved plan: {goal}", TEXT)), "assistant"
+
+
+_NUMBERED = re.compile(r"(?:option|approach|alternative|choice)? ?(?:[A-Z]|\d)(?:: |$)", re.I)
+
+
+def _about(asked: str, said: str, turns: Sequence[Turn], *, attended: bool) -> str:
+    """What the question was about: what was typed, or the title of an approved plan, with most of its words.
+    A word that is shared by chance with another turn is not enough; a question that says little by itself is
+    about what was typed before it."""
+    words = _parts(f"{asked} {said}")
+    best, about = 0, ""
+    for turn in turns:
+        plans = [plan_title(plan)[0] for plan in approved_plans(turn, attended=attended)]
+        typed = [line(text) for text, source in turn.prompts if source == TYPED]
+        for text in (*plans, *typed):
+            shared = len(words & _parts(text))
+            if shared >= max(best, 1 if turn is turns[-1] else 2):
+                best, about = shared, text
+    if not about and len(telling(asked)) < UNCLEAR:
+        told = [line(text) for turn in turns for text, source in turn.prompts if source == TYPED]
+        about = next((text for text in reversed(told) if len(telling(text)) > 2), "")
+    return shorten(about, ON)
 
 
 _REVIEW = re.compile(r"(?:review|analysis|investigation|summary|findings)\b", re.I)
@@ -180,8 +249,10 @@ _OPEN = re.compile(r"[?\n]|https?://")
 
 def settles(question: str, answer: str) -> bool:
     """Whether an answer says what is to be, and not only how to go on."""
-    said = answer.strip()
-    if not said or len(said) > ANSWER or _OPEN.search(said) or _SETTLES_NOTHING.fullmatch(said):
+    said, _, described = answer.strip().partition(": ")
+    if not said or len(said) > ANSWER or len(described) > 2 * ANSWER or _OPEN.search(answer.strip()):
+        return False
+    if _SETTLES_NOTHING.fullmatch(said):
         return False
     return not _PROCEDURE.search(line(question))
 
@@ -194,14 +265,21 @@ def approved_plans(turn: Turn, *, attended: bool) -> list[str]:
 
 
 _PLAN_MODE = re.compile(r"# \S.*\n(?s:.*?)^## \S(?s:.*?)^## \S", re.M)
-_GOALS = [
-    re.compile(rf"^#{{2,3}} (?:the )?(?:{names})\b.*\n+", re.I | re.M)
-    for names in ("goals?|solution|decision|approach|summary|overview", "context|problem|background")
-]
+_GOALS, _CHANGES, _WHY = (
+    re.compile(rf"^#{{2,3}} (?:the )?(?:{names})\b.*\n", re.I | re.M)
+    for names in (
+        r"goals?|objectives?|summary|overview|(?:\w+ )?(?:solution|decision|approach)",
+        r"(?:\w+ )?(?:changes?|fix(?:es)?|steps|implementation|plan|design)",
+        "context|problem|background",
+    )
+)
+_CODE = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)", re.M | re.S)
+_STEP = re.compile(r"^#{3,4} (?:(?:step|phase|part) )?(?:[A-Z]|\d+)[.:)][ :]*(.+)$", re.I | re.M)
+_FILE = re.compile(r"`[^`]*[/.][^`]*`|\([^)]*\)|\bfiles?\b|\b\d+\b|[:—–-]", re.I)
 
 
 def plan_title(plan: str) -> tuple[str, str]:
-    """(title, goal) of a plan, in its own words."""
+    """(title, what is done and why) of a plan, in its own words."""
     lines = [one for one in plan.splitlines() if one.strip()]
     head = re.sub(
         r"^(?:implementation )?plan\b[:\s-]*|\s*[-–:]?\s*(?:implementation )?plan$",
@@ -209,11 +287,40 @@ def plan_title(plan: str) -> tuple[str, str]:
         line(lines[0]),
         flags=re.I,
     )
-    body = plan.partition("\n")[2] if lines[0].startswith("#") else plan
+    body = _CODE.sub("\n\n```\n\n", plan.partition("\n")[2] if lines[0].startswith("#") else plan)
     if len(telling(head)) < 2:
         head = next((line(one) for one in lines[1:] if len(telling(line(one))) > 2), line(lines[0]))
-    goal = next((body[found.end() :] for form in _GOALS if (found := form.search(body))), body)
-    parts = re.split(r"\n\s*\n|\n(?=#)", goal)
-    told = [line(part) for part in parts if part.strip() and not part.startswith(("#", "```", "|", "---"))]
-    goal = " ".join(told[:2]) if told and told[0].endswith(":") else next(iter(told), "")
-    return shorten(head, TITLE), shorten(goal, GOAL) or head
+    why, changes = _section(body, _WHY), _section(body, _CHANGES, "##? ")
+    done = _words_of(_section(body, _GOALS)) or _steps(body) or _words_of(changes, least=CHANGE)
+    done = shorten(done if done or why else _words_of(body), GOAL)
+    reason = f" Why: {_words_of(why)}" if done and _words_of(why) else ""
+    return shorten(head, TITLE), f"{done}{reason}" if done or why else head
+
+
+def _section(plan: str, heading: re.Pattern[str], below: str = "#") -> str:
+    found = heading.search(plan)
+    return re.split(rf"^{below}", plan[found.end() :], maxsplit=1, flags=re.M)[0] if found else ""
+
+
+def _words_of(section: str, least: int = 0) -> str:
+    """Its first paragraph with so many telling words, and the list that it announces; no heading, code or
+    table."""
+    parts = [part.strip() for part in re.split(r"\n\s*\n|\n(?=#)|(?<=\n)(?=#)", section) if part.strip()]
+    is_text = [not part.startswith(("#", "```", "|", "---")) for part in parts]
+    for number, part in enumerate(parts):
+        words = line(part)
+        is_trivial = least and (len(telling(words)) < least or _NO_CHANGE_OF_CODE.search(words))
+        if is_text[number] and not is_trivial:
+            if words.endswith(":") and any(is_text[number + 1 : number + 2]):
+                words = f"{words} {line(parts[number + 1])}"
+            return words.rstrip(":") if words.endswith((".", "!")) else f"{words.rstrip(':')}."
+    return ""
+
+
+def _steps(plan: str) -> str:
+    """The headings of its steps, where they say more than a file's name."""
+    steps = [line(found).rstrip(".:") for found in _STEP.findall(plan)]
+    told = [
+        one for one in steps if len(telling(_FILE.sub(" ", one))) > 2 and not _NO_CHANGE_OF_CODE.search(one)
+    ]
+    return "; ".join(told) + "." if len(told) > 1 else ""
