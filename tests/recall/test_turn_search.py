@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from backstory.memory.turn import ANSWER, ASKED, CHOICE, OPEN, PASTED, PLAN, TYPED
+from backstory.memory.turn import ANSWER, CHOICE, OPEN, PASTED, PLAN, TYPED
 from backstory.model import Answer, Filters, Hit
 from backstory.recall import excerpt, rank
 from backstory.recall.embedders.static import Static
@@ -76,7 +77,7 @@ def test_the_best_piece_decides_and_comes_first(told: Told) -> None:
     assert "walrus key" in shown(first)[0]
 
 
-def test_pieces_are_shown_best_first_without_the_title(told: Told) -> None:
+def test_pieces_are_shown_best_first(told: Told) -> None:
     told.turn(
         "s1",
         "paint the walrus house",
@@ -88,10 +89,26 @@ def test_pieces_are_shown_best_first_without_the_title(told: Told) -> None:
     (hit,) = ask(told, "walrus colour").hits
     assert [piece.part for piece in hit.pieces][:1] == [CHOICE]
     assert {CHOICE, ANSWER, PLAN} <= {piece.part for piece in hit.pieces}
-    assert ASKED not in {piece.part for piece in hit.pieces}
     worth = [piece.worth for piece in hit.pieces]
     assert worth == sorted(worth, reverse=True)
     assert hit.commits == ("commit abc1234: paint the walrus house (paint.py)",)
+
+
+def test_a_prompt_that_fits_is_shown_whole(told: Told) -> None:
+    asked = (
+        "add a report of the week to the shop, with a total at the end of every page, sorted by day and hour"
+    )
+    asked += ", but never print the seconds, because the walrus council objects"
+    told.turn("s1", asked, "Done.")
+    (hit,) = ask(told, "why no seconds").hits
+    assert "the walrus council objects" in excerpt.of_turn(hit, 700)
+    assert "the walrus council objects" not in excerpt.of_turn(replace(hit, pieces=()), 700)
+
+
+def test_of_several_short_prompts_none_is_lost(told: Told) -> None:
+    prompts = [[f"part {number} of what I want, told in a sentence " * 3, TYPED] for number in range(4)]
+    told.turn("s1", "", "Done.", prompts=[*prompts, ["and do not forget the walrus", TYPED]])
+    assert len(ask(told, "walrus").hits) == 1
 
 
 def test_only_a_prompt_that_was_all_pasted_is_called_so(told: Told) -> None:

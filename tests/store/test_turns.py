@@ -225,6 +225,43 @@ def test_a_restored_turn_is_found_and_waits_where_it_was_not_observed(
     assert_indexed(db)
 
 
+@pytest.fixture
+def derived(db: sqlite3.Connection, told: Told) -> list[str]:
+    """A turn, and what was made of it: a trace, a fact, and the summary of its session."""
+    at = NOW
+    turn = told.turn("s2", "feed the heron", "The heron was fed.", at=at, ended_at=at + 50)
+    trace = told.memory("tool", "Tool: Bash\nCommand: feed heron", session="s2", at=at + 10)
+    fact = told.memory("feature", "Feed the heron", session="s2", at=at + 50)
+    db.execute(
+        "INSERT INTO memory_relationships (source_id, target_id, relationship_type, said_by, created_at)"
+        " VALUES (?, ?, 'BUILDS_ON', 'rule', ?)",
+        (fact, turn, at),
+    )
+    summary = told.summary("s2", request="feed the heron", at=at + 60)
+    told.memory("note", "the zoo opens at nine", session="s2", at=at + 20)
+    return [turn, trace, fact, summary]
+
+
+def test_what_was_made_of_a_turn_is_forgotten_and_restored_with_it(
+    db: sqlite3.Connection, project: str, derived: list[str]
+) -> None:
+    turn, _, fact, _ = derived
+    life.forget(db, fact, None, NOW + 300)  # before, and by itself
+    life.forget(db, turn, None, NOW + 400)
+    assert found(db, project, "heron") == []
+    assert len(found(db, project, "zoo")) == 1
+    assert sessions.by_ids(db, ["s2"])["s2"].user_prompt is None
+    life.restore(db, turn, None, NOW + 500)
+    assert sessions.by_ids(db, ["s2"])["s2"].user_prompt == "feed the heron"
+    gone = [row["id"] for row in db.execute("SELECT id FROM memories WHERE deleted_at IS NOT NULL")]
+    assert gone == [fact]
+
+
+def test_what_was_made_of_a_turn_is_erased_with_it(db: sqlite3.Connection, derived: list[str]) -> None:
+    life.erase(db, derived[0])
+    assert "heron" not in "".join(db.iterdump()).lower()
+
+
 def test_an_erased_turn_is_gone_with_all_that_its_session_kept_of_it(
     db: sqlite3.Connection, project: str, queued: str
 ) -> None:

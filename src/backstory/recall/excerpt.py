@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from backstory.gist import cut
+from backstory.memory import turn as turns
 from backstory.memory.turn import ANSWER, COMPACTION, COMPLETE, FACTS, PLAN, PROMPT, Turn, facts
 from backstory.model import Hit, Piece
 
@@ -34,12 +35,17 @@ def parts_of_turn(hit: Hit, room: int) -> Excerpt:
     if not hit.asked and not hit.pieces:  # found by its id: there is nothing to fit
         asked, *rest = in_short(hit.memory.content, room).split("\n")
         return Excerpt(asked, tuple(rest), ())
-    asked = cut(hit.asked, min(ASKED, room // 3))
-    asked = f"asked{' (pasted)' if hit.is_pasted else ''}: {asked}" if asked else ""
+    label = f"asked{' (pasted)' if hit.is_pasted else ''}: "
+    asked = f"{label}{cut(hit.asked, min(ASKED, room // 3))}" if hit.asked else ""
     commits = tuple(cut(line, min(COMMIT, room // 8)) for line in hit.commits[-COMMITS:])
     left = room - sum(len(line) + 1 for line in (asked, *commits))
     chosen: list[tuple[Piece, str]] = []
     for piece in hit.pieces:
+        if piece.part == turns.ASKED:  # it stands there already, but perhaps not the part that fits
+            whole = f"{label}{cut(hit.asked, len(asked) - len(label) + max(left, 0))}"
+            left -= len(whole) - len(asked)
+            asked = whole
+            continue
         text = _without(piece.text, hit.commits[-COMMITS:]) if piece.part == FACTS else piece.text
         if not chosen:
             text = cut(text, left - AROUND) if left - AROUND >= SHORTEST else ""
@@ -81,7 +87,7 @@ def in_short(content: str, room: int) -> str:
 
 def in_a_line(turn: Turn, room: int) -> str:
     """What was asked, and how it was answered; without an answer, what became of it."""
-    answer = next((said for line in turn.answer.splitlines() if (said := line.strip(" #*-`\t"))), "")
+    answer = next((said for line in turn.answer.splitlines() if (said := line.strip(" #*-\t"))), "")
     done = "" if turn.state == COMPLETE else turn.state
     told = answer or "; ".join(filter(None, (done, *facts(turn))))
     asked = cut(turn.asked, max(room * 3 // 5, room - len(told) - 3)) if told else cut(turn.asked, room)

@@ -35,7 +35,7 @@ PRIOR = np.ones(turn.FACTS + 1, np.float32)  # by part: where else the words sta
 PRIOR[[turn.ASKED, turn.PROMPT, turn.COMPACTION]] = 0.8
 PRIOR[[turn.PLAN, turn.FACTS]] = 0.9
 BEST, BEST_PIECE = 1 + WINDOW + THREAD, 1 + TURN + SESSION
-FITS = 0.49
+FITS = 0.49  # of the query's weight: of ten questions that nothing answers, nine stay below
 FEW = 100  # turns and memories that say little about how rare a word is
 ALONE = 0.5  # of how well a line fits by itself counts as its window and thread, where it has none
 SHORT = 10  # words; what is much shorter matches anything, so its meaning counts less
@@ -113,7 +113,7 @@ def by_words(corpus: Corpus, terms: Sequence[Ints], pairs: Sequence[Ints]) -> Wo
         if not corpus.turns.size:
             _count_up(found.windows, corpus.windows, np.concatenate([window[lines], window_before[lines]]))
     best = [_best(scores) for scores in (found.lines, found.windows, found.threads)]
-    best_turn = _turns(corpus, terms, found) if corpus.turns.size else np.float32(1)
+    best_turn = _score_turns(corpus, terms, found) if corpus.turns.size else np.float32(1)
     return WordScores(
         lines=found.lines / best[0],
         alone=found.alone / best_turn,
@@ -123,7 +123,7 @@ def by_words(corpus: Corpus, terms: Sequence[Ints], pairs: Sequence[Ints]) -> Wo
     )
 
 
-def _turns(corpus: Corpus, terms: Sequence[Ints], found: WordScores) -> np.float32:
+def _score_turns(corpus: Corpus, terms: Sequence[Ints], found: WordScores) -> np.float32:
     """BM25 of turns, and of the memories that are none; the best of all."""
     turn_of, is_alone = corpus.column("turn"), _alone(corpus)
     of = corpus.turns.size + int(np.count_nonzero(is_alone))

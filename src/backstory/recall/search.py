@@ -19,7 +19,7 @@ from backstory.errors import BadInput, EmbedderAway, Unavailable
 from backstory.memory import likeness, terms
 from backstory.memory.kinds import KINDS, SECTORS, TIERS
 from backstory.memory.salience import DAY_MS
-from backstory.memory.turn import ANSWER, ASKED, CHOICE, PASTED, TITLE, TRACE, Turn, commit_line
+from backstory.memory.turn import ANSWER, CHOICE, PASTED, TITLE, TRACE, Turn, commit_line
 from backstory.model import (
     MODES,
     Answer,
@@ -49,7 +49,7 @@ UNFINISHED = 20  # words that the beginning of one may stand for
 SHORTEST_STEM = 4
 MOST_PIECES = 12  # of a turn that are shown
 WORTH_BEST, WORTH_FIRST, WORTH_CHOICE = 1.0, 0.5, 0.5  # of a piece beside its words
-SURE = 8  # deviations
+SURE = 8  # deviations above the nearness of unrelated texts: see Index.floor
 PATIENCE = 0.05  # seconds a search may spend on making vectors that are missing
 
 
@@ -99,7 +99,7 @@ def search(
     patience: float = PATIENCE,
 ) -> Answer:
     """What fits the query best of this folder's project and of the user's global memories. The id of a memory
-    finds that one, superseded or not. What the user said in the session that asks is no answer to it."""
+    finds that one, superseded or not. The turn that asks is no answer to itself."""
     query = checked(query, mode, limit, filters)
     project = projects.at(db, paths.place(cwd))
     named = memories.get(db, query.strip(), now)
@@ -346,7 +346,7 @@ def _covered(corpus: Corpus, line: int, words: Sequence[Column], telling: Sequen
     if (answer := np.flatnonzero(part == ANSWER)).size:
         worth[answer[0]] += WORTH_FIRST
     order = np.argsort(-worth, kind="stable")
-    chosen = [at for at in order.tolist() if part[at] != ASKED][:MOST_PIECES]
+    chosen = order[:MOST_PIECES].tolist()
     return Covered(covers, tuple((int(corpus.rows[lines[at]]), float(worth[at])) for at in chosen))
 
 

@@ -81,7 +81,7 @@ def promote(db: Connection, session_id: str, now: int) -> None:
 
 
 def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> None:
-    """Out of every answer, but not gone."""
+    """Out of every answer, but not gone; of a turn, what was made of it as well."""
     db.execute(
         "UPDATE memories SET deleted_at = coalesce(deleted_at, ?1), updated_at = ?1 WHERE id = ?2",
         (now, memory_id),
@@ -90,6 +90,9 @@ def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> 
     queue.forget(db, memory_id, now)
     for span in turns.spans(db, memory_id):
         queue.forget_between(db, *span, now)
+        for part in turns.made_of(db, memory_id, *span):
+            forget(db, part, session_id, now)
+        sessions.note_the_first_prompt(db, span[0])
         turns.interrupt(db, memory_id)  # or the next prompt would be joined to it, and forgotten as well
     summaries.hide(db, memory_id)
     memories.link(db, session_id, memory_id, "updated", now)
@@ -102,6 +105,8 @@ def erase(db: Connection, memory_id: str) -> None:
     keeps of it goes as well.
     """
     for session_id, first, last in turns.spans(db, memory_id):
+        for part in turns.made_of(db, memory_id, session_id, first, last):
+            erase(db, part)
         sessions.drop_prompts(db, session_id, first, last)
         queue.erase_between(db, session_id, first, last)
     db.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
@@ -133,6 +138,10 @@ def restore(db: Connection, memory_id: str, session_id: str | None, now: int) ->
             queue.remember(db, memory_id)
             for span in turns.spans(db, memory_id):
                 queue.remember_between(db, *span)
+                for part in turns.made_of(db, memory_id, *span):
+                    if (_row(db, part) or row)["deleted_at"] == row["deleted_at"]:  # forgotten with it
+                        restore(db, part, session_id, now)
+                sessions.note_the_first_prompt(db, span[0])
             summaries.show(db, memory_id)
         else:
             db.execute(

@@ -115,7 +115,7 @@ def keep_prompt(db: Connection, session_id: str, prompt: str, at: int) -> None:
     db.execute(
         "INSERT INTO prompts (session_id, prompt, created_at) VALUES (?, ?, ?)", (session_id, prompt, at)
     )
-    _note_the_first_prompt(db, session_id)
+    note_the_first_prompt(db, session_id)
 
 
 def drop_prompts(db: Connection, session_id: str, first: int, last: int) -> None:
@@ -123,13 +123,16 @@ def drop_prompts(db: Connection, session_id: str, first: int, last: int) -> None
     db.execute(
         "DELETE FROM prompts WHERE session_id = ? AND created_at BETWEEN ? AND ?", (session_id, first, last)
     )
-    _note_the_first_prompt(db, session_id)
+    note_the_first_prompt(db, session_id)
 
 
-def _note_the_first_prompt(db: Connection, session_id: str) -> None:
+def note_the_first_prompt(db: Connection, session_id: str) -> None:
+    """What a session began with, as far as nobody forgot it."""
     db.execute(
-        "UPDATE sessions SET user_prompt ="
-        " (SELECT prompt FROM prompts WHERE session_id = ?1 ORDER BY created_at, id LIMIT 1) WHERE id = ?1",
+        "UPDATE sessions SET user_prompt = (SELECT prompt FROM prompts p WHERE session_id = ?1 AND NOT EXISTS"
+        " (SELECT 1 FROM turns t JOIN memories m ON m.row = t.row WHERE t.session_id = ?1"
+        " AND p.created_at BETWEEN t.started_at AND t.ended_at AND m.deleted_at IS NOT NULL)"
+        " ORDER BY created_at, id LIMIT 1) WHERE id = ?1",
         (session_id,),
     )
 

@@ -57,6 +57,19 @@ def holding(db: Connection, memory: Memory) -> str | None:
     return str(row["id"]) if row and row["id"] != memory.id else None
 
 
+def made_of(db: Connection, memory_id: str, session_id: str, first: int, last: int) -> list[str]:
+    """What else says what a turn says: its traces, facts that build on it, and the summary of its session."""
+    rows = db.execute(
+        "SELECT id FROM memories WHERE session_id = ?2 AND kind = 'tool' AND created_at BETWEEN ?3 AND ?4"
+        " UNION SELECT source_id FROM memory_relationships r JOIN memories m ON m.id = r.source_id"
+        " WHERE r.target_id = ?1 AND r.relationship_type = 'BUILDS_ON'"
+        " UNION SELECT m.id FROM session_summaries y JOIN memories m ON m.id = y.memory_id"
+        " WHERE y.session_id = ?2",
+        (memory_id, session_id, first, last),
+    )
+    return [row["id"] for row in rows]
+
+
 def spans(db: Connection, memory_id: str) -> list[tuple[str, int, int]]:
     """(session, from, to) of the memory, where it is a turn: what the session keeps of that time is of it."""
     rows = db.execute(f"{_SELECT} WHERE m.id = ? AND t.session_id IS NOT NULL", (memory_id,))
