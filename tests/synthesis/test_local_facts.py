@@ -213,6 +213,14 @@ def test_a_decision_is_told_with_what_was_said_of_the_option_and_what_it_was_abo
     )
 
 
+def test_words_of_a_description_alone_do_not_say_what_a_question_was_about() -> None:
+    script = Script().ask("the weather log of the office is full").say().ask("yes please do that")
+    script.choose(
+        "Which of these two databases should the service use?", "SQLite: no office, no weather"
+    ).say()
+    assert one(script).text == "The user chose: SQLite: no office, no weather"
+
+
 def test_a_numbered_option_without_a_description_settles_nothing() -> None:
     assert found(Script().ask("set up the service").choose("Which database?", "Option C").say()) == []
 

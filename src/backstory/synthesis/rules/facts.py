@@ -228,7 +228,7 @@ def _about(asked: str, said: str, turns: Sequence[Turn], *, attended: bool) -> s
     """What the question was about: what was typed, or the title of an approved plan, with most of its words.
     A word that is shared by chance with another turn is not enough; a question that says little by itself is
     about what was typed before it."""
-    words = _parts(f"{asked} {said}")
+    words = _parts(f"{asked} {said.partition(': ')[0]}")
     best, about = 0, ""
     for turn in turns:
         plans = [plan_title(plan)[0] for plan in approved_plans(turn, attended=attended)]
