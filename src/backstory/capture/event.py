@@ -79,8 +79,8 @@ def _clean_use(use: Use) -> None:
     use.more_paths = [clean(path) for path in use.more_paths]
     written = _excerpt_of(use.written, CHANGE_LIMIT, [EXCERPT_ROOM])
     use.written = written if isinstance(written, dict) else {}
-    if use.action == SHELL:
-        use.printed = excerpt(use.output if use.error is None else use.error, PRINTED_LIMIT)
+    if use.action == SHELL and len(said := use.output if use.error is None else use.error) > EXCERPT_LIMIT:
+        use.printed = excerpt(said, PRINTED_LIMIT)
     if use.error is not None:
         use.error = excerpt(use.error, TEXT_LIMIT)
         return

@@ -12,6 +12,7 @@ What a tool was given and what came of it are dicts, where these keys mean the s
              content   the whole text of a file or a cell
              pattern   of a search; query, url: of the web
              description   of an agent's task
+             questions   of an ask: [{question, options: [{label, description}]}]
     result   output    what a shell printed
              errors    the same, to its second stream, where the client tells them apart
              changed   the files that a shell changed, where the client says so
@@ -98,7 +99,7 @@ class Use:
         # Added by capture:
         self.too_large = False  # the result was over the limit and is not here
         self.excerpt: object = None  # what is shown of it to synthesis
-        self.printed = ""  # of a shell: as much of what it printed as may tell what went wrong
+        self.printed = ""  # of a shell that printed much: as much of that as may tell what went wrong
 
     @property
     def path(self) -> str | None:
