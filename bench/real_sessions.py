@@ -574,10 +574,8 @@ async def _look_for_errors(lived: Lived) -> list[Seen]:
 def _places(lived: Lived, several: Sequence[Hit]) -> list[Place]:
     found = []
     with lived.database() as db:
-        is_turn = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'turns'").fetchone()
         for hit in several:
-            place = db.execute(WHEN_OF_TURN, (hit.id,)).fetchone() if is_turn else None
-            place = place or db.execute(WHEN, (hit.id,)).fetchone()
+            place = db.execute(WHEN_OF_TURN, (hit.id,)).fetchone() or db.execute(WHEN, (hit.id,)).fetchone()
             if place:
                 found.append((place[0], place[1] - lived.shift, place[2] - lived.shift))
     return found

@@ -67,9 +67,7 @@ class Command:
 @dataclass(frozen=True, slots=True)
 class Case:
     query: str
-    signature: str
-    session_id: str  # in which it came again
-    earlier: frozenset[str]  # the sessions before that one
+    earlier: frozenset[str]  # the sessions before the one in which it came again
     solved: tuple[Turn, ...]  # the turns of earlier sessions in which it was
 
 
@@ -100,7 +98,6 @@ def cases(
     for turns, several in sessions:
         if not turns:
             continue
-        session_id = turns[0].session_id
         last: dict[str, Command] = {}
         for command in several:
             lines = command.signatures(sign)
@@ -108,13 +105,13 @@ def cases(
                 before = tuple(turn for turn in solved.get(name, ()) if turn.last < command.at)
                 if before:
                     query = lines[name][:LONGEST_QUERY]
-                    found.append(Case(query, name, session_id, frozenset(earlier), before))
+                    found.append(Case(query, frozenset(earlier), before))
                     break
             last |= dict.fromkeys(lines, command)
         for name, failure in last.items():
             if turn := _solving(failure, turns, several):
                 solved.setdefault(name, []).append(turn)
-        earlier.append(session_id)
+        earlier.append(turns[0].session_id)
     return found
 
 

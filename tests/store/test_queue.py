@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.capture.event import CHANGE_LIMIT, EXCERPT_LIMIT, RESULT_LIMIT
-from backstory.intake.item import SAID_LIMIT
+from backstory.intake.item import QUEUED_LIMIT
 from backstory.model import Item
 from backstory.safety import fence
 from backstory.safety.clean import CUT_MARGIN, TEXT_LIMIT
@@ -233,7 +233,7 @@ def test_a_long_prompt_is_queued_cut_and_the_store_has_it_whole(data: Path) -> N
     said = "please mend it " + "z" * 30_000 + " and then release"
     (row,) = queued(data, prompt(said))
     assert row["given"]["prompt"].startswith("please mend it") and row["given"]["prompt"].endswith("release")
-    assert len(row["given"]["prompt"]) < SAID_LIMIT + 100
+    assert len(row["given"]["prompt"]) < QUEUED_LIMIT + 100
     assert rows(data, "SELECT prompt FROM prompts") == [{"prompt": said}]
 
 
@@ -268,7 +268,7 @@ CUTS = (
     CHANGE_LIMIT,
     EXCERPT_LIMIT // 2,
     EXCERPT_LIMIT,
-    SAID_LIMIT // 2,
+    QUEUED_LIMIT // 2,
     TEXT_LIMIT,
     TEXT_LIMIT + CUT_MARGIN,
     24_000,

@@ -126,9 +126,9 @@ def test_only_what_is_no_turn_says_where_its_text_came_from(
     ask: Ask, db: sqlite3.Connection, data: Path, project: str
 ) -> None:
     happened(data, project, "where does the walrus sleep?", answer="in the walrus house")
-    add(db, project, "The walrus sleeps late", source="pasted")
+    add(db, project, "The walrus sleeps late", source="web")
     said = ask("walrus sleep").split("\n\n---\n\n")
-    assert sorted(("\nSource: pasted\n" in hit, "Content: asked" in hit) for hit in said) == [
+    assert sorted(("\nSource: web\n" in hit, "Content: asked" in hit) for hit in said) == [
         (False, True),
         (True, False),
     ]

@@ -144,7 +144,7 @@ def test_the_system_prompt_and_the_tools_are_short() -> None:
 def test_a_message_says_what_the_session_is_about_and_then_what_happened() -> None:
     text = read(batch(known=(memory("mem_1", "Totals are integers of cents"),)))
     assert text.startswith("<recorded>\nproject shop, 2026-03-03, branch main\n")
-    assert "began with USER: why do invoices lose a cent?" in text
+    assert "began with: why do invoices lose a cent?" in text
     assert "\nk1 decision: Totals are integers of cents\n" in text
     assert (
         "\n[1] USER: please look at invoice 10442\n[2] Edit shop/invoice.py\n- round(x)\n+ x\n</recorded>\n"

@@ -88,10 +88,6 @@ def test_what_the_user_did_not_say_becomes_no_preference_and_no_decision(launder
     assert laundered[name] == []
 
 
-def test_a_store_of_such_sessions_has_no_preference_and_no_decision(laundered: Kept) -> None:
-    assert {name: kept for name, kept in laundered.items() if kept} == {}
-
-
 @pytest.mark.parametrize("name", names(PREFERENCES))
 def test_a_standing_wish_that_was_typed_becomes_one_preference(meant: Kept, name: str) -> None:
     assert [kind for kind, _ in meant[name]] == ["preference"]

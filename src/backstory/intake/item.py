@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from backstory.clients.canonical import Event, Use
 
-SAID_LIMIT = 8_000  # characters of a prompt, an answer or a summary
+QUEUED_LIMIT = 8_000  # characters of a prompt, an answer or a summary
 
 
 def item_of(event: Event) -> tuple[str, str, str] | None:
@@ -26,13 +26,13 @@ def item_of(event: Event) -> tuple[str, str, str] | None:
     if event.use:
         return _tool_use(event.use)
     if event.kind == canonical.PROMPT and event.text:
-        return PROMPT, _json({"prompt": without_middle(event.text, SAID_LIMIT)}), "{}"
+        return PROMPT, _json({"prompt": without_middle(event.text, QUEUED_LIMIT)}), "{}"
     if event.kind == canonical.COMPACTION and event.text:
-        return COMPACT, _json({"summary": without_middle(event.text, SAID_LIMIT)}), "{}"
+        return COMPACT, _json({"summary": without_middle(event.text, QUEUED_LIMIT)}), "{}"
     if event.kind == canonical.COMPACTION_START:
         return CHECKPOINT, "{}", "{}"
     if event.kind == canonical.TURN_END:
-        return FINALIZE, "{}", _json({"last_message": without_middle(event.text, SAID_LIMIT)})
+        return FINALIZE, "{}", _json({"last_message": without_middle(event.text, QUEUED_LIMIT)})
     return None
 
 

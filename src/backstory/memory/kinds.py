@@ -2,7 +2,7 @@
 
 OBSERVATIONS = ("decision", "bugfix", "feature", "refactor", "discovery", "preference")
 KINDS = ("tool", "turn", *OBSERVATIONS, "summary", "note")
-SOURCES = ("user", "pasted", "assistant", "tool", "web", "document", "repository", "model", "session")
+SOURCES = ("user", "assistant", "tool", "web", "repository", "model", "session")
 TIERS = ("session", "project", "global")
 SECTORS = ("episodic", "semantic", "procedural", "emotional", "reflective")
 

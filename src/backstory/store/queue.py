@@ -255,7 +255,7 @@ def take_over(db: Connection, now: int) -> None:
 
 
 def tidy(db: Connection, now: int) -> None:
-    """What was observed is kept for a week: the rules look at a session as a whole."""
+    """What was observed is kept for a week: a later observation may cite it."""
     db.execute("DELETE FROM observation_queue WHERE processed_at_epoch < ?", (now - KEPT_MS,))
 
 
@@ -297,9 +297,9 @@ def erase(db: Connection, memory_id: str) -> None:
 
 def forget_between(db: Connection, session_id: str, first: int, last: int, now: int) -> None:
     db.execute(
-        "UPDATE observation_queue SET skipped = ?1, processed_at_epoch = coalesce(processed_at_epoch, ?2)"
-        f" WHERE {_BETWEEN}",
-        (FORGOTTEN, now, session_id, first, last),
+        "UPDATE observation_queue SET skipped = :forgotten,"
+        f" processed_at_epoch = coalesce(processed_at_epoch, :now) WHERE {_BETWEEN}",
+        {"forgotten": FORGOTTEN, "now": now, "session_id": session_id, "first": first, "last": last},
     )
 
 
@@ -307,19 +307,19 @@ def remember_between(db: Connection, session_id: str, first: int, last: int) -> 
     db.execute(
         "UPDATE observation_queue SET skipped = NULL,"
         " processed_at_epoch = iif(processed_by IS NULL, NULL, processed_at_epoch)"
-        f" WHERE skipped = ?1 AND ?2 IS NULL AND {_BETWEEN}",
-        (FORGOTTEN, None, session_id, first, last),
+        f" WHERE skipped = :forgotten AND {_BETWEEN}",
+        {"forgotten": FORGOTTEN, "session_id": session_id, "first": first, "last": last},
     )
 
 
 def erase_between(db: Connection, session_id: str, first: int, last: int) -> None:
     db.execute(
-        "DELETE FROM observation_queue WHERE session_id = ? AND created_at_epoch BETWEEN ? AND ?",
-        (session_id, first, last),
+        f"DELETE FROM observation_queue WHERE {_BETWEEN}",
+        {"session_id": session_id, "first": first, "last": last},
     )
 
 
-_BETWEEN = "session_id = ?3 AND created_at_epoch BETWEEN ?4 AND ?5"
+_BETWEEN = "session_id = :session_id AND created_at_epoch BETWEEN :first AND :last"
 
 
 def waiting(db: Connection) -> tuple[int, int | None]:

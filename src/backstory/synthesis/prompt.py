@@ -224,7 +224,7 @@ def _about(batch: Batch) -> list[str]:
     lines = [", ".join(part for part in parts if part)]
     asked_now = {item.input.get("prompt") for item in batch.items if item.tool == PROMPT}
     if session.user_prompt and session.user_prompt not in asked_now:
-        lines.append("the session began with USER: " + _cut(session.user_prompt, GOAL_CHARS))
+        lines.append("the session began with: " + _cut(session.user_prompt, GOAL_CHARS))
     if batch.summary is not None:
         told = dataclasses.replace(batch.summary, files_read=(), files_edited=())
         lines += ["summary of the session so far:", _cut(str(told), SUMMARY_CHARS)]

@@ -54,8 +54,8 @@ class Backup:
         return int.from_bytes(head[60:64], "big") if head.startswith(b"SQLite format 3\0") else None
 
 
-class turn:
-    """`with turn(folder):` nobody else makes or removes backups. A migration keeps it until it is done."""
+class alone:
+    """`with alone(folder):` nobody else makes or removes backups. A migration keeps it until it is done."""
 
     __slots__ = ("_folder", "_handle")
 
@@ -76,8 +76,8 @@ class turn:
 def make(folder: str, now: int, reason: str = "daily") -> Backup:
     """Copy the store as it is now. Whatever keeps the copy from being good is an error, and leaves none."""
     try:
-        with turn(folder):
-            made = make_in_turn(folder, now, reason)
+        with alone(folder):
+            made = make_alone(folder, now, reason)
     except StoreError:
         _note_failure(folder, now)
         raise
@@ -106,7 +106,7 @@ def _failed_lately(folder: str, now: int) -> bool:
     return abs(now - at) < RETRY_MS
 
 
-def make_in_turn(folder: str, now: int, reason: str) -> Backup:
+def make_alone(folder: str, now: int, reason: str) -> Backup:
     place, database = _place(folder), paths.database(folder)
     if not os.path.exists(database):
         raise NotFound(f"there is no store in {folder} yet; it comes with the first Claude Code session")
@@ -144,7 +144,7 @@ def due(folder: str, now: int) -> bool:
 
 def prune(folder: str) -> list[str]:
     """Remove what is not needed any more; its names."""
-    with turn(folder):
+    with alone(folder):
         _tidy(_place(folder))
         found = listed(folder)
         keep = set(kept(found))
@@ -322,7 +322,7 @@ def _time(stamp: str) -> int | None:
 
 
 def _tidy(place: str) -> None:
-    """Whoever has the turn is the only one who makes a backup: what is unfinished was left by a kill."""
+    """Who is `alone` is the only one who makes a backup: what is unfinished was left by a kill."""
     for name in os.listdir(place):
         if name.startswith("backstory-") and UNFINISHED in name:
             os.unlink(os.path.join(place, name))

@@ -162,12 +162,12 @@ def migrate(db: Connection, path: str, folder: str = MIGRATIONS) -> None:
     from backstory.store.file import backup  # for a store that is up to date nobody needs it
 
     home = os.path.dirname(path)
-    with backup.turn(home):
+    with backup.alone(home):
         at = version(db)
         if at == newest:
             return  # another process won
         try:
-            backup.make_in_turn(home, int(time.time() * 1000), f"before-{at + 1}")
+            backup.make_alone(home, int(time.time() * 1000), f"before-{at + 1}")
         except StoreError as error:
             raise type(error)(f"schema {at} is brought up to date only after a backup: {error}") from error
         apply(db, folder)

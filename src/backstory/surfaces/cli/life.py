@@ -18,8 +18,18 @@ from backstory.surfaces.cli.common import json_option, memory_id, project_and_js
 
 @click.command()
 @click.argument("anchor", metavar="ID")
-@click.option("--before", default=5, show_default=True, help="How many turns before it, 0 to 50.")
-@click.option("--after", default=5, show_default=True, help="How many turns after it, 0 to 50.")
+@click.option(
+    "--before",
+    default=5,
+    show_default=True,
+    help="How many turns, or memories outside any, before it: 0 to 50.",
+)
+@click.option(
+    "--after",
+    default=5,
+    show_default=True,
+    help="How many turns, or memories outside any, after it: 0 to 50.",
+)
 @project_and_json
 def timeline(anchor: str, before: int, after: int, project: str, as_json: bool) -> None:
     """Show what happened around a memory, turn by turn."""

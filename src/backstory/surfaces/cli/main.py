@@ -53,7 +53,7 @@ def search(
     """Find memories by what they say and mean (or one by its id).
 
     A turn is shown with what was asked, what of it fits, and its commits; `backstory show ID` has it whole.
-    Traces of single tool uses are found where nothing else fits, or with --kind tool."""
+    Traces of single tool uses are found where nothing else fits, or with --kind tool or --sector episodic."""
     from backstory.recall.index import Index
     from backstory.recall.search import search as find
     from backstory.surfaces.cli import terminal
@@ -94,7 +94,7 @@ def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters:
     """List this project's memories and your global ones, newest first.
 
     A turn is one line: what was asked, and how it was answered. Traces of single tool uses are listed with
-    --kind tool only."""
+    --kind tool or --forgotten."""
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):

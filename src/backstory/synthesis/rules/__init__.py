@@ -1,1 +1,1 @@
-"""What turns tell without a model: facts of their structure, and no reading of anybody's sentences."""
+"""What the records of turns tell without a model."""

@@ -21,7 +21,7 @@ UPDATE memories SET kind = 'turn', tier = 'project', importance = 0.6, salience 
     author = NULL WHERE kind = 'prompt';
 
 ALTER TABLE memories ADD COLUMN source TEXT NOT NULL DEFAULT 'assistant'
-CHECK (source IN ('user', 'pasted', 'assistant', 'tool', 'web', 'document', 'repository', 'model', 'session'));
+CHECK (source IN ('user', 'assistant', 'tool', 'web', 'repository', 'model', 'session')); -- where its words come from: see memory/kinds.py
 ALTER TABLE memories ADD COLUMN times INTEGER NOT NULL DEFAULT 1; -- a trace that came again in its session is counted
 ALTER TABLE sessions ADD COLUMN attended INTEGER NOT NULL DEFAULT 1 CHECK (attended IN (0, 1)); -- 0: nobody was there
 CREATE INDEX sessions_by_attended ON sessions (project_id, attended, started_at);
@@ -63,7 +63,9 @@ CREATE INDEX turn_pieces_as_lines ON turn_pieces (row, turn, thread, part, words
 
 INSERT INTO turn_pieces (row, turn, thread, part, text, words, terms)
 SELECT (p.number << 32) | (p.last_memory + row_number() OVER (PARTITION BY p.number ORDER BY m.row)),
-       m.row, (SELECT number FROM sessions s WHERE s.id = m.session_id), iif(length(m.content) > 300, 3, 2), m.content, m.words, m.terms
+       m.row, (SELECT number FROM sessions s WHERE s.id = m.session_id),
+       iif(length(m.content) > 300, 3, 2), -- PROMPT or ASKED of memory/turn.py
+       m.content, m.words, m.terms
 FROM memories m JOIN projects p ON p.id = m.project_id WHERE m.kind = 'turn';
 UPDATE projects SET last_memory = max(last_memory, coalesce(
     (SELECT max(t.row) & 4294967295 FROM turn_pieces t WHERE t.row >> 32 = projects.number), 0));
