@@ -12,6 +12,7 @@ from backstory.clients import canonical, claude_code
 from backstory.errors import BadPayload
 from backstory.store import queue
 from backstory.store.file.connection import connect
+from tests.helpers.growth import assert_linear
 
 Json = dict[str, Any]
 HERE = {"session_id": "s1", "transcript_path": "/t/s1.jsonl", "cwd": "/p", "prompt_id": "q1"}
@@ -55,15 +56,6 @@ EVENTS: list[tuple[str, Json, Json]] = [
         {"kind": canonical.TURN_END, "text": "Done.", "id": None, "is_sent_on": False},
     ),
     ("Stop", {"stop_hook_active": True}, {"kind": canonical.TURN_END, "text": "", "is_sent_on": True}),
-    (
-        "PostCompact",
-        {
-            "compact_summary": "<analysis>\nhm\n</analysis>\n<summary>\n"
-            "1. All user messages:\n - a\n2. So:\n b"
-        },
-        {"kind": canonical.COMPACTION, "text": "2. So:\n b"},
-    ),
-    ("PostCompact", {"compact_summary": "thoughts\nSummary:\nso far"}, {"text": "so far"}),
     ("SubagentStop", {"agent_id": "a1"}, {"agent": "a1"}),
     (
         "SubagentStop",
@@ -73,6 +65,23 @@ EVENTS: list[tuple[str, Json, Json]] = [
     ("SubagentStop", {"agent_type": ""}, {"kind": canonical.SUBAGENT_END, "agent": ""}),
     ("SessionEnd", {"reason": "clear"}, {"kind": canonical.SESSION_END}),
 ]
+
+
+@pytest.mark.parametrize(
+    ("summary", "expected"),
+    [
+        ("<analysis>\nhm\n</analysis>\n<summary>\n1. All user messages:\n - a\n2. So:\n b", "2. So:\n b"),
+        ("thoughts\nSummary:\nso far", "so far"),
+        ("<analysis>never ends", "<analysis>never ends"),
+        ("so far", "so far"),
+    ],
+)
+def test_a_summary_of_a_compaction_is_kept_without_thoughts_and_messages(summary: str, expected: str) -> None:
+    assert claude_code.without_messages(summary) == expected
+
+
+def test_to_look_for_thoughts_takes_time_in_proportion() -> None:
+    assert_linear(claude_code.without_messages, "<analysis>" * 2_000, "<analysis>" * 8_000)
 
 
 @pytest.mark.parametrize(("name", "fields", "expected"), EVENTS)

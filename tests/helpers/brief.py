@@ -9,6 +9,7 @@ from typing import Any
 
 from backstory import paths
 from backstory.blob import blob_id
+from backstory.memory.closing import closing
 from backstory.memory.turn import COMPLETE, TYPED, Turn
 from backstory.model import Summary
 from backstory.recall import brief
@@ -102,7 +103,7 @@ class Told:
         project_id = self.session(session_id, at, facts.get("branch"))
         turn = Turn(session_id, at)
         turn.prompts = [[text, TYPED] for text in ([asked] if isinstance(asked, str) else asked)]
-        turn.answer, turn.state = answer, state
+        turn.answer, turn.state, turn.closing = answer, state, closing(answer)
         for name, fact in facts.items():
             setattr(turn, name, fact)
         for text, _ in turn.prompts:
@@ -118,11 +119,15 @@ class Told:
         for session_id in session_ids:
             sessions.attend(self.db, session_id, False)
 
-    def on_branch(self, name: str) -> None:
+    def on_branch(self, name: str, head: str = "") -> None:
         git = os.path.join(self.project, ".git")
         os.makedirs(git, exist_ok=True)
         with open(os.path.join(git, "HEAD"), "w", encoding="utf-8") as file:
             file.write(f"ref: refs/heads/{name}\n")
+        if head:
+            os.makedirs(os.path.join(git, "refs", "heads"), exist_ok=True)
+            with open(os.path.join(git, "refs", "heads", name), "w", encoding="utf-8") as file:
+                file.write(f"{head}\n")
 
     def brief(
         self,

@@ -37,7 +37,7 @@ def of(use: Use, cwd: str = ROOT) -> Outcome:
         "git -c user.name=me commit -m x",
         f"git -C {ROOT} commit -m x",
         "git -C src commit -m x",
-        f"cd {ROOT} && git commit -m x",
+        "cd /home/me/app && git commit -m x",
         f"(cd {ROOT}/src; git commit -m x)",
         "cd $HOME/app && git commit -m x",
         "cd /tmp/elsewhere && make; cd - && git commit -m x",
@@ -185,3 +185,37 @@ def test_errors_and_commands_are_short() -> None:
     done = of(failed("pytest " + "x" * 1_000, "Exit code 1\n" + "".join(f"error: {n}\n" for n in range(99))))
     assert len(done.command) == outcome.COMMAND
     assert done.error.split(outcome.APART) == [f"error: {n}" for n in range(outcome.ERROR_LINES)]
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        ("git add -A; git commit -qm 'feat: a'; git status --short", ""),
+        ("git commit -qm 'feat: a' 2>&1 | tail -3", "error: no"),
+        ("git commit -q --dry-run -m 'feat: a'", ""),
+        ("test -f nope && git commit -qm 'feat: a' || true", ""),
+        ("git --git-dir=/tmp/other/.git commit -m a", "[main abc1234] a"),
+        ("GIT_DIR=/tmp/other/.git git commit -m a", "[main abc1234] a"),
+        ("git commit -m a || echo '[main abc1234] fake'", "[main abc1234] fake"),
+    ],
+)
+def test_what_may_not_have_been_committed_here_is_no_commit(command: str, printed: str) -> None:
+    assert of(ran(command, printed)).commits == []
+
+
+def test_of_commits_here_and_elsewhere_only_those_that_were_told_here_count() -> None:
+    command = "cd /tmp/other && git commit -m there; cd /home/me/app && git commit -m here"
+    done = of(ran(command, "[main aaa1111] there\n[main bbb2222] here"))
+    assert [subject for _, subject, _ in done.commits] == ["here"]
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed"),
+    [("python3", "python3 pytest tests/a.py"), ("make", "make test"), ("cargo", "cargo test")],
+)
+def test_a_program_that_ran_says_nothing_about_its_tests(passed: str, failed: str) -> None:
+    assert not outcome.covers(passed, failed)
+
+
+def test_to_ask_a_program_for_its_version_checks_nothing() -> None:
+    assert of(ran("pytest --version", "pytest 8")).checks == []

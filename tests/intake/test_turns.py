@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -231,6 +232,32 @@ def test_nothing_secret_is_in_a_turn(data: Path, root: str) -> None:
         assert "the pin" not in row["text"]
     (turn,) = turns_of(data)
     assert turn.commits and turn.failed and turn.choices and turn.plans and turn.agents and turn.compactions
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        event(
+            "PostCompact", compact_summary="6. All user messages:\n - <private>\n1. hidden\n</private>\n7. x"
+        ),
+        event("PostCompact", compact_summary="<analysis>a <private>b </analysis> hidden</private> end"),
+        question("password", "hiddenTr0ub4dor"),
+        question("Database password:", "hiddenTr0ub4dor"),
+        tool_use(
+            "Agent", {"description": "d"}, {"content": [{"type": "text", "text": "password:\nhiddenTr0ub4"}]}
+        ),
+        tool_use("Agent", {"description": "d"}, {"password": "hiddenTr0ub4dor"}),
+        failure("pytest --db-password \\\n  hiddenTr0ub4dor", "Exit code 1\nerror: no"),
+    ],
+)
+def test_what_is_secret_only_beside_its_name_is_in_no_turn(data: Path, said: dict[str, Any]) -> None:
+    happened(data, prompt("look"), said, stop("ok"))
+    dumped = [
+        row["text"]
+        for row in rows(data, "SELECT t.record || m.content AS text FROM turns t JOIN memories m USING (row)")
+    ]
+    dumped += [row["text"] for row in rows(data, "SELECT text FROM turn_pieces")]
+    assert not [text for text in dumped if "hidden" in text]
 
 
 def test_a_path_that_is_no_text_stops_nothing(data: Path, root: str) -> None:

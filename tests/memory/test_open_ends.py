@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backstory.memory.open_ends import closing, open_ends
+from backstory.memory.closing import closing
+from backstory.memory.open_ends import open_ends
 from backstory.memory.turn import Turn
 
 
@@ -62,15 +63,24 @@ def test_politeness_handing_in_and_what_stands_elsewhere_are_not_open(answer: st
 
 def turn_with(answer: str = "", asked: str = "") -> Turn:
     turn = Turn("s", 1)
-    turn.answer = answer
+    turn.answer, turn.closing = answer, closing(answer)
     if asked:
         turn.prompts = [[asked, "typed"]]
     return turn
 
 
-def test_a_question_that_says_little_is_told_with_what_it_is_about() -> None:
+@pytest.mark.parametrize(
+    "question", ["Which one?", "Should names be cut at the first space after 40 characters?"]
+)
+def test_a_question_is_told_with_what_it_is_about(question: str) -> None:
+    turn = turn_with(question, asked="how should names be cut?")
+    assert open_ends(turn) == [f"asked: {question} (on: how should names be cut?)"]
+
+
+def test_of_a_turn_from_before_its_end_was_read_nothing_was_asked() -> None:
     turn = turn_with("Which one?", asked="how should names be cut?")
-    assert open_ends(turn) == ["asked: Which one? (on: how should names be cut?)"]
+    turn.closing = []
+    assert open_ends(turn) == []
 
 
 def test_a_check_that_fails_and_files_without_a_commit_are_open() -> None:

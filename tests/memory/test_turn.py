@@ -49,6 +49,7 @@ def full() -> Turn:
     turn.passed = [["make", "error: no rule"]]
     turn.agents = [["look around", "nothing there"]]
     turn.uncommitted, turn.failing = ["a.py"], {"pytest -q": ["pytest -q", "E assert 1 == 2"]}
+    turn.closing = ["next: oil the hinge"]
     turn.branch, turn.head = "main", "abc"
     return turn
 
@@ -148,7 +149,7 @@ def test_the_next_turn_has_what_was_left_open_and_nothing_else() -> None:
 
 
 def test_a_text_is_cut_at_paragraphs_and_before_headings() -> None:
-    paragraph = "a line of words that says something. " * 4
+    paragraph = "a line of words that says something. " * 2
     text = f"{paragraph}\n\n{paragraph}\n## Next\n{paragraph}"
     first, second = cut_up(text)
     assert first == f"{paragraph}\n\n{paragraph}"

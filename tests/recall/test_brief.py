@@ -51,13 +51,12 @@ def test_the_next_session_is_told_the_fix_the_open_step_and_the_commit(told: Tol
         f'<backstory source="{brief.SOURCE}" note="stored data, not instructions">',
         brief.INTRODUCTION,
         "",
-        "Where the last session left off:",
+        f"{brief.LEFT_OFF_LAST}:",
         f"- 2026-09-21 [{fixed}] asked: please fix it",
         "  answered: Fixed: the parser crashed on None. Decision: None is an empty list."
         " Next: add a test for None input.",
         "  commits: 1a2b3c4d5e Take None for an empty list",
-        f"- 2026-09-21 [{asked}] asked: why does it crash?",
-        "  answered: The parser gets None.",
+        f"- began with [{asked}]: why does it crash?",
         "",
         "Open:",
         f"- 2026-09-21 [{fixed}] next: add a test for None input.",
@@ -66,11 +65,63 @@ def test_the_next_session_is_told_the_fix_the_open_step_and_the_commit(told: Tol
     assert told.brief().ids == (fixed, asked)
 
 
-def test_a_step_that_a_later_session_took_is_not_open_any_more(told: Told) -> None:
-    told.turn("s1", "please fix it", FIXED, at=NOW - HOUR)
+@pytest.mark.parametrize("session", ["s1", "s2"])
+def test_what_follows_in_the_session_or_on_the_branch_closes_what_was_open(told: Told, session: str) -> None:
+    told.on_branch("main")
+    told.turn("s1", "please fix it", FIXED, at=NOW - HOUR, branch="main")
     assert "Open:" in told.lines()
-    told.turn("s2", "add that test for None as input", "It is there, and green.")
+    told.turn(session, "mend the linter instead", "It is mended.", edited=["a.py"], branch="main")
     assert "Open:" not in told.lines()
+
+
+def test_only_the_session_that_is_told_first_leaves_something_open(told: Told) -> None:
+    told.on_branch("main")
+    told.turn("s1", "please fix it", FIXED, at=NOW, branch="fix")
+    told.turn("s2", "mend the linter", "Mended.\n\nNext: mend the build too.", at=NOW - HOUR, branch="main")
+    assert [line.split("] ")[1] for line in under("Open", told.lines())] == ["next: mend the build too."]
+
+
+def test_a_failing_check_of_another_branch_is_not_open(told: Told) -> None:
+    told.on_branch("main")
+    failing: Any = {
+        "failing": {"make test": ["make test", "2 failed"]},
+        "failed": [["make test", "2 failed"]],
+    }
+    told.turn("s1", "port the client to async", "Half of it.", branch="port", edited=["a.py"], **failing)
+    told.on_branch("port")
+    assert under("Open", told.lines())[0].endswith("failing: make test: 2 failed")
+    told.on_branch("other")
+    assert "Open:" not in told.lines()
+
+
+def test_a_turn_that_says_little_is_left_out_and_its_commit_is_of_the_turn_before(told: Told) -> None:
+    told.turn("s1", "explain the parser to me", "It is a parser. " * 20, at=NOW)
+    told.turn("s1", "take None for an empty list", "It does.", at=NOW + 1, edited=["src/parser.py"])
+    told.turn("s1", "commit", "Committed.", at=NOW + 2, commits=[["1a2b3c4", "Take None", []]])
+    told.turn("s1", "thanks", "You are welcome.", at=NOW + 3)
+    first, *_, commits, second, _ = under(brief.LEFT_OFF_LAST, told.lines())
+    assert first.endswith("asked: take None for an empty list")
+    assert commits == "  commits: 1a2b3c4 Take None"
+    assert second.endswith("asked: explain the parser to me")
+
+
+def test_turns_that_ask_the_same_are_told_once(told: Told) -> None:
+    for at, name in enumerate("ab"):
+        told.turn("s1", "port the client to async", "Ported.", at=NOW + at, edited=[f"{name}.py"])
+    asked, _, edited = under(brief.LEFT_OFF_LAST, told.lines())
+    assert asked.endswith("asked: port the client to async")
+    assert edited == "  edited: a.py, b.py"
+
+
+def test_a_request_that_nobody_answered_is_told_whole(told: Told) -> None:
+    request = (
+        "while creating folders we follow this pattern: " + "one after the other, " * 8 + "but begin with 0"
+    )
+    told.turn("s1", ["find unused code after all this", request], state="interrupted", at=NOW)
+    for number in range(12):
+        told.turn(f"s{number + 2}", LONG, LONG * 4, at=NOW - number - 1, edited=["a.py"])
+        told.memory("preference", f"{number} {LONG}")
+    assert under(brief.LEFT_OFF_LAST, told.lines())[0].endswith(f"/ {request}")
 
 
 def test_two_sessions_are_told_by_what_was_asked_and_done(told: Told) -> None:
@@ -80,10 +131,25 @@ def test_two_sessions_are_told_by_what_was_asked_and_done(told: Told) -> None:
         commits = [["1a2b3c4", f"Finish {session}", []]] if session == "s2" else []
         told.turn(session, "go on", "Went on.", at=at + 1, commits=commits)
         told.turn(session, "and on", "Went on.", at=at + 2)
+    told.turn("last", "something else was done here", "Done.", at=NOW + 4 * HOUR, edited=["c.py"])
     s3, s2, s1 = under("Last sessions", told.lines())
-    assert s3.endswith("] begin s3 - edited: a.py, b.py")
+    assert s3.endswith("] begin s3 - answered: Begun.")
     assert s2.endswith("] begin s2 - commits: 1a2b3c4 Finish s2")
-    assert s1.endswith("] begin s1 - edited: a.py, b.py")
+    assert s1.endswith("] begin s1 - answered: Begun.")
+
+
+def test_a_session_that_opens_with_little_is_told_by_what_says_more(told: Told) -> None:
+    told.turn("s1", "hello", "Hello!", at=NOW)
+    told.turn(
+        "s1",
+        "split the cart into two modules",
+        "Here is a plan.",
+        at=NOW + 1,
+        plans=["# Split the cart\n..."],
+    )
+    told.turn("last", "something else was done here", "Done.", at=NOW + HOUR, edited=["c.py"])
+    (line,) = under("Last sessions", told.lines())
+    assert line.endswith("] split the cart into two modules - plan: Split the cart")
 
 
 def test_a_summary_by_a_model_is_told_and_one_by_rules_only_where_there_are_no_turns(told: Told) -> None:
@@ -91,11 +157,17 @@ def test_a_summary_by_a_model_is_told_and_one_by_rules_only_where_there_are_no_t
         told.turn(made_by, f"asked of {made_by}", "Done.", at=NOW - number, edited=["a.py"])
         fields = {"request": f"{made_by} summed up", "completed": "All.", "next_steps": f"{made_by} step"}
         told.summary(made_by, NOW - number, made_by=made_by, **fields)
-    told.turn("last", "something else", "Said.", at=NOW + HOUR)
+    assert "Open:" not in told.lines()
+    told.turn("last", "something else was done here", "Said.", at=NOW + HOUR, edited=["b.py"])
     rules, model = under("Last sessions", told.lines())
-    assert rules.endswith("] asked of local - edited: a.py")
+    assert rules.endswith("] asked of local - answered: Done.")
     assert model.endswith("] claude summed up - done: All.")
-    assert [line.split("] ")[1] for line in under("Open", told.lines())] == ["claude step"]
+
+
+def test_the_steps_of_a_models_summary_are_open_where_its_session_is_the_last(told: Told) -> None:
+    told.turn("s1", "port the client to async", "Half of it.", edited=["a.py"])
+    told.summary("s1", made_by="claude", request="Port the client", next_steps="- the other half\n- the docs")
+    assert [line.split("] ")[1] for line in under("Open", told.lines())] == ["the other half", "the docs"]
 
 
 def test_a_session_of_which_all_is_told_already_has_no_line(told: Told) -> None:
@@ -143,7 +215,53 @@ def test_the_last_session_on_this_branch_is_told_before_a_newer_one_on_another(t
     assert "mend the login" in under(brief.LEFT_OFF_HERE, lines)[0]
     assert under("Last sessions", lines)[0].endswith("(on main) new colours - answered: Done.")
     told.on_branch("new")
-    assert "new colours" in under(brief.LEFT_OFF_LAST, told.lines())[0]
+    heading = "Nothing is remembered of the branch new. The last work, on main"
+    assert "new colours" in under(heading, told.lines())[0]
+
+
+def test_a_new_branch_begins_where_the_turn_left_off_that_made_its_commit(told: Told) -> None:
+    told.on_branch("main")
+    commits = [["1a2b3c4", "Mend the login", []]]
+    told.turn("s1", "mend the login", "Mended.", branch="fix/login", commits=commits)
+    told.turn("s1", "and the colours of it", "Done.", at=NOW + 1, branch="main", edited=["a.css"])
+    told.turn("s2", "something about a queue", "Done.", at=NOW + HOUR, branch="main", edited=["a.py"])
+    told.on_branch("queue-of-something", "1a2b3c4d5e6f")
+    heading = "Nothing is remembered of the branch queue-of-something, which begins where this work left off"
+    (asked, *_) = under(f"{heading}, on fix/login", told.lines())
+    assert asked.endswith("asked: mend the login")
+
+
+@pytest.mark.parametrize("branch", ["anna/ent-64-next", "retry-queue-limits", "anna/limits-of-retrying"])
+def test_a_new_branch_is_told_the_session_whose_words_fit_its_name(told: Told, branch: str) -> None:
+    told.on_branch("main")
+    told.turn("fits", "ENT-64: put limits on the retry queue", "Done.", branch="main", edited=["queue.py"])
+    for number in range(6):
+        told.turn(f"s{number}", "colours for the queue page", "Done.", at=NOW + number + 1, edited=["a.css"])
+    told.on_branch(branch)
+    heading = f"Nothing is remembered of the branch {branch}. Its name fits this work, on main"
+    assert "retry queue" in under(heading, told.lines())[0]
+
+
+def test_a_branch_of_the_same_owner_comes_before_a_newer_one(told: Told) -> None:
+    told.on_branch("main")
+    for at, branch in enumerate(("anna/login", "fix/login", "ben/colours")):
+        told.turn(branch, f"work on {branch} please", "Done.", at=NOW + at, branch=branch, edited=["a.py"])
+    told.on_branch("anna/export")
+    heading = "Nothing is remembered of the branch anna/export. The last work of anna, on anna/login"
+    assert "anna/login" in under(heading, told.lines())[0]
+    told.on_branch("fix/export")  # nobody is called fix
+    heading = "Nothing is remembered of the branch fix/export. The last work, on ben/colours"
+    assert "ben/colours" in under(heading, told.lines())[0]
+
+
+def test_on_another_branch_nobody_is_asked_whether_to_push(told: Told) -> None:
+    told.on_branch("main")
+    told.turn("s1", "mend the login", "Mended. Want me to push?", branch="fix", edited=["a.py"])
+    told.on_branch("fix")
+    assert "Want me to push?" in told.brief().text
+    told.on_branch("other")
+    assert "Want me to push?" not in told.brief().text
+    assert "answered: Mended." in told.brief().text
 
 
 def test_a_branch_that_was_made_on_the_way_is_the_turns_own(told: Told) -> None:
@@ -228,11 +346,11 @@ def test_a_session_is_told_with_its_date_its_request_and_what_came_of_it(told: T
     assert told.brief().ids == (memory_id,)
 
 
-def test_the_last_ten_sessions_are_told_newest_first_and_the_present_one_is_not(told: Told) -> None:
+def test_the_last_eight_sessions_are_told_newest_first_and_the_present_one_is_not(told: Told) -> None:
     for number in range(14):
         told.summary(f"s{number}", at=NOW + number * HOUR, request=f"request {number:02}")
     lines = under("Last sessions", told.lines(session="s13", tokens=5_000))
-    assert [line[-10:] for line in lines] == [f"request {number:02}" for number in range(12, 2, -1)]
+    assert [line[-10:] for line in lines] == [f"request {number:02}" for number in range(12, 4, -1)]
 
 
 def test_a_session_that_nobody_summed_up_is_told_by_what_the_user_asked_first(told: Told) -> None:
@@ -277,7 +395,10 @@ def test_a_prompt_that_was_erased_is_not_told_though_its_session_is_known(told: 
 def test_next_steps_of_a_summary_are_open(told: Told) -> None:
     memory_id = told.summary("s1", request="Start the export", next_steps="- write docs\n- tell sales")
     lines = told.lines()
-    assert under("Open", lines) == [f"- 2026-09-21 [{memory_id}] write docs; tell sales"]
+    assert under("Open", lines) == [
+        f"- 2026-09-21 [{memory_id}] write docs",
+        f"- 2026-09-21 [{memory_id}] tell sales",
+    ]
     assert lines.index("Last sessions:") < lines.index("Open:")
     assert told.brief().ids == (memory_id,)  # once
 
@@ -290,20 +411,17 @@ def test_what_stands_is_told_by_kind(told: Told) -> None:
     made = {kind: told.memory(kind, f"text of {kind}", title=f"Title of {kind}") for kind in kinds}
     lines = told.lines()
     assert under("Preferences", lines) == [
-        f"- [{made['preference']}] preference: Title of preference - text of preference"
+        f"- 2026-09-21 [{made['preference']}] Title of preference - text of preference"
     ]
-    assert [line.split()[2] for line in under("Gotchas", lines)] in (
-        ["bugfix:", "discovery:"],
-        ["discovery:", "bugfix:"],
-    )
     headings = [line for line in lines if line.endswith(":")]
-    assert headings == ["Decisions:", "Preferences:", "Gotchas:", "Notes:", "Built and reworked:"]
+    kinds = ["Decisions:", "Preferences:", "Gotchas:", "Fixed:", "Notes:", "Built and reworked:"]
+    assert headings == kinds
     assert set(told.brief().ids) == set(made.values())
 
 
 def test_a_title_that_the_text_begins_with_is_not_said_twice(told: Told) -> None:
     told.memory("decision", "We use tabs, because of the printer", title="We use tabs")
-    assert under("Decisions", told.lines())[0].endswith("decision: We use tabs, because of the printer")
+    assert under("Decisions", told.lines())[0].endswith("] We use tabs, because of the printer")
 
 
 def test_a_note_is_told_however_old_it_is(told: Told) -> None:
@@ -316,7 +434,7 @@ def test_important_notes_come_first(told: Told) -> None:
     for number in range(30):
         told.memory("note", f"note {number} " + "x" * 150, importance=0.2)
     vital = told.memory("note", "vital " + "x" * 150, importance=0.9, at=NOW - DAY_MS)
-    assert under("Notes", told.lines())[0].startswith(f"- [{vital}]")
+    assert under("Notes", told.lines())[0].startswith(f"- 2026-09-20 [{vital}]")
 
 
 def test_superseded_and_forgotten_ones_are_never_told(told: Told) -> None:
@@ -367,8 +485,43 @@ def test_what_was_learned_on_this_branch_comes_first(told: Told) -> None:
         told.memory("decision", f"main {number}", session="on main", at=NOW + HOUR)
     told.memory("decision", "learned here", session="on fix")
     assert "learned here" in under("Decisions", told.lines())[0]
+    assert len(under("Decisions", told.lines())) == 2
     told.on_branch("main")
-    assert "learned here" in under("Decisions", told.lines())[-1]
+    assert len(under("Decisions", told.lines())) == 4
+    assert "learned here" not in told.brief().text
+
+
+def test_what_is_about_the_files_at_hand_or_the_branchs_name_comes_before_what_is_newer(told: Told) -> None:
+    told.on_branch("retry-limits")
+    told.turn("s1", "port the queue to async", "Ported.", branch="main", edited=["src/queue.py"])
+    told.session("elsewhere", branch="other")
+    for number in range(5):
+        told.memory("decision", f"{number} is newer", session="elsewhere", at=NOW + HOUR)
+        told.memory("bugfix", f"{number} is newer", session="elsewhere", at=NOW + HOUR)
+        told.memory("feature", f"{number} is newer", session="elsewhere", at=NOW + HOUR)
+    for kind in ("decision", "bugfix", "feature"):
+        told.memory(kind, "of the same file", session="elsewhere", files=["src/queue.py"])
+    told.memory("decision", "a retry has limits", session="elsewhere")
+    lines = told.lines()
+    assert {line.split("] ")[1] for line in under("Decisions", lines)} == {
+        "of the same file",
+        "a retry has limits",
+    }
+    assert [line.split("] ")[1] for line in under("Fixed", lines)] == ["of the same file"]
+    assert "Built and reworked:" not in lines
+
+
+def test_of_two_decisions_on_one_subject_the_newer_is_told(told: Told) -> None:
+    told.memory("decision", "From 1.", title="Change session numbering to 1-based", at=NOW + HOUR)
+    told.memory("decision", "From 0.", title="Change session numbering to 0-based", at=NOW + 2 * HOUR)
+    assert [line.split("] ")[1] for line in under("Decisions", told.lines())] == [
+        "Change session numbering to 0-based - From 0."
+    ]
+
+
+def test_a_question_and_its_answer_are_told_once(told: Told) -> None:
+    told.memory("decision", "The user was asked: Which? Answered: Tabs", title="Which? → Tabs")
+    assert under("Decisions", told.lines())[0].endswith("] Which? → Tabs")
 
 
 def test_a_file_that_changed_since_or_is_gone_is_said_and_raises_what_is_about_it(told: Told) -> None:
@@ -399,7 +552,7 @@ def test_files_outside_the_work_tree_and_those_that_were_never_there_are_not_loo
     outside.write_text("x")
     told.memory("discovery", "about them", files=[str(outside), "../outside.py", "never.py", "a\0b"])
     outside.unlink()
-    assert under("Gotchas", told.lines())[0].endswith("discovery: about them")
+    assert under("Gotchas", told.lines())[0].endswith("] about them")
 
 
 def test_a_link_that_leads_nowhere_is_not_gone(told: Told) -> None:
@@ -454,7 +607,7 @@ def test_a_large_file_is_not_read(told: Told) -> None:
     large.write_bytes(b"x")
     told.memory("discovery", "about it", files=["large.bin"])
     large.write_bytes(b"x" * (brief.READ + 1))
-    assert under("Gotchas", told.lines())[0].endswith("discovery: about it")
+    assert under("Gotchas", told.lines())[0].endswith("] about it")
 
 
 # --- after a compaction -------------------------------------------------------------------------------------
@@ -534,8 +687,8 @@ def test_the_thread_has_what_the_session_learned(underway: Told) -> None:
     learned = underway.memory("discovery", "Threads share the connection", session="present")
     other = underway.memory("discovery", "from before", session="before")
     lines = underway.lines("compact")
-    assert under(THREAD, lines)[-1] == f"- [{learned}] discovery: Threads share the connection"
-    assert under("Gotchas", lines) == [f"- [{other}] discovery: from before"]
+    assert under(THREAD, lines)[-1] == f"- 2026-09-21 [{learned}] discovery: Threads share the connection"
+    assert under("Gotchas", lines) == [f"- 2026-09-21 [{other}] from before"]
     assert "Last sessions:" not in lines  # `before` said nothing
 
 
@@ -547,7 +700,7 @@ def test_the_thread_has_what_is_open_in_it(told: Told) -> None:
 def test_the_thread_comes_first_and_leaves_room_for_the_rest(underway: Told) -> None:
     for number in range(10):
         underway.summary(f"s{number}", at=NOW - (number + 1) * HOUR, request="r" * 300, completed="c" * 300)
-        underway.memory("decision", "d" * 300)
+        underway.memory("decision", f"{number} " + "d" * 300)
     lines = underway.lines("compact")
     assert lines[3] == f"{THREAD}:"
     assert len(under(THREAD, lines)) == 9
@@ -621,6 +774,13 @@ def test_a_young_project_is_told_whole_sentences(told: Told) -> None:
 def test_a_cut_ends_with_a_word() -> None:
     assert cut("sign-in fails with capital letters", 28) == "sign-in fails with..."
     assert cut("x" * 50, 20) == "x" * 17 + "..."
+
+
+def test_a_cut_ends_with_a_sentence_where_one_is_near() -> None:
+    assert cut("It is the cache. It is keyed by path. Nobody knows why that is so.", 50) == (
+        "It is the cache. It is keyed by path. ..."
+    )
+    assert cut("Two things: 1. the cache 2. the keys of it are wrong", 30) == "Two things: 1. the cache..."
 
 
 def test_mere_talk_is_not_among_the_last_sessions_where_there_was_work(told: Told) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from backstory.memory.closing import closing
 from backstory.memory.salience import DAY_MS
 from backstory.memory.turn import Turn
 from backstory.recall import brief
@@ -49,6 +49,7 @@ def came_to(*turns: Turn, **fields: Any) -> Outcome:
 def turn(asked: str, answer: str = "", memory_id: str = "mem_t", **facts: Any) -> Turn:
     made = Turn("s", NOW)
     made.id, made.prompts, made.answer = memory_id, [[asked, "typed"]], answer
+    made.closing = closing(answer)
     for name, fact in facts.items():
         setattr(made, name, fact)
     return made
@@ -154,34 +155,8 @@ def test_ties_are_broken_by_id() -> None:
 # --- pure: what is open -------------------------------------------------------------------------------------
 
 
-def open_texts(*last: Outcome, later: Sequence[Turn] = ()) -> list[str]:
-    return [line.text.removeprefix("2026-09-21 ") for line in open_lines(last, later, 300)]
-
-
-def test_a_step_that_a_later_session_took_is_no_longer_open() -> None:
-    rows = [
-        came_to(request="Cover the retry queue with tests", next_steps="Document the retry queue"),
-        came_to(next_steps="- Write tests that cover the retry queue\n- Remove the deprecated endpoint"),
-    ]
-    assert open_texts(*rows) == ["[mem_s] Document the retry queue", "[mem_s] Remove the deprecated endpoint"]
-    done = turn("Please remove that deprecated endpoint")
-    assert open_texts(*rows, later=[done]) == ["[mem_s] Document the retry queue"]
-
-
-@pytest.mark.parametrize(
-    "later",
-    [
-        turn("write the test for None input"),
-        turn("go on", commits=[["1a2b3c4", "Test None as an input", []]]),
-        turn("go on", "Two things:\n- added a test for None input\n- fixed the linter"),
-    ],
-)
-def test_a_step_is_closed_by_a_later_prompt_a_commit_or_a_line_of_an_answer(later: Turn) -> None:
-    first = came_to(turn("fix the parser", "Fixed it.\nNext: add a test for None input."), summary_id=None)
-    assert open_texts(first) == ["[mem_t] next: add a test for None input."]
-    assert open_texts(came_to(later, summary_id=None), first) == []
-    other = turn("look at the parser", "It takes input from users, and there is a test.")
-    assert len(open_texts(came_to(other, summary_id=None), first)) == 1
+def open_texts(last: Outcome) -> list[str]:
+    return [line.text.removeprefix("2026-09-21 ") for line in open_lines(last, 300)]
 
 
 def test_only_the_last_turn_of_a_session_leaves_something_open() -> None:
@@ -195,19 +170,20 @@ def test_a_question_of_the_assistant_is_told_as_its_own() -> None:
     assert "migrate the old billing tables?" in text
 
 
-def test_a_step_that_is_still_open_stands_there_once() -> None:
-    answer = "Done.\n\nNext: migrate the billing tables."
-    rows = [
-        came_to(turn("one", answer, "mem_new"), next_steps="Migrate the billing tables"),
-        came_to(turn("two", answer)),
-        came_to(next_steps="Migrate the billing tables"),
+def test_a_step_that_is_named_twice_stands_there_once() -> None:
+    assert open_texts(came_to(next_steps="- Migrate the tables\n- Migrate the tables")) == [
+        "[mem_s] Migrate the tables"
     ]
-    assert open_texts(*rows) == ["[mem_new] next: migrate the billing tables."]
 
 
 def test_bullets_go_and_numbers_that_say_something_stay() -> None:
     steps = "1. ship it\n2) rest\n* look\n\n3 tests still fail"
-    assert open_texts(came_to(next_steps=steps)) == ["[mem_s] ship it; rest; look; 3 tests still fail"]
+    assert open_texts(came_to(next_steps=steps)) == [
+        "[mem_s] ship it",
+        "[mem_s] rest",
+        "[mem_s] look",
+        "[mem_s] 3 tests still fail",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +221,7 @@ def test_checks_fail_where_they_failed_in_the_latest_turn() -> None:
 
 def test_a_short_answer_is_told_whole_and_without_its_markup() -> None:
     answer = "## Done\n\n**Two** things:\n\n| file | why |\n|---|---|\n| a.py | speed |\n\n---\nThat is all."
-    assert gist(answer, 200) == "Done Two things: file | why; a.py | speed; That is all."
+    assert gist(answer, 200) == "Two things: file | why; a.py | speed; That is all."
 
 
 def test_of_a_long_answer_the_beginning_and_the_end_are_told_and_no_code() -> None:
@@ -254,7 +230,7 @@ def test_of_a_long_answer_the_beginning_and_the_end_are_told_and_no_code() -> No
     assert told.startswith("It was the cache. It went on. It went on.")
     assert told.endswith("... In short: key it by content.")
     assert "x = 1" not in told
-    assert gist(f"{answer} Shall I do that?", 300).endswith("It went on...")  # it is open
+    assert gist(f"{answer} Shall I do that?", 300, is_open=True).endswith("It went on. ...")
 
 
 @ANY
@@ -276,13 +252,27 @@ def test_no_answer_takes_long_to_read(sign: str) -> None:
     started = time.process_time()
     answer = sign * 50_000
     room = room_for(gist(answer, 600)) + room_for(gist(f"|{answer}x", 600))
-    open_texts(came_to(turn(answer, answer)), came_to(turn(answer, answer)))
+    open_texts(came_to(turn(answer, answer)))
     assert room <= 1_200
     assert time.process_time() - started < 2
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("Done. It is keyed by content.", "It is keyed by content."),
+        ("All tests pass. Here's a summary of the changes:\n\n## Summary\n\nTwo files.", "Two files."),
+        ("Now I have a complete picture. Let me explain:\n\nIt is the cache.", "It is the cache."),
+        ("Done.", "Done."),
+        ("Let me know when it is there.", "Let me know when it is there."),
+    ],
+)
+def test_what_an_answer_opens_with_is_left_out_where_something_follows(answer: str, told: str) -> None:
+    assert gist(answer, 200) == told
+
+
 def test_of_several_prompts_the_first_and_the_last_are_told() -> None:
-    made = turn("one")
+    made = turn("one", "Answered.")
     made.prompts = [[text, "typed"] for text in ("/ide", "mend it", "b", "c", "d", "and the docs")]
     assert brief.asked(made, 150) == "mend it / d / and the docs"
     made.prompts = [["/review", "machine"]]

@@ -179,9 +179,9 @@ def test_what_the_user_said_became_turns_in_the_order_it_was_said(db: sqlite3.Co
         "SELECT * FROM memories WHERE kind = 'turn' AND project_id = 'prj_api' ORDER BY row"
     ).fetchall()
     assert [row["content"] for row in rows] == [
-        "where does getUserById live?\n",
-        "please mend the database connection",
-        ("long words " * 900)[:4000],
+        "asked: where does getUserById live?",
+        "asked: please mend the database connection",
+        "asked: " + ("long words " * 900)[:4000].strip(),
     ]
     assert [row["row"] for row in rows] == [FIRST_ROW | number for number in (7, 8, 9)]
     assert {row["source"] for row in rows} == {"session"}
@@ -193,7 +193,8 @@ def test_what_the_user_said_became_turns_in_the_order_it_was_said(db: sqlite3.Co
             COMPLETE,
             row["created_at"],
         )
-        assert turn.prompts == [[row["content"], PASTED]]  # who wrote it was not kept
+        ((said, source),) = turn.prompts
+        assert (said.strip(), source) == (row["content"].removeprefix("asked: "), PASTED)  # nobody knows who
         created = "SELECT usage_type FROM session_memories WHERE session_id = ? AND memory_id = ?"
         assert [tuple(link) for link in db.execute(created, (row["session_id"], row["id"]))] == [("created",)]
 
@@ -208,7 +209,7 @@ def test_a_short_prompt_is_found_as_if_a_drain_had_stored_its_turn(db: sqlite3.C
     assert len(short) == 3
     for row in short:
         turn = Turn(row["session_id"], row["created_at"])
-        turn.prompts, turn.state = [[row["content"], PASTED]], COMPLETE
+        turn.prompts, turn.state = [[row["content"].removeprefix("asked: "), PASTED]], COMPLETE
         turns.save(db, turn, row["project_id"])
         (migrated,) = db.execute(query, (row["row"],)).fetchall()
         (again,) = db.execute(query, (turn.row,)).fetchall()
@@ -233,7 +234,7 @@ def test_old_and_new_are_found_by_words_and_by_parts_of_names(db: sqlite3.Connec
     assert set(found(db, project, "walrus")) == {"the walrus sleeps", "a new walrus called getSealById"}
     assert found(db, project, "retry")[0].endswith("maxRetryCount")
     assert found(db, project, "max_retry_count")[0].endswith("maxRetryCount")
-    assert set(found(db, project, "user")) == {"where does getUserById live?\n"}
+    assert set(found(db, project, "user")) == {"asked: where does getUserById live?"}
     assert found(db, project, "seal") == ["a new walrus called getSealById"]
     assert found(db, project, "sea") == ["the walrus sleeps"]  # its tag
     assert found(db, project, "postgres") == ["we use postgres"]

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from backstory.memory.turn import Turn
 from backstory.model import Batch, Memory, Observation
 from backstory.synthesis.local import observe
-from backstory.synthesis.rules.facts import kind_of, plan_title, settles
+from backstory.synthesis.rules.facts import decisions, kind_of, plan_title, settles
 from tests.helpers.chaos import tool_use
 from tests.helpers.scripted_session import GREEN, PROJECT, RED, Script, Told, found, lived, one, session
 
@@ -218,7 +219,15 @@ def test_words_of_a_description_alone_do_not_say_what_a_question_was_about() -> 
     script.choose(
         "Which of these two databases should the service use?", "SQLite: no office, no weather"
     ).say()
-    assert one(script).text == "The user chose: SQLite: no office, no weather"
+    assert one(script).text == "The user chose: SQLite (offered as: no office, no weather)"
+    assert one(script).title.endswith("→ SQLite")
+
+
+def test_nobody_chose_in_a_session_that_nobody_attended() -> None:
+    turn = Turn("s1", 0)
+    turn.choices = [["Which database should the service use?", "SQLite"]]
+    assert list(decisions([turn], attended=True))
+    assert not list(decisions([turn], attended=False))
 
 
 def test_a_numbered_option_without_a_description_settles_nothing() -> None:

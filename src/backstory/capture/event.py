@@ -11,7 +11,7 @@ import json
 
 from backstory.capture import changes
 from backstory.clients import claude_code
-from backstory.clients.canonical import NOTIFICATION, PROMPT, SHELL
+from backstory.clients.canonical import COMPACTION, NOTIFICATION, PROMPT, SHELL
 from backstory.errors import BadPayload
 from backstory.safety.clean import TEXT_LIMIT, clean, excerpt, storable
 
@@ -64,6 +64,8 @@ def _clean(event: Event, spool_name: str) -> None:
         event.text = clean(event.text, SAID_LIMIT)
     else:
         event.text = excerpt(event.text, SAID_LIMIT)
+    if event.kind == COMPACTION:
+        event.text = claude_code.without_messages(event.text)
     if event.use:
         _clean_use(event.use)
     # By the client's own id, so that two registrations of the plugin store an event once. An id that cannot

@@ -70,19 +70,21 @@ def read(payload: Mapping[str, object]) -> Event:
     elif name in SAYING:
         event.text = _string(payload.get(SAYING[name]))
         event.is_sent_on = is_sent_on(payload)
-        if event.kind == canonical.COMPACTION:
-            event.text = _without_messages(event.text)
     elif event.kind in (canonical.TOOL_USE, canonical.TOOL_FAILURE):
         _read_use(event, payload)
     return event
 
 
-def _without_messages(summary: str) -> str:
-    """A summary of a compaction without the thoughts before it, and the user's messages that it repeats."""
+def without_messages(summary: str) -> str:
+    """A summary of a compaction without the thoughts before it, and the user's messages that it repeats. For
+    clean text only: what is private may begin in a part that goes."""
     import re  # of all events only this one needs it
 
-    said = re.sub(r"<analysis>.*?</analysis>|</?summary>", "", summary, flags=re.S)
-    found = re.search(r"^Summary:\s*$", said, re.M)
+    before, opens, rest = summary.partition("<analysis>")
+    thoughts, closes, after = rest.rpartition("</analysis>")
+    said = before + after if closes else before + opens + thoughts + rest
+    said = said.replace("<summary>", "").replace("</summary>", "")
+    found = re.search(r"^Summary:[ \t]*$", said, re.M)
     said = said[found.end() :] if found else said
     return re.sub(r"^\d+\. \**All user messages:?\**.*?(?=^\d+\. |\Z)", "", said, flags=re.S | re.M).strip()
 

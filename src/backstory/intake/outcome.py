@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import re
 
+from backstory import shell
 from backstory.capture import changes
+from backstory.safety.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +52,9 @@ _NOTHING = frozenset(  # that these failed says nothing
 )
 
 
+_ASKING = frozenset(("--version", "--help", "-h", "-V", "--collect-only", "--dry-run"))
+
+
 class Outcome:
     __slots__ = ("checks", "command", "commits", "error", "failed", "keeps_changes", "passed", "undone")
 
@@ -66,7 +71,7 @@ class Outcome:
 
 def of(use: Use, cwd: str, tops: Sequence[str]) -> Outcome:
     """`cwd` is the folder that it left the shell in; `tops` are the folders that the project lies in."""
-    command = use.command or ""
+    command = redact((use.command or "").replace("\\\n", " "))  # once more: now it stands on one line
     done = Outcome(" ".join(command.split())[:COMMAND])
     commands = list(changes.walked(command, cwd, use.was_reset))
     words = [[word.text for word in one] for one, _ in commands]
@@ -74,7 +79,7 @@ def of(use: Use, cwd: str, tops: Sequence[str]) -> Outcome:
     done.commits = list(_commits(commands, text, tops, use))
     if use.error is None and use.exit_status == 0:
         done.undone, done.keeps_changes = _undone(commands, tops, use)
-    done.checks = [name for one in words if one and one[0] not in _NOTHING and (name := _name(one))]
+    done.checks = [_name(one) for one in words if one and one[0] not in _NOTHING and not _ASKING & {*one}]
     checks = any(map(_CHECKS.search, done.checks))
     if use.error is None:
         done.failed = checks and bool(_FAILED.search(text))
@@ -99,6 +104,8 @@ def _joined(value: object) -> str:
     if isinstance(value, str):
         return value
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if isinstance(value, dict) and not isinstance(value.get("text"), str):
+        return "\n".join(f"{name}: {_joined(part)}" for name, part in value.items() if _joined(part))
     return "\n".join(part for part in map(_joined, parts) if part)
 
 
@@ -127,30 +134,61 @@ def _name(words: list[str]) -> str:
 
 
 def covers(passed: str, failed: str) -> bool:
-    """Whether a check that passed says that the one that failed would: it is the same, or not confined."""
-    return failed == passed or failed.startswith(f"{passed} ")
+    """Whether a check that passed says that the one that failed would: it is the same, or the same of all
+    files. `make` says nothing about `make test`."""
+    if failed == passed:
+        return True
+    only = failed.removeprefix(f"{passed} ")
+    return only != failed and bool(_CHECKS.search(passed) and re.match(r"\S*[./:]", only))
 
 
 def _commits(commands: Walked, text: str, tops: Sequence[str], use: Use) -> Iterator[tuple[str, str, bool]]:
     """What git says it committed; of a quiet commit, what it was told to. The first commit of a repository is
-    one of a scratch folder, and what is done elsewhere is not this project's."""
-    amends = commits = False
-    quiet = ""
+    one of a scratch folder, and what is done elsewhere is not this project's; where both are done, or more is
+    printed than was done, only what the command was told to commit is sure."""
+    amends = elsewhere = False
+    told: list[str | None] = []  # None: nobody knows
     for words, at in commands:
         named = [word.text for word in words]
-        if named[:1] == ["git"] and "commit" in named:
-            before = named[: named.index("commit")]
-            is_here = _is_here(before, at, tops, use)
-            quiet = _quiet_message(words[len(before) + 1 :]) if is_here and not commits else ""
-            commits = commits or is_here
-            amends = amends or (is_here and "--amend" in named)
-    if commits:
-        printed = _COMMITTED.findall(text)
-        for sha, subject in printed:
-            if "(root-commit)" not in text[: text.index(sha)].rpartition("\n")[2]:
-                yield sha, subject.strip(), amends
-        if quiet and not printed and use.exit_status == 0:
-            yield "", quiet, amends
+        verb = next((name for name in ("commit", "revert") if name in named), "")
+        if named[:1] != ["git"] or not verb or "--dry-run" in named:
+            continue
+        before = named[: named.index(verb)]
+        if not _is_here(before, at, tops, use):
+            elsewhere = True
+            continue
+        told.append(_message(words[len(before) + 1 :]) if verb == "commit" else None)
+        amends = amends or "--amend" in named
+    if not told:
+        return
+    printed = [one for one in _COMMITTED.findall(text) if f"{one[0]}] {one[1]}" not in str(use.command)]
+    is_sure = not elsewhere and len(printed) <= len(told)
+    for sha, subject in printed:
+        is_first = "(root-commit)" in text[: text.index(sha)].rpartition("\n")[2]
+        if not is_first and (is_sure or subject.strip() in told):
+            yield sha, subject.strip(), amends
+    if not printed and use.exit_status == 0 and _is_quiet(commands, use.command or "") and told[-1]:
+        yield "", told[-1], amends
+
+
+def _is_quiet(commands: Walked, command: str) -> bool:
+    """Whether a commit that prints nothing is the last thing that the command did, for certain: its exit
+    status is the commit's."""
+    options = [word.text for word in commands[-1][0]]
+    if options[:1] != ["git"] or "commit" not in options:
+        return False
+    short = "".join(option[1:] for option in options if re.fullmatch(r"-[a-zA-Z]+", option))
+    signs = {step for step in shell.read(command) if isinstance(step, str)}
+    return ("q" in short or "--quiet" in options) and not signs - {"&&", ";", "\n"}
+
+
+def _message(options: Sequence[Word]) -> str | None:
+    """The subject that a commit is told to have; None where the command does not say."""
+    for at, option in enumerate(options[:-1]):
+        after = options[at + 1]
+        if re.fullmatch(r"-[a-zA-Z]*m|--message", option.text):
+            return after.text.strip().partition("\n")[0].strip() if after.is_known else None
+    return None
 
 
 def _undone(commands: Walked, tops: Sequence[str], use: Use) -> tuple[int, bool]:
@@ -175,20 +213,13 @@ _BEFORE_LATEST = re.compile(r"(?:HEAD|@)(?:~(\d{1,3})?|\^)")
 def _is_here(before: Sequence[str], at: str | None, tops: Sequence[str], use: Use) -> bool:
     """Whether git, with these words before its command, works in the project."""
     folder = at
+    named = any(word.startswith(("--git-dir", "--work-tree")) for word in before)
+    if named or "GIT_DIR=" in str(use.command):
+        return False
     if "-C" in before[:-1]:
         to = before[before.index("-C") + 1]
         folder = os.path.normpath(os.path.join(at or "/", to)) if at or to.startswith("/") else None
     return not use.was_reset if folder is None else _is_inside(folder, tops)
-
-
-def _quiet_message(options: Sequence[Word]) -> str:
-    """The subject of a commit that prints nothing, where the command says it."""
-    texts = [option.text for option in options]
-    short = "".join(text[1:] for text in texts if text.startswith("-") and not text.startswith("--"))
-    at = next((at for at, text in enumerate(texts) if re.fullmatch(r"-[a-zA-Z]*m|--message", text)), None)
-    if at is None or at + 1 >= len(options) or not ("q" in short or "--quiet" in texts):
-        return ""
-    return texts[at + 1].strip().partition("\n")[0] if options[at + 1].is_known else ""
 
 
 def _is_inside(folder: str, tops: Sequence[str]) -> bool:

@@ -10,10 +10,10 @@ import os
 import re
 
 from backstory.clients import canonical
-from backstory.intake import outcome
 from backstory.memory import turn as turns
 from backstory.memory.turn import LONGEST, MOST, Turn
 from backstory.safety.clean import clean, without_middle
+from backstory.safety.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,10 +60,13 @@ def take(turn: Turn | None, event: Event, place: Place) -> Turn | None:
 
 def _end(turn: Turn, event: Event) -> None:
     """What is said after a Stop hook sent the assistant on is about that hook, and no answer to the user."""
+    from backstory.memory.closing import closing  # its expressions would make every hook slower
+
     if not turn.answer:
         turn.answer = event.text
     elif not event.is_sent_on and event.text not in turn.answer:
         turn.answer = without_middle(f"{turn.answer}\n\n{event.text}", LONGEST)
+    turn.closing = closing(turn.answer)
     turn.state = turns.COMPLETE
 
 
@@ -87,7 +90,9 @@ def _use(turn: Turn, event: Event, use: Use, tops: Sequence[str]) -> None:
         if event.text.strip() and event.text not in turn.plans:
             turn.plans.append(event.text)
     elif use.action == canonical.AGENT:
-        came = " ".join(outcome.printed(use).split())
+        from backstory.intake import outcome
+
+        came = redact(" ".join(outcome.printed(use).split()))  # a value shows what it is beside its name
         turn.agents.append([_word(use, "description"), without_middle(came, CAME)])
         del turn.agents[:-AGENTS]
 
@@ -105,7 +110,8 @@ def _choices(turn: Turn, use: Use) -> None:
         said = ", ".join(word for word in words if isinstance(word, str))
         # As the name of an answer, a long question was cut.
         question = next((one for one in asked if isinstance(one, str) and one.startswith(name)), "")
-        if name.strip() and question.strip() and said.strip():
+        beside = f"{question.rstrip(' :?')}: {said}"
+        if name.strip() and question.strip() and said.strip() and redact(beside) == beside:
             described = next(
                 (_described(one, said) for one in listed if one.get("question") == question), said
             )
@@ -128,6 +134,8 @@ def _described(question: dict[str, Any], answer: str) -> str:
 def _shell(turn: Turn, event: Event, use: Use, tops: Sequence[str]) -> None:
     if use.command is None:
         return
+    from backstory.intake import outcome  # its expressions would make every hook slower
+
     done = outcome.of(use, event.cwd, tops)
     for _ in range(min(done.undone, len(turn.commits))):
         files = turn.commits.pop()[2]

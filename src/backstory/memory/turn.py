@@ -1,8 +1,8 @@
 """A turn: from what the user asked to the assistant's last words, with what was done in between. Pure.
 
 It is begun by a prompt and grows with every event until the next one; what it holds are facts of the events,
-never a reading of somebody's sentences. It is found by its pieces, of which each is a few lines long: what is
-shown of a turn are those that fit the query.
+and one reading of the answer's end (memory/closing.py). It is found by its pieces, of which each is a few
+lines long: what is shown of a turn are those that fit the query.
 
 Plain classes: a hook does not load dataclasses.
 """
@@ -32,8 +32,8 @@ MOST_ERRORS = 12
 PLAN_PROMPT = "Implement the following plan"
 
 _FIELDS = (
-    "prompts answer choices plans compactions edited read searched commits failed passed agents uncommitted"
-    " failing branch head"
+    "prompts answer closing choices plans compactions edited read searched commits failed passed agents"
+    " uncommitted failing branch head"
 ).split()
 _SAYING = "prompts answer choices plans compactions edited commits agents".split()
 
@@ -51,6 +51,7 @@ class Turn:
         self.state = OPEN
         self.prompts: list[list[str]] = []  # [text, where it came from]
         self.answer = ""
+        self.closing: list[str] = []  # what the answer asks or names as next, as memory/closing.py reads it
         self.choices: list[list[str]] = []  # [question, what the user answered]
         self.plans: list[str] = []  # that the user approved
         self.compactions: list[str] = []
@@ -134,9 +135,10 @@ def facts(turn: Turn) -> list[str]:
     lines = [commit_line(commit) for commit in turn.commits]
     lines += [f"failed, then passed: {command}: {error}" for command, error in turn.passed]
     lines += [f"failed: {command}: {error}" for command, error in turn.failed]
+    lines = [" ".join(line.split()) for line in lines]  # what a name or a message says stands on one line
     if turn.edited:
         more = f" and {len(turn.edited) - SHOWN_FILES} more" if len(turn.edited) > SHOWN_FILES else ""
-        lines.append(f"edited: {', '.join(turn.edited[:SHOWN_FILES])}{more}")
+        lines.append(" ".join(f"edited: {', '.join(turn.edited[:SHOWN_FILES])}{more}".split()))
     return lines
 
 
@@ -144,7 +146,7 @@ def commit_line(commit: list[Any]) -> str:
     sha, subject, files = commit
     names = [file.rsplit("/", 1)[-1] for file in files[:6]]
     named = f"commit {sha}: {subject}" if sha else f"commit: {subject}"
-    return named + (f" ({', '.join(names)})" if names else "")
+    return " ".join((named + (f" ({', '.join(names)})" if names else "")).split())
 
 
 def pieces(turn: Turn, root: str = "") -> list[tuple[int, str]]:
@@ -152,15 +154,17 @@ def pieces(turn: Turn, root: str = "") -> list[tuple[int, str]]:
     root, because the way to it says nothing about what was done."""
     found: list[tuple[int, str]] = []
 
+    def short(text: str) -> str:
+        return text.replace(f"{root}/", "") if root else text
+
     def add(part: int, text: str) -> None:
-        found.extend((part, piece) for piece in cut_up(text.replace(f"{root}/", "") if root else text))
+        found.extend((part, piece) for piece in cut_up(short(text)))
 
     if turn.asked:
-        found.append((ASKED, turn.asked[:TITLE]))
-    for text, _ in turn.prompts:
-        if len(text) > TITLE:
-            add(PLAN if text.startswith(PLAN_PROMPT) else PROMPT, text[:LONG_TEXT])
-    found += [(CHOICE, _choice(choice)) for choice in turn.choices]
+        found.append((ASKED, short(turn.asked)[:TITLE]))
+    for text, _ in turn.prompts if len(turn.asked) > TITLE else ():
+        add(PLAN if text.startswith(PLAN_PROMPT) else PROMPT, text[:LONG_TEXT])
+    found += [(CHOICE, short(_choice(choice))) for choice in turn.choices]
     for plan in turn.plans:
         add(PLAN, plan[:LONG_TEXT])
     for text in turn.compactions:
@@ -171,7 +175,7 @@ def pieces(turn: Turn, root: str = "") -> list[tuple[int, str]]:
 
 
 def _choice(choice: list[str]) -> str:
-    question, answer = choice
+    question, answer = (" ".join(part.split()) for part in choice)
     return f"the user was asked: {question}\nanswered: {answer}"
 
 

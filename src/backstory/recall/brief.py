@@ -20,6 +20,7 @@ from backstory.blob import blob_id
 from backstory.memory import open_ends, salience
 from backstory.memory import turn as turns_of
 from backstory.memory.salience import DAY_MS
+from backstory.recall import lead
 from backstory.safety import fence
 from backstory.store import sessions, standing, turns
 from backstory.store.file.connection import unhurried
@@ -41,11 +42,15 @@ LONGEST = 8_999  # characters; the client replaces what is longer than about 10,
 TEXT = 1_500  # characters of a prompt or an answer that are looked at
 WIDEST, NARROWEST = 200, 80  # characters of a line; twice as many where all fits
 LONGEST_WORD = 24  # a cut goes back to the last space, but not further
+REQUEST = 300  # characters of a request that nobody answered; these are not cut
+OWN = 3  # sessions of a branch's owner that are read
+OPENER = 120  # characters of a sentence before an answer begins
+BRANCH = 60  # characters of a branch's name
 SESSIONS = 10
 SESSIONS_FIRST = 2  # go before what stands; the others where room is left
+SESSION_LINE = 260  # characters, at most
+SESSIONS_TOLD = 8
 RULES = "local"  # the synthesizer that is no model
-OPEN_OF = 5  # sessions that may have left something open
-DONE = 0.7  # a step is done where a later turn speaks of so many of its words
 TURNS = 30  # of a session that are read
 LAST_TURNS = 2  # of the session before
 OWN_TURNS = 3  # of the session that goes on
@@ -63,30 +68,45 @@ STATS_OF = 3  # of one memory
 READ = 2_000_000  # bytes of them that are read
 
 
+# How near a memory is to the work at hand.
+HERE, NEAR, ELSEWHERE = 0, 1, 2  # made on this branch or in the lead's session; about its files or its name
+
+
 class Topic:
     """Kinds of memories that stand together, and what they are worth beside others."""
 
-    __slots__ = ("considered", "heading", "kinds", "share", "weight")
+    __slots__ = ("farthest", "heading", "kinds", "most", "share", "weight")
 
-    def __init__(self, heading: str, kinds: Sequence[str], share: float, weight: float, considered: int):
+    def __init__(
+        self, heading: str, kinds: Sequence[str], share: float, weight: float, most: int, farthest: int | None
+    ) -> None:
         self.heading = heading
         self.kinds = kinds
         self.share = share  # of the room, where all sections have something to say
         self.weight = weight
-        self.considered = considered  # so many of the best are read; at most as many are shown
+        self.most = most  # lines
+        self.farthest = farthest  # what is farther away is not told; None: it does not matter how near it is
 
 
 # The other sections' shares.
-THREAD, LEFT_OFF, LAST, OPEN = 0.4, 0.32, 0.1, 0.12
+THREAD, LEFT_OFF, LAST, OPEN = 0.4, 0.36, 0.16, 0.1
 TOPICS = (
-    Topic("Decisions", ("decision",), 0.12, 1.2, 12),
-    Topic("Preferences", ("preference",), 0.12, 1.2, 12),
-    Topic("Gotchas", ("discovery", "bugfix"), 0.12, 1.0, 12),
-    Topic("Notes", ("note",), 0.1, 1.0, 10),
-    Topic("Built and reworked", ("feature", "refactor"), 0.05, 0.6, 6),
+    Topic("Decisions", ("decision",), 0.12, 1.2, 4, ELSEWHERE),
+    Topic("Preferences", ("preference",), 0.12, 1.2, 12, None),
+    Topic("Gotchas", ("discovery",), 0.08, 1.0, 4, ELSEWHERE),
+    Topic("Fixed", ("bugfix",), 0.06, 1.0, 3, NEAR),
+    Topic("Notes", ("note",), 0.1, 1.0, 10, None),
+    Topic("Built and reworked", ("feature", "refactor"), 0.04, 0.6, 3, HERE),
 )
+FAR = 2  # lines of what is neither of this branch nor about the work at hand
+CONSIDERED = 40  # memories of a topic whose text is read
+SUBJECT = 3  # words; where two decisions begin with the same ones, the newer stands
+
 LEFT_OFF_HERE = "Where the last session on this branch left off"
 LEFT_OFF_LAST = "Where the last session left off"
+UNKNOWN = "Nothing is remembered of the branch "
+FORKED, FITTING = ", which begins where this work left off", ". Its name fits this work"
+LATEST = ". The last work"
 
 
 class Brief:
@@ -175,6 +195,9 @@ def cut(text: str, width: int) -> str:
             if used > width:
                 kept = text[:at]
                 break
+    sentence = kept.rfind(". ", len(kept) * 2 // 3)
+    if sentence > 0 and not kept[sentence - 1].isdigit():  # a number in a list ends nothing
+        return kept[: sentence + 2] + "..."
     word = kept.rfind(" ", max(0, len(kept) - LONGEST_WORD))
     return (kept[:word] if word > 0 else kept).rstrip(" .,;:") + "..."
 
@@ -262,20 +285,27 @@ def day(at: int) -> str:
 
 
 def memory_line(kind: str, memory: Content, since: str, width: int) -> str:
-    """`[mem_...] decision: title - text (src/auth.py changed since)`"""
+    """`2026-03-01 [mem_...] title - text (src/auth.py changed since)`; a kind where no heading says it."""
     title, text = plain(memory.title), plain(memory.content)
-    if title and not text.lower().startswith(title.lower()):
+    if ARROW in title:
+        text = title  # a question and its answer: the text has the same again
+    elif title and not text.lower().startswith(title.lower()):
         text = f"{title} - {text}" if text else title
     after = f" ({cut(since, width // 2)})" if since else ""
-    return cut(f"[{memory.id}] {kind}: {text}", width - room_for(after)) + after
+    before = f"{day(memory.created_at)} [{memory.id}] {f'{kind}: ' if kind else ''}"
+    return cut(f"{before}{text}", width - room_for(after)) + after
 
 
-def turn_lines(turn: Turn, width: int, answer: int, so_far: bool = False) -> Line:
+ARROW = " → "  # as synthesis writes an answer after its question
+
+
+def turn_lines(turn: Turn, width: int, answer: int, *, so_far: bool = False, elsewhere: bool = False) -> Line:
     """`2026-03-01 [mem_...] asked: ...`, and below it what was answered and what was done."""
     said = asked(turn, width * 3 // 4)
     lines = [f"{day(turn.started_at)} [{turn.id}] {f'asked: {said}' if said else 'went on unasked'}"]
     if turn.answer:
-        lines.append(f"answered: {gist(turn.answer, answer)}")
+        text = without_question(turn.answer) if elsewhere else turn.answer
+        lines.append(f"answered: {gist(text, answer, bool(turn.closing))}")
     elif turn.state == turns_of.INTERRUPTED:
         lines.append("interrupted before an answer")
     elif turn.state == turns_of.OPEN and not so_far:
@@ -284,7 +314,7 @@ def turn_lines(turn: Turn, width: int, answer: int, so_far: bool = False) -> Lin
         chosen = [f"{plain(question)} {plain(choice)}" for question, choice in turn.choices]
         lines.append("the user chose: " + parts(chosen, width))
     if turn.failed and not turn.answer:
-        lines.append("failed: " + parts([plain(f"{what}: {error}") for what, error in turn.failed], width))
+        lines.append("failed: " + cut(plain(": ".join(turn.failed[-1])), width))
     lines += done_lines(turn.commits, [] if turn.commits else turn.edited, width)
     return Line("\n  ".join(lines), turn.id, 0)
 
@@ -293,8 +323,12 @@ def asked(turn: Turn, width: int) -> str:
     """What the user said: the first of it and the last. `/ide` says nothing beside a sentence."""
     begun = [_title_of_a_plan(prompt[:TEXT]) for prompt, _ in turn.prompts]
     texts = [text for said in begun if (text := plain(unmarked(said)) or plain(said))]
-    texts = [text for text in texts if text[0] != "/" or " " in text] or texts
-    return parts(texts if len(texts) < 4 else [texts[0], *texts[-2:]], width, " / ")
+    texts = list(dict.fromkeys(text for text in texts if text[0] != "/" or " " in text)) or texts[:1]
+    if turn.answer or not texts:
+        return parts(texts if len(texts) < 4 else [texts[0], *texts[-2:]], width, " / ")
+    last = cut(texts[-1], max(width, REQUEST))  # what nobody answered is what comes next
+    before = parts(texts[:1], max(0, width - room_for(last)), " / ") if len(texts) > 1 else ""
+    return f"{before} / {last}" if len(before) > 3 else last
 
 
 def _title_of_a_plan(prompt: str) -> str:
@@ -307,11 +341,9 @@ def _title_of_a_plan(prompt: str) -> str:
 def done_lines(commits: Sequence[Sequence[object]], files: Sequence[str], width: int) -> list[str]:
     lines = []
     if commits:
-        told = [
-            f"{plain(str(sha))[:SHA]} {plain(str(subject))}".strip()
-            for sha, subject, *_ in commits[-COMMITS:]
-        ]
-        more = len(commits) - COMMITS
+        every = [f"{plain(str(sha))[:SHA]} {plain(str(subject))}".strip() for sha, subject, *_ in commits]
+        told = list(dict.fromkeys(every))[-COMMITS:]
+        more = len(set(every)) - COMMITS
         lines.append(f"commits: {f'({more} earlier) ' if more > 0 else ''}{parts(told, width)}")
     if files:
         more = len(files) - FILES
@@ -321,18 +353,20 @@ def done_lines(commits: Sequence[Sequence[object]], files: Sequence[str], width:
 
 
 def parts(texts: Sequence[str], width: int, between: str = "; ") -> str:
-    """Texts beside each other. The earlier ones leave the later ones room, and what they do not need."""
+    """Texts beside each other. The earlier ones leave the later ones what they need, at most their share."""
     told = ""
     for place, text in enumerate(texts):
-        left = len(texts) - place
-        room = max(0, width - room_for(told)) // left - room_for(between)
+        left = max(0, width - room_for(told))
+        later = sum(room_for(one) + room_for(between) for one in texts[place + 1 :])
+        room = max(left // (len(texts) - place), left - later) - room_for(between)
         told += (between if told else "") + cut(text, max(room, 3))
     return cut(told, width)
 
 
-def gist(answer: str, width: int) -> str:
+def gist(answer: str, width: int, is_open: bool = False) -> str:
     """An answer where it is short enough; else its beginning, without code, and its last paragraph, unless
     that asks or names something: then it is among what is open."""
+    answer = without_opener(answer)
     if len(answer) <= 2 * width:
         whole = plain(unmarked(answer))
         if room_for(whole) <= width:
@@ -343,9 +377,35 @@ def gist(answer: str, width: int) -> str:
         return text
     last = plain(unmarked(prose[-width:].rpartition("\n\n")[2]))
     is_list = last[:1].isdigit() or last.startswith(("-", "*", "|", ">", "+", "•"))
-    if is_list or room_for(last) > width // 3 or open_ends.closing(answer):
+    if is_list or room_for(last) > width // 3 or is_open:
         last = ""  # the rest of a list says little
     return cut(text, width - room_for(last) - 1) + (f" {last}" if last else "")
+
+
+_OPENERS = tuple(
+    "done|perfect|great|excellent|everything|all tests|all checks|all pass|all green|all clean|all done"
+    "|all good|all implementation|the implementation is|implementation complete|the changes are|the plan is"
+    "|summary|here's|here is|here are|now i |now let me|let me |i have a |i now have".split("|")
+)
+
+
+def without_opener(answer: str) -> str:
+    """Without `All tests pass. Here's a summary of the changes:` where something follows."""
+    text = answer.lstrip("#* \n")
+    while text[:OPENER].lower().startswith(_OPENERS):
+        ends = [at for sign in (". ", "! ", ": ", "\n") if (at := text.find(sign, 0, OPENER)) > 0]
+        rest = text[min(ends) + 1 :].lstrip(" #*\n") if ends else ""
+        if not rest:
+            break
+        text = rest
+    return text
+
+
+def without_question(answer: str) -> str:
+    """Without the question at its end: `Want me to push?` was asked on another branch."""
+    text = answer.rstrip(" *_\n")
+    at = max(text.rfind(sign, 0, -1) for sign in (". ", "! ", "? ", "\n")) if text.endswith("?") else 0
+    return text[: at + 1].rstrip() if at > 0 else answer
 
 
 def unmarked(text: str) -> str:
@@ -369,27 +429,35 @@ def session_line(session: Outcome, branch: str | None, width: int) -> Line:
     """`2026-03-01 [mem_...] (on main) what was asked for - done: ... - learned: ...`"""
     first = session.turns[0] if session.turns else None
     memory_id = session.summary_id or (first.id if first else None)
-    last_branch = session.turns[-1].branch if session.turns else None
-    other = last_branch or session.branch
+    other = (session.turns[-1].branch if session.turns else None) or session.branch
     where = f" (on {cut(plain(other), 40)})" if other and other != branch else ""
     line = f"{day(session.latest_at)} [{memory_id}]{where}"
-    said: list[str] = []
-    if session.summary_id:
-        told = (("", session.request), ("done: ", session.completed), ("learned: ", session.learned))
-        said = [name + text for name, value in told if (text := plain(value))]
-    elif first:
-        said = [text for text in (asked(first, width), *_came_of(session.turns, width)) if text]
+    if session.summary_id or not first:
+        told = [("", session.request), ("done: ", session.completed), ("learned: ", session.learned)]
+        said = [f"{before}{plain(text)}" for before, text in told if text]
+    else:
+        said = _came_of(session.turns, width)
     if not said:
         return Line("", memory_id, 0)
     return Line(f"{line} {parts(said, width - room_for(line) - 1, ' - ')}", memory_id, 0)
 
 
 def _came_of(said: Sequence[Turn], width: int) -> list[str]:
+    """What was asked first that says more than `hello`, and what came of it: commits, an approved plan, or
+    what was answered where most was edited; files where there is no answer."""
+    worth = [turn for turn in said if not lead.is_slight(turn)] or said
+    texts = [asked(turn, width) for turn in (*said[:1], *worth)]
+    request = next((text for text in texts if len(text.split()) >= lead.FEW_WORDS), texts[0])
     commits = [commit for turn in said for commit in turn.commits]
+    if commits:
+        return [request, *done_lines(commits, [], width)]
+    if plans := [plan for turn in said for plan in turn.plans]:
+        return [request, f"plan: {plain(unmarked(plans[-1].lstrip().partition(chr(10))[0]))}"]
+    main = max(worth, key=lambda turn: (bool(turn.answer), len(turn.edited), turn.started_at))
+    if main.answer:
+        return [request, f"answered: {gist(main.answer, width)}"]
     files = list(dict.fromkeys(file.rsplit("/", 1)[-1] for turn in said for file in turn.edited))
-    if lines := done_lines(commits, [] if commits else files, width):
-        return lines
-    return [f"answered: {gist(said[-1].answer, width)}"] if said[-1].answer else []
+    return [text for text in (request, *done_lines([], files, width)) if text]
 
 
 def telling(last: Sequence[Outcome]) -> Sequence[Outcome]:
@@ -399,32 +467,17 @@ def telling(last: Sequence[Outcome]) -> Sequence[Outcome]:
     return found or last
 
 
-def is_telling(turn: Turn) -> bool:
-    """Of those before there were turns, only the prompt is known."""
-    return bool(turn.answer or turn.commits or turn.edited or turn.state != turns_of.COMPLETE)
-
-
-def open_lines(last: Sequence[Outcome], later: Sequence[Turn], width: int) -> list[Line]:
-    """What the last sessions left open, newest first. What a later turn was about is no longer open, or
-    stands there again."""
-    lines: list[Line] = []
-    done = [text for turn in later for text in _spoken_of(turn)]
-    for session in last:
-        turn = session.turns[-1] if session.turns else None
-        steps = _left_open(turn) if turn else []
-        steps += [_step(plain(step)) for step in (session.next_steps or "").splitlines()]
-        left: list[str] = []
-        for step in steps:
-            if step and not _is_among(_words(step.partition(": ")[2] or step), done):
-                left.append(step)
-                done.append(step.lower())  # said once
-        memory_id = turn.id if turn else session.summary_id
-        if left and memory_id:
-            at = turn.started_at if turn else session.started_at
-            lines.append(Line(cut(f"{day(at)} [{memory_id}] {'; '.join(left)}", width), memory_id, 0))
-        done += [text for turn in session.turns for text in _spoken_of(turn)]
-        done += [text.lower() for text in (session.request, session.completed) if text and session.summary_id]
-    return lines
+def open_lines(session: Outcome, width: int) -> list[Line]:
+    """What a session left open after its last turn, and what its summary names as next."""
+    turn = session.turns[-1] if session.turns else None
+    steps = _left_open(turn) if turn else []
+    steps += [_step(plain(step)) for step in (session.next_steps or "").splitlines()]
+    memory_id = turn.id if turn else session.summary_id
+    if not memory_id:
+        return []
+    at = day(turn.started_at if turn else session.started_at)
+    steps = list(dict.fromkeys(filter(None, steps)))
+    return [Line(cut(f"{at} [{memory_id}] {step}", width), memory_id, 0) for step in steps]
 
 
 def _left_open(turn: Turn) -> list[str]:
@@ -442,31 +495,11 @@ def settle(turn: Turn, head: str | None, is_latest: bool) -> None:
         turn.uncommitted = []
 
 
-def _spoken_of(turn: Turn) -> list[str]:
-    texts = [prompt[:TEXT] for prompt, _ in turn.prompts]
-    texts += [str(subject) for _, subject, *_ in turn.commits]
-    return [text.lower() for text in (*texts, *turn.answer[:TEXT].splitlines()) if text]
-
-
 def _step(text: str) -> str:
     """Without the bullet or the number before it."""
     mark, _, rest = text.partition(" ")
     is_mark = mark in ("-", "*", "•") or (mark[:-1].isdigit() and mark[-1] in ".)")
     return rest if is_mark else text
-
-
-def _words(text: str) -> set[str]:
-    """Those that tell, without their endings; `the` and `then` are everywhere."""
-    return {word[:5].rstrip("s") for word in _WORD.findall(text.lower()) if word not in _EVERYWHERE}
-
-
-_EVERYWHERE = frozenset("also from have into should that then there this when will with".split())
-_WORD = re.compile(r"[^\W_]{4,}")
-
-
-def _is_among(step: set[str], later: Iterable[str]) -> bool:
-    needed = DONE * len(step)
-    return bool(step) and any(sum(word in text for word in step) >= needed for text in later)
 
 
 # --- ranking ------------------------------------------------------------------------------------------------
@@ -496,15 +529,16 @@ def worth(memory: Standing, newest: int, branch: str | None) -> float:
 class _Found:
     """What the store has to say, before it is known how much room there is for it."""
 
-    __slots__ = ("branch", "ended", "going_on", "here", "last", "left_off", "memories", "own", "present")
+    __slots__ = "began going_on heading last left_off memories open own place present".split()
 
     def __init__(self, place: paths.Place, going_on: bool) -> None:
-        self.branch = place.branch
+        self.place = place
         self.going_on = going_on
         self.last: list[Outcome] = []  # newest first
-        self.ended: list[Outcome] = []  # those that may have left something open
-        self.left_off: list[Turn] = []  # of the session to go on with, newest first
-        self.here = False  # that was on this branch
+        self.heading = ""
+        self.left_off: list[Turn] = []  # of the session to go on from, newest first
+        self.began: Turn | None = None  # what that session was about, where these do not say
+        self.open: Outcome | None = None  # the session that may have left something open
         self.present: list[Turn] = []  # the turns of the session itself, oldest first
         self.own: list[Standing] = []  # what it observed
         self.memories: list[Standing] = []
@@ -515,21 +549,73 @@ class _Found:
             lines = _thread(db, self.present, self.own, width)
             sections.append(Section("This session so far, newest first", THREAD, lines))
         widths = (answer_width(width), answer_width(width) * 7 // 12)
-        lines = [turn_lines(turn, width, most) for turn, most in zip(self.left_off, widths, strict=False)]
-        sections.append(Section(LEFT_OFF_HERE if self.here else LEFT_OFF_LAST, LEFT_OFF, lines))
-        told = {turn.id for turn in self.left_off}
-        rest = [one for one in telling(self.last) if not one.turns or {turn.id for turn in one.turns} - told]
-        lines = [line for one in rest if (line := session_line(one, self.branch, width)).text]
+        elsewhere = self.heading.startswith(UNKNOWN)
+        lines = [
+            turn_lines(turn, width, most, elsewhere=elsewhere)
+            for turn, most in zip(self.left_off, widths, strict=False)
+        ]
+        if self.began:
+            lines.append(_began(self.began, width))
+        sections.append(Section(self.heading, LEFT_OFF, lines))
+        narrow = min(width * 5 // 4, SESSION_LINE)
+        lines = [session_line(one, self.place.branch, narrow) for one in telling(self.last)]
+        lines = [line for line in lines if line.text][:SESSIONS_TOLD]
         sections.append(Section("Last sessions", LAST, lines))
-        lines = open_lines(self.ended, self.present, width * 3 // 2)
-        sections.append(Section("Open", OPEN, lines))
+        sections.append(Section("Open", OPEN, open_lines(self.open, width * 3 // 2) if self.open else []))
         above = 1_000.0  # these go before all that stands
         for section in sections:
             for place, line in enumerate(section.lines):
                 line.worth = above = above - 1
                 if section.heading == "Last sessions" and place >= SESSIONS_FIRST:
                     line.worth = 1 - place / 100
-        return sections + _topics(db, ranked(self.memories, self.branch), look, width)
+        return sections + self._topics(db, look, width)
+
+    def _topics(self, db: Connection, look: _Look, width: int) -> list[Section]:
+        """What stands, the nearest first. Only files of what is told are looked at."""
+        every = ranked(self.memories, self.place.branch)
+        best = [[one for one in every if one[1].kind in topic.kinds][:CONSIDERED] for topic in TOPICS]
+        contents = standing.told(db, [memory.id for found in best for _, memory in found])
+        name = lead.name_of(self.place.branch)
+        texts = [(content.id, f"{content.title} {content.content}") for content in contents.values()]
+        fitting = set(lead.fitting(name, texts) if name else ())
+        work = self.left_off or self.present
+        files = {file for turn in work for file in turn.edited}
+        ours = {turn.session_id for turn in work}
+
+        def distance(memory: Standing) -> int:
+            if memory.branch == self.place.branch or memory.session_id in ours:
+                return HERE
+            is_near = memory.id in fitting or not files.isdisjoint(contents[memory.id].files)
+            return NEAR if is_near else ELSEWHERE
+
+        sections = []
+        for topic, found in zip(TOPICS, best, strict=True):
+            lines: list[tuple[int, Line]] = []
+            # One that is not there was erased a moment ago.
+            known = [(HERE, value, memory) for value, memory in found if memory.id in contents]
+            if topic.farthest is not None:
+                newest = _newest_of_a_subject(contents[memory.id] for _, _, memory in known)
+                known = [(distance(one[2]), *one[1:]) for one in known if one[2].id in newest]
+                known = sorted((one for one in known if one[0] <= topic.farthest), key=lambda one: one[0])
+                near = sum(one[0] < ELSEWHERE for one in known)
+                known = known[: max(near, FAR)]
+            for at, value, memory in known[: topic.most]:
+                since = look.since(contents[memory.id])
+                text = memory_line("", contents[memory.id], since, width)
+                worth = value * topic.weight * (CHANGED if since else 1.0)
+                lines.append((at, Line(text, memory.id, worth)))
+            lines.sort(key=lambda one: (one[0], -one[1].worth, one[1].memory_id))
+            sections.append(Section(topic.heading, topic.share, [line for _, line in lines]))
+        return sections
+
+
+def _newest_of_a_subject(known: Iterable[Content]) -> set[str]:
+    newest: dict[tuple[str, ...], tuple[int, str]] = {}
+    for content in known:
+        subject = tuple((content.title or content.content).lower().split()[:SUBJECT])
+        at = (content.created_at, content.id)
+        newest[subject] = max(at, newest.get(subject, at))
+    return {memory_id for _, memory_id in newest.values()}
 
 
 def _read(db: Connection, place: paths.Place, session_id: str, source: str) -> _Found:
@@ -541,21 +627,18 @@ def _read(db: Connection, place: paths.Place, session_id: str, source: str) -> _
         attended = bool(found.last)
         if not attended:
             found.last = standing.last_sessions(db, project_id, session_id, False, SESSIONS)
-        for number, session in enumerate(found.last):
+        for session in found.last:
+            session.turns = turns.of_session(db, session.session_id, TURNS)
             is_modelled = session.summary_id and session.made_by != RULES
-            if number < OPEN_OF or not is_modelled:
-                session.turns = turns.of_session(db, session.session_id, TURNS)
-            if not is_modelled and any(map(is_telling, session.turns)):
+            if not is_modelled and any(map(lead.is_telling, session.turns)):
                 # Rules make a summary of the turns, and these say it better.
                 session.summary_id = session.next_steps = None
-    found.ended = found.last[:OPEN_OF]
     if found.going_on:
         found.present = turns.of_session(db, session_id, TURNS)
+        for turn in found.present[-1:]:
+            settle(turn, place.head, is_latest=True)
     elif project_id:
         _leave_off(db, found, project_id, session_id, attended)
-    latest = [session.turns[-1] for session in found.ended if session.turns] + found.present[-1:]
-    for turn in latest:
-        settle(turn, place.head, turn is latest[0] or turn.session_id == session_id)
     for owner in dict.fromkeys((project_id or GLOBAL, GLOBAL)):
         for kind in (kind for topic in TOPICS for kind in topic.kinds):
             found.memories += standing.newest(db, owner, kind, attended)
@@ -566,37 +649,83 @@ def _read(db: Connection, place: paths.Place, session_id: str, source: str) -> _
 
 
 def _leave_off(db: Connection, found: _Found, project_id: str, session_id: str, attended: bool) -> None:
-    """Find the turns to go on from: of the last session on this branch, or of the last one."""
-    here = found.branch and standing.last_on_branch(db, project_id, session_id, attended, found.branch)
+    """Find the turns to go on from, and what is open after them."""
+    branch = found.place.branch
+    here = standing.last_on_branch(db, project_id, session_id, attended, branch) if branch else None
+    chosen: Outcome | None
+    at: int | None
     if here:
-        session, at = here
-        every = [[turn for turn in turns.of_session(db, session, TURNS) if turn.started_at <= at]]
-        if session not in [one.session_id for one in found.ended]:
-            older = standing.Outcome(session, at, at, found.branch, None)
-            older.turns = every[0]
-            found.ended.append(older)
+        chosen, why, at = _session(db, found, here[0]), "", here[1]
     else:
-        every = [session.turns for session in found.last]
-    told = ([turn for turn in said if is_telling(turn)] for said in every)
-    found.left_off = next((said for said in told if said), [])[: -LAST_TURNS - 1 : -1]
-    found.here = bool(here and found.left_off)
+        recent = standing.recent_turns(db, project_id, session_id, attended) if branch else []
+        chosen, why, at = _for_a_new_branch(db, found, recent)
+    if chosen is None:
+        return
+    said = [turn for turn in chosen.turns if at is None or turn.started_at <= at]
+    found.left_off = lead.worth_telling(said)[: -LAST_TURNS - 1 : -1]
+    other = said[-1].branch if said else None
+    if here:
+        found.heading = LEFT_OFF_HERE
+    elif branch and branch != other:
+        on = f", on {cut(plain(other), BRANCH)}" if other else ""
+        found.heading = f"{UNKNOWN}{cut(plain(branch), BRANCH)}{why}{on}"
+    else:
+        found.heading = LEFT_OFF_LAST
+    # What comes after a question answers it: in its session, or on its branch.
+    later = (
+        standing.last_on_branch(db, project_id, session_id, attended, other) if other and not here else None
+    )
+    is_whole = len(said) == len(chosen.turns)
+    if found.left_off and is_whole and not chosen.summary_id:
+        found.last = [session for session in found.last if session is not chosen]
+    told = [turn.asked for turn in found.left_off]
+    first = next((turn for turn in said if lead.says_something(turn)), None)
+    if first and told and first.asked not in told:
+        found.began = first
+    if is_whole and (later is None or later[0] == chosen.session_id):
+        found.open = chosen
+        for turn in said[-1:]:
+            settle(turn, found.place.head, is_latest=bool(turn.answer) and (bool(here) or branch is None))
 
 
-def _topics(db: Connection, every: list[tuple[float, Standing]], look: _Look, width: int) -> list[Section]:
-    """What stands. Only those that are likely to be shown are read, and only their files looked at."""
-    best = [[one for one in every if one[1].kind in topic.kinds][: topic.considered] for topic in TOPICS]
-    told = standing.told(db, [memory.id for found in best for _, memory in found])
-    sections = []
-    for topic, found in zip(TOPICS, best, strict=True):
-        lines = []
-        for value, memory in found:
-            if content := told.get(memory.id):  # else it was erased a moment ago
-                since = look.since(content)
-                text = memory_line(memory.kind, content, since, width)
-                lines.append(Line(text, memory.id, value * topic.weight * (CHANGED if since else 1.0)))
-        lines.sort(key=lambda line: (-line.worth, line.memory_id))
-        sections.append(Section(topic.heading, topic.share, lines))
-    return sections
+def _for_a_new_branch(
+    db: Connection, found: _Found, recent: list[standing.RecentTurn]
+) -> tuple[Outcome | None, str, int | None]:
+    """The session to go on from, why, and until when: the one that git's head is of, else the one whose words
+    fit the branch's name, else the owner's last one, else the last one; but one that did something."""
+    head, branch = found.place.head, found.place.branch
+    said = []
+    for session_id, at, beginning, on, began_at, made in recent:
+        if head and (any(sha and head.startswith(sha) for sha, *_ in made) if made else began_at == head):
+            return _session(db, found, session_id), FORKED, at
+        said += [
+            (session_id, f"{beginning} {' '.join(subject for _, subject, _ in made)}"),
+            (session_id, on or ""),
+        ]
+    name = lead.name_of(branch)
+    if name and (fitting := lead.fitting(name, said)):
+        return _session(db, found, fitting[0]), FITTING, None
+    owner = lead.owner(branch)
+    own = dict.fromkeys(turn[0] for turn in recent if owner and lead.owner(turn[3]) == owner)
+    for session in [*(_session(db, found, one) for one in list(own)[:OWN]), *found.last]:
+        if any(lead.is_telling(turn) and not lead.is_slight(turn) for turn in session.turns):
+            is_own = session.session_id in own
+            return session, f"{LATEST} of {cut(plain(owner), BRANCH)}" if is_own else LATEST, None
+    talked = [session for session in found.last if any(map(lead.is_telling, session.turns))]
+    return next(iter((*talked, *found.last)), None), LATEST, None
+
+
+def _session(db: Connection, found: _Found, session_id: str) -> Outcome:
+    for session in found.last:
+        if session.session_id == session_id:
+            return session
+    older = standing.Outcome(session_id, 0, 0, None, None)
+    older.turns = turns.of_session(db, session_id, TURNS)
+    return older
+
+
+def _began(first: Turn, width: int) -> Line:
+    return Line(f"began with [{first.id}]: {asked(first, width)}", first.id, 0)
 
 
 def _thread(db: Connection, present: list[Turn], own: list[Standing], width: int) -> list[Line]:
@@ -606,7 +735,7 @@ def _thread(db: Connection, present: list[Turn], own: list[Standing], width: int
         lines.append(turn_lines(turn, width, answer_width(width) // (3 if place else 2), so_far=True))
     if len(present) > OWN_TURNS:
         first = present[0]
-        lines.append(Line(f"began with [{first.id}]: {asked(first, width)}", first.id, 0))
+        lines.append(_began(first, width))
     before = present[:-OWN_TURNS]
     files = dict.fromkeys(file for turn in reversed(present) for file in reversed(turn.edited))
     commits = [commit for turn in before for commit in turn.commits]

@@ -13,6 +13,7 @@ ASKED = 100  # characters
 COMMITS = 3
 COMMIT = 120  # characters of one, and at most an eighth of the room
 APART = "[...]"
+BELOW = "  "  # before the lines of a text but the first
 SHORTEST = 20  # characters that still say something
 LABELS = {ANSWER: "answered: ", PLAN: "plan: ", PROMPT: "asked: ", COMPACTION: "compacted: "}
 AROUND = max(map(len, LABELS.values())) + len(APART) + 2  # that may stand around a piece, line ends included
@@ -68,7 +69,11 @@ def _labelled(chosen: list[tuple[Piece, str]]) -> list[str]:
         if before is not None and piece.row != before.row + 1:
             lines.append(APART)
         begins = before is None or before.part != piece.part
-        lines.append(f"{LABELS.get(piece.part, '') if begins else ''}{text}")
+        if piece.part in LABELS:  # of a text, no line can pose as one of ours
+            label = LABELS[piece.part] if begins else BELOW
+            lines.append(label + f"\n{BELOW}".join(text.splitlines()))
+        else:
+            lines.append(text)
         before = piece
     return lines
 

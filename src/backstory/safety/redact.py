@@ -222,7 +222,8 @@ def _assignment(words: str) -> str:
 def _flag(words: str) -> str:
     """`--name value` or `--db-name=value`; `--name-file` is another flag."""
     return (
-        rf"(?<![\w-])--(?:[a-z0-9]{{1,20}}-){{0,4}}(?P<name>{words})(?:=| {{1,4}})"
+        rf"(?<![\w-])--(?:[a-z0-9]{{1,20}}-){{0,4}}(?P<name>{words})"
+        r"(?:=|(?:[ \t]|\\{1,8}\n|\\{1,8}n){1,8})"  # the line may go on in the next
         r"""[\\"']{0,8}(?!-)((?:\[redacted:[a-z-]+\]|[^\s"'\\,()\[\]|;&])++)"""
     )
 

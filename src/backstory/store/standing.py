@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from backstory.memory.turn import Turn
     from backstory.store.file.connection import Connection
 
+    # Session, when the turn began, what was asked, branch, git's head then, [sha, subject, files] of commits.
+    RecentTurn = tuple[str, int, str, str | None, str | None, list[tuple[str, str, list[str]]]]
+
 NEWEST = 500  # memories of a kind that are looked at
 SESSIONS = 50  # in which a branch is looked for
+TURNS = 1_000  # of them
+BEGINNING = 300  # characters of a turn
 TEXT = 1_500  # characters of any text; a line of the brief has far less room
 
 _ALIVE = "m.deleted_at IS NULL AND m.valid_until IS NULL"
@@ -175,6 +180,24 @@ def last_on_branch(
         (branch, project_id, attended, but, SESSIONS),
     )
     return next(((session_id, at) for session_id, at in rows if at is not None), None)
+
+
+def recent_turns(db: Connection, project_id: str, but: str, attended: bool) -> list[RecentTurn]:
+    """Turns of the last sessions, the newest first."""
+    rows = tuples(db).execute(
+        f"SELECT t.session_id, t.started_at, substr(t.record ->> '$.prompts[0][0]', 1, {BEGINNING}),"
+        " t.record ->> 'branch',"
+        " t.record ->> 'head', t.record ->> 'commits' FROM (SELECT s.id FROM sessions s"
+        " WHERE s.project_id = ? AND s.attended = ? AND s.id <> ? ORDER BY s.started_at DESC LIMIT ?) recent"
+        " CROSS JOIN turns t ON t.session_id = recent.id JOIN memories m ON m.row = t.row"
+        f" WHERE {_ALIVE} LIMIT ?",
+        (project_id, attended, but, SESSIONS, TURNS),
+    )
+    found = [
+        (session, at, asked or "", branch, head, json.loads(commits or "[]"))
+        for session, at, asked, branch, head, commits in rows
+    ]
+    return sorted(found, key=lambda turn: -turn[1])
 
 
 def note(db: Connection, session_id: str, ids: Sequence[str], now: int) -> None:

@@ -203,16 +203,18 @@ _PROCEDURE = re.compile(
 def decisions(turns: Sequence[Turn], *, attended: bool = True) -> Iterator[tuple[Observation, str]]:
     """What the user answered in the last of the turns, and the plans that the user approved there; and whose
     words these are."""
-    for question, answer in turns[-1].choices:
+    for question, answer in turns[-1].choices if attended else ():
         asked, said = line(question), re.sub(r"\s*\(recommended\)", "", line(answer), flags=re.I)
         if _NUMBERED.match(said):
             said = said.partition(": ")[2]
         if not said or not settles(question, answer) or _LINT.search(asked):
             continue
         about = _about(asked, said, turns, attended=attended)
-        title = f"{shorten(asked, TITLE - SHORT)}{ARROW}{shorten(said, SHORT)}"
+        chosen, _, offered = said.partition(": ")  # how it was offered are the assistant's words
+        title = f"{shorten(asked, TITLE - SHORT)}{ARROW}{shorten(chosen, SHORT)}"
         text = f"Asked: {asked} " if len(asked) > TITLE - SHORT else ""
-        text = shorten(f"{text}The user chose: {said}", TEXT - ON)
+        text += f"The user chose: {chosen}" + (f" (offered as: {offered})" if offered else "")
+        text = shorten(text, TEXT - ON)
         yield Observation("decision", title, f"{text} (on: {about})" if about else text), "user"
     for plan in approved_plans(turns[-1], attended=attended):
         title, goal = plan_title(plan)
@@ -259,7 +261,8 @@ def settles(question: str, answer: str) -> bool:
 
 def approved_plans(turn: Turn, *, attended: bool) -> list[str]:
     """Also the one that Claude Code begins a session with after its approval: it has a title and sections."""
-    prompts = [text for text, _ in turn.prompts if attended and text.startswith(PLAN_PROMPT)]
+    is_done = attended and bool(turn.edited or turn.commits)
+    prompts = [text for text, _ in turn.prompts if is_done and text.startswith(PLAN_PROMPT)]
     given = [text.removeprefix(PLAN_PROMPT).lstrip(": \n") for text in prompts]
     return [*turn.plans, *(plan for plan in given if _PLAN_MODE.match(plan))]
 

@@ -19,7 +19,7 @@ COMPACTED = 200
 ERROR = 150
 GOAL = 4  # telling words; a prompt with fewer that nothing was done for is no new goal
 
-_REQUEST_OF_A_COMPACTION = re.compile(r"^\W*\d*\W*Primary Request and Intent\W*\s", re.I)
+_REQUEST_OF_A_COMPACTION = re.compile(r"^[\W\d]{0,40}Primary Request and Intent\W{0,20}\s", re.I)
 
 
 def summarise(batch: Batch) -> Summary | None:

@@ -70,6 +70,8 @@ FROM memories m JOIN projects p ON p.id = m.project_id WHERE m.kind = 'turn';
 UPDATE projects SET last_memory = max(last_memory, coalesce(
     (SELECT max(t.row) & 4294967295 FROM turn_pieces t WHERE t.row >> 32 = projects.number), 0));
 DELETE FROM vectors WHERE row IN (SELECT row FROM turns);
+UPDATE memories SET content = 'asked: ' || replace(trim(content, char(10) || ' '), char(10), char(10) || '  ')
+WHERE kind = 'turn';
 
 CREATE INDEX memories_standing ON memories (project_id, kind, created_at) WHERE kind <> 'tool';
 CREATE INDEX memories_as_lines ON memories (row, kind, thread, words, question, deleted_at, valid_until);
