@@ -139,6 +139,11 @@ def test_a_second_answer_in_the_same_turn_is_added(data: Path) -> None:
     assert turn.answer == "Started.\n\nThe agent is done."
 
 
+def test_what_the_last_answer_asks_is_read_where_the_turn_ends(data: Path) -> None:
+    turn = the_turn(data, prompt("look"), stop("It is loose. Shall I oil it?"), stop("Next: paint the door."))
+    assert turn.closing == ["next: paint the door."]
+
+
 def test_a_prompt_without_a_stop_is_joined_by_the_next_one(data: Path) -> None:
     """Esc fires no hook."""
     turn = the_turn(data, prompt("mend the window"), bash("ls"), prompt("no, the door"), stop("Mended."))

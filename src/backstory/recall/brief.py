@@ -48,7 +48,7 @@ OPENER = 120  # characters of a sentence before an answer begins
 BRANCH = 60  # characters of a branch's name
 SESSIONS = 10
 SESSIONS_FIRST = 2  # go before what stands; the others where room is left
-SESSION_LINE = 260  # characters, at most
+SESSION_LINE = 250  # characters, at most
 SESSIONS_TOLD = 8
 RULES = "local"  # the synthesizer that is no model
 TURNS = 30  # of a session that are read
@@ -99,7 +99,7 @@ TOPICS = (
     Topic("Built and reworked", ("feature", "refactor"), 0.04, 0.6, 3, HERE),
 )
 FAR = 2  # lines of what is neither of this branch nor about the work at hand
-CONSIDERED = 40  # memories of a topic whose text is read
+CONSIDERED = 30  # memories of a topic whose text is read
 SUBJECT = 3  # words; where two decisions begin with the same ones, the newer stands
 
 LEFT_OFF_HERE = "Where the last session on this branch left off"
@@ -446,8 +446,7 @@ def _came_of(said: Sequence[Turn], width: int) -> list[str]:
     """What was asked first that says more than `hello`, and what came of it: commits, an approved plan, or
     what was answered where most was edited; files where there is no answer."""
     worth = [turn for turn in said if not lead.is_slight(turn)] or said
-    texts = [asked(turn, width) for turn in (*said[:1], *worth)]
-    request = next((text for text in texts if len(text.split()) >= lead.FEW_WORDS), texts[0])
+    request = asked(next(filter(lead.says_something, (*said[:1], *worth)), said[0]), width)
     commits = [commit for turn in said for commit in turn.commits]
     if commits:
         return [request, *done_lines(commits, [], width)]
@@ -529,7 +528,7 @@ def worth(memory: Standing, newest: int, branch: str | None) -> float:
 class _Found:
     """What the store has to say, before it is known how much room there is for it."""
 
-    __slots__ = "began going_on heading last left_off memories open own place present".split()
+    __slots__ = "began going_on heading last left_off open own place present stands".split()
 
     def __init__(self, place: paths.Place, going_on: bool) -> None:
         self.place = place
@@ -541,7 +540,9 @@ class _Found:
         self.open: Outcome | None = None  # the session that may have left something open
         self.present: list[Turn] = []  # the turns of the session itself, oldest first
         self.own: list[Standing] = []  # what it observed
-        self.memories: list[Standing] = []
+        self.stands: list[
+            list[tuple[int, float, Content]]
+        ] = []  # of each topic: how near, worth, what it says
 
     def sections(self, db: Connection, look: _Look, width: int) -> list[Section]:
         sections = []
@@ -568,42 +569,45 @@ class _Found:
                 line.worth = above = above - 1
                 if section.heading == "Last sessions" and place >= SESSIONS_FIRST:
                     line.worth = 1 - place / 100
-        return sections + self._topics(db, look, width)
+        return sections + self._topics(look, width)
 
-    def _topics(self, db: Connection, look: _Look, width: int) -> list[Section]:
-        """What stands, the nearest first. Only files of what is told are looked at."""
-        every = ranked(self.memories, self.place.branch)
+    def choose(self, db: Connection, memories: list[Standing]) -> None:
+        """What stands, of each topic the nearest first."""
+        branch = self.place.branch
+        every = ranked(memories, branch)
         best = [[one for one in every if one[1].kind in topic.kinds][:CONSIDERED] for topic in TOPICS]
-        contents = standing.told(db, [memory.id for found in best for _, memory in found])
-        name = lead.name_of(self.place.branch)
-        texts = [(content.id, f"{content.title} {content.content}") for content in contents.values()]
+        contents = standing.told(db, [memory.id for known in best for _, memory in known])
+        name = lead.name_of(branch)
+        texts = [(one.id, f"{one.title} {one.content[:REQUEST]}") for one in contents.values()]
         fitting = set(lead.fitting(name, texts) if name else ())
         work = self.left_off or self.present
         files = {file for turn in work for file in turn.edited}
         ours = {turn.session_id for turn in work}
 
         def distance(memory: Standing) -> int:
-            if memory.branch == self.place.branch or memory.session_id in ours:
+            if memory.branch == branch or memory.session_id in ours:
                 return HERE
             is_near = memory.id in fitting or not files.isdisjoint(contents[memory.id].files)
             return NEAR if is_near else ELSEWHERE
 
-        sections = []
-        for topic, found in zip(TOPICS, best, strict=True):
-            lines: list[tuple[int, Line]] = []
+        for topic, known in zip(TOPICS, best, strict=True):
             # One that is not there was erased a moment ago.
-            known = [(HERE, value, memory) for value, memory in found if memory.id in contents]
+            found = [(HERE, value, memory) for value, memory in known if memory.id in contents]
             if topic.farthest is not None:
-                newest = _newest_of_a_subject(contents[memory.id] for _, _, memory in known)
-                known = [(distance(one[2]), *one[1:]) for one in known if one[2].id in newest]
-                known = sorted((one for one in known if one[0] <= topic.farthest), key=lambda one: one[0])
-                near = sum(one[0] < ELSEWHERE for one in known)
-                known = known[: max(near, FAR)]
-            for at, value, memory in known[: topic.most]:
-                since = look.since(contents[memory.id])
-                text = memory_line("", contents[memory.id], since, width)
+                newest = _newest_of_a_subject(contents[memory.id] for _, _, memory in found)
+                found = [(distance(one[2]), *one[1:]) for one in found if one[2].id in newest]
+                found = sorted((one for one in found if one[0] <= topic.farthest), key=lambda one: one[0])
+                found = found[: max(FAR, sum(one[0] < ELSEWHERE for one in found))]
+            self.stands.append([(*one[:2], contents[one[2].id]) for one in found[: topic.most]])
+
+    def _topics(self, look: _Look, width: int) -> list[Section]:
+        sections = []
+        for topic, chosen in zip(TOPICS, self.stands, strict=True):
+            lines = []
+            for at, value, content in chosen:
+                since = look.since(content)
                 worth = value * topic.weight * (CHANGED if since else 1.0)
-                lines.append((at, Line(text, memory.id, worth)))
+                lines.append((at, Line(memory_line("", content, since, width), content.id, worth)))
             lines.sort(key=lambda one: (one[0], -one[1].worth, one[1].memory_id))
             sections.append(Section(topic.heading, topic.share, [line for _, line in lines]))
         return sections
@@ -639,12 +643,14 @@ def _read(db: Connection, place: paths.Place, session_id: str, source: str) -> _
             settle(turn, place.head, is_latest=True)
     elif project_id:
         _leave_off(db, found, project_id, session_id, attended)
+    memories = []
     for owner in dict.fromkeys((project_id or GLOBAL, GLOBAL)):
         for kind in (kind for topic in TOPICS for kind in topic.kinds):
-            found.memories += standing.newest(db, owner, kind, attended)
+            memories += standing.newest(db, owner, kind, attended)
     if found.going_on:
-        found.own = [memory for memory in found.memories if memory.session_id == session_id]
-        found.memories = [memory for memory in found.memories if memory.session_id != session_id]
+        found.own = [memory for memory in memories if memory.session_id == session_id]
+        memories = [memory for memory in memories if memory.session_id != session_id]
+    found.choose(db, memories)
     return found
 
 

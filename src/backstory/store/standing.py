@@ -194,7 +194,7 @@ def recent_turns(db: Connection, project_id: str, but: str, attended: bool) -> l
         (project_id, attended, but, SESSIONS, TURNS),
     )
     found = [
-        (session, at, asked or "", branch, head, json.loads(commits or "[]"))
+        (session, at, asked or "", branch, head, json.loads(commits) if commits else [])
         for session, at, asked, branch, head, commits in rows
     ]
     return sorted(found, key=lambda turn: -turn[1])
