@@ -443,8 +443,8 @@ def session_line(session: Outcome, branch: str | None, width: int) -> Line:
 
 
 def _came_of(said: Sequence[Turn], width: int) -> list[str]:
-    """What was asked first that says more than `hello`, and what came of it: commits, an approved plan, or
-    what was answered where most was edited; files where there is no answer."""
+    """What was asked first that says more than `hello`, and what came of it: commits, an approved plan, files;
+    without a commit or a plan, what was asked and answered where most was edited."""
     worth = [turn for turn in said if not lead.is_slight(turn)] or said
     request = asked(next(filter(lead.says_something, (*said[:1], *worth)), said[0]), width)
     commits = [commit for turn in said for commit in turn.commits]
@@ -453,8 +453,8 @@ def _came_of(said: Sequence[Turn], width: int) -> list[str]:
     if plans := [plan for turn in said for plan in turn.plans]:
         return [request, f"plan: {plain(unmarked(plans[-1].lstrip().partition(chr(10))[0]))}"]
     main = max(worth, key=lambda turn: (bool(turn.answer), len(turn.edited), turn.started_at))
-    if main.answer:
-        return [request, f"answered: {gist(main.answer, width)}"]
+    if main.answer:  # to what was asked there, not at the beginning
+        return [asked(main, width), f"answered: {gist(main.answer, width)}"]
     files = list(dict.fromkeys(file.rsplit("/", 1)[-1] for turn in said for file in turn.edited))
     return [text for text in (request, *done_lines([], files, width)) if text]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from backstory.memory.turn import Turn
 
 FEW_WORDS = 4  # `commit`, `yes please`, `1`
-SHORT, LONG = 200, 600  # characters of an answer
+SHORT, LONG = 60, 600  # characters of an answer
 STEM = 6  # characters of a word; endings differ
 ROW = 3  # words of a branch's name that stand together
 BY_CHANCE = 0.5  # texts

@@ -179,7 +179,8 @@ def last_on_branch(
         " WHERE s.project_id = ? AND s.attended = ? AND s.id <> ? ORDER BY s.started_at DESC LIMIT ?",
         (branch, project_id, attended, but, SESSIONS),
     )
-    return next(((session_id, at) for session_id, at in rows if at is not None), None)
+    found = [(session_id, at) for session_id, at in rows if at is not None]
+    return max(found, key=lambda one: one[1], default=None)  # one that was resumed may have begun earlier
 
 
 def recent_turns(db: Connection, project_id: str, but: str, attended: bool) -> list[RecentTurn]:
