@@ -443,8 +443,8 @@ def session_line(session: Outcome, branch: str | None, width: int) -> Line:
 
 
 def _came_of(said: Sequence[Turn], width: int) -> list[str]:
-    """What was asked first that says more than `hello`, and what came of it: commits, an approved plan, files;
-    without a commit or a plan, what was asked and answered where most was edited."""
+    """What was asked first that says more than `hello`, and what came of it: commits, an approved plan, files.
+    Without a commit or a plan, what was asked and answered where most was edited."""
     worth = [turn for turn in said if not lead.is_slight(turn)] or said
     request = asked(next(filter(lead.says_something, (*said[:1], *worth)), said[0]), width)
     commits = [commit for turn in said for commit in turn.commits]
