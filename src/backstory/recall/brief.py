@@ -443,7 +443,7 @@ def session_line(session: Outcome, branch: str | None, width: int) -> Line:
 
 
 def _came_of(said: Sequence[Turn], width: int) -> list[str]:
-    """What was asked first that says more than `hello`, and what came of it: commits, an approved plan, files.
+    """What was first asked that says more than `hello`, and what came of it: commits, a plan, files.
     Without a commit or a plan, what was asked and answered where most was edited."""
     worth = [turn for turn in said if not lead.is_slight(turn)] or said
     request = asked(next(filter(lead.says_something, (*said[:1], *worth)), said[0]), width)
