@@ -323,7 +323,7 @@ def test_a_later_session_finds_what_an_earlier_one_did(home: Path, data: Path, p
         assert re.search(
             r"^Content: asked: count\n\s+answered: There are seven walruses\.$", reply, re.MULTILINE
         )
-        assert re.search(r"^Session: \d{4}-\d\d-\d\dT\d\d:\d\d - count$", reply, re.MULTILINE)
+        assert re.search(r"^Session: \d{4}-\d\d-\d\dT\d\d:\d\d$", reply, re.MULTILINE)
         assert "Command:" not in reply
     assert "Command: echo seven" in traces
     links = "SELECT session_id, usage_type FROM session_memories WHERE memory_id = ? ORDER BY created_at"

@@ -49,7 +49,11 @@ def test_wherever_a_session_is_cut_the_same_is_found_and_once(steps: list[int], 
     script = Script()
     for step in steps:
         STEPS[step](script)
-    cuts = data.draw(st.lists(st.integers(0, len(script.payloads)), max_size=8))
+    # Before the end of a session the queue keeps the newest item of a turn that goes on (queue.claim).
+    last = max(
+        (at for at, one in enumerate(script.payloads) if one["hook_event_name"] != "SessionEnd"), default=0
+    )
+    cuts = data.draw(st.lists(st.integers(0, last), max_size=8))
     whole, cut = lived(script, []), lived(script, cuts)
 
     def told(store: Store) -> list[tuple[str, str]]:

@@ -172,14 +172,16 @@ def _commits(commands: Walked, text: str, tops: Sequence[str], use: Use) -> Iter
 
 
 def _is_quiet(commands: Walked, command: str) -> bool:
-    """Whether a commit that prints nothing is the last thing that the command did, for certain: its exit
-    status is the commit's."""
-    options = [word.text for word in commands[-1][0]]
-    if options[:1] != ["git"] or "commit" not in options:
-        return False
-    short = "".join(option[1:] for option in options if re.fullmatch(r"-[a-zA-Z]+", option))
+    """Whether a commit that prints nothing was made for certain: all that the command did worked, or the
+    commit was the last of it, and so the exit status is its own."""
     signs = {step for step in shell.read(command) if isinstance(step, str)}
-    return ("q" in short or "--quiet" in options) and not signs - {"&&", ";", "\n"}
+    for place, (words, _) in enumerate(reversed(commands)):
+        options = [word.text for word in words]
+        if options[:1] == ["git"] and "commit" in options:
+            short = "".join(option[1:] for option in options if re.fullmatch(r"-[a-zA-Z]+", option))
+            is_quiet = "q" in short or "--quiet" in options
+            return is_quiet and not signs - ({"&&"} if place else {"&&", ";", "\n"})
+    return False
 
 
 def _message(options: Sequence[Word]) -> str | None:
