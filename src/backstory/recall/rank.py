@@ -125,17 +125,19 @@ def by_words(corpus: Corpus, terms: Sequence[Ints], pairs: Sequence[Ints]) -> Wo
 
 def _score_turns(corpus: Corpus, terms: Sequence[Ints], found: WordScores) -> np.float32:
     """BM25 of turns, and of the memories that are none; the best of all."""
-    turn_of, is_alone = corpus.column("turn"), _alone(corpus)
+    turn_of, is_alone, words = corpus.column("turn"), _alone(corpus), corpus.column("words")
     of = corpus.turns.size + int(np.count_nonzero(is_alone))
-    mean = max(float(corpus.turns["words"].mean()), 1.0)
-    length = (corpus.column("words") / mean).astype(np.float32)
+    norm = _norm(corpus.turns.relative())
+    share = np.float32(1 / max(float(corpus.turns["words"].mean()), 1.0))
     for lines in terms:
         within = turn_of[lines]
         alone = lines[is_alone[lines]]
-        often = np.bincount(within[within >= 0], minlength=corpus.turns.size).astype(np.float32)
-        rarity = _rarity(of, int(np.count_nonzero(often)) + len(alone))
-        found.turns[:-1] += rarity * (K1 + 1) * often / (often + _norm(corpus.turns.relative()))
-        found.alone[alone] += rarity * (K1 + 1) / (1 + _norm(length[alone]))
+        often = np.bincount(within[within >= 0], minlength=corpus.turns.size)
+        there = np.flatnonzero(often)
+        times = often[there].astype(np.float32)
+        rarity = _rarity(of, len(there) + len(alone))
+        found.turns[there] += rarity * (K1 + 1) * times / (times + norm[there])
+        found.alone[alone] += rarity * (K1 + 1) / (1 + _norm(words[alone] * share))
     return max(_best(found.turns), _best(found.alone))
 
 
