@@ -2,7 +2,8 @@
 # make test-fast   the tests that start no server and no client, in less than a minute
 # make check   tests, linters and types                   make bench   measure hooks, the drain, synthesis, the brief, recall, trees and CLAUDE.md
 # make chaos   kill and quarrel for longer                make bench-million   recall at a million memories, and the install
-# make docs    build the site in build/site
+# make docs    build the site in build/site               make lock    choose the versions of requirements/ anew
+# make audit   look for known holes in those versions (asks PyPI's advisories)
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 # Processes that run tests: three for two cores, because some wait.
 WORKERS ?= 3
 
-.PHONY: demo test test-fast coverage check lint docs bench bench-million chaos clean
+.PHONY: demo test test-fast coverage check lint docs bench bench-million chaos lock audit clean
 
 demo: $(VENV)/installed
 	@$(BIN)/python demo/run.py
@@ -67,20 +68,32 @@ $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "backstory needs Python 3.11 or newer; install it, or: make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { rm -f $(VENV)/bin/python; echo "no virtual environment could be made; on Debian: apt install python3-venv"; exit 1; }
 
-$(VENV)/installed: $(VENV)/bin/python pyproject.toml .claude-plugin/plugin.json
+# Every package has its version and its hashes in requirements/, and so has what builds ours.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(VENV)/installed: $(VENV)/bin/python pyproject.toml .claude-plugin/plugin.json requirements/run.txt
 	@echo "installing backstory into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@$(PIP) --require-hashes -r requirements/run.txt
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml .claude-plugin/plugin.json
-	@echo "installing backstory and what its tests need into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+$(VENV)/installed-%: $(VENV)/bin/python pyproject.toml .claude-plugin/plugin.json requirements/%.txt
+	@echo "installing backstory and what $* needs into $(VENV) ..."
+	@$(PIP) --require-hashes -r requirements/$*.txt
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@ $(VENV)/installed
 
-$(VENV)/installed-docs: $(VENV)/bin/python pyproject.toml .claude-plugin/plugin.json
-	@echo "installing backstory and what its site needs into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
-	@touch $@ $(VENV)/installed
+# One resolution for every Python from 3.11 on and every platform. dev.txt comes first, so that the others agree with it.
+LOCK := uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-strip-extras
+lock: $(VENV)/installed-audit
+	for list in dev run docs audit; do \
+		extra= ; [ $$list = run ] || extra="--extra $$list"; [ $$list = dev ] || extra="$$extra -c requirements/dev.txt"; \
+		printf 'hatchling\neditables\n' | $(BIN)/$(LOCK) pyproject.toml - $$extra -o requirements/$$list.txt || exit 1; \
+	done
+
+# --strict: a package that could not be looked up is not one without holes.
+audit: $(VENV)/installed-audit
+	for list in run dev docs audit; do $(BIN)/pip-audit --strict --disable-pip --require-hashes -r requirements/$$list.txt || exit 1; done
 
 clean:
 	rm -rf build/site $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage*

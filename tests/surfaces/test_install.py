@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -39,6 +40,7 @@ OFFERED = {
 DAY = 24 * 3600  # in seconds
 NOBODY = "http://127.0.0.1:9"  # no model is needed to install something
 PLUGIN = "backstory@backstory"
+BUILDS = ("hatchling==", "packaging==", "pathspec==", "pluggy==", "tomlkit==", "trove-classifiers==")
 
 
 Env = Mapping[str, str]
@@ -69,8 +71,12 @@ def wheels(tmp_path_factory: pytest.TempPathFactory, checkout: Path, pytestconfi
             with suppress(FileNotFoundError):  # another run clears up as well
                 if wheel.stat().st_mtime < time.time() - DAY:
                     wheel.unlink()
-        pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
-        command = (*pip, "-w", str(place), str(checkout), "hatchling")
+        pip = (sys.executable, "-m", "pip")
+        quiet = ("--quiet", "--disable-pip-version-check")
+        ours = ("wheel", *quiet, "--no-deps", "--no-build-isolation", "-w", str(place), str(checkout))
+        _call(*pip, *ours)
+        pinned = str(checkout / "requirements" / "run.txt")
+        command = (*pip, "download", *quiet, "--require-hashes", "-r", pinned, "-d", str(place))
         # To ask an index takes longer than all the rest, so it is asked only where a wheel is missing.
         offline = subprocess.run(
             (*command, "--no-index", "--find-links", kept.as_uri()), capture_output=True, check=False
@@ -511,21 +517,32 @@ def test_a_project_cannot_pose_as_backstory(tmp_path: Path, project: Path, home:
     assert (ran.stdout, ran.stderr) == (f"backstory {version('backstory')}\n", "")
 
 
-def test_a_set_up_that_failed_says_so_and_the_next_one_mends_it(
+def test_a_set_up_that_met_another_package_says_so_and_the_next_one_mends_it(
     checkout: Path, wheels: Path, installed: Path, tmp_path: Path
 ) -> None:
-    """What backstory needs is there already. The set-up installs all of it in
+    """Only what builds backstory is installed, the rest is there already. The set-up installs all of it in
     test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile."""
-    own, empty = tmp_path / "plugin data", tmp_path / "no wheels"
+    own, tampered = tmp_path / "plugin data", tmp_path / "somebody else's wheels"
     own.mkdir()
-    empty.mkdir()
-    _set_up(checkout, own, {**os.environ, **_pip_from(empty)})
+    pinned = (checkout / "requirements" / "run.txt").read_text()
+    checkout = shutil.copytree(checkout, tmp_path / "checkout")
+    (checkout / "requirements" / "run.txt").write_text(
+        "".join(
+            "".join(entry)
+            for entry in re.findall(r"^(\S+==)(.*\n(?: .*\n)*)", pinned, re.M)
+            if entry[0] in BUILDS
+        )
+    )
+    shutil.copytree(wheels, tampered)
+    (wheel,) = tampered.glob("hatchling-*.whl")
+    wheel.write_bytes(wheel.read_bytes() + b"\0")
+    _set_up(checkout, own, {**os.environ, **_pip_from(tampered)})
     said = (own / "setup.status").read_text()
     assert said == (
-        "could not be set up (pip could not install it); the next session tries again;"
+        "could not be set up (pip could not install what it needs); the next session tries again;"
         f" details: {own / 'setup.log'}\n"
     )
-    assert "ERROR: " in (own / "setup.log").read_text()  # pip's own words
+    assert "DO NOT MATCH THE HASHES" in (own / "setup.log").read_text()  # pip's own words
     assert not (own / "venv").exists()
     launched = _launch(checkout, {"PATH": "/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(own)})
     assert (launched.stdout, launched.stderr) == ("", f"backstory: {said}")

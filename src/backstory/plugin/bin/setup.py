@@ -51,12 +51,16 @@ def main(root: str, data: str) -> None:
 def _build(root: str, data: str, home: str) -> str | None:
     shutil.rmtree(home, ignore_errors=True)
     python = os.path.join(home, "bin", "python")
+    # -I: the working folder is somebody's project. Versions and hashes are those that the tests ran with.
+    pip = [python, "-I", "-m", "pip", "install", "--disable-pip-version-check"]
+    pinned = os.path.join(root, "requirements", "run.txt")
     steps = [
-        ("no virtual environment; on Debian: apt install python3-venv", [sys.executable, "-m", "venv", home]),
         (
-            "pip could not install it",
-            [python, "-m", "pip", "install", "--disable-pip-version-check", root],
+            "no virtual environment; on Debian: apt install python3-venv",
+            [sys.executable, "-I", "-m", "venv", home],
         ),
+        ("pip could not install what it needs", [*pip, "--require-hashes", "-r", pinned]),
+        ("pip could not install it", [*pip, "--no-deps", "--no-build-isolation", root]),
     ]
     with open(os.path.join(data, "setup.log"), "a", encoding="utf-8") as log:
         for problem, command in steps:
