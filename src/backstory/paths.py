@@ -12,18 +12,21 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 def data_folder(env: Mapping[str, str]) -> str | None:
-    """The folder that holds everything; None where not even a home is known."""
-    if home := env.get("BACKSTORY_HOME"):
-        return home
-    if data := env.get("XDG_DATA_HOME"):
-        return os.path.join(data, "backstory")
-    if home := env.get("HOME"):
-        return os.path.join(home, ".local", "share", "backstory")
-    return None
+    """The folder that holds everything; None where not even a home is known.
+
+    A path that is not absolute would mean another store in each folder: of XDG_DATA_HOME it is ignored, as
+    its specification says, of the others there is no folder.
+    """
+    folder = env.get("BACKSTORY_HOME")
+    if not folder and (data := env.get("XDG_DATA_HOME", "")).startswith("/"):
+        folder = os.path.join(data, "backstory")
+    if not folder and (home := env.get("HOME")):
+        folder = os.path.join(home, ".local", "share", "backstory")
+    return folder if folder and folder.startswith("/") else None
 
 
 def database(folder: str) -> str:
@@ -70,30 +73,25 @@ def place(cwd: str) -> Place:
     """The project that a folder belongs to.
 
     Identity is the git common directory, so that worktrees share one memory and two folders called `api` do
-    not; outside git it is the real path.
+    not; outside git it is the real path. A `.git` may name any folder, also one of somebody else's: of one
+    that does not name this checkout in turn nothing is read, and identity is the checkout's path.
     """
     folder = os.path.realpath(cwd)
-    at = folder
-    while True:
-        if git := _git_folder(at):
-            common = _common_folder(git)
+    at = checkout(folder)
+    git = _git_folder(at)
+    common = _common_folder(git, at) if git else None
+    if git is None or common is None:
+        identity = root = at
+        branch = head = None
+    else:
+        identity, root = common, at
+        branch, head = _head(git, common)
+        if git != common:  # a linked worktree
             root = os.path.dirname(common) if os.path.basename(common) == ".git" else common
-            name = os.path.basename(root).removesuffix(".git")
-            branch, head = _head(git, common)
-            return Place(
-                identity=text(common),
-                name=text(name or root),
-                root=text(root),
-                branch=branch,
-                head=head,
-                tops=(text(at), text(_as_spelled(cwd, folder[len(at) :]))),
-            )
-        parent = os.path.dirname(at)
-        if parent == at:
-            folder = text(folder)
-            tops = (text(_as_spelled(cwd, "")),)
-            return Place(folder, os.path.basename(folder) or folder, folder, None, None, tops)
-        at = parent
+    name = os.path.basename(root).removesuffix(".git")
+    spelled = text(_as_spelled(cwd, folder[len(at) :]))
+    tops = (text(at), spelled) if git else (spelled,)
+    return Place(text(identity), text(name or root), text(root), branch, head, tops)
 
 
 def _as_spelled(cwd: str, below: str) -> str:
@@ -124,34 +122,66 @@ def _git_folder(folder: str) -> str | None:
     return None
 
 
-def _common_folder(git: str) -> str:
-    common = _line(os.path.join(git, "commondir"))
-    return os.path.realpath(os.path.join(git, common)) if common else git
+def _common_folder(git: str, at: str) -> str | None:
+    """The git common directory, if this git folder is the one of the checkout at this path."""
+    if os.path.dirname(git) == at:
+        return git
+    common, name = os.path.split(os.path.dirname(git))
+    back = _line(os.path.join(git, "gitdir"))
+    if name == "worktrees" and back and os.path.isfile(os.path.join(common, "HEAD")):
+        return common if _is_same(os.path.join(git, os.path.dirname(back)), at) else None
+    # A submodule. Git keeps its path in the second file where worktrees have settings of their own.
+    works = (_work_tree(os.path.join(git, file)) for file in ("config", "config.worktree"))
+    return git if any(work and _is_same(os.path.join(git, work), at) for work in works) else None
+
+
+def _work_tree(config: str) -> str | None:
+    """core.worktree, as git writes it."""
+    work, is_core = None, False
+    for line in _lines(config):
+        key, _, value = line.strip().partition(" = ")
+        if key.startswith("["):
+            is_core = key == "[core]"
+        elif is_core and key == "worktree":
+            plain = value.replace("\\\\", "\0").replace('\\"', "\1").replace('"', "")
+            work = plain.replace("\0", "\\").replace("\1", '"')
+    return work
+
+
+def _is_same(folder: str, at: str) -> bool:
+    try:
+        return os.path.samefile(folder, at)
+    except OSError:
+        return False
 
 
 def _head(git: str, common: str) -> tuple[str | None, str | None]:
-    head = _line(os.path.join(git, "HEAD"))
-    if not head or not head.startswith("ref: "):
-        return None, head or None
+    head = _inside(git, "HEAD") or ""
+    if not head.startswith("ref: "):
+        return None, _commit(head)
     ref = head.removeprefix("ref: ")
-    branch = ref.removeprefix("refs/heads/")
-    commit = _line(os.path.join(git, ref)) or _line(os.path.join(common, ref)) or _packed(common, ref)
-    return branch, commit
+    if not ref.startswith("refs/") or "/." in ref or ".." in ref or not ref.isprintable():
+        return None, None  # git makes none like that
+    commit = _inside(git, ref) or _inside(common, ref) or _packed(common, ref)
+    return ref.removeprefix("refs/heads/"), _commit(commit)
+
+
+def _commit(commit: str | None) -> str | None:
+    return commit if commit and len(commit) in (40, 64) and not commit.strip("0123456789abcdef") else None
 
 
 def _packed(common: str, ref: str) -> str | None:
-    path = os.path.join(common, "packed-refs")
-    if not os.path.isfile(path):
-        return None
-    try:
-        with open(path, encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                commit, _, name = line.rstrip("\n").partition(" ")
-                if name == ref:
-                    return commit
-    except OSError:
-        pass
+    for line in _lines(os.path.join(common, "packed-refs")):
+        commit, _, name = line.rstrip("\n").partition(" ")
+        if name == ref:
+            return commit
     return None
+
+
+def _inside(folder: str, name: str) -> str | None:
+    """The first line of a file, unless a link leads out of the folder to it."""
+    path = os.path.realpath(os.path.join(folder, name))
+    return _line(path) if path.startswith(os.path.join(folder, "")) else None
 
 
 def text(path: str) -> str:
@@ -160,10 +190,16 @@ def text(path: str) -> str:
 
 
 def _line(path: str) -> str | None:
+    line = next(_lines(path), None)
+    return None if line is None else line.strip().replace("\0", "")
+
+
+def _lines(path: str) -> Iterator[str]:
     if not os.path.isfile(path):
-        return None  # a pipe of that name would keep us waiting for ever
+        return  # a pipe of that name would keep us waiting for ever
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            return file.readline(4096).strip().replace("\0", "")
+            while line := file.readline(4096):
+                yield line
     except OSError:
-        return None
+        return

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from backstory.paths import place
-
-
-def git(folder: Path, *args: str) -> str:
-    command = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *args]
-    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+from backstory.paths import checkout, data_folder, place
+from tests.helpers import forged_git
+from tests.helpers.forged_git import FORGERIES, git
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    folder = tmp_path / "api"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    (folder / "file").write_text("x")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "first")
-    return folder
+    return forged_git.repository(tmp_path / "api")
+
+
+@pytest.fixture(scope="module")
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return forged_git.victim(tmp_path_factory.mktemp("others") / "victim")
 
 
 def test_identity_is_the_git_common_directory(repository: Path) -> None:
@@ -70,7 +64,7 @@ def test_a_submodule_is_a_project_of_its_own(repository: Path, tmp_path: Path) -
     outer = tmp_path / "outer"
     outer.mkdir()
     git(outer, "init", "-q")
-    git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository), "part")
+    git(outer, "submodule", "add", "-q", str(repository), "part")
     expected = os.path.realpath(
         os.path.join(outer / "part", git(outer / "part", "rev-parse", "--git-common-dir"))
     )
@@ -129,3 +123,141 @@ def test_an_empty_git_folder_or_a_broken_pointer_is_no_repository(tmp_path: Path
     (tmp_path / "broken" / ".git").write_text("gitdir: /nowhere\n")
     for name in ("odd", "broken"):
         assert place(str(tmp_path / name)).identity == os.path.realpath(tmp_path / name)
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_git_shows_nothing_of_the_repository_that_it_names(
+    forgery: str, victim: Path, tmp_path: Path
+) -> None:
+    evil = tmp_path / "theirs" / "evil"
+    evil.mkdir(parents=True)
+    FORGERIES[forgery](evil, victim)
+    found = place(str(evil))
+    assert Path(found.identity).is_relative_to(tmp_path)
+    assert all(Path(top).is_relative_to(tmp_path) for top in (found.root, *found.tops))
+    assert checkout(str(evil)) == str(evil)
+    assert found.head is None
+    assert found.branch in (None, "x", forged_git.BRANCH if forgery == "commondir" else None)
+
+
+def test_a_folder_called_worktrees_does_not_make_its_parent_a_repository(tmp_path: Path) -> None:
+    evil = tmp_path / "worktrees"
+    (evil / ".git").mkdir(parents=True)
+    for name, text in (("HEAD", "ref: refs/heads/x"), ("commondir", "../.."), ("gitdir", f"{evil}/.git")):
+        (evil / ".git" / name).write_text(text)
+    assert place(str(evil)).identity == str(evil / ".git")
+
+
+@pytest.mark.parametrize(
+    "ref",
+    ["../../secret", "refs/../../../secret", "{}/secret", "refs/heads/a\x1b[2Jb", "refs/heads/.invalid"],
+)
+def test_a_ref_that_git_would_not_make_is_no_branch_and_no_way_to_a_file(
+    ref: str, repository: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("0123456789" * 4)
+    (repository / ".git" / "HEAD").write_text(f"ref: {ref.format(tmp_path)}\n")
+    found = place(str(repository))
+    assert (found.branch, found.head) == (None, None)
+
+
+@pytest.mark.parametrize("where", ["HEAD", "refs/heads/main", "packed-refs", "refs/heads"])
+def test_a_head_is_a_commit_s_id_of_this_repository_or_nothing(
+    where: str, repository: Path, tmp_path: Path
+) -> None:
+    dot_git, secret = repository / ".git", tmp_path / "secret"
+    (dot_git / "refs" / "heads" / "main").unlink()
+    if where == "refs/heads":  # a link to a folder in which somebody keeps a key
+        (dot_git / "refs" / "heads").rmdir()
+        secret.mkdir()
+        (secret / "main").write_text("0123456789" * 4)
+        (dot_git / where).symlink_to(secret)
+    else:
+        (dot_git / where).unlink(missing_ok=True)
+        (dot_git / where).write_text("root:x:0:0:root:/root:/bin/bash refs/heads/main\n")
+    assert place(str(repository)).head is None
+
+
+def test_a_worktree_belongs_to_its_repository_however_its_path_is_spelled(
+    repository: Path, tmp_path: Path
+) -> None:
+    other, link = tmp_path / "elsewhere", tmp_path / "link"
+    git(repository, "worktree", "add", "-q", "-b", "side", str(other))
+    link.symlink_to(tmp_path)
+    assert place(str(link / "elsewhere")).identity == str(repository / ".git")
+    # As git writes them from 2.48 on with worktree.useRelativePaths.
+    (other / ".git").write_text("gitdir: ../api/.git/worktrees/elsewhere\n")
+    (repository / ".git" / "worktrees" / "elsewhere" / "gitdir").write_text("../../../../elsewhere/.git\n")
+    assert git(other, "rev-parse", "--abbrev-ref", "HEAD") == "side"
+    assert (place(str(other)).identity, place(str(other)).branch) == (str(repository / ".git"), "side")
+
+
+def test_a_worktree_that_was_moved_belongs_to_its_repository(repository: Path, tmp_path: Path) -> None:
+    other, moved, by_hand = (tmp_path / name for name in ("other", "moved", "by-hand"))
+    git(repository, "worktree", "add", "-q", "-b", "side", str(other))
+    git(repository, "worktree", "move", str(other), str(moved))
+    assert place(str(moved)).identity == str(repository / ".git")
+    moved.rename(by_hand)
+    assert place(str(by_hand)).identity == str(by_hand)
+    git(by_hand, "worktree", "repair")
+    assert place(str(by_hand)).identity == str(repository / ".git")
+
+
+@pytest.mark.parametrize("bare", ["api.git", "project/.bare"])
+def test_worktrees_of_a_bare_repository_share_it(bare: str, repository: Path, tmp_path: Path) -> None:
+    common = tmp_path / bare
+    git(tmp_path, "clone", "-q", "--bare", str(repository), str(common))
+    for name in ("one", "two"):
+        git(common, "worktree", "add", "-q", "-b", name, str(common.parent / name))
+        found = place(str(common.parent / name))
+        assert (found.identity, found.branch, found.root) == (str(common), name, str(common))
+    if common.name == ".bare":  # the folder around it is often made a part of it
+        (common.parent / ".git").write_text("gitdir: ./.bare\n")
+        assert place(str(common.parent)).identity == str(common)
+
+
+def test_a_submodule_and_its_worktrees_are_one_project(repository: Path, tmp_path: Path) -> None:
+    outer = forged_git.repository(tmp_path / "outer")
+    git(outer, "submodule", "add", "-q", str(repository), "libs/part")
+    git(outer / "libs" / "part", "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    common = str(outer / ".git" / "modules" / "libs" / "part")
+    part, side = place(str(outer / "libs" / "part")), place(str(tmp_path / "side"))
+    assert (part.identity, part.name, part.branch) == (common, "part", "main")
+    assert part.root == str(outer / "libs" / "part")
+    assert (side.identity, side.name, side.branch) == (common, "part", "side")
+    git(outer / "libs" / "part", "sparse-checkout", "init")  # core.worktree goes to config.worktree
+    assert "worktree =" not in Path(common, "config").read_text()
+    assert place(str(outer / "libs" / "part")).identity == common
+
+
+def test_a_git_folder_elsewhere_counts_once_it_names_its_checkout(tmp_path: Path) -> None:
+    apart = tmp_path / "apart #1.git"
+    git(tmp_path, "init", "-q", "-b", "main", "--separate-git-dir", str(apart), "here")
+    found = place(str(tmp_path / "here"))
+    assert (found.identity, found.root, found.branch) == (str(tmp_path / "here"),) * 2 + (None,)
+    git(tmp_path / "here", "config", "core.worktree", "../here")
+    found = place(str(tmp_path / "here"))
+    assert (found.identity, found.root, found.branch) == (str(apart), str(tmp_path / "here"), "main")
+
+
+@pytest.mark.parametrize("name", ["plain", 'with "quotes"', "with #1; and more", "back\\slash", " blanks "])
+def test_a_folder_s_name_in_git_s_config_is_read_as_git_wrote_it(name: str, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--separate-git-dir", str(tmp_path / "apart"), name)
+    git(tmp_path / name, "config", "core.worktree", str(tmp_path / name))
+    assert place(str(tmp_path / name)).identity == str(tmp_path / "apart")
+
+
+@pytest.mark.parametrize(
+    ("env", "folder"),
+    [
+        ({"HOME": "/h", "BACKSTORY_HOME": "/ours"}, "/ours"),
+        ({"HOME": "/h", "BACKSTORY_HOME": "ours"}, None),
+        ({"HOME": "/h", "BACKSTORY_HOME": "~/ours"}, None),
+        ({"HOME": "/h", "XDG_DATA_HOME": "data"}, "/h/.local/share/backstory"),
+        ({"HOME": "h"}, None),
+    ],
+)
+def test_no_folder_of_data_depends_on_the_folder_that_one_is_in(
+    env: dict[str, str], folder: str | None
+) -> None:
+    assert data_folder(env) == folder

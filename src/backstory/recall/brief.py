@@ -141,7 +141,7 @@ def brief(db: Connection, cwd: str, session_id: str, source: str, tokens: float)
         return Brief("", ())
     width = width_of(room)
     place = paths.place(cwd)
-    look = _Look((paths.checkout(cwd), place.root))
+    look = _Look(paths.checkout(cwd))
     found = _read(db, place, session_id, source)
     sections = found.sections(db, look, width)
     if all_fit(sections, room):  # a young project has few things to tell, and room to tell them whole
@@ -761,10 +761,10 @@ class _Look:
     """Looks whether files are still as they were when a memory was made, as recall/fresh.py does, but at no
     more of them than one may wait for, and only inside the work tree."""
 
-    __slots__ = ("_known", "_read", "_since", "_stats", "roots")
+    __slots__ = ("_known", "_read", "_since", "_stats", "root")
 
-    def __init__(self, roots: tuple[str, ...]) -> None:
-        self.roots = roots
+    def __init__(self, root: str) -> None:
+        self.root = root
         self._since: dict[str, str] = {}  # by memory: what was looked at is not looked at twice
         self._stats = STATS
         self._read = READ
@@ -781,9 +781,10 @@ class _Look:
         for path, known in zip(memory.files[:STATS_OF], memory.hashes, strict=False):
             if known is None:
                 continue  # it was not there then, or nothing to compare
-            full = os.path.normpath(os.path.join(self.roots[0], path))
-            if _short(full, self.roots) != full and (what := self._changed(full, known, memory.created_at)):
-                found.append(f"{plain(_short(full, self.roots))} {what}")
+            full = os.path.normpath(os.path.join(self.root, path))
+            inside = full.startswith(os.path.join(self.root, ""))
+            if inside and (what := self._changed(full, known, memory.created_at)):
+                found.append(f"{plain(os.path.relpath(full, self.root))} {what}")
         return "; ".join(found)
 
     def _changed(self, path: str, known: str, at: int) -> str:
@@ -805,10 +806,3 @@ class _Look:
             self._known[path] = blob_id(path)
         now = self._known[path]
         return "changed since" if now is not None and now != known else ""
-
-
-def _short(path: str, roots: Iterable[str]) -> str:
-    for root in roots:
-        if path.startswith(root + os.sep):
-            return os.path.relpath(path, root)
-    return path

@@ -357,7 +357,7 @@ def _quiet_folder(env: Mapping[str, str]) -> str:
     """A folder with nothing in it, always the same one: Claude Code notes every folder that it was in."""
     data = paths.data_folder(env)
     if data is None:
-        raise Away("missing", "there is no folder for data; set HOME or BACKSTORY_HOME")
+        raise Away("missing", "there is no folder for data; set HOME or BACKSTORY_HOME to an absolute path")
     folder = os.path.join(os.path.realpath(data), "quiet")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return folder

@@ -123,10 +123,9 @@ def is_url(given: str) -> bool:
 
 
 def allowed(cwd: str) -> list[str]:
-    """The folders from which a file may be taken in: the project, and what the user's settings name."""
+    """The folders from which a file may be taken in: the checkout, and what the user's settings name."""
     extra = setting("docs.folders", os.environ).split(os.pathsep)
-    own = (paths.checkout(cwd), paths.place(cwd).root)
-    return list(dict.fromkeys((*own, *(os.path.expanduser(folder) for folder in extra if folder.strip()))))
+    return [paths.checkout(cwd), *(os.path.expanduser(folder) for folder in extra if folder.strip())]
 
 
 def _read(cwd: str, path: str | None, url: str | None, content: str | None) -> _Came:

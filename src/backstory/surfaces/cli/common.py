@@ -207,5 +207,5 @@ def existing(path: str) -> str:
 def folder() -> str:
     found = paths.data_folder(os.environ)
     if found is None:
-        raise errors.BadInput("there is no data folder; set HOME, or BACKSTORY_HOME to where it should be")
+        raise errors.BadInput("there is no data folder; set HOME or BACKSTORY_HOME to an absolute path")
     return os.path.abspath(found)

@@ -123,7 +123,9 @@ def store() -> Iterator[tuple[Connection, int]]:
 def data_folder() -> str:
     found = paths.data_folder(os.environ)
     if found is None:
-        raise StoreError("backstory has no data folder; set HOME or BACKSTORY_HOME and start a new session")
+        raise StoreError(
+            "backstory has no data folder; set HOME or BACKSTORY_HOME to an absolute path, then start anew"
+        )
     return found
 
 
