@@ -134,7 +134,7 @@ def test_a_document_that_cannot_be_read_says_where_it_is_wrong(desk: Desk) -> No
     ("path", "why"),
     [
         ("../out.toml", "lies outside of"),
-        (".git/out.toml", "lies in git's own folder"),
+        (".git/out.toml", "lies in .git, where agents and tools look"),
         ("/tmp/out.toml", "lies outside of"),
         ("there.toml", "is there already"),
         ("dangling.toml", "is there already"),
@@ -159,6 +159,40 @@ def test_an_export_makes_a_new_file_inside_the_project_and_no_other(
     assert why in desk.refusal("docmem_export", root_id="notes", format="toml", path=path)
     assert sorted(os.walk(tmp_path)) == before
     assert (desk.project / "there.toml").read_text() == "theirs"
+
+
+INSTRUCTIONS = """
+    CLAUDE.md claude.md CLAUDE.local.md AGENTS.md Agents.override.md docs/GEMINI.md QWEN.md WARP.md AGENT.md
+    SKILL.md \u017fkill.md CLAU\u200bDE.md .hidden.md copilot-instructions.md python.instructions.md
+    .claude/rules/x.md .CLAUDE/x.md .claude-plugin/x.md .github/x.md .cursor/x.md .gemini/x.md .git/x.md
+    docs/../.claude/x.md link/x.md link/rules/x.md below/x.md plugin/agents/x.md plugin/Commands/x.md
+    skills/x.md
+"""
+
+
+def test_no_export_becomes_what_an_agent_loads_as_instructions(desk: Desk) -> None:
+    desk.create()
+    for folder in (
+        ".claude/rules .CLAUDE .claude-plugin .cursor .gemini .git .github docs plugin/agents"
+        " plugin/Commands skills"
+    ).split():
+        (desk.project / folder).mkdir(parents=True, exist_ok=True)
+    (desk.project / "link").symlink_to(".claude")
+    (desk.project / "below").symlink_to("docs/../.claude/rules")
+    for path in INSTRUCTIONS.split():
+        refusal = desk.refusal("docmem_export", root_id="notes", format="md", path=path)
+        assert "; name another f" in refusal, path
+    assert list(desk.project.rglob("*.md")) == []
+    desk.ask("docmem_export", root_id="notes", format="md", path="docs/claude-code-notes.md")
+
+
+def test_a_project_s_place_in_a_hidden_folder_keeps_no_export_from_it(desk: Desk, tmp_path: Path) -> None:
+    desk.create()
+    for folder, is_fine in ((".claude/worktrees/side", True), (".claude", False), (".claude/skills", False)):
+        desk.sit_at(tmp_path / folder)
+        desk.call("docmem_create", root_id="notes")
+        desk.call("docmem_export", root_id="notes", format="md", path="plans.md")
+        assert (tmp_path / folder / "plans.md").exists() is is_fine
 
 
 def test_only_a_whole_tree_is_exported(desk: Desk) -> None:
