@@ -169,6 +169,9 @@ ENVIRONMENTS: list[dict[str, str]] = [
     {"HOME": "{}/home", "BACKSTORY_HOME": "{}/ours with spaces"},
     {"HOME": "{}/home", "BACKSTORY_HOME": ""},
     {"HOME": "{}/home", "BACKSTORY_HOME": "relative/to here"},
+    {"HOME": "{}/home", "BACKSTORY_HOME": "~/ours"},
+    {"HOME": "{}/home", "XDG_DATA_HOME": "relative"},
+    {"HOME": "relative"},
     {"HOME": "{}/home", "CLAUDE_PLUGIN_DATA": "{}/plugin"},
     {"HOME": "", "CLAUDE_PLUGIN_DATA": "{}/plugin"},
     {"CLAUDE_PLUGIN_DATA": "{}/plugin"},
@@ -614,7 +617,7 @@ def test_every_command_names_a_script_that_is_there_and_what_it_understands() ->
                 assert 0 < hook["timeout"] <= 10
                 command = hook["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(REPOSITORY))
                 shell, script, *args = shlex.split(command)
-                assert shell == "sh"
+                assert shell == "/bin/sh"
                 assert Path(script).is_file(), script
                 arguments[name] = args
     draining = dict.fromkeys(("PreCompact", "PostCompact"), "drain")

@@ -232,5 +232,6 @@ def start_worker(folder: str, env: Mapping[str, str]) -> None:
 def _spawn(code: str, env: Mapping[str, str], *args: str) -> None:
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     nothing = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
-    command = [sys.executable, "-I", "-X", "utf8", "-c", code, package, *args]
+    # -I without -s: what `pip install --user` brought is seen, the project's folder is not.
+    command = [sys.executable, "-E", "-P", "-X", "utf8", "-c", code, package, *args]
     os.posix_spawn(sys.executable, command, env, file_actions=nothing, setsid=True)

@@ -5,6 +5,11 @@
 #   backstory.sh --setup   at the start of a session: where it is not installed, set it up in the background
 
 umask 077
+# The current folder is somebody's project, and nothing of a project is run: no program by an empty entry of
+# PATH, no module by one of PYTHONPATH. -E -P are -I without -s, which would not see `pip install --user`.
+case :${PATH:-}: in *::* | *:[!/]*) . "${0%/*}/whole_path.sh" ;; esac
+unset PYTHONPATH PYTHONHOME PYTHONPLATLIBDIR PYTHONPYCACHEPREFIX
+case ${PYTHONUSERBASE:-} in /*) ;; *) unset PYTHONUSERBASE ;; esac
 
 # Why there is no server now. Claude Code does not start a server again for 15 minutes that failed once, so an
 # MCP server that cannot be there yet must not fail: it shakes hands, says why, has no tools, and ends.
@@ -52,11 +57,10 @@ fi
 own=${data:+$data/venv/bin/backstory}
 status=${data:+$data/setup.status}
 
-# -P: never from the current folder, which is somebody's project.
-works() { [ -x "$1" ] && "$1" -P -c 'import backstory' 2>/dev/null; }
+works() { [ -x "$1" ] && "$1" -E -P -c 'import backstory' 2>/dev/null; }
 
 if [ "${1:-}" != --setup ]; then
-  works "$noted" && exec "$noted" -P -m backstory "$@"
+  works "$noted" && exec "$noted" -E -P -m backstory "$@"
   command -v backstory >/dev/null 2>&1 && exec backstory "$@"
   [ -x "$own" ] && exec "$own" "$@"
   why=

@@ -28,21 +28,29 @@ context_end='}}'
 # --- end ---
 
 umask 077
-[ "${BACKSTORY_WORKER:-}" = 1 ] && exec cat >/dev/null
+# An empty entry of PATH, or one like `.`, is the project, and nothing of a project is run.
+case :${PATH:-}: in *::* | *:[!/]*) . "${0%/*}/../bin/whole_path.sh" ;; esac
+
+drop() { # what nobody wants is read all the same: a closed pipe might be an error to the client
+  cat >/dev/null 2>&1
+  exit 0
+}
+[ "${BACKSTORY_WORKER:-}" = 1 ] && drop
 
 # The same rule as data_folder() in paths.py; where that knows none, it is told.
 if [ -n "${BACKSTORY_HOME:-}" ]; then data=$BACKSTORY_HOME
-elif [ -n "${XDG_DATA_HOME:-}" ]; then data=$XDG_DATA_HOME/backstory
+elif [ "${XDG_DATA_HOME:-}" != "${XDG_DATA_HOME#/}" ]; then data=$XDG_DATA_HOME/backstory
 elif [ -n "${HOME:-}" ]; then data=$HOME/.local/share/backstory
 elif [ -n "$plugin_data" ]; then
   data=$plugin_data BACKSTORY_HOME=$plugin_data
   export BACKSTORY_HOME
-else exec cat >/dev/null
+else drop
 fi
+case $data in /*) ;; *) drop ;; esac # it would be another one in each folder
 
 spool=$data/spool
 { [ -d "$spool/new" ] && [ -d "$spool/tmp" ]; } ||
-  mkdir -p "$spool/tmp" "$spool/new" "$spool/failed" 2>/dev/null || exec cat >/dev/null
+  mkdir -p "$spool/tmp" "$spool/new" "$spool/failed" 2>/dev/null || drop
 
 # A name nobody else has. Linux hands one out without a process; elsewhere pid and time do.
 { read -r name </proc/sys/kernel/random/uuid || name=$$-$PPID-$(date +%s); } 2>/dev/null

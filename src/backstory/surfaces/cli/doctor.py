@@ -57,7 +57,7 @@ class Check:
 
 def examine(folder: str, env: Mapping[str, str], claude: str | None = None) -> list[Check]:
     checks: list[tuple[str, Callable[[], Check]]] = [
-        ("python", _python),
+        ("python", lambda: _python(env)),
         ("data folder", lambda: _data_folder(folder)),
         ("disk", lambda: _disk(folder)),
         ("settings", lambda: _settings(env)),
@@ -109,10 +109,15 @@ def _guarded(name: str, check: Callable[[], Check], *, is_told: bool) -> Check:
         return Check(name, "bad", f"{type(error).__name__}: {error}", "mend that, then run doctor again")
 
 
-def _python() -> Check:
+def _python(env: Mapping[str, str]) -> Check:
     found = f"{sys.version.split()[0]}, SQLite {sqlite_version()}"
     if not has_fts5():
         return Check("python", "bad", f"{found} without FTS5", "use a Python whose SQLite has FTS5")
+    modules = env.get("PYTHONPATH", "")
+    if modules and not all(map(os.path.isabs, modules.split(os.pathsep))):
+        runs = "so `backstory` runs a sitecustomize.py of the folder that it is called in (hooks do not)"
+        advice = "take the empty or relative entry out where your shell sets PYTHONPATH"
+        return Check("python", "warn", f"PYTHONPATH is {modules!r}, {runs}", advice)
     return Check("python", "ok", found)
 
 
