@@ -283,6 +283,8 @@ def _exclude(root: str) -> None:
     if not os.path.isfile(os.path.join(common, "HEAD")):
         return  # no git here
     path = os.path.join(common, "info", "exclude")
+    if os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):
+        return  # a link may lead to the list of another repository
     listed = os.path.relpath(os.path.join(os.path.realpath(root), NAME), paths.checkout(root))
     pattern = "/" + "".join(f"\\{sign}" if sign in "\\*?[ " else sign for sign in listed) + "*"
     line = pattern.encode("utf-8", "surrogateescape")

@@ -281,6 +281,7 @@ def test_files_are_those_of_the_work_tree_however_it_is_spelled(
     work.mkdir(parents=True)
     (work / "HEAD").write_text("ref: refs/heads/other\n")
     (work / "commondir").write_text("../..\n")
+    (work / "gitdir").write_text(f"{linked}/.git\n")
     (linked / ".git").write_text(f"gitdir: {work}\n")
     spelled = {"session_id": "session-1", "cwd": str(tmp_path / "link")}
     apart = {"session_id": "session-2", "cwd": str(linked)}

@@ -225,7 +225,7 @@ def test_a_new_branch_begins_where_the_turn_left_off_that_made_its_commit(told: 
     told.turn("s1", "mend the login", "Mended.", branch="fix/login", commits=commits)
     told.turn("s1", "and the colours of it", "Done.", at=NOW + 1, branch="main", edited=["a.css"])
     told.turn("s2", "something about a queue", "Done.", at=NOW + HOUR, branch="main", edited=["a.py"])
-    told.on_branch("queue-of-something", "1a2b3c4d5e6f")
+    told.on_branch("queue-of-something", f"1a2b3c4{0:033}")
     heading = "Nothing is remembered of the branch queue-of-something, which begins where this work left off"
     (asked, *_) = under(f"{heading}, on fix/login", told.lines())
     assert asked.endswith("asked: mend the login")

@@ -4,6 +4,7 @@ when; and nothing outside the project is touched through it."""
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -599,6 +600,20 @@ def test_a_repository_that_cannot_be_told_is_initialised_all_the_same(tmp_path: 
     dirty.create(str(repo))
     assert dirty.root_of(str(repo)) == str(repo)
     assert "git will show" in log_text(data)
+
+
+def test_no_link_leads_to_another_repository_s_list(tmp_path: Path) -> None:
+    for name in ("victim", "evil", "forged"):
+        (tmp_path / name).mkdir()
+        git(tmp_path / name, "init", "-q")
+    exclude = tmp_path / "victim/.git/info/exclude"
+    before = exclude.read_bytes()
+    shutil.rmtree(tmp_path / "evil/.git/info")
+    (tmp_path / "evil/.git/info").symlink_to(exclude.parent)
+    (tmp_path / "forged/.git/commondir").write_text(str(tmp_path / "victim/.git"))
+    for name in ("evil", "forged"):
+        dirty.create(str(tmp_path / name))
+    assert exclude.read_bytes() == before
 
 
 # --- intake -------------------------------------------------------------------------------------------------
