@@ -253,7 +253,7 @@ def _announced(root: str, data: str) -> list[str]:
 
 def _note(root: str, data: str, announced: Iterable[str]) -> None:
     path = _note_of(root, data)
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    paths.make_folder(os.path.dirname(path))
     _replace(path, announced, 0o600)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 
+from backstory import paths
 from backstory.errors import StoreError
 
 SECONDS = 10.0  # as long as SQLite waits for a lock
@@ -96,8 +97,8 @@ def lease(handle: int) -> None:
 
 
 def _open(path: str) -> int:
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    paths.make_folder(os.path.dirname(path))
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def _wait_or_close(handle: int, seconds: float, shared: bool = False) -> bool:

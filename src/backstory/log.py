@@ -33,7 +33,6 @@ def write(level: str, message: str, env: Mapping[str, str] | None = None) -> Non
     text = " ".join(message.split())  # one event, one line: a payload's newline must not forge another
     line = f"{stamp} {level.upper():7} [{os.getpid()}] {text}\n"
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
         _append(paths.log_file(folder), line.encode("utf-8", "replace"))
     except OSError:
         pass
@@ -58,8 +57,8 @@ def _threshold(env: Mapping[str, str]) -> int:
 
 
 def _append(path: str, line: bytes) -> None:
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    paths.make_folder(os.path.dirname(path))
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         os.write(handle, line)
         full = os.fstat(handle).st_size > ROTATE_BYTES
@@ -72,7 +71,7 @@ def _append(path: str, line: bytes) -> None:
 def _rotate(path: str) -> None:
     from backstory import locks
 
-    lock = os.open(path + ".lock", os.O_WRONLY | os.O_CREAT, 0o600)
+    lock = os.open(path + ".lock", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         locks.wait(lock, None)
         if os.stat(path).st_size <= ROTATE_BYTES:

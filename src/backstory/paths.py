@@ -29,6 +29,37 @@ def data_folder(env: Mapping[str, str]) -> str | None:
     return folder if folder and folder.startswith("/") else None
 
 
+def make_folder(folder: str) -> None:
+    """Make a folder of ours, with those above it that are missing: for its owner alone, whatever the umask.
+    (The mode that os.makedirs is given is only for the last one.)"""
+    if os.path.isdir(folder):
+        return
+    above = os.path.dirname(folder)
+    if above and not os.path.exists(above):
+        make_folder(above)
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(folder):
+            raise
+
+
+def close_to_others(folder: str) -> bool:
+    """Let only its owner look into the data folder. False where others still can: it is not for us alone
+    (somebody else's, a shared one like /tmp, a home), or its file system knows no modes."""
+    about = os.stat(folder)
+    if not about.st_mode & 0o077:
+        return True
+    is_shared = about.st_uid != os.geteuid() or about.st_mode & 0o1000
+    if is_shared or os.path.realpath(folder) in ("/", os.path.realpath(os.environ.get("HOME") or "/")):
+        return False
+    try:
+        os.chmod(folder, 0o700)
+    except OSError:
+        return False
+    return not os.stat(folder).st_mode & 0o077  # not every file system says that it cannot
+
+
 def database(folder: str) -> str:
     return os.path.join(folder, "backstory.db")
 

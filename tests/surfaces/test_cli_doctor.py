@@ -117,13 +117,6 @@ def test_doctor_names_every_bad_setting_once_wherever_it_comes_from(
     assert run("doctor").out.count("correct it or move it away") == 1
 
 
-def test_doctor_warns_when_others_can_read_the_data(project: Path, data: Path, run: Run) -> None:
-    data.mkdir(parents=True, mode=0o755)
-    data.chmod(0o755)
-    line = next(line for line in run("doctor").out.splitlines() if "data folder" in line)
-    assert "chmod 700" in line
-
-
 def check_of(name: str) -> tuple[str, str]:
     """What doctor says about one part: (level, finding → advice)."""
     folder = paths.data_folder(os.environ)

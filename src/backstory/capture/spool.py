@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import os
 
+from backstory import paths
+
 SALVAGE_AFTER_MS = 60_000  # far beyond the time-out of any hook
 REASON = ".reason"
 
@@ -48,17 +50,15 @@ def read(folder: str, name: str) -> bytes | None:
 
 
 def remove(folder: str, name: str) -> None:
-    try:
-        os.unlink(os.path.join(folder, "new", name))
-    except FileNotFoundError:
-        pass  # two drains at once: the other one was faster
+    _unlink(os.path.join(folder, "new", name))
 
 
 def fail(folder: str, name: str, reason: str) -> None:
     """Put a payload aside. The reason is written first, so no payload ever lies there without one."""
     aside = os.path.join(folder, "failed", name)
-    os.makedirs(os.path.dirname(aside), mode=0o700, exist_ok=True)  # somebody may have tidied it away
-    handle = os.open(aside + REASON, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    paths.make_folder(os.path.dirname(aside))  # somebody may have tidied it away
+    _unlink(aside + REASON)  # a link would lead elsewhere
+    handle = os.open(aside + REASON, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with open(handle, "w", encoding="utf-8", errors="replace") as file:
         file.write(reason + "\n")
     try:
@@ -93,6 +93,13 @@ def failures(folder: str) -> list[tuple[str, str]]:
         except FileNotFoundError:
             found.append((payload.name, "no reason recorded"))
     return sorted(found)
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass  # two drains at once: the other one was faster
 
 
 def _files(folder: str) -> list[Spooled]:

@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 
+from backstory import paths
 from backstory.errors import StoreError
 from backstory.safety.fence import fence
 from backstory.store.views import Block, Stamps, View
@@ -189,8 +190,8 @@ def put(data: str, session_id: str, text: str) -> None:
     puts into the answer that its client expects."""
     path, making = _path(data, session_id), _path(data, f".{session_id}")
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        handle = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        paths.make_folder(os.path.dirname(path))
+        handle = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with open(handle, "w", encoding="ascii") as file:
             file.write(json.dumps(text) + "\n")
         os.rename(making, path)

@@ -10,7 +10,7 @@ import os
 import sqlite3
 
 from backstory import paths
-from backstory.errors import Damaged, StoreError
+from backstory.errors import Damaged, SchemaTooNew, StoreError
 from backstory.store.file import swap
 from backstory.store.file.connection import connect, is_busy, is_damage, refusal
 
@@ -44,7 +44,7 @@ class open_store:
         self.recovered: Recovery | None = None
         try:
             self._open(drain)
-        except Damaged:
+        except (Damaged, SchemaTooNew):  # a damaged header may say that
             if hurried:
                 raise
             self._recover()
@@ -64,6 +64,7 @@ class open_store:
     def _open(self, drain: Callable[[Connection], object]) -> None:
         hurry = HURRIED_SECONDS if self._hurried else None
         self._handle = swap.share(self._folder, hurry)
+        paths.close_to_others(self._folder)
         try:
             self._db = connect(paths.database(self._folder), hurry)
         except BaseException:

@@ -61,6 +61,8 @@ def _take(folder: str) -> int | None:
 
 async def _work(folder: str) -> bool:
     """Whether it was told to end, though there may be work left."""
+    if not paths.close_to_others(folder):
+        log.write("warning", f"{folder} is open to others; `backstory doctor` says what to do")
     env = os.environ
     settings = Settings(
         synthesizer=config.synthesizer(env),

@@ -359,7 +359,7 @@ def _quiet_folder(env: Mapping[str, str]) -> str:
     if data is None:
         raise Away("missing", "there is no folder for data; set HOME or BACKSTORY_HOME to an absolute path")
     folder = os.path.join(os.path.realpath(data), "quiet")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    paths.make_folder(folder)
     return folder
 
 

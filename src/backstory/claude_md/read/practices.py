@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
 
-from backstory import log
+from backstory import log, paths
 from backstory.claude_md.read import files
 from backstory.errors import BackstoryError
 from backstory.ids import new_id
@@ -87,7 +87,7 @@ def _keep(path: str, kept: dict[str, object]) -> None:
     """A copy that cannot be kept is no reason to fail."""
     beside = f"{path}.{new_id('')}"
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        paths.make_folder(os.path.dirname(path))
         with open(
             os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii"
         ) as file:

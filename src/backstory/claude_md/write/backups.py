@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Callable
 
+from backstory import paths
 from backstory.errors import StoreError
 from backstory.store.file import swap
 
@@ -32,7 +33,7 @@ def shelf(data: str, real: str) -> str:
 
 def back_up(shelf: str, text: bytes, theirs: Callable[[bytes], bytes], now: int) -> None:
     try:
-        os.makedirs(shelf, mode=0o700, exist_ok=True)
+        paths.make_folder(shelf)
         names = sorted(name for name in os.listdir(shelf) if re.fullmatch(r"\d{6}-\w+\.md", name))
         # A number, because a clock may be wrong.
         number = int(names[-1][:6]) + 1 if names else 1
@@ -46,7 +47,7 @@ def back_up(shelf: str, text: bytes, theirs: Callable[[bytes], bytes], now: int)
                 former = os.path.join(shelf, names.pop())
                 number -= 1
         made = os.path.join(shelf, "making")
-        with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -64,9 +65,9 @@ def back_up(shelf: str, text: bytes, theirs: Callable[[bytes], bytes], now: int)
 def note(shelf: str, real: str, text: bytes) -> None:
     """What will have been written. It comes before: a note that is too new only costs a backup too many."""
     try:
-        os.makedirs(shelf, mode=0o700, exist_ok=True)
+        paths.make_folder(shelf)
         # Always as long as before. A file that is cut first is sent to the disk at once by some systems.
-        with open(os.open(_note_in(shelf), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        with open(os.open(_note_in(shelf), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600), "wb") as file:
             file.write(f"{digest(text)}\n".encode() + os.fsencode(real) + b"\n")
     except OSError as error:
         raise no_backup(shelf, error) from error

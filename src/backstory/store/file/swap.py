@@ -110,7 +110,7 @@ def _finish(folder: str) -> None:
         target = aside(folder, int(os.stat(incoming).st_mtime) * 1000)
     except FileNotFoundError:
         return
-    os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+    paths.make_folder(os.path.dirname(target))
     if os.path.lexists(path):
         try:
             os.link(path, target)  # not a rename: there is a database at any moment

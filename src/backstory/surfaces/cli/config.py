@@ -19,7 +19,7 @@ import click
 from rich.text import Text
 
 from backstory import config as settings
-from backstory import errors, log
+from backstory import errors, log, paths
 from backstory.surfaces.cli import output, terminal
 
 ABOUT = {
@@ -195,7 +195,7 @@ def _write(path: str, name: str, value: str | float) -> None:
     text = with_setting(_read(path), name, value)
     if text is None:
         raise errors.BadInput(f"{path} sets {name} in a way that is not for us to edit; change it there")
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    paths.make_folder(os.path.dirname(path))
     mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o600
     beside = f"{path}.{os.getpid()}"
     try:

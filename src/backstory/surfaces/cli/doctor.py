@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import shutil
-import stat
 import subprocess
 import sys
 import time
@@ -128,8 +127,9 @@ def _data_folder(folder: str) -> Check:
         return Check("data folder", "bad", f"{at} {problem}", "set BACKSTORY_HOME to a folder of yours")
     if at != folder:
         return Check("data folder", "ok", f"{folder} (made when the first event comes)")
-    if stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
-        return Check("data folder", "warn", f"{folder} is open to others", f"chmod 700 {shlex.quote(folder)}")
+    if not paths.close_to_others(folder):
+        advice = f"set BACKSTORY_HOME to a folder for backstory alone, or: chmod 700 {shlex.quote(folder)}"
+        return Check("data folder", "warn", f"{folder} is open to others", advice)
     return Check("data folder", "ok", folder)
 
 

@@ -13,12 +13,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
 import click
 
 import backstory
+from backstory import paths
 from backstory.errors import ClientError
 
 PLUGIN = "backstory@backstory"
@@ -30,7 +32,6 @@ def install(folder: str, claude: str | None) -> list[str]:
     client = find_client(claude)
     root = plugin_folder(folder)
     known = {market["name"]: market for market in ask(client, "marketplace", "list")}
-    os.makedirs(folder, mode=0o700, exist_ok=True)  # the mode is only for the last folder of a path
     lay_out(root)
     done = [f"plugin {version('backstory')} laid out in {root}"]
     there = str(known.get(MARKETPLACE, {}).get("path", ""))
@@ -94,18 +95,27 @@ def lay_out(root: str) -> None:
     """Copy the plugin there, file by file and each at once: sessions may be running from it right now."""
     wanted = {os.path.join(root, place): source for source, place in _files()}
     for target, source in wanted.items():
-        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-        shutil.copy(source, target + ".new")
-        os.replace(target + ".new", target)
+        paths.make_folder(os.path.dirname(target))
+        with _replacing(target) as new:
+            shutil.copy(source, new)
     interpreter = os.path.join(root, "interpreter")
-    with open(interpreter + ".new", "w", encoding="utf-8") as file:
+    with _replacing(interpreter) as new, open(new, "x", encoding="utf-8") as file:
         file.write(sys.executable + "\n")
-    os.replace(interpreter + ".new", interpreter)
     for folder, _, names in os.walk(root):
         for name in names:
             path = os.path.join(folder, name)
             if path not in wanted and path != interpreter and not path.endswith(".pyc"):
                 os.unlink(path)
+
+
+@contextmanager
+def _replacing(path: str) -> Iterator[str]:
+    """A file to write that takes the place of another at once."""
+    new = f"{path}.new"
+    if os.path.lexists(new):  # a kill left it, or it is a link, which would lead elsewhere
+        os.unlink(new)
+    yield new
+    os.replace(new, path)
 
 
 def _files() -> Iterator[tuple[str, str]]:
