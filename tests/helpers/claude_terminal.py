@@ -87,7 +87,7 @@ def at_terminal(
     try:
         yield claude
     finally:
-        with suppress(ProcessLookupError):
+        if process.poll() is None:  # else its group is left as it is: what stays there is the product's fault
             claude.kill()
         os.close(ours)
 
