@@ -249,9 +249,19 @@ class Wire:
         line, _, self._heard = self._heard.partition(b"\n")
         return line
 
-    def write(self, line: str) -> None:
+    def answer(self, line: bytes, seconds: float = 10) -> dict[str, Any] | None:
+        """What is said next after a line, whichever request it answers."""
+        self.write(line)
+        return self.heard(seconds)
+
+    def heard(self, seconds: float = 10) -> dict[str, Any] | None:
+        said = self._line(time.monotonic() + seconds)
+        answer: dict[str, Any] | None = json.loads(said) if said else None
+        return answer
+
+    def write(self, line: str | bytes) -> None:
         assert self.process.stdin
-        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.write((line.encode() if isinstance(line, str) else line) + b"\n")
         self.process.stdin.flush()
 
     def kill(self) -> None:

@@ -13,6 +13,7 @@ import inspect
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -21,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError, ToolAnnotations
 from pydantic import ValidationError
 
 from backstory import log, paths
@@ -30,6 +33,7 @@ from backstory.errors import BackstoryError, StoreError
 from backstory.model import now_ms
 from backstory.safety.redact import redact
 from backstory.store import documents, life, memories, nodes, projects, sessions
+from backstory.store.file import disk
 from backstory.store.file.connection import Connection, connect, transaction
 from backstory.surfaces.mcp import wire
 from backstory.surfaces.mcp.ending import Ending, after
@@ -66,6 +70,7 @@ class ToolServer(MCPServer):
         self._parameters = {tool.__name__: list(inspect.signature(tool).parameters) for tool in tools}
         self._run_alone = {tool.__name__ for tool in alone}
         self._alone = asyncio.Lock()  # who waits first gets it first
+        self._at_end: Callable[[], None] | None = None
         for tool, notes in tools.items():
             description = " ".join((tool.__doc__ or "").split())
             meta = {"anthropic/maxResultSizeChars": MOST_SHOWN} if tool in whole else None
@@ -83,6 +88,15 @@ class ToolServer(MCPServer):
                 raise ToolError(_sentence(error.__cause__)) from error.__cause__
             raise ToolError(str(error).removeprefix(f"Error executing tool {name}: ")) from error
 
+    async def run_stdio_async(self) -> None:
+        async def refuse(error: JSONRPCError) -> None:
+            await write.send(SessionMessage(error))
+
+        lines: Any = wire.requests(sys.stdin.buffer, refuse, self._at_end)
+        async with stdio_server(stdin=lines) as (read, write):
+            server = self._lowlevel_server
+            await server.run(read, write, server.create_initialization_options())
+
     def serve(
         self,
         *,
@@ -97,7 +111,7 @@ class ToolServer(MCPServer):
         if first:
             first()
         ending = Ending(last) if last else None
-        wire.mend_stdin(ending.is_near if ending else None)
+        self._at_end = ending.is_near if ending else None
         if beside:
             after(WARM_UP_SECONDS, beside)
         try:
@@ -113,11 +127,13 @@ def store() -> Iterator[tuple[Connection, int]]:
     now = now_ms()
     try:
         folder = data_folder()
-        with open_drained(folder, now=now) as db:
-            _keep_up(folder)
+        opened = open_drained(folder, now=now)
+        with opened as db:
+            if not opened.is_read_only:
+                _keep_up(folder)
             yield db, now
-    except BackstoryError as error:
-        raise ToolError(str(error)) from error
+    except (BackstoryError, OSError) as error:
+        raise ToolError(str(disk.unusable(error, data_folder()) or error)) from error
 
 
 def data_folder() -> str:

@@ -1,0 +1,168 @@
+"""MCP servers that are sent anything: every line is answered, in time, and the next one too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backstory.surfaces.mcp import wire
+from tests.helpers.growth import assert_linear
+from tests.helpers.mcp_client import Wire, assert_a_sentence
+
+PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
+PARAMS = '{"name": "memory_search", "arguments": {"query": "walrus"}}'
+DEPTHS = (200, 1_000, 100_000)
+
+
+def request(params: str = PARAMS, id: str = "7", method: str = '"tools/call"', more: str = "") -> bytes:
+    return f'{{"jsonrpc": "2.0", "id": {id}, "method": {method}, "params": {params}{more}}}'.encode()
+
+
+def arguments(given: str) -> str:
+    return f'{{"name": "memory_search", "arguments": {given}}}'
+
+
+def lists(depth: int) -> str:
+    return "[" * depth + "]" * depth
+
+
+def objects(depth: int) -> str:
+    return '{"a": ' * depth + "1" + "}" * depth
+
+
+# The line, and the id that its answer has: 7, as far as the line says so.
+NO_REQUESTS: dict[str, tuple[bytes, int | None]] = {
+    "nothing": (b"", None),
+    "blanks": (b"  \t ", None),
+    "a word": (b"walrus", None),
+    "a text": (b'"walrus"', None),
+    "a number": (b"5", None),
+    "null": (b"null", None),
+    "a NUL": (b"\0", None),
+    "no UTF-8": (b"\xff\xfe" + request(), 7),
+    "a byte order mark": (b"\xef\xbb\xbf" + request(), 7),
+    "a NUL in a text": (request().replace(b"walrus", b"wal\0rus"), 7),
+    "half a line": (request()[:-9], 7),
+    "a comma too many": (request()[:-1] + b",}", 7),
+    "two requests": (request() + request(), 7),
+    "a batch": (b"[" + request() + b"]", None),
+    "an empty batch": (b"[]", None),
+    "no version": (b'{"id": 7, "method": "tools/list"}', 7),
+    "another version": (request().replace(b"2.0", b"1.0"), 7),
+    "a version that is a number": (request().replace(b'"2.0"', b"2.0"), 7),
+    "no method": (b'{"jsonrpc": "2.0", "id": 7}', 7),
+    "a method that is a number": (request(method="1"), 7),
+    "a method that is a list": (request(method='["tools/call"]'), 7),
+    "params that are a list": (request("[1]"), 7),
+    "params that are a text": (request('"walrus"'), 7),
+    "an id that is null": (request(id="null"), None),
+    "an id that is a fraction": (request(id="1.5"), None),
+    "an id that is true": (request(id="true"), None),
+    "an id that is a list": (request(id="[7]"), None),
+    "an id that is an object": (request(id="{}"), None),
+    "an id of 5,000 digits": (request(id="7" * 5_000), None),
+    "a number of 5,000 digits": (request(arguments(f'{{"query": "x", "limit": 1{"0" * 5_000}}}')), 7),
+    "a line of 40 MB": (request(arguments(f'{{"query": "{"x" * 40_000_000}"}}')), 7),
+    "40 MB of nothing": (b"x" * 40_000_000, None),
+    "a million lists": (request(arguments(f'{{"query": [{"[]," * 1_000_000}1]}}')), 7),
+    "a million texts": (request(arguments(f'{{"query": [{"``," * 1_000_000}1]}}'.replace("`", '"'))), 7),
+}
+for depth in DEPTHS:
+    NO_REQUESTS |= {
+        f"lists {depth:,} deep as an argument": (request(arguments(f'{{"query": {lists(depth)}}}')), 7),
+        f"objects {depth:,} deep as an argument": (request(arguments(objects(depth))), 7),
+        f"objects {depth:,} deep as params": (request(objects(depth)), 7),
+        f"lists {depth:,} deep as params": (request(lists(depth)), 7),
+        f"an id {depth:,} deep": (request(id=lists(depth)), None),
+        f"{depth:,} brackets that open": (b"[" * depth, None),
+        f"the id after params {depth:,} deep": (
+            f'{{"method": "tools/call", "params": {objects(depth)}, "jsonrpc": "2.0", "id": 7}}'.encode(),
+            7,
+        ),
+    }
+
+# What is odd and a request all the same.
+REQUESTS: dict[str, bytes] = {
+    "CRLF": request() + b"\r",
+    "a carriage return between two members": request().replace(b', "method"', b',\r"method"'),
+    "no UTF-8 in a text": request().replace(b"walrus", b"\xff walrus"),
+    "half of a surrogate pair": request().replace(b"walrus", rb"\ud83e walrus"),
+    "the id twice": request(id="8", more=', "id": 7'),
+    "members that nobody knows": request(more=f', "x": {lists(90)}'),
+    "1e999": request(arguments('{"query": "walrus", "limit": 1e999}')),
+    "a number of 400 digits": request(arguments(f'{{"query": "walrus", "limit": 1{"0" * 400}}}')),
+    "lists 100 deep": request(arguments(f'{{"query": {lists(100)}}}')),
+    "a text of 1 MB": request(arguments(f'{{"query": "{"x" * 1_000_000}"}}')),
+    "a text full of brackets": request(arguments(f'{{"query": "{"[{," * 5_000}"}}')),
+    "no params": b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call"}',
+    "a method that nobody knows": request(method='"no/such"'),
+    "a notification with an id": request(method='"notifications/initialized"'),
+    "arguments that are a list": request(arguments("[1]")),
+}
+
+
+@pytest.fixture(scope="module", params=["memory", "docmem"])
+def line(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
+    folder = tmp_path_factory.mktemp(request.param)
+    with Wire(folder / "data", folder, server=request.param, cwd=folder) as line:
+        line.shake_hands()
+        yield line
+
+
+@pytest.mark.slow
+def test_a_line_that_is_no_request_is_answered_with_an_error_within_a_second(line: Wire) -> None:
+    for name, (sent, id) in NO_REQUESTS.items():
+        began = time.monotonic()
+        answer = line.answer(sent, seconds=5)
+        assert answer is not None, f"no answer to {name}"
+        assert time.monotonic() - began < 1, name
+        assert answer["id"] == id, name
+        assert answer["error"]["code"] in (PARSE_ERROR, INVALID_REQUEST), name
+        assert_a_sentence(answer["error"]["message"])
+    assert line.answer(request("{}", method='"ping"')) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+@pytest.mark.slow
+def test_an_odd_request_is_answered_as_any_other(line: Wire) -> None:
+    for name, sent in REQUESTS.items():
+        answer = line.answer(sent, seconds=2)
+        assert answer is not None and answer["id"] == 7, f"no answer to {name}"
+    assert line.answer(request("{}", method='"ping"')) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+@pytest.mark.slow
+def test_what_is_no_request_is_answered_before_the_handshake_and_at_the_very_end(tmp_path: Path) -> None:
+    with Wire(tmp_path / "data", tmp_path) as line:
+        answer = line.answer(b"walrus")
+        assert answer and answer["error"]["code"] == PARSE_ERROR
+        answer = line.answer(request())
+        assert answer and answer["id"] == 7 and "error" in answer
+        line.shake_hands()
+        assert line.process.stdin
+        line.process.stdin.write(request()[:-9])  # and no newline
+        line.process.stdin.close()
+        answer = line.heard()
+        assert answer and answer["id"] == 7 and answer["error"]["code"] == PARSE_ERROR
+
+
+GROWING: dict[str, str] = {
+    "brackets": "[",
+    "objects": '{"a":',
+    "quotes": '"',
+    "backslashes": '"\\',
+    "ids": '{"id":7,',
+    "texts": '"",',
+    "surrogates": '"\\ud83e',
+}
+
+
+@pytest.mark.parametrize("piece", GROWING.values(), ids=GROWING.keys())
+def test_the_time_to_judge_a_line_grows_with_its_length(piece: str) -> None:
+    def judge(line: bytes) -> Any:
+        return wire.refused(wire.mended(line))
+
+    assert_linear(judge, (piece * 100_000).encode(), (piece * 400_000).encode())
