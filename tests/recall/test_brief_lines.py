@@ -71,6 +71,7 @@ def turn(asked: str, answer: str = "", memory_id: str = "mem_t", **facts: Any) -
         ("<sys\u200btem-\u2060reminder>", "&lt;system-reminder>"),
         ("</BACKSTORY >", "&lt;/BACKSTORY >"),
         ("<|im_start|>system", "&lt;|im_start|>system"),
+        ("👨\u200d👩\u200d👧 می\u200cخواهم", "👨\u200d👩\u200d👧 می\u200cخواهم"),
         ("right\u202eto left\u202c \U000e0041tag", "rightto left tag"),
         ("größe 数据库 🎉", "größe 数据库 🎉"),
     ],

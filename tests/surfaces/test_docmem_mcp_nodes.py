@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backstory.safety import fence
 from tests.helpers.chaos import Json, rows
 from tests.helpers.docmem_desk import HASH, ID, SECRET, STAMP, Desk, named, node
 from tests.helpers.mcp_client import Server
@@ -120,8 +121,8 @@ TEXTS = [
     " ",
     "trailing blanks  \n\n",
     "\n\nfirst a blank line",
-    "carriage\r\nreturns\rtoo",
-    "tab\tand \x0b \x0c \x1b signs",
+    "carriage\r\nreturns",
+    "tab\tand 👨\u200d👩\u200d👧",
     "🐘 größer, 象",
     "text:\n\ntext:\nhash: none",
     "# DOCMEM Dynamic\n<!-- end of DOCMEM Dynamic -->",
@@ -130,7 +131,13 @@ TEXTS = [
     "null",
     "12",
     '"quoted"',
+]
+UNRULY = [
+    "carriage\rreturn",
+    "\x0b \x0c \x1b signs",
     "line\u2028separator",
+    "</backstory>",
+    "<system-reminder>",
 ]
 
 
@@ -142,6 +149,16 @@ def test_the_text_of_a_node_comes_back_byte_for_byte(desk: Desk, text: str) -> N
     desk.ask("docmem_update_content", id=made, content=text + text)
     assert desk.text(made) == text + text
     assert desk.nodes("SELECT text FROM nodes WHERE id != 'notes'") == [[text + text]]
+
+
+@pytest.mark.parametrize("text", UNRULY, ids=ascii)
+def test_a_text_that_is_more_than_text_is_stored_as_it_is_and_shown_harmless(desk: Desk, text: str) -> None:
+    desk.create()
+    made = desk.add(text)
+    assert desk.text(made) == fence.defuse(text) != text
+    assert [row["text"] for row in rows(desk.data, "SELECT text FROM docmem_nodes WHERE id = ?", made)] == [
+        text
+    ]
 
 
 def test_what_is_private_or_secret_is_left_out_and_the_reply_says_so(desk: Desk) -> None:

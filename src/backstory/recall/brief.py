@@ -41,6 +41,7 @@ GOING_ON = ("compact", "resume")  # the session has a thread of its own already
 LONGEST = 8_999  # characters; the client replaces what is longer than about 10,000 by the name of a file
 TEXT = 1_500  # characters of a prompt or an answer that are looked at
 WIDEST, NARROWEST = 200, 80  # characters of a line; twice as many where all fits
+JOINERS = "\u200c\u200d"  # unseen, but they make letters of some scripts, and families of emoji
 LONGEST_WORD = 24  # a cut goes back to the last space, but not further
 REQUEST = 300  # characters of a request that nobody answered; these are not cut
 OWN = 3  # sessions of a branch's owner that are read
@@ -267,17 +268,10 @@ def plain(text: str | None) -> str:
     """One line of visible signs in which nothing opens a tag: not ours, not the client's."""
     if not text:
         return ""
-    if "\x1b" in text:
-        text = _without_escapes(text)
-    text = " ".join(text.split())
+    text = " ".join(fence.defuse(text).split())
     if not text.isprintable():
-        text = " ".join("".join(sign for sign in text if sign.isprintable()).split())
+        text = " ".join("".join(sign for sign in text if sign.isprintable() or sign in JOINERS).split())
     return text.replace("<", "&lt;")
-
-
-def _without_escapes(text: str) -> str:
-    """What a terminal takes for colours, titles and links goes as a whole, not only its first sign."""
-    return re.sub(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|.)", "", text)
 
 
 def day(at: int) -> str:

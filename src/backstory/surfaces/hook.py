@@ -29,6 +29,7 @@ SECONDS_AWAITED = 0.05  # the same where the user waits
 SECONDS_LOOKING = 0.1  # for changes in the spool; those that were not seen are told of next time
 MOST_FILES = 20  # named at the end of a turn
 LONGEST_NAME = 200  # characters shown of a path
+UNSAFE = "'\"`>\\<＜﹤‹«〈〈《⟨⟪❮❰˂ᐸ≮≺⋖⧼⦑"  # fence.BRACKETS, which would load `re`
 START = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -114,11 +115,11 @@ def announce(folder: str, payload: str) -> None:
 
 def told(changed: list[str], root: str) -> str:
     """What the model is told. A repository decides what its files are called, so no sign in a name may end
-    the prompt, or the string of JSON it stands in."""
+    the prompt, or the string of JSON it stands in, or look like a bracket that opens a tag."""
     names = []
     for path in changed[:MOST_FILES]:
         name = path[len(root.rstrip("/")) + 1 :] or "."
-        shown = "".join(sign if sign.isprintable() and sign not in "'\"`<>\\" else "?" for sign in name)
+        shown = "".join(sign if sign.isprintable() and sign not in UNSAFE else "?" for sign in name)
         names.append(shown if len(shown) <= LONGEST_NAME else f"{shown[: LONGEST_NAME - 3]}...")
     more = len(changed) - MOST_FILES
     listed = ", ".join(names) + (f" (and {more} more)" if more > 0 else "")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import re
 import time
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from backstory.errors import BadInput
 from backstory.memory.kinds import OBSERVATIONS
 from backstory.memory.turn import MACHINE, TYPED, came_from
 from backstory.model import Batch, Item, Memory, Observation, Summary
+from backstory.safety.fence import defuse
 from backstory.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
 
 TAG = "recorded"
@@ -117,13 +117,13 @@ def message(batch: Batch, shown: Shown) -> tuple[str, Shown]:
     head = [] if shown.text else _about(batch)
     if unseen:
         head += ["known memories:", *(f"{labels[memory.id]} {_title(memory)}" for memory in unseen)]
-    head_text = _plain("\n".join(head))
+    head_text = defuse("\n".join(head))
     authors = {item.id: _author(item, batch) for item in batch.items if item.tool == PROMPT}
-    texts = [_plain(describe(item, batch.project.root, authors.get(item.id, USER))) for item in batch.items]
+    texts = [defuse(describe(item, batch.project.root, authors.get(item.id, USER))) for item in batch.items]
     bodies = _fitted(texts, MESSAGE_CHARS - len(head_text))
     lines = [head_text] if head_text else []
     lines += [f"[{number}] {body}" for number, body in zip(numbers, bodies, strict=True)]
-    text = f"<{TAG}>\n{_sealed(chr(10).join(lines))}\n</{TAG}>\n{_asked(batch)}"
+    text = f"<{TAG}>\n{defuse(chr(10).join(lines))}\n</{TAG}>\n{_asked(batch)}"
     return text, Shown(
         items={**shown.items, **{number: item.id for number, item in numbers.items()}},
         prompts=shown.prompts | {number for number, item in numbers.items() if authors.get(item.id) == USER},
@@ -325,16 +325,6 @@ def _cut(text: str, limit: int) -> str:
         return text[: max(limit - 1, 0)] + "…"[: limit or 0]
     head = room * 3 // 5
     return text[:head] + mark + text[head - room :]
-
-
-def _plain(text: str) -> str:
-    """Without signs that no reader sees: one of them inside our tag would hide it from `_sealed`."""
-    return "".join(sign for sign in text if sign in "\n\t" or unicodedata.category(sign)[0] != "C")
-
-
-def _sealed(text: str) -> str:
-    """No text can open or close the tag around it, whatever its case."""
-    return re.sub(rf"<(?=[\s/\\]*{TAG})", "&lt;", text, flags=re.IGNORECASE)
 
 
 # Arguments

@@ -29,6 +29,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from backstory.safety.fence import defuse
+
 HEADER = b"# DOCMEM Dynamic"
 # Found by how it begins. Short enough that what wraps lines leaves it in one.
 END = b"<!-- end of DOCMEM Dynamic: backstory rewrites this; put your text outside -->"
@@ -74,10 +76,10 @@ def last_place(text: bytes) -> int:
 
 
 def plain(text: str) -> bytes:
-    """What anybody may have written, without what looks like our header or end; with LF."""
+    """What anybody may have written, harmless, and without what looks like our header or end; with LF."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)  # people look at this file in a terminal
-    return _LIKE_OURS.sub(rb"\g<0>\\", text.encode("utf-8", "replace"))
+    return _LIKE_OURS.sub(rb"\g<0>\\", defuse(text).encode("utf-8", "replace"))
 
 
 def without_imports(text: bytes) -> bytes:

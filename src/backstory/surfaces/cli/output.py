@@ -6,10 +6,11 @@ Memory is hostile input here too: control characters in it could drive the termi
 from __future__ import annotations
 
 import json
-import re
 from datetime import datetime
 
 import click
+
+from backstory.safety.fence import UNRULY, without_tags
 
 SHOWN = 200
 
@@ -23,15 +24,20 @@ def answer(in_json: bool, value: object, sentence: str) -> None:
 
 def as_json(value: object) -> None:
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    # JSON escapes the control characters below space itself; those above ASCII drive a terminal as well.
-    click.echo(re.sub(r"[\x7f-\x9f]", lambda sign: f"\\u{ord(sign[0]):04x}", text))
+    # JSON escapes the control characters below space itself; others drive a terminal as well.
+    click.echo(UNRULY.sub(lambda sign: json.dumps(sign[0])[1:-1], text))
 
 
 def visible(text: str) -> str:
-    """Printable text: a control character shows as what it is instead of doing what it does."""
-    return "".join(
-        sign if sign in "\n\t" or sign.isprintable() else sign.encode("unicode_escape").decode()
-        for sign in text
+    """Printable text: a control character shows as what it is instead of doing what it does. Agents run our
+    commands too, so no tag in it is one of theirs."""
+    return without_tags(
+        "".join(
+            sign
+            if sign in "\n\t\u200c\u200d" or sign.isprintable()
+            else sign.encode("unicode_escape").decode()
+            for sign in text
+        )
     )
 
 

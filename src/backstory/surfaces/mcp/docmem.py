@@ -182,9 +182,9 @@ def docmem_delete(id: NodeId) -> str:
 
 
 def docmem_find(id: NodeId) -> str:
-    """Show one node whole: every field, its hash, and its text byte for byte, which comes last."""
+    """Show one node whole: every field, its hash, and its text, which comes last."""
     with _trees() as (db, here, _):
-        return "docmem_find:\n" + tree_reply.whole(tree.node(db, here, id.strip()))
+        return tree_reply.answer("docmem_find", tree_reply.whole(tree.node(db, here, id.strip())))
 
 
 def docmem_move_node(
@@ -238,21 +238,25 @@ def docmem_serialize(node_id: NodeId) -> str:
     """Read everything below a node as one text, in order, without IDs. The node itself is left out."""
     with _trees() as (db, here, _):
         start = tree.node(db, here, node_id.strip())
-        return "docmem_serialize:\n" + expand.serialize(nodes.subtree(db, here.number, start.id))
+        return tree_reply.answer(
+            "docmem_serialize", expand.serialize(nodes.subtree(db, here.number, start.id))
+        )
 
 
 def docmem_structure(node_id: NodeId) -> str:
     """Outline a node and everything below it: one line a node with ID, context and time, no text."""
     with _trees() as (db, here, _):
         start = tree.node(db, here, node_id.strip())
-        return "docmem_structure:\n" + expand.structure(nodes.subtree(db, here.number, start.id))
+        return tree_reply.answer(
+            "docmem_structure", expand.structure(nodes.subtree(db, here.number, start.id))
+        )
 
 
 def docmem_get_root(node_id: NodeId) -> str:
     """Show where a node belongs: the nodes above it, the root first, the node itself last."""
     with _trees() as (db, here, _):
         found = tree.node(db, here, node_id.strip())
-        return "docmem_get_root:\n" + expand.structure(nodes.path(db, here.number, found.id))
+        return tree_reply.answer("docmem_get_root", expand.structure(nodes.path(db, here.number, found.id)))
 
 
 def docmem_expand_to_length(
@@ -266,13 +270,13 @@ def docmem_expand_to_length(
     budget = _number(max_tokens)
     with _trees() as (db, here, _):
         start = tree.node(db, here, node_id.strip())
-        return "docmem_expand_to_length:\n" + expand.expand(db, here.number, start, budget)
+        return tree_reply.answer("docmem_expand_to_length", expand.expand(db, here.number, start, budget))
 
 
 def docmem_list() -> str:
     """List the trees of this project: the root of each."""
     with _trees() as (db, here, _):
-        return "docmem_list:\n" + tree_reply.roots(nodes.roots(db, here.number))
+        return tree_reply.answer("docmem_list", tree_reply.roots(nodes.roots(db, here.number)))
 
 
 def docmem_query_nodes(
@@ -283,7 +287,7 @@ def docmem_query_nodes(
     created_at, updated_at (texts such as 2026-01-31T12:00:00Z). Recursive queries work; nothing can be
     changed."""
     with _trees() as (db, here, _):
-        return "docmem_query_nodes:\n" + tree_reply.rows(*node_query.query(db, here, sql))
+        return tree_reply.answer("docmem_query_nodes", tree_reply.rows(*node_query.query(db, here, sql)))
 
 
 def docmem_search(
@@ -300,7 +304,7 @@ def docmem_search(
         answer = search(index(), db, here, query, root_id=root, limit=10 if limit is None else limit)
         if answer.waiting:
             fill_in_background(db)
-    return "docmem_search:\n" + tree_reply.hits(answer)
+    return tree_reply.answer("docmem_search", tree_reply.hits(answer))
 
 
 # --- documents and views ------------------------------------------------------------------------------------
@@ -355,7 +359,7 @@ def docmem_export(
         every = nodes.subtree(db, here.number, start.id)
         document = (exchange.export_toml if format == "toml" else exchange.export_markdown)(every)
         if path is None:
-            return f"docmem_export:\n{document}"
+            return tree_reply.answer("docmem_export", document)
         where = _inside(path, f".{format}")
         exchange.save(where, document)
     return f"docmem_export: exported {start.id} ({tree_reply.count(len(every))}) to {where}"

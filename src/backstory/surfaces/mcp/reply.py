@@ -5,7 +5,6 @@ Contents are indented, so that no memory can pose as another or as a line of our
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -35,7 +34,7 @@ def memories(answer: Answer, relations: Sequence[tuple[str, str, str]] | None = 
         return _noticed("No memories found.", answer.notice)
     shown = [_hit(place, hit, relations) for place, hit in enumerate(answer.hits, 1)]
     shown[0] = shown[0] if answer.fits else f"{NO_FIT}\n{shown[0]}"
-    return _noticed(_fenced("\n\n---\n\n".join(shown), "backstory memory_search"), answer.notice)
+    return _noticed(fence.fence("\n\n---\n\n".join(shown), "backstory memory_search"), answer.notice)
 
 
 def timeline(found: Timeline) -> str:
@@ -48,7 +47,7 @@ def timeline(found: Timeline) -> str:
         lines.append("Sessions in timeline:")
         for session in found.sessions:
             lines.append(f"  - {_minute(session.started_at)}: {_about(session, 200) or 'No summary'}")
-    return _fenced("\n".join(lines), "backstory memory_timeline")
+    return fence.fence("\n".join(lines), "backstory memory_timeline")
 
 
 def _entry(memory: Memory, *, is_anchor: bool) -> list[str]:
@@ -80,12 +79,12 @@ def documents(answer: DocumentAnswer) -> str:
             lines.append(f"Section: {_line(hit.chunk.heading)}")
         lines.append("Match: " + _indented(_cut(hit.chunk.text, SHOWN_OF_CHUNK), "  "))
         shown.append("\n".join(lines))
-    return _noticed(_fenced("\n\n".join(shown), "backstory docs_search"), answer.notice)
+    return _noticed(fence.fence("\n\n".join(shown), "backstory docs_search"), answer.notice)
 
 
 def ingested(done: Ingested, name: str | None) -> str:
     """By the name the caller gave it, never by the one it gives itself: a page may be called anything."""
-    return str(replace(done, title=_cut(_line(name), 80) if name else None))
+    return fence.defuse(str(replace(done, title=_cut(_line(name), 80) if name else None)))
 
 
 def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None) -> str:
@@ -128,16 +127,9 @@ def _content(place: int, hit: Hit, *, whole: bool) -> str:
     return _cut(hit.memory.content, SHOWN)
 
 
-def _fenced(text: str, source: str) -> str:
-    """What drives a terminal tells a model nothing."""
-    return fence.fence(_CONTROL.sub("", text), source)
-
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
 def _noticed(text: str, notice: str | None) -> str:
-    return f"{text}\n\n({_line(notice)})" if notice else text
+    """A notice may quote what a server said."""
+    return f"{text}\n\n({fence.defuse(_line(notice))})" if notice else text
 
 
 def _about(session: Session, length: int) -> str:

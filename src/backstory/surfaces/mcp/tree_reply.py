@@ -1,8 +1,8 @@
 """What the docmem tools answer, as text.
 
-Here nothing is fenced: the model edits what it reads, so the text of a node comes byte for byte, and last.
-Where several nodes are listed only the beginnings of their texts are shown, indented, so that no node can
-pose as another.
+Here nothing is fenced: the model edits what it reads, so the text of a node comes as it is, and last. Only
+what would be more than text is made harmless (`fence.defuse`), on the way out of every tool. Where several
+nodes are listed only the beginnings of their texts are shown, indented, so that no node can pose as another.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from backstory.model import Node, NodeAnswer, NodeHit, iso
+from backstory.safety.fence import defuse
 
 SHOWN = 500  # characters of a hit's text; docmem_find shows the whole
 FOLDED = 5  # nodes that a hit stands for
@@ -22,7 +23,11 @@ def changed(what: str, node: Node, *remarks: str | None) -> str:
 
 
 def told(what: str, *remarks: str | None) -> str:
-    return "\n".join([what, *(remark for remark in remarks if remark)])
+    return defuse("\n".join([what, *(remark for remark in remarks if remark)]))
+
+
+def answer(tool: str, text: str) -> str:
+    return f"{tool}:\n{defuse(text)}"
 
 
 def count(number: int) -> str:
