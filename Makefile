@@ -1,7 +1,7 @@
 # make demo    set everything up and see it work          make test    set everything up and run the tests
 # make test-fast   the tests that start no server and no client, in less than a minute
 # make check   tests, linters and types                   make bench   measure hooks, the drain, synthesis, the brief, recall, trees and CLAUDE.md
-# make chaos   kill and quarrel for longer                make bench-million   recall at a million memories, and the install
+# make chaos   kills, load, fuzz, leftovers: one table     make bench-million   recall at a million memories, and the install
 # make docs    build the site in build/site               make lock    choose the versions of requirements/ anew
 # make audit   look for known holes in those versions (asks PyPI's advisories)
 
@@ -59,10 +59,14 @@ bench-million: $(VENV)/installed-dev
 	$(BIN)/python bench/recall_speed.py
 	$(BIN)/python bench/recall_speed.py --budget-install
 
+# BACKSTORY_CHAOS=short does a little of each, JSON=file writes the figures.
 chaos: $(VENV)/installed-dev
-	BACKSTORY_CHAOS_ROUNDS=$${BACKSTORY_CHAOS_ROUNDS:-300} $(BIN)/python -m pytest tests/intake/test_drain.py -k "kill or chaos" -q
-	BACKSTORY_SOAK_SECONDS=$${BACKSTORY_SOAK_SECONDS:-300} $(BIN)/python -m pytest tests/store/test_faults.py -k random -q
-	BACKSTORY_SOAK_WRITES=$${BACKSTORY_SOAK_WRITES:-10000} $(BIN)/python -m pytest tests/surfaces/test_docmem_two_servers.py -q
+	@failed=0; \
+	PYTHONPATH=bench $(BIN)/python -m chaos $(if $(JSON),--json $(JSON)) || failed=1; \
+	BACKSTORY_RECOVERY_VARIANTS=200 $(BIN)/python -m pytest -q tests/store/test_recovery*.py || failed=1; \
+	BACKSTORY_MCP_FUZZ=5000 $(BIN)/python -m pytest -q tests/surfaces/test_mcp_fuzz.py || failed=1; \
+	BACKSTORY_SOAK_WRITES=$${BACKSTORY_SOAK_WRITES:-10000} $(BIN)/python -m pytest -q tests/surfaces/test_docmem_two_servers.py || failed=1; \
+	exit $$failed
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "backstory needs Python 3.11 or newer; install it, or: make PYTHON=/path/to/python3"; exit 1; }

@@ -33,7 +33,7 @@ KILLS, SECONDS, INPUTS, SESSIONS = 2_400, 60.0, 1_000_000, 10
 WANTED = 2_000  # kills
 AMID = 50  # per cent of the shots that must hit
 HOOKS = 150  # starts a second
-SHORT = 0.01
+SHORT = 0.002
 PARTS = ("kills", "load", "fuzz", "leftovers")
 
 
@@ -48,7 +48,7 @@ def main() -> int:
         with _apart(folder):
             gc.freeze()  # so that forks leave the memory that they share alone
             if "kills" in given.parts:
-                made = kills.run(folder, max(1, round(KILLS * given.scale)), given.seed, tell)
+                made = kills.run(folder, round(KILLS * given.scale), given.seed, tell)
                 figures["kills"] = [asdict(row) for row in made]
             if "load" in given.parts:
                 figures["load"] = [
@@ -133,37 +133,30 @@ def _budgets(figures: dict[str, Any]) -> list[Budget]:
 
 
 def _show(console: Console, figures: dict[str, Any]) -> None:
-    table = Table(
-        "", "what", "how much", "acknowledged", "lost", "twice", "besides", title=f"seed {figures['seed']}"
-    )
+    table = Table("", "what", "how much", "acknowledged", "lost", "twice", "besides")
     notes: list[str] = []
     for row in figures.get("kills", ()):
-        hit = f"{100 * row['kills'] / row['shots']:.0f} % of {row['shots']:,} shots came amid the work"
+        hit = f"{100 * row['kills'] / row['shots']:.0f} % amid the work"
         table.add_row("kills", row["work"], f"{row['kills']:,}", *_counts(row, row["acknowledged"]), hit)
         notes += row["notes"]
     for row in figures.get("load", ()):
-        wait = f"hook p99 {row['hook_p99_ms']:.0f} ms, x {row['ratio']:.1f} of an empty shell's"
-        much = f"{row['rate']:,.0f} a second, {row['seconds']:.0f} s"
+        much, wait = f"{row['rate']:,.0f} / s", f"p99 {row['hook_p99_ms']:.0f} ms, x {row['ratio']:.1f}"
         table.add_row("load", row["load"], much, *_counts(row, row["events"]), wait)
         notes += row["notes"]
     for row in figures.get("fuzz", ()):
-        slowest = f"slowest {row['slowest_ms']:.0f} ms ({row['slowest_bytes']:,} characters)"
-        said = f"{row['crashes']} crashes, {slowest}"
+        said = f"{row['crashes']} crashes, {row['slowest_ms']:.0f} ms"
         table.add_row("fuzz", row["target"], f"{row['inputs']:,}", "", "", "", said)
         notes += row["notes"]
     if row := figures.get("leftovers"):
-        said = f"{row['processes']} processes, {row['ports']} ports left after {row['waited']:.0f} s"
-        table.add_row(
-            "leftovers",
-            "Claude Code",
-            f"{row['sessions']} sessions, {row['killed']} killed",
-            "",
-            "",
-            "",
-            said,
-        )
+        much, said = f"{row['killed']} killed", f"{row['processes']} processes, {row['ports']} ports"
+        table.add_row("left over", f"{row['sessions']} sessions", much, "", "", "", said)
         notes += row["notes"]
     console.print(table)
+    console.print(
+        f"seed {figures['seed']}; besides: the share of the shots that came amid the work; the p99 of a hook,"
+        " and as a multiple of an empty shell's; the slowest input; what runs or listens after sessions",
+        highlight=False,
+    )
     for note in notes[:20]:
         console.print(note, markup=False, highlight=False)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import sqlite3
 import subprocess
@@ -24,7 +23,6 @@ from tests.conftest import REPOSITORY
 from tests.helpers.chaos import (
     DAY,
     DRAIN,
-    FORK,
     GO,
     MINUTE,
     NOW,
@@ -35,7 +33,6 @@ from tests.helpers.chaos import (
     bash,
     contents,
     drain,
-    exit_code_of_a_fork,
     failures,
     hook_program,
     log_text,
@@ -48,10 +45,6 @@ from tests.helpers.chaos import (
     suicidal_at_statement,
 )
 from tests.helpers.traces import commands, without
-
-CHAOS_ROUNDS = int(os.environ.get("BACKSTORY_CHAOS_ROUNDS", "25"))
-
-CHAOS_SEED = int(os.environ.get("BACKSTORY_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
 
 # --- once and only once -------------------------------------------------------------------------------------
 
@@ -211,39 +204,6 @@ def test_a_drain_killed_between_the_reason_and_the_payload_puts_it_aside_the_nex
     drain(data)
     assert set(failures(data)) == {name}
     assert spooled(data) == []
-
-
-# Nobody handles SIGALRM: it ends a process as suddenly as SIGKILL does.
-KILLED_AFTER = FORK + "signal.setitimer(signal.ITIMER_REAL, float(line))"
-
-
-@pytest.mark.slow
-def test_drains_killed_at_random_instants_store_every_event_exactly_once(data: Path) -> None:
-    generator = random.Random(CHAOS_SEED)  # noqa: S311 - to be repeated
-    good: set[str] = set()
-    bad: set[str] = set()
-    killed = progressed = 0
-    longest = 0.1  # about as long as one takes, so that most are hit while they work
-    with start(DRAIN.replace("# the line", KILLED_AFTER) + GO, str(data)) as process:
-        for number in range(CHAOS_ROUNDS):
-            more = fill(data, 80, f"round-{number}")
-            good |= more[0]
-            bad |= more[1]
-            before = len(spooled(data))
-            started = time.monotonic()
-            code = exit_code_of_a_fork(process, generator.uniform(0.0001, longest))
-            assert code in (0, -signal.SIGALRM)
-            if code:
-                killed += 1
-                longest *= 1.2
-            else:
-                longest = time.monotonic() - started
-            progressed += 0 < len(spooled(data)) < before
-
-    assert killed > 0
-    drain(data)
-    print(f"seed {CHAOS_SEED}: {killed} of {CHAOS_ROUNDS} killed, {progressed} of them amid the unlinks")  # noqa: T201
-    assert_each_once(data, good, bad)
 
 
 # --- together -----------------------------------------------------------------------------------------------

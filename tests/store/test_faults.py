@@ -1,14 +1,11 @@
 """The worker as a process: when it is started, how it leaves, and what is left when it is killed or the model
 fails. Whatever happens, every event ends up observed once or skipped with a reason, and no process stays.
-
-BACKSTORY_SOAK_SECONDS lets the last test kill workers for longer; `make chaos` does.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -62,8 +59,6 @@ from tests.helpers.scripted_model import ScriptedModel, Step, fail, say, togethe
 
 pytestmark = pytest.mark.slow
 
-SOAK_SECONDS = float(os.environ.get("BACKSTORY_SOAK_SECONDS", "3"))
-SOAK_SEED = int(os.environ.get("BACKSTORY_CHAOS_SEED", str(random.SystemRandom().randrange(10**6))))
 STOP = event("Stop", last_assistant_message="done")
 OBSERVE, SUMMARISE = f"mcp__memory__{OBSERVATION}", f"mcp__memory__{SUMMARY}"
 
@@ -430,35 +425,6 @@ def test_after_a_kill_the_next_worker_looks_at_the_database_first(
     assert "the last worker did not end well; checking the database" in log_text(data)
     assert forks.run() == 0
     assert log_text(data).count("did not end well") == 1
-    assert house.is_empty()
-
-
-def test_workers_that_are_killed_at_random_lose_nothing_and_repeat_nothing(
-    data: Path, house: Household, forks: WorkerForks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
-    dice = random.Random(SOAK_SEED)  # noqa: S311
-    data.mkdir(parents=True)  # hooks make it before they start a worker
-    program = EACH + "Each.seconds = 0.05\n" + GO
-    deadline = time.monotonic() + SOAK_SECONDS
-    sessions = kills = 0
-    while time.monotonic() < deadline:
-        with forks.started(program) as worker:
-            for _ in range(dice.randrange(1, 6)):
-                sessions += 1
-                used = [
-                    bash(f"step {n}", stdout="x" * dice.choice([1, 9_000]))
-                    for n in range(dice.randrange(1, 9))
-                ]
-                happened(data, f"s{sessions}", *used, STOP)
-                time.sleep(dice.random() / 10)
-            time.sleep(dice.random() / 2)
-            worker.send_signal(dice.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
-            assert worker.wait(SECONDS) in (0, -signal.SIGKILL, -signal.SIGTERM), f"seed {SOAK_SEED}"
-            kills += 1
-    assert forks.run(env={**os.environ, "BACKSTORY_WORKER_IDLE_SECONDS": "0"}, seconds=120) == 0
-    assert_each_seen_once(data, may_skip="the worker ended three times while it was at it")
-    assert len({row["session_id"] for row in queue_of(data)}) == sessions and kills
     assert house.is_empty()
 
 
