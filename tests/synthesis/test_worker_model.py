@@ -99,6 +99,14 @@ def test_without_claude_code_the_rules_do_it_unless_the_model_is_asked_for(
     )
 
 
+def test_why_the_model_is_not_asked_is_logged_once_and_not_for_every_batch(desk: Desk) -> None:
+    for session in ("s1", "s2", "s3"):
+        desk.happened(edit(), STOP, session=session)
+    desk.work(None, mode="auto", missing="there is no claude on PATH; install it")
+    assert len(desk.local.batches) == 3
+    assert log_text(desk.data).count("observed by rules, not by the model: there is no claude on PATH") == 1
+
+
 # --- a model that fails -------------------------------------------------------------------------------------
 
 

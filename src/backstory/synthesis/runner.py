@@ -67,6 +67,7 @@ class Worker:
         self._clock = clock
         self._running: dict[str, asyncio.Task[None]] = {}
         self._owed: list[tuple[str, Spent]] = []  # what could not be booked yet
+        self._logged: set[str] = set()  # why the model was not asked
         self._stop = asyncio.Event()
 
     def stop(self) -> None:
@@ -227,7 +228,8 @@ class Worker:
         )
 
     async def _by_rules(self, batch: Batch, claim: Claim, reason: str = "") -> None:
-        if reason:
+        if reason and reason not in self._logged:
+            self._logged.add(reason)
             log.write("warning", f"observed by rules, not by the model: {reason}")
         self._keep(batch, await self._local.observe(batch), claim, self._local.name, reason)
 
