@@ -95,7 +95,7 @@ def test_what_is_a_heading_in_markdown(text: str, heading: str) -> None:
         "```sh\n# no\n~~~\n# no\n```",
         "````md\n```\n# no\n```\n# no\n````",
         "```\nno\n===\n`````",
-        "- ```\n  x\n# no\n  ```",
+        "- ```\n  x\n  # no\n  ```",
         "1. do\n\n    ```sh\n    # no\n    ```",
     ],
 )

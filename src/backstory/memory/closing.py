@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 import re
 
+from backstory.markdown import without_fences
+
 LINE = 240  # characters
 MOST_STEPS = 4
 BARE = 70  # characters; a shorter question says little without the sentence before
 ASKED = "asked: "
 CLOSING = 4_000  # characters of an answer in which its end is looked for
 
-_FENCED = re.compile(r"^```.*?^```[^\n]*$|^```.*\Z", re.M | re.S)
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_`]*[A-Z])")
 _STEPS = re.compile(
@@ -47,7 +48,7 @@ _HANDING_IN = re.compile(
 
 def closing(answer: str) -> list[str]:
     """What an answer names as next, and the question or the offer at its end."""
-    text = _FENCED.sub("", answer[-CLOSING:]).strip()
+    text = without_fences(answer)[-CLOSING:].strip()
     return list(dict.fromkeys([*_steps(text), *_question(text)]))
 
 

@@ -12,10 +12,9 @@ The user waits for this, so it loads nothing that a drain has not loaded already
 from __future__ import annotations
 
 import os
-import re
 import time
 
-from backstory import paths
+from backstory import markdown, paths
 from backstory.blob import blob_id
 from backstory.memory import open_ends, salience
 from backstory.memory import turn as turns_of
@@ -365,7 +364,7 @@ def gist(answer: str, width: int, is_open: bool = False) -> str:
         whole = plain(unmarked(answer))
         if room_for(whole) <= width:
             return whole
-    prose = _CODE.sub("", answer).strip()
+    prose = markdown.without_fences(answer).strip()
     text = plain(unmarked(prose[: 4 * width]))
     if room_for(text) <= width and len(prose) <= 4 * width:
         return text
@@ -403,20 +402,18 @@ def without_question(answer: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """Without what makes headings, tables, rules and stress in Markdown."""
-    return "\n".join(_unmarked(line.strip()) for line in text.splitlines()).replace("**", "")
+    """Without what makes headings, tables, code, rules and stress in Markdown."""
+    lines = markdown.without_fence_marks(text).splitlines()
+    return "\n".join(_unmarked(line.strip()) for line in lines).replace("**", "")
 
 
 def _unmarked(line: str) -> str:
-    if not line.strip("|:*_- \t") or line.startswith("```"):
+    if not line.strip("|:*_- \t"):
         return ""
     if line.startswith("|") and line.endswith("|"):
         return line.strip("| \t") + ";"
     rest = line.lstrip("#")
     return rest if rest.startswith(" ") else line
-
-
-_CODE = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[^\n]*$|\Z)", re.M | re.S)
 
 
 def session_line(session: Outcome, branch: str | None, width: int) -> Line:

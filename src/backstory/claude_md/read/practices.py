@@ -28,6 +28,7 @@ from backstory import log, paths
 from backstory.claude_md.read import files
 from backstory.errors import BackstoryError
 from backstory.ids import new_id
+from backstory.markdown import without_fences
 from backstory.model import Survey
 
 HOSTS = tuple(  # the documentation's own: it has moved before
@@ -102,7 +103,6 @@ def _keep(path: str, kept: dict[str, object]) -> None:
 # What it says.
 
 _QUOTE = re.compile(r"^(?:\s{0,3}>\s?)+")
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*)")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 _TABLE = re.compile(r"\s*\|")
@@ -117,15 +117,11 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"“])")
 
 def _passages(text: str) -> Iterator[tuple[str, str]]:
     """The items and paragraphs of a page that are no code and no table, each under its heading."""
-    heading, block, fence = "", "", ""
-    for quoted in (*text[:MOST_READ].splitlines(), ""):
-        line = _QUOTE.sub("", quoted)
-        mark = _FENCE.match(line)
-        if fence:
-            fence = "" if mark and mark[1].startswith(fence) else fence
-            continue
+    heading, block = "", ""
+    unquoted = "\n".join(_QUOTE.sub("", line) for line in text[:MOST_READ].splitlines())
+    for line in (*without_fences(unquoted, "\n").split("\n"), ""):
         is_item, title = _ITEM.match(line), _HEADING.match(line)
-        goes_on = line.strip() and not (mark or is_item or title or _TABLE.match(line))
+        goes_on = line.strip() and not (is_item or title or _TABLE.match(line))
         if goes_on:
             block += f" {line.strip()}" if len(block) < MOST_OF_PASSAGE else ""
             continue
@@ -133,7 +129,6 @@ def _passages(text: str) -> Iterator[tuple[str, str]]:
             yield heading, block
         block = line[is_item.end() :] if is_item else ""
         heading = title[1] if title else heading
-        fence = mark[1] if mark else ""
     if block.strip():
         yield heading, block
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from backstory.claude_md.read.files import ProjectFiles
+from backstory.markdown import without_fences
 
 NAMES = ("README.md", "README.rst", "README.markdown", "README.txt", "README", "Readme.md", "readme.md")
 # How it begins; badges, tables and directives do not.
@@ -24,17 +25,19 @@ PLACEHOLDER = re.compile(
 
 def first_paragraph(project: ProjectFiles) -> str:
     there = {file.path for file in project.files if "/" not in file.path}
-    text = next((text for name in NAMES if name in there and (text := project.text(name))), "")
-    lines = [line.strip() for line in text[:20_000].splitlines()]
+    texts = ((name, text) for name in NAMES if name in there and (text := project.text(name)))
+    name, text = next(texts, ("", ""))
+    text = text[:20_000]
+    if not name.endswith(".rst"):  # there `~~~` is below a heading
+        text = without_fences(text, "\n")
+    lines = [line.strip() for line in text.splitlines()]
     paragraph: list[str] = []
-    fenced = False
     for line, below in zip(lines, [*lines[1:], ""], strict=False):
-        fenced ^= line.startswith(("```", "~~~"))
-        if paragraph and line and not fenced:
+        if paragraph and line:
             paragraph.append(line)
         elif paragraph:
             break
-        elif not fenced and not _underlines(below) and PROSE.match(line) and not OTHER.match(line):
+        elif not _underlines(below) and PROSE.match(line) and not OTHER.match(line):
             says_more_than_links = len(LINK.sub("", line)) > 20 or not LINK.search(line)
             paragraph += [line] if says_more_than_links else []
     said = RST_LINK.sub(r"\1", LINK.sub(r"\1", " ".join(paragraph))).replace("**", "")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from backstory.claude_md.read.languages import ENDINGS
+from backstory.markdown import without_fences
 
 # What is named in backticks or by a link, and looks like a path: with `/`, or with an ending that files have.
 _NAMED = re.compile(r"(?<!`)(`+)(?!`)(?P<code>[^\n]{1,400}?)(?<!`)\1(?!`)|\]\((?P<link>[^()\s]{1,400})\)")
@@ -27,7 +28,8 @@ def references(body: str, folders: Iterable[str]) -> list[str]:
 
 
 def _references(body: str, folders: tuple[str, ...]) -> Iterator[str]:
-    for found in _NAMED.finditer(_without_fences(body)):
+    # What is in a code block may be anything.
+    for found in _NAMED.finditer(without_fences(body)):
         link = found["link"]
         given = re.sub(r"[#?].*", "", link) if link else found["code"].strip()
         given = PLACE.sub("", given).removeprefix("./")
@@ -46,17 +48,3 @@ def _references(body: str, folders: tuple[str, ...]) -> Iterator[str]:
 
 def _is_there(folder: str, name: str) -> bool:
     return os.path.lexists(os.path.join(folder, name))
-
-
-def _without_fences(body: str) -> str:
-    """What is in a code block may be anything."""
-    lines, fence = [], ""
-    for line in body.split("\n"):
-        mark = re.match(r" {0,3}(`{3,}|~{3,})", line)
-        if not fence and mark:
-            fence = mark[1]
-        elif fence and mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
-            fence = ""
-        elif not fence:
-            lines.append(line)
-    return "\n".join(lines)

@@ -11,7 +11,6 @@ linear, and a chunk is always a piece of the document as it was written.
 
 from __future__ import annotations
 
-import bisect
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from itertools import accumulate, zip_longest
 from typing import NamedTuple
 
 from backstory.errors import BadInput
+from backstory.markdown import fences
 
 SIZE = 768  # tokens in a chunk, at most
 OVERLAP = SIZE // 10
@@ -76,8 +76,8 @@ def plain(text: str) -> str:
 def _outline(text: str, kind: str) -> tuple[list[Heading], list[Span]]:
     """The headings, and the spans that are better left whole."""
     if kind in ("md", "html"):
-        headings, fences = markdown(text)
-        return headings, [span for span in fences if _weight(text, *span) <= SIZE * _QUARTERS]
+        headings, solid = markdown(text)
+        return headings, [span for span in solid if _weight(text, *span) <= SIZE * _QUARTERS]
     if kind == "rst":
         return _restructured(text), []
     if kind == "txt":
@@ -216,12 +216,9 @@ _MARK = re.compile(
     r"""^(?:
       [ ]{0,3}(?P<hashes>\#{1,6})[ \t]++(?P<title>[^\n]*+)
     | [ ]{0,3}(?P<underline>=++|-++)[ \t]*+$
-    | (?P<indent>[ \t]*+)(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]++)*+(?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+)[^\n]*+
     )""",
     re.MULTILINE | re.VERBOSE,
 )
-_FENCE_END = re.compile(r"^[ \t]*+(`{3,}+|~{3,}+)[ \t]*+$", re.MULTILINE)
-_DEDENT = re.compile(r"^ {0,3}[^ \t\n]", re.MULTILINE)
 _NO_PARAGRAPH = re.compile(r"[ ]{0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)|[ ]{0,3}[>|]|[ ]{4}|\t")
 _CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+$")
 
@@ -229,15 +226,16 @@ _CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+$")
 def markdown(text: str) -> tuple[list[Heading], list[Span]]:
     """The headings, and the fences."""
     headings: list[Heading] = []
-    solid: list[Span] = []
     at = front_matter(text)
-    dedents = [found.start() for found in _DEDENT.finditer(text)]  # once: looked for anew, they take n * n
+    solid = [(start, stop) for start, _, _, stop in fences(text, at)]
+    waiting = iter([*solid, (len(text) + 1, 0)])
+    fence = next(waiting)
     while mark := _MARK.search(text, at):
+        if mark.start() >= fence[0]:
+            at, fence = fence[1], next(waiting)
+            continue
         floor, at = at, mark.end()  # floor: the paragraph above an underline does not reach back over it
-        if mark["fence"]:
-            at = _fence_end(text, mark, dedents)
-            solid.append((mark.start(), at))
-        elif mark["hashes"]:
+        if mark["hashes"]:
             title = mark["title"].strip()
             if len(title) <= MAX_TITLE and (title := _CLOSING_HASHES.sub("", title)):
                 headings.append(Heading(len(mark["hashes"]), title, mark.start(), at))
@@ -246,18 +244,6 @@ def markdown(text: str) -> tuple[list[Heading], list[Span]]:
             start = mark.start() - sum(len(line) + 1 for line in lines)
             headings.append(Heading(level, " ".join(line.strip() for line in lines), start, at))
     return headings, solid
-
-
-def _fence_end(text: str, opening: re.Match[str], dedents: list[int]) -> int:
-    """A fence ends at one of its kind, at least as long; else with the list it stands in; else never."""
-    end = len(text)
-    if len(opening["indent"].expandtabs(4)) >= 4:
-        after = bisect.bisect_left(dedents, opening.end())
-        end = dedents[after] if after < len(dedents) else end
-    for closing in _FENCE_END.finditer(text, opening.end(), end):
-        if closing[1].startswith(opening["fence"]):
-            return closing.end()
-    return end
 
 
 def _paragraph_before(text: str, floor: int, underline: int) -> list[str]:

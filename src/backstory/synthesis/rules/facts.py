@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from backstory.markdown import without_fences
 from backstory.memory.turn import PLAN_PROMPT, TYPED, Turn
 from backstory.model import Observation
 from backstory.synthesis.rules.words import line, sentences, shorten, telling
@@ -276,7 +277,6 @@ _GOALS, _CHANGES, _WHY = (
         "context|problem|background",
     )
 )
-_CODE = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)", re.M | re.S)
 _STEP = re.compile(r"^#{3,4} (?:(?:step|phase|part) )?(?:[A-Z]|\d+)[.:)][ :]*(.+)$", re.I | re.M)
 _FILE = re.compile(r"`[^`]*[/.][^`]*`|\([^)]*\)|\bfiles?\b|\b\d+\b|[:—–-]", re.I)
 
@@ -290,7 +290,8 @@ def plan_title(plan: str) -> tuple[str, str]:
         line(lines[0]),
         flags=re.I,
     )
-    body = _CODE.sub("\n\n```\n\n", plan.partition("\n")[2] if lines[0].startswith("#") else plan)
+    body = plan.partition("\n")[2] if lines[0].startswith("#") else plan
+    body = without_fences(body, "\n\n```\n\n")
     if len(telling(head)) < 2:
         head = next((line(one) for one in lines[1:] if len(telling(line(one))) > 2), line(lines[0]))
     why, changes = _section(body, _WHY), _section(body, _CHANGES, "##? ")
