@@ -42,7 +42,7 @@ KEPT = {
     "ids that others refer to": "archived_memories.id archived_memories.project_id claude_sections.name"
     " claude_texts.name docmem_nodes.id docmem_nodes.parent_id docmem_nodes.root_id docmem_servers.id"
     " docmem_servers.session_id docmem_views.node_id docmem_views.server_id document_chunks.document_id"
-    " documents.id documents.project_id events.key events.name events.session_id memories.id"
+    " documents.id documents.project_id events.name events.session_id memories.id"
     " memories.project_id memories.session_id memory_relationships.source_id memory_relationships.target_id"
     " models.id observation_queue.lease observation_queue.memory_id observation_queue.session_id projects.id"
     " prompts.session_id session_memories.memory_id session_memories.session_id session_summaries.memory_id"
@@ -188,12 +188,10 @@ def _findings(db: Connection, table: _Table, row: sqlite3.Row, redact: Redact) -
     known = row["named"] or (row["id"] if "id" in row.keys() else " ".join(map(str, key)))  # noqa: SIM118
     found = []
     if changed := _changed(db, table, row, redact):
-        found.append(Finding(table.name, key, str(known), *told(changed)))
+        found.append(Finding(table.name, key, redact(str(known)), *told(changed)))
     places = [(row[name], redact(row[name])) for name in table.places if row[name]]
     if places := [(before, after) for before, after in places if before != after]:
-        found.append(
-            Finding(table.name, key, MARKER.sub("…", redact(str(known))), *told(places), is_place=True)
-        )
+        found.append(Finding(table.name, key, redact(str(known)), *told(places), is_place=True))
     return found
 
 
@@ -376,6 +374,9 @@ def _rewrite(
             _replace(db, "document_chunks", {**_plain(chunk), "content": text})
     values: Values = _redacted(table, {text: row[text] for text in table.texts}, redact)
     if not values:
+        return set()
+    if name == "events":  # its key is an id that nobody refers to, and its payload is long gone
+        db.execute("DELETE FROM events WHERE key = ?", key)
         return set()
     new = {**_plain(row), **values}
     if name == "memories":

@@ -35,6 +35,7 @@ WORDS = {
     "docmem_views": ("live view", "live views"),
     "documents": ("document", "documents"),
     "document_chunks": ("document", "documents"),
+    "events": ("event id", "event ids"),
     "claude_sections": ("section of CLAUDE.md", "sections of CLAUDE.md"),
 }
 # Of the data folder: the program, what holds no text of a session, and settings, which are yours.
@@ -229,13 +230,17 @@ def _places(found: Sequence[Finding]) -> Iterator[Left]:
 
 
 def _sorts(found: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
-    """What there is of each sort, once for each id."""
-    sorts: dict[str, dict[str, Finding]] = {}
+    """What there is of each sort. A turn or a document, which are several rows each, once."""
+    sorts: dict[str, dict[object, Finding]] = {}
     turns = {one.id for one in found if one.table in ("turns", "turn_pieces")}
     for one in found:
-        table = "turns" if one.table == "memories" and one.id in turns else one.table
+        is_turn = one.table == "memories" and one.id in turns
+        table = "turns" if is_turn else one.table
         word = WORDS.get(table, (table, table))[0]
-        sorts.setdefault(word, {}).setdefault(one.id, one)
+        which = one.id if word in ("turn", "document") else one.key
+        same = sorts.setdefault(word, {})
+        if is_turn or which not in same:  # of a turn, the memory is what people read
+            same[which] = one
     return [(word, list(same.values())) for word, same in sorts.items()]
 
 
