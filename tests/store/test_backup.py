@@ -99,7 +99,7 @@ def test_a_full_disk_makes_no_backup_and_says_so(data: Path, monkeypatch: pytest
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(backup, "copy", full)
-    with pytest.raises(StoreError, match=r"too full for a backup.*make room"):
+    with pytest.raises(StoreError, match=r"no backup could be made: the disk is full: .* make room"):
         backup.make(str(data), NOW)
     assert names(data) == []
 

@@ -337,7 +337,7 @@ def test_an_outbox_that_cannot_be_written_is_said_and_made_up_for_by_the_next_ed
     desk.server("book")
     (desk.data / "outbox").write_text("in the way")
 
-    with pytest.raises(StoreError, match="outbox cannot be written"):
+    with pytest.raises(StoreError, match="outbox cannot be used"):
         desk.put("book", "text")
     assert "text" in desk.text(), "the file is refreshed all the same"
 
@@ -356,7 +356,7 @@ def test_an_outbox_that_cannot_be_written_does_not_keep_a_view_from_being_added(
     assert desk.add(server, "other").has_file
 
     assert list(desk.shown()) == ["book", "other"]
-    assert "outbox cannot be written" in log_text(desk.data)
+    assert "outbox cannot be used" in log_text(desk.data)
 
 
 def test_what_waited_about_a_server_that_ended_is_not_told_to_the_session_of_another(desk: Desk) -> None:

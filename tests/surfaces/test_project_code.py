@@ -59,22 +59,21 @@ def project(project: str, witness: Path) -> Path:
 
 
 @pytest.fixture
-def env(home: Path) -> dict[str, str]:
-    kept = ("PATH", "HOME", "BACKSTORY_SYNTHESIZER", "BACKSTORY_WORKER_IDLE_SECONDS")
-    return {name: os.environ[name] for name in kept}
+def env(home: Path, tmp_path: Path) -> dict[str, str]:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "backstory").symlink_to(Path(sys.executable).parent / "backstory")
+    kept = ("HOME", "BACKSTORY_SYNTHESIZER", "BACKSTORY_WORKER_IDLE_SECONDS")
+    return {"PATH": f"{programs}:{os.environ['PATH']}", **{name: os.environ[name] for name in kept}}
 
 
-@pytest.fixture(params=["noted", "on PATH"])
-def plugin(request: pytest.FixtureRequest, tmp_path: Path, env: dict[str, str]) -> Path:
+@pytest.fixture(scope="module", params=["noted", "on PATH"])
+def plugin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The plugin as it is laid out, with the interpreter that was noted, or with `backstory` on PATH only."""
-    root = tmp_path / "plugin"
+    root = tmp_path_factory.mktemp("laid") / "plugin"
     install.lay_out(str(root))
     if request.param == "on PATH":
         (root / "interpreter").unlink()
-        programs = tmp_path / "programs"
-        programs.mkdir()
-        (programs / "backstory").symlink_to(Path(sys.executable).parent / "backstory")
-        env["PATH"] = f"{programs}:{env['PATH']}"
     return root / "src" / "backstory" / "plugin"
 
 

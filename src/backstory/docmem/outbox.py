@@ -23,6 +23,7 @@ from functools import reduce
 from backstory import paths
 from backstory.errors import StoreError
 from backstory.safety.fence import fence
+from backstory.store.file import disk
 from backstory.store.views import Block, Stamps, View
 
 UNKNOWN = "?"
@@ -196,10 +197,8 @@ def put(data: str, session_id: str, text: str) -> None:
             file.write(json.dumps(text) + "\n")
         os.rename(making, path)
     except OSError as error:
-        raise StoreError(
-            f"{os.path.dirname(path)} cannot be written ({error.strerror}), so the next prompt does not tell"
-            " the model what changed in its views; mend that, and the next edit does"
-        ) from error
+        untold = "the next prompt does not tell the model what changed in its views"
+        raise StoreError(f"{untold}: {disk.sentence(error, data, os.path.dirname(path))}") from error
 
 
 def withdraw(data: str, session_id: str) -> None:

@@ -39,6 +39,7 @@ from backstory.ids import new_id
 from backstory.model import Node, Project
 from backstory.store import nodes, projects, sessions
 from backstory.store import views as stored
+from backstory.store.file import disk
 from backstory.store.file.connection import Connection, transaction
 from backstory.store.views import Block, ViewServer
 
@@ -195,9 +196,7 @@ class Views:
         try:
             handle = locks.take(path, f"{path} is locked by another process; try again")
         except OSError as error:
-            raise StoreError(
-                f"{os.path.dirname(path)} cannot be written ({error.strerror}); mend that, and call again"
-            ) from error
+            raise StoreError(disk.sentence(error, self.data, path)) from error
         if self._alive is not None:  # somebody removed the file that was locked
             os.close(self._alive)
         self._alive = handle

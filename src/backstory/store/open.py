@@ -10,9 +10,9 @@ import os
 import sqlite3
 
 from backstory import paths
-from backstory.errors import Damaged, SchemaTooNew, StoreError
+from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
 from backstory.store.file import swap
-from backstory.store.file.connection import connect, is_busy, is_damage, refusal
+from backstory.store.file.connection import connect, is_busy, is_damage, look_into, refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ HURRIED_SECONDS = 0.2  # how long who is hurried waits for a lock
 
 class open_store:
     """`with open_store(folder, now=now, drain=drain) as db:` is the store with all in it that was captured
-    before now.
+    before now; in a folder that cannot be written, the store to read, as it is.
 
     It is closed afterwards, and what SQLite refuses becomes a StoreError that says what to do. A damaged
     database is recovered from a backup on the way. Who is `hurried` gets it as it can be had at once: while
     others write, without the latest events; else a StoreError.
     """
 
-    __slots__ = ("_db", "_folder", "_handle", "_hurried", "_now", "recovered")
+    __slots__ = ("_db", "_folder", "_handle", "_hurried", "_now", "is_read_only", "recovered")
 
     def __init__(
         self, folder: str, *, now: int, drain: Callable[[Connection], object], hurried: bool = False
@@ -55,7 +55,7 @@ class open_store:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._close()
-        if is_damage(error) and not self._hurried:
+        if is_damage(error) and not self._hurried and not self.is_read_only:
             self._recover()
             if self.recovered:
                 raise StoreError(f"{self.recovered.sentence()}. Ask again") from error
@@ -63,13 +63,19 @@ class open_store:
 
     def _open(self, drain: Callable[[Connection], object]) -> None:
         hurry = HURRIED_SECONDS if self._hurried else None
-        self._handle = swap.share(self._folder, hurry)
-        paths.close_to_others(self._folder)
+        self._handle: int | None = None
+        self.is_read_only = False
         try:
+            self._handle = swap.share(self._folder, hurry)
+            paths.close_to_others(self._folder)
             self._db = connect(paths.database(self._folder), hurry)
-        except BaseException:
-            os.close(self._handle)
-            raise
+        except BaseException as error:
+            self._unlock()
+            if not isinstance(error, Unavailable):
+                raise
+            self._db = look_into(paths.database(self._folder), error)
+            self.is_read_only = True
+            return
         try:
             drain(self._db)
         except BaseException as error:
@@ -81,7 +87,12 @@ class open_store:
 
     def _close(self) -> None:
         self._db.close()
-        os.close(self._handle)
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
     def _recover(self) -> None:
         from backstory.store.file import recovery

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from backstory import paths
 from backstory.errors import StoreError
-from backstory.store.file import swap
+from backstory.store.file import disk, swap
 
 KEPT = 10  # backups of a file
 
@@ -91,7 +91,4 @@ def digest(text: bytes) -> str:
 
 
 def no_backup(place: str, error: OSError) -> StoreError:
-    return StoreError(
-        f"no CLAUDE.md is changed without a backup, and {place} cannot be written ({error.strerror});"
-        " mend that, or set BACKSTORY_HOME to a folder of yours"
-    )
+    return StoreError(f"no CLAUDE.md is changed without a backup: {disk.sentence(error, place)}")

@@ -18,7 +18,7 @@ import sqlite3
 
 from backstory import locks, paths
 from backstory.errors import Damaged, NotFound, StoreError
-from backstory.store.file import swap
+from backstory.store.file import disk, swap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _note_failure(folder: str, at: int | None) -> None:
         if at is None:
             os.unlink(path)
         else:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
             os.utime(path, (at / 1000, at / 1000))
     except OSError:
         pass
@@ -291,10 +291,11 @@ def is_store(path: str) -> bool:
         return True
 
 
-def read_only(path: str) -> sqlite3.Connection:
-    """A connection that leaves file and log as they are."""
+def read_only(path: str, *, is_alone: bool = False) -> sqlite3.Connection:
+    """A connection that leaves file and log as they are. Where it `is_alone`, SQLite takes no locks."""
     name = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return sqlite3.connect(f"file:{name}?mode=ro", uri=True, timeout=locks.SECONDS, isolation_level=None)
+    mode = "mode=ro&immutable=1" if is_alone else "mode=ro"
+    return sqlite3.connect(f"file:{name}?{mode}", uri=True, timeout=locks.SECONDS, isolation_level=None)
 
 
 def _place(folder: str) -> str:
@@ -329,6 +330,5 @@ def _tidy(place: str) -> None:
 
 
 def _refused(place: str, error: Exception) -> StoreError:
-    if "full" in str(error) or getattr(error, "errno", 0) == 28:
-        return StoreError(f"the disk is too full for a backup in {place} ({error}); make room and try again")
-    return StoreError(f"no backup could be made in {place} ({error}); mend that and try again")
+    why = disk.unusable(error, os.path.dirname(place)) or f"{place} ({error}); mend that and try again"
+    return StoreError(f"no backup could be made: {why}")

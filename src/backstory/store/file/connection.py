@@ -10,7 +10,9 @@ import os
 import sqlite3
 import time
 
+from backstory import paths
 from backstory.errors import Busy, Damaged, SchemaTooNew, StoreError, Unavailable
+from backstory.store.file import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +44,28 @@ def connect(path: str, hurry: float | None = None) -> Connection:
         db.close()
         raise
     return db
+
+
+def look_into(path: str, why_not: StoreError) -> Connection:
+    """An up-to-date store in a folder that cannot be written, to read. Where no log is beside it nobody has
+    it open, and SQLite need not make the files by which it would tell others that it reads."""
+    from backstory.store.file import backup
+
+    if not os.path.exists(path) or not disk.is_read_only(os.path.dirname(path)):
+        raise why_not
+    try:
+        db = backup.read_only(path, is_alone=not os.path.exists(f"{path}-wal"))
+        try:
+            if version(db) == latest():
+                db.row_factory = sqlite3.Row
+                return db
+        except BaseException:
+            db.close()
+            raise
+        db.close()
+    except sqlite3.DatabaseError:
+        pass
+    raise why_not
 
 
 class transaction:
@@ -199,7 +223,7 @@ def apply(db: Connection, folder: str = MIGRATIONS, upto: int | None = None) -> 
 
 
 def _open(path: str, busy: float) -> Connection:
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    paths.make_folder(os.path.dirname(path))
     is_new = not os.path.exists(path)
     if not is_new and os.path.getsize(path) == 0:
         from backstory.store.file import backup
@@ -261,12 +285,6 @@ def is_busy(error: object) -> bool:
     return isinstance(error, Busy) or code == sqlite3.SQLITE_BUSY
 
 
-def is_forbidden(error: object) -> bool:
-    """May the file, or its folder, not be opened or written?"""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
-
-
 def is_fault_of_the_store(error: Exception) -> bool:
     """Locked, full, damaged: not the fault of what was to be stored."""
     return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
@@ -286,14 +304,12 @@ def _kind(error: Exception) -> type[StoreError]:
 
 def advice(path: str, error: Exception) -> str:
     """What to do about a database that cannot be used. Whatever it is, the spool keeps what is captured."""
-    if "full" in str(error):
-        return f"the disk is full ({error}); make room, nothing that was captured is lost"
+    if said := disk.unusable(error, os.path.dirname(path)):
+        return said
     if "locked" in str(error):
         return f"{path} was busy for {BUSY_SECONDS} s ({error}); try again in a moment"
     if is_damage(error):
         return f"{path} is damaged ({error}); `backstory doctor` restores a backup and says what is lost"
     if isinstance(error, OSError):
-        return (
-            f"{path} cannot be used ({error.strerror}); mend that, or set BACKSTORY_HOME to a folder of yours"
-        )
+        return disk.sentence(error, os.path.dirname(path), path)
     return f"{path} cannot be used ({error}); `backstory doctor` looks closer"

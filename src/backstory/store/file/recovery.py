@@ -193,7 +193,7 @@ def _reindexed(folder: str) -> Recovery | None:
 
 
 def _note(folder: str, at: int, sentence: str) -> None:
-    handle = os.open(_notice(folder), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    handle = os.open(_notice(folder), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     with open(handle, "w", encoding="utf-8") as file:
         file.write(f"{_when(at)}: {sentence}\n")
 

@@ -15,7 +15,8 @@ import os
 import time
 
 from backstory import locks, paths
-from backstory.errors import StoreError
+from backstory.errors import Unavailable
+from backstory.store.file import disk
 
 # What SQLite keeps beside a database, and would take for the next one's.
 BESIDE = ("-wal", "-shm", "-journal")
@@ -134,7 +135,4 @@ def _lock(folder: str, seconds: float | None = None, *, shared: bool = False) ->
     try:
         return locks.take(os.path.join(folder, "store.lock"), busy, seconds, shared=shared)
     except OSError as error:
-        raise StoreError(
-            f"{folder} cannot be used ({error.strerror});"
-            " mend that, or set BACKSTORY_HOME to a folder of yours"
-        ) from error
+        raise Unavailable(disk.sentence(error, folder)) from error

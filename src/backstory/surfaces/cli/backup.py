@@ -14,8 +14,9 @@ from backstory.model import now_ms
 from backstory.store.file import backup as backups
 from backstory.store.file import recovery
 from backstory.store.file.backup import Backup
+from backstory.store.file.disk import existing
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import existing, folder, json_option, sure
+from backstory.surfaces.cli.common import folder, json_option, sure
 
 
 @click.group()

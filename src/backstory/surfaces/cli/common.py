@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import sys
@@ -17,8 +16,8 @@ from backstory import errors, paths
 from backstory.memory.kinds import KINDS, SECTORS, TIERS
 from backstory.model import Filters, now_ms
 from backstory.store import memories, projects, sessions
-from backstory.store.file import backup
-from backstory.store.file.connection import Connection, is_forbidden
+from backstory.store.file import backup, disk
+from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import output
 
 SECTOR = click.Choice(SECTORS)
@@ -170,38 +169,9 @@ def sure(question: str) -> bool:
 
 
 def unusable(error: BaseException | None) -> str | None:
-    """What to do about a file or folder that may not be used, where that is what an error comes from."""
-    while error is not None and not _is_refused(error):
-        error = error.__cause__
+    """See there."""
     home = paths.data_folder(os.environ)
-    if error is None or home is None:
-        return None
-    home = os.path.abspath(home)
-    named = getattr(error, "filename", None)
-    wanted = os.path.abspath(os.fsdecode(named) if isinstance(named, str | bytes) else paths.database(home))
-    at = existing(wanted)
-    is_ours = os.path.commonpath((home, wanted)) == home
-    if at != wanted and not os.path.isdir(at):
-        way_out = "set BACKSTORY_HOME to a folder of yours" if is_ours else "name a place in one that is"
-        return f"{at} is no folder; {way_out}"
-    while at not in ("/", home) and os.access(at, os.W_OK):
-        at = os.path.dirname(at)  # SQLite does not say whether it was the file or its folder
-    reason = error.strerror if isinstance(error, OSError) else error
-    way_out = ", or set BACKSTORY_HOME to a folder of yours" if is_ours else ""
-    return f"{at} cannot be used ({reason}); make it writable{way_out}"
-
-
-def _is_refused(error: BaseException) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
-    return is_forbidden(error)
-
-
-def existing(path: str) -> str:
-    """The path itself, or what there is of the way to it."""
-    while not os.path.exists(path):
-        path = os.path.dirname(path)
-    return path
+    return disk.unusable(error, home) if home else None
 
 
 def folder() -> str:

@@ -33,10 +33,11 @@ from backstory.store import documents, memories, nodes, sessions, spend, vectors
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import connect, has_fts5, sqlite_version, transaction
 from backstory.store.file.connection import version as schema_of
+from backstory.store.file.disk import existing
 from backstory.surfaces.cli import config as settings
 from backstory.surfaces.cli import install, output, terminal, worker_status
 from backstory.surfaces.cli import spend as spends
-from backstory.surfaces.cli.common import existing, lost, unusable
+from backstory.surfaces.cli.common import lost, unusable
 from backstory.surfaces.opened import open_drained
 from backstory.synthesis.runner import midnight
 
@@ -323,10 +324,11 @@ def _plugin(claude: str | None, env: Mapping[str, str]) -> Check:  # noqa: PLR09
     if not plugin.get("enabled"):
         advice = f"claude plugin enable {install.PLUGIN}"
         return Check("plugin", "warn", "registered but switched off", advice)
-    root = str(plugin.get("readFromFolder") or plugin.get("installPath"))
-    if not os.path.exists(os.path.join(root, "src", "backstory", HOOK)):
-        return Check("plugin", "bad", f"its files are missing from {root}", "backstory install")
-    runs = str(plugin.get("folderVersion") or plugin.get("version"))
+    root = str(plugin.get("readFromFolder") or plugin.get("installPath") or "")
+    if not os.path.isabs(root) or not os.path.exists(os.path.join(root, "src", "backstory", HOOK)):
+        where = f" from {root}" if root else ""
+        return Check("plugin", "bad", f"its files are missing{where}", "backstory install")
+    runs = str(plugin.get("folderVersion") or plugin.get("version") or "another version")
     if runs != version("backstory"):
         finding = f"Claude Code runs {runs}, this is {version('backstory')}"
         return Check("plugin", "warn", finding, "backstory install")

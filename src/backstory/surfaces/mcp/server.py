@@ -132,8 +132,10 @@ def store() -> Iterator[tuple[Connection, int]]:
             if not opened.is_read_only:
                 _keep_up(folder)
             yield db, now
-    except (BackstoryError, OSError) as error:
-        raise ToolError(str(disk.unusable(error, data_folder()) or error)) from error
+    except BackstoryError as error:
+        raise ToolError(str(error)) from error
+    except OSError as error:
+        raise ToolError(disk.unusable(error, folder) or str(error)) from error
 
 
 def data_folder() -> str:
