@@ -52,7 +52,7 @@ def main() -> int:
                 figures["kills"] = [asdict(row) for row in made]
             if "load" in given.parts:
                 figures["load"] = [
-                    asdict(row) for row in load.run(folder, max(1.0, SECONDS * given.scale), tell)
+                    asdict(row) for row in load.run(folder, max(0.5, SECONDS * given.scale), tell)
                 ]
             if "fuzz" in given.parts:
                 inputs = round(INPUTS * given.scale)
@@ -127,6 +127,9 @@ def _budgets(figures: dict[str, Any]) -> list[Budget]:
             Budget(f"inputs that took {fuzz.LIMIT:g} s", "at most", 0, sum(row["slow"] for row in rows))
         )
     if row := figures.get("leftovers"):
+        found.append(
+            Budget("processes of ours at a time", "at least", 3, row["seen"])
+        )  # else nothing was shown
         found.append(Budget("processes left", "at most", 0, row["processes"]))
         found.append(Budget("ports left", "at most", 0, row["ports"]))
     return found

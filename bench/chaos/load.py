@@ -103,7 +103,7 @@ def session(name: str, env: Mapping[str, str], until: float) -> Starts:
     while time.monotonic() < until:
         hook(env, "prompt", prompt(f"go on with {name} {number}", session_id=name), seen)
         for _ in range(TURN):
-            if time.monotonic() >= until:
+            if number and time.monotonic() >= until:
                 break
             number += 1
             if number % EMPTY == 1:
