@@ -89,6 +89,13 @@ class Server:
         return self._client.instructions or ""
 
 
+def processor_time(pid: int) -> float:
+    """Seconds that a process has had so far, as Linux tells."""
+    with open(f"/proc/{pid}/stat") as file:
+        user, system = file.read().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def ids(reply: str) -> list[str]:
     return re.findall(r"^ID: (\S+)$", reply, re.MULTILINE)
 
@@ -183,11 +190,12 @@ class Wire:
         cold: bool = False,
     ) -> None:
         data.mkdir(parents=True, exist_ok=True)
+        self._said = data / f"pid.{os.urandom(4).hex()}"
         # Whoever descends from the server holds the writing end: at end of file all are gone.
         self.witness, held = os.pipe()
         with open(data / "stderr", "a") as errors:
             self.process = subprocess.Popen(
-                _command(server, os.devnull, cold),
+                _command(server, str(self._said), cold),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -208,6 +216,10 @@ class Wire:
             if end and not end.closed:
                 end.close()
         os.close(self.witness)
+
+    @property
+    def pid(self) -> int:
+        return int(self._said.read_text())
 
     def shake_hands(self) -> None:
         who = {"name": "a test", "version": "1"}

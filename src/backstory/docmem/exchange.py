@@ -44,10 +44,15 @@ def import_document(
     db: Connection, project: Project, text: str, format: str, root_id: str | None, name: str, now: int
 ) -> Imported:
     """A new tree. Its id is `root_id`, or what the TOML says, or made of the document's `name`."""
+    if len(text) > most_bytes(format):
+        raise BadInput(
+            f"the document has {len(text):,} characters, one may have {most_bytes(format):,}; cut it up"
+        )
     if format == "toml":
         cleaned = [_cleaned(one) for one in parse_toml(text)]
         made, is_less = [one for one, _ in cleaned], any(is_less for _, is_less in cleaned)
     elif format in FORMATS:
+        file.check_lines(text)
         parse = parse_markdown if format == "md" else parse_text
         text, is_less = clean_whole(text, may_quote=True)  # at once: what is private may span paragraphs
         name, is_name_less = clean_whole("" if root_id else name, may_quote=True)

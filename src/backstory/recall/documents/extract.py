@@ -14,7 +14,7 @@ from collections.abc import Collection
 from typing import Any
 
 from backstory.errors import BadInput
-from backstory.recall.documents.file import decode
+from backstory.recall.documents.file import MOST_LINES, decode
 
 Element = Any  # lxml comes without types, and is imported only when there is HTML to read
 
@@ -55,6 +55,9 @@ _BREAK = "\0"  # a line break that is meant; the text itself holds none
 
 def main_text(body: bytes, charset: str | None) -> tuple[str | None, str]:
     """The title of an HTML page and its main text. `charset` is what the server said, if it did."""
+    tags = body.count(b"<")
+    if tags > MOST_LINES:
+        raise BadInput(f"the page has {tags:,} tags, one may have {MOST_LINES:,}; save its text to a file")
     source = _CONTROL.sub("", decode(body, charset, html=True))
     root = _parse(source)
     title = text = None

@@ -7,11 +7,14 @@ import os
 import re
 import stat
 from collections.abc import Sequence
+from itertools import islice
 from urllib.parse import urlsplit
 
 from backstory.errors import BadInput, NotFound
 
 LARGEST = 10_000_000  # bytes
+MOST_LINES = 500_000  # of a text, or tags of a page: each costs time, however short it is
+MOST_HEADINGS = 50_000
 EXTENSIONS = {
     ".md": "md",
     ".markdown": "md",
@@ -98,6 +101,23 @@ def _path_of(opened: int, expected: str) -> str:
         real = os.path.realpath(expected)
         same = os.path.samestat(os.stat(real), os.fstat(opened))
         return real if same else os.sep
+
+
+_HEADING = re.compile(r"^ {0,3}(?:#{1,6}[ \t]|(?:=++|-++)[ \t]*+$)", re.MULTILINE)
+
+
+def check_lines(text: str) -> None:
+    """Refuse at once what would take minutes to read."""
+    lines = max(text.count("\n"), text.count("\r"))
+    if lines > MOST_LINES:
+        raise BadInput(
+            f"the document has {lines:,} lines, one may have {MOST_LINES:,}; take in the part that matters"
+        )
+    if next(islice(_HEADING.finditer(text), MOST_HEADINGS, None), None):
+        raise BadInput(
+            f"the document has more than {MOST_HEADINGS:,} headings, and that is the most;"
+            " take in the part that matters"
+        )
 
 
 _META = re.compile(rb"""<meta\s[^>]{0,500}?charset\s*=\s*["']?\s*([a-z0-9_.:-]{1,40})""", re.IGNORECASE)

@@ -81,6 +81,7 @@ def ingest(
         found_title, text = extract.main_text(came.body, came.charset)
     else:
         found_title, text = None, file.decode(came.body, came.charset)
+    file.check_lines(text)
     text = _clean(text)
     stated = named or _clean(found_title or chunk.title_of(text, came.kind) or "")[:MAX_TITLE] or None
     if stated is None and came.path:
