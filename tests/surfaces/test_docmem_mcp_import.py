@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.chaos import Json
+from tests.helpers.chaos import Json, rows
 from tests.helpers.docmem_desk import SECRET, STAMP, Desk, fields, named
 from tests.helpers.mcp_client import Server
 
@@ -73,7 +73,9 @@ def test_a_document_loses_its_secrets_and_keeps_its_quotes(desk: Desk) -> None:
     assert reply.endswith("\nSomething private or secret was left out.")
     kept = desk.ask("docmem_serialize", node_id="doc")
     assert SECRET not in kept
-    assert "`<backstory source=...>` and so on." in kept
+    assert "`&lt;backstory source=...>` and so on." in kept
+    quotes = rows(desk.data, "SELECT text FROM docmem_nodes WHERE root_id = 'doc' AND text LIKE 'A block%'")
+    assert [row["text"] for row in quotes][-1:] == ["A block begins with `<backstory source=...>` and so on."]
 
 
 @pytest.mark.parametrize("given", [{}, {"path": "a.md", "content": "x"}, {"path": None, "content": None}])
