@@ -94,7 +94,7 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
         fences((piece * length)[:length])
         return time.process_time() - started
 
-    assert seconds(80_000) < 30 * max(seconds(8_000), 0.002)
+    assert min(seconds(80_000) for _ in range(2)) < 30 * max(seconds(8_000), 0.005)
 
 
 # --- who reads code so --------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def test_hostile_text_is_defused_in_linear_time(text: str) -> None:
         fence.defuse((text * length)[:length])
         return time.process_time() - started
 
-    assert seconds(80_000) < 30 * max(seconds(8_000), 0.002)
+    assert min(seconds(80_000) for _ in range(2)) < 30 * max(seconds(8_000), 0.005)
 
 
 def test_a_megabyte_of_prose_and_of_markup_is_defused_at_once() -> None:
