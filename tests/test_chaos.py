@@ -1,6 +1,6 @@
 """`make chaos` in short: the same kills, load and fuzz, fewer of them; and that it sees what it looks for.
 
-What sessions of the real Claude Code leave running is shown by tests/end_to_end/test_hooks_acceptance.py.
+What a session that ended leaves running is shown by tests/end_to_end/test_hooks_acceptance.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chaos import leftovers
 
 from tests.conftest import REPOSITORY
 
@@ -63,6 +64,13 @@ def test_what_is_killed_overrun_or_fed_with_nonsense_loses_nothing(tmp_path: Pat
     for row in found["fuzz"]:
         assert (row["crashes"], row["slow"], row["notes"]) == (0, 0, []), row
         assert row["inputs"] >= 200
+
+
+@pytest.mark.client
+def test_a_session_whose_client_is_killed_leaves_nothing_running(tmp_path: Path) -> None:
+    row = leftovers.run(tmp_path, 1, lambda _: None, [leftovers.killed_alone])
+    assert row.seen >= 3, "hooks and servers were there"
+    assert (row.killed, row.processes, row.ports, row.notes) == (1, 0, 0, [])
 
 
 # Each is killed at work on a backstory that does one thing wrong.

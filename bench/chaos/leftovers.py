@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,9 @@ MARK = "BACKSTORY_CHAOS_MARK"
 IDLE = "2"  # seconds that a worker waits for more
 SECONDS = 60.0  # in which all must have ended
 TEXT = "look at the tests please"
+
+Amid = Callable[[], bool]
+Way = Callable[[Path, dict[str, str], Amid], None]
 
 
 @dataclass(slots=True)
@@ -61,15 +64,15 @@ def eventually_none(mark: str, seconds: float) -> list[str]:
     return [f"{pid} {command(pid)[:200]}" for pid in found]
 
 
-def run(folder: Path, sessions: int, tell: Callable[[str], None]) -> Row:
-    row = Row()
+def run(folder: Path, sessions: int, tell: Callable[[str], None], ways: Sequence[Way] | None = None) -> Row:
+    row, ways = Row(), ways or WAYS
     mark = f"sessions-{os.getpid()}-{time.time_ns()}"
     project = folder / "project"
     project.mkdir(parents=True)
     (project / "CLAUDE.md").write_text("# Rules\n")
     subprocess.run(["git", "init", "-q", str(project)], check=True)
     for number in range(sessions):
-        way = WAYS[number % len(WAYS)]
+        way = ways[number % len(ways)]
         with ScriptedModel(BASH, BASH, VIEW, say("done").after(0 if way in ENDING else 30)) as model:
             env = claude.environment(folder / "home", model.url)
             # Where `backstory` is found the plugin's servers are it; else it would be set up first.
@@ -92,8 +95,6 @@ def run(folder: Path, sessions: int, tell: Callable[[str], None]) -> Row:
 
 BASH = use("Bash", command="echo one; sleep 0.2")
 VIEW = use("mcp__plugin_backstory_docmem__docmem_create", root_id="harbour")
-
-Amid = Callable[[], bool]
 
 
 def _is_amid(row: Row, model: ScriptedModel, mark: str) -> bool:
