@@ -14,7 +14,7 @@ import json
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -123,11 +123,11 @@ def look(db: Connection, redact: Redact, progress: Progress | None = None) -> li
     return found
 
 
-def look_into(path: str, redact: Redact) -> int:
+def look_into(path: str, redact: Redact, progress: Progress | None = None) -> int:
     """How many rows of a backup hold something that `redact` would change."""
     try:
         with closing(backup.read_only(path)) as db:
-            return len(look(db, redact))
+            return len(look(db, redact, progress))
     except sqlite3.Error as error:
         raise Damaged(f"{path} cannot be read ({error})") from error
 
@@ -477,8 +477,3 @@ def compact(db: Connection) -> bool:
     db.execute("VACUUM")
     (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return not is_busy
-
-
-def claude_files(db: Connection) -> Iterable[str]:
-    """The CLAUDE.md files with sections of ours."""
-    return [row["path"] for row in db.execute("SELECT path FROM claude_files ORDER BY path")]

@@ -13,7 +13,7 @@ import click
 
 from backstory import errors, locks, paths
 from backstory.safety.redact import redact as redact_text
-from backstory.store import projects, redaction
+from backstory.store import claude_files, projects, redaction
 from backstory.store.file.connection import Connection
 from backstory.store.file.swap import BESIDE
 from backstory.store.redaction import Finding
@@ -38,11 +38,9 @@ WORDS = {
     "events": ("event id", "event ids"),
     "claude_sections": ("section of CLAUDE.md", "sections of CLAUDE.md"),
 }
-# Of the data folder: the program, what holds no text of a session, and settings, which are yours.
-SKIPPED = ("plugin", "cache", "servers", "quiet", "config.toml", os.path.join("spool", "tmp"))
-REWRITTEN = tuple(
-    os.path.join(*place, "") for place in (("spool", "failed"), ("spool", "new"), ("outbox",), ("logs",))
-)
+# Of the data folder: the program, settings, what holds no text of a session, and what the next drain redacts.
+SKIPPED = {"plugin", "config.toml", "cache", "servers", "quiet", "spool/new", "spool/tmp"}
+REWRITTEN = ("logs/", "outbox/", "spool/failed/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +67,24 @@ def redact(yes: bool, spared: tuple[str, ...], as_json: bool) -> None:
 
     For a secret that was stored before backstory knew its shape. Backups are not changed; those with
     something to redact are named."""
-    home = folder()
-    known = Known()
+    home, known = folder(), Known()
+    marker = os.path.join(home, UNFINISHED)
     with store() as (db, now):
         with _progress("looking") as shown:
-            every = redaction.look(db, known, shown)
-        found = [one for one in every if one.id not in spared]
-        files = sorted(path for path in _files(home) if _is_rewritten(home, path) and known.changes(path))
+            found = [one for one in redaction.look(db, known, shown) if one.id not in spared]
+        files = [path for path in _files(home) if _is_rewritten(home, path) and _changes(home, path, known)]
         if yes:
-            open(os.path.join(home, UNFINISHED), "w").close()
+            os.close(os.open(marker, os.O_WRONLY | os.O_CREAT, 0o600))
             with _progress("redacting") as shown:
                 trees = redaction.rewrite(db, found, known, now, shown)
             _refresh(db, home, trees, now)
             for path in files:
-                (_blot if os.sep + "logs" + os.sep in path[len(home) :] else _rewrite)(path, known)
-            is_gone = redaction.compact(db)
-            if is_gone:
-                os.unlink(os.path.join(home, UNFINISHED))
+                with suppress(FileNotFoundError):  # it was told, or rotated away
+                    _rewrite(home, path, known)
+            if redaction.compact(db):
+                os.unlink(marker)
         left = [*_places(found), *_left(db, home, known)]
-    unfinished = os.path.exists(os.path.join(home, UNFINISHED))
+    unfinished = os.path.exists(marker)
     found = [one for one in found if not one.is_place]
     if as_json:
         output.as_json(
@@ -123,101 +120,103 @@ class Known:
             self._harmless.add(mark)
         return redacted
 
-    def changes(self, path: str) -> bool:
-        try:
-            text = _read(path)
-        except OSError:
-            return False
-        return any(self(line) != line for line in text.split("\n")) or redact_text(text) != text
-
 
 # --- files --------------------------------------------------------------------------------------------------
 
 
-def _files(home: str) -> Iterator[str]:
+def _files(home: str) -> list[str]:
     """Every plain file of the data folder that may hold text, but for the database itself."""
     database = paths.database(home)
     ours = {database, *(database + end for end in BESIDE)}
+    found = []
     for place, inner, names in os.walk(home):
-        inner[:] = [name for name in inner if not _is_skipped(home, os.path.join(place, name))]
+        inner[:] = [name for name in inner if _inside(home, os.path.join(place, name)) not in SKIPPED]
         for path in (os.path.join(place, name) for name in names):
-            is_plain = os.path.isfile(path) and not os.path.islink(path)
-            if is_plain and path not in ours and not path.endswith(".lock") and not _is_skipped(home, path):
-                yield path
+            is_plain = os.path.isfile(path) and not os.path.islink(path) and not path.endswith(".lock")
+            if is_plain and path not in ours and _inside(home, path) not in SKIPPED:
+                found.append(path)
+    return sorted(found)
 
 
-def _is_skipped(home: str, path: str) -> bool:
-    return os.path.relpath(path, home) in SKIPPED
+def _inside(home: str, path: str) -> str:
+    return os.path.relpath(path, home)
 
 
 def _is_rewritten(home: str, path: str) -> bool:
-    return os.path.relpath(path, home).startswith(REWRITTEN)
+    return _inside(home, path).startswith(REWRITTEN)
 
 
-def _read(path: str) -> str:
+def _changes(home: str, path: str, known: Known) -> bool:
     with open(path, "rb") as file:
-        return file.read().decode("utf-8", "surrogateescape")
+        content = file.read()
+    return _redacted(_inside(home, path), content, known) != content
 
 
-def _rewrite(path: str, known: Callable[[str], str]) -> None:
-    """Replace a file by its redacted text. One that was taken away meanwhile needs nothing any more."""
-    with suppress(FileNotFoundError):
-        text = _read(path)
-        try:
-            json.loads(text)
-        except ValueError:
-            text = known(text)
-        else:
-            text = redaction.redacted_json(text, known).rstrip("\n") + "\n"
-        made = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}")
-        handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(handle, "wb") as file:
-            file.write(text.encode("utf-8", "surrogateescape"))
-        os.utime(made, ns=(os.stat(path).st_atime_ns, os.stat(path).st_mtime_ns))
-        os.replace(made, path)
+def _redacted(name: str, content: bytes, known: Known) -> bytes:
+    """What a file becomes. A line of a log stays as long as it was: others add lines meanwhile."""
+    if name.startswith("logs/"):
+        return b"\n".join(_blotted(line, known) for line in content.split(b"\n"))
+    text = content.decode("utf-8", "surrogateescape")
+    if name.startswith("outbox/"):
+        return (redaction.redacted_json(text.rstrip("\n"), known) + "\n").encode()
+    try:
+        json.loads(text)
+        text = redaction.redacted_json(text, known)
+    except (ValueError, RecursionError):  # no JSON: that is why it is there
+        pass
+    return known(text).encode("utf-8", "surrogateescape")
 
 
-def _blot(path: str, known: Callable[[str], str]) -> None:
-    """Redact the lines of a log where they stand, each as long as it was: others add lines meanwhile."""
-    lock = locks.take(paths.log_file(folder()) + ".lock", "another process rotates the log; try again")
+def _blotted(line: bytes, known: Known) -> bytes:
+    text = known(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    if len(text) > len(line):
+        return text.partition(b"[redacted:")[0][: len(line)].ljust(len(line), b"*")
+    return text.ljust(len(line))
+
+
+def _rewrite(home: str, path: str, known: Known) -> None:
+    name = _inside(home, path)
+    lock = locks.take(paths.log_file(home) + ".lock", "another process rotates the log; try again")
     try:
         with open(path, "r+b") as file:
-            at = 0
-            for line in file.read().splitlines(keepends=True):
-                text = line.rstrip(b"\n").decode("utf-8", "surrogateescape")
-                redacted = known(text).encode("utf-8", "surrogateescape")
-                size = len(line.rstrip(b"\n"))
-                if len(redacted) > size:
-                    redacted = redacted[: redacted.index(b"[redacted:")][:size].ljust(size, b"*")
-                if redacted != line.rstrip(b"\n"):
-                    os.pwrite(file.fileno(), redacted.ljust(size), at)
-                at += len(line)
+            content = _redacted(name, file.read(), known)
+            if name.startswith("logs/"):
+                os.pwrite(file.fileno(), content, 0)
+                return
+        made = os.path.join(home, f"{UNFINISHED}.tmp")
+        with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(content)
+        os.replace(made, path)
     finally:
         os.close(lock)
 
 
 def _left(db: Connection, home: str, known: Known) -> Iterator[Left]:
     """The files that hold a secret and are not changed."""
-    rm = "delete it, after `backstory backup now` made a new one"
-    for path in sorted(_files(home)):
+    for path in _files(home):
         if _is_rewritten(home, path) or path.endswith(BESIDE):
             continue
-        with open(path, "rb") as file:
-            is_database = file.read(16) == b"SQLite format 3\0"
-        if not is_database and not path.endswith(".db"):
-            if known.changes(path):
-                yield Left(path, "holds a secret", "delete it")
-            continue
+        is_backup = _inside(home, path).startswith("backups/")
         try:
-            if rows := redaction.look_into(path, known):
-                why = f"{output.number_of(rows, 'row', 'rows')} with a secret"
-                yield Left(path, why, rm if "backups" in path else "delete it")
-        except errors.Damaged as error:
+            if path.endswith(".db"):
+                with _progress(os.path.basename(path)) as shown:
+                    rows = redaction.look_into(path, known, shown)
+                if rows:
+                    why = f"{output.number_of(rows, 'row', 'rows')} with a secret"
+                    new = ", after `backstory backup now` made a new one" if is_backup else ""
+                    yield Left(path, why, f"delete it{new}")
+            elif _changes(home, path, known):
+                yield Left(path, "holds a secret", "delete it")
+        except (errors.Damaged, OSError) as error:
             why = str(error).removeprefix(f"{path} ")
-            yield Left(path, why, "delete it, if you do not need it")
-    for path in redaction.claude_files(db):
-        if known.changes(path):
-            yield Left(path, "holds a secret", "edit it; it is yours, and so is what git keeps of it")
+            yield Left(path, why, "look at it, and delete it if you do not need it")
+    for project in projects.every(db):
+        for managed in claude_files.listed(db, project.number):
+            with suppress(OSError):  # a branch or a worktree that is away
+                if _changes(home, managed.path, known):
+                    yield Left(
+                        managed.path, "holds a secret", "edit it: it is yours, as what git keeps of it"
+                    )
 
 
 def _places(found: Sequence[Finding]) -> Iterator[Left]:
