@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -398,7 +399,9 @@ def toml(text: str, dice: random.Random) -> None:
     try:
         made = exchange.parse_toml(text)
     except BadInput:
-        exchange.parse_text(text, "name") if text.strip() else None
+        for parse in (exchange.parse_text, exchange.parse_markdown):  # what one may do with it as well
+            with suppress(BadInput):
+                parse(text, "name")
         return
     tree = [
         _node(f"n{number}", None if one.parent is None else f"n{one.parent}", one.text, one.context)

@@ -229,7 +229,7 @@ def drains(folder: Path, wanted: int, seed: int) -> Row:
         if left := spooled(data):
             row.lose(f"{len(left)} payloads stay in the spool")
         keys = rows(data, "SELECT count(*) AS n FROM events")[0]["n"]
-        if keys != len(good):
+        if keys > len(good):
             row.see_twice(f"{keys} events of {len(good)}")
     return row
 
