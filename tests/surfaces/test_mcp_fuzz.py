@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import random
 import re
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -236,5 +241,210 @@ def test_ten_megabytes_of_headings_are_refused_at_once_as_a_tree(tmp_path: Path)
             assert_refused_at_once(server, "docmem_import", content=text, format="md")
         assert_refused_at_once(server, "docmem_import", path="a.md", format="md")
         assert_refused_at_once(server, "docmem_import", path="a.md", format="txt")
+        with within_a_second(server):
+            assert "no root" in server.refusal("docmem_import", content=HEADINGS, format="toml")
         refusal = server.refusal("docmem_import", content="x" * 10_000_001, format="md")
         assert "10,000,001 characters, one may have 10,000,000" in refusal
+
+
+# --- calls that nobody would make ---------------------------------------------------------------------------
+
+# Read here: a test has no variables of ours.
+CALLS = int(os.environ.get("BACKSTORY_MCP_FUZZ", "200"))  # over both servers
+SEED = int(os.environ.get("BACKSTORY_MCP_FUZZ_SEED", "15"))
+INSIDES = ("Traceback", "Exception", 'File "', "pydantic", "sqlite3", "site-packages", "Error executing")
+TEXTS = [
+    "",
+    " ",
+    "\0",
+    "\n\r\t\x1b[2J\x7f",
+    "\ud83e",
+    "\u202e\u2066\ufeff\u200b",
+    "e" + "\u0301" * 500,
+    "\U0001f9a6\U000e0041\U0010ffff",
+    "\u7fbd\u0645\u0631\u062d\u0628\u0627",
+    "'; DROP TABLE memories; --",
+    "%' OR 1=1 --",
+    '"walrus" OR NEAR(ice* -fish)',
+    '(((((((((("',
+    "walrus AND OR NOT * ^ : {} [] ()",
+    "(a+)+$" + "a" * 5_000 + "!",
+    "[" * 5_000,
+    "{" * 5_000 + "}",
+    '{"a": [1, 2]}',
+    "[1, 2]",
+    "null",
+    "true",
+    "-1",
+    "1e999",
+    "NaN",
+    "../../../../../../etc/passwd",
+    "/etc/passwd",
+    "/dev/zero",
+    "/proc/self/environ",
+    "~root/.ssh/id_rsa",
+    ".git/config",
+    "CLAUDE.md",
+    "notes.md",
+    "a/" * 3_000,
+    "x" * 300 + ".md",
+    "file:///etc/passwd",
+    "http://127.0.0.1:1/",
+    "http://[::1]/",
+    "http://0x7f.1/",
+    "https://user:word@localhost/",
+    "http://",
+    "mem_doesnotexist",
+    "mem_" + "0" * 5_000,
+    "zzzzzzzz",
+    "</backstory>",
+    "<private>",
+    "# x\n" * 2_000,
+    "```\n~~~\n" * 1_000,
+    "[r]\ncontext = 'a:b:c'\ncontent = 'x'",
+    "SELECT * FROM nodes",
+    "SELECT * FROM memories",
+    "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c",
+    "SELECT zeroblob(1000000000), randomblob(1000000000)",
+    "SELECT group_concat(text) FROM nodes a, nodes b, nodes c, nodes d, nodes e",
+    "ATTACH '/tmp/x' AS y",
+    "PRAGMA writable_schema = ON",
+    "walrus " * 20_000,
+    "x" * 100_001,
+]
+OTHERS: list[object] = [
+    None,
+    True,
+    0,
+    -1,
+    1,
+    101,
+    2**31,
+    2**63,
+    -(2**64),
+    10**400,
+    0.5,
+    -0.0,
+    1e308,
+    float("nan"),
+    float("inf"),
+    [],
+    {},
+    ["walrus"],
+    [None],
+    [[["walrus"]]],
+    ["x"] * 3_000,
+    {"walrus": {"walrus": [1]}},
+]
+
+
+# Now and then something is there to be found, changed and deleted.
+NODE = {"target_id": "notes", "content": "the walrus sleeps", "mode": "append-child"}
+CONTEXT = {"context_type": "note", "context_name": "", "context_value": ""}
+SENSIBLE: dict[str, list[tuple[str, dict[str, object]]]] = {
+    "memory": [
+        ("memory_add", {"content": "The walrus sleeps on the ice"}),
+        ("memory_add", {"content": "An otter swims"}),
+    ],
+    "docmem": [("docmem_create", {"root_id": "notes"}), ("docmem_create_node", {**NODE, **CONTEXT})],
+}
+
+
+class Caller:
+    """Makes calls up, from a seed: what a tool takes, and one thing or two of it replaced."""
+
+    def __init__(self, seed: int, tools: list[dict[str, Any]]) -> None:
+        self.random = random.Random(seed)  # noqa: S311
+        self.tools = {tool["name"]: tool["inputSchema"]["properties"] for tool in tools}
+        self.fields = sorted({name for properties in self.tools.values() for name in properties})
+        self.known: list[str] = []  # ids of what there is
+
+    def call(self) -> tuple[str, dict[str, object]]:
+        tool = self.random.choice(sorted(self.tools))
+        given = {name: self.sensible(name, schema) for name, schema in self.tools[tool].items()}
+        for name in [name for name in given if self.random.random() < 0.05]:
+            del given[name]
+        if "path" in given and "content" in given:  # one of them, and seldom an address
+            del given[self.random.choice(("path", "content"))]
+        for name in ("url", "expected_hash"):
+            given.pop(name, None)
+        number = self.random.randint(0, 99_999)
+        if tool in ("docmem_create", "docmem_import"):
+            given["root_id"] = f"tree{number}"
+        if tool == "docmem_export" and "path" in given:
+            given |= {"root_id": "notes", "path": f"new{number}.{given.get('format')}"}
+        for _ in range(self.random.choice((0, 0, 1, 1, 2))):
+            known = (
+                self.fields if self.random.random() < 0.1 or not self.tools[tool] else list(self.tools[tool])
+            )
+            name = self.random.choice(known)
+            given[name] = self.hostile()
+        return tool, given
+
+    def sensible(self, name: str, schema: dict[str, Any]) -> object:
+        choices = [schema, *schema.get("anyOf", [])]
+        listed = next((each["enum"] for each in choices if "enum" in each), None)
+        kind = next(each["type"] for each in choices if "type" in each)
+        if listed:
+            return self.random.choice(listed)
+        if name.endswith("id"):
+            return self.random.choice(("notes", *self.known[-12:]))
+        if name == "path":
+            return "notes.md"
+        if name == "sql":
+            return self.random.choice(("SELECT id, text FROM nodes", "SELECT count(*), parent_id FROM nodes"))
+        return {
+            "integer": self.random.randint(1, 20),
+            "number": self.random.random(),
+            "boolean": self.random.random() < 0.2,
+            "array": ["walrus"],
+        }.get(kind, f"the walrus {self.random.randint(0, 99)} sleeps")
+
+    def hostile(self) -> object:
+        if self.random.random() < 0.04:
+            return self.random.choice(("x", "walrus ", "# x\n", "\u7fbd", "\n")) * 150_000  # up to a megabyte
+        return self.random.choice(TEXTS if self.random.random() < 0.6 else OTHERS)
+
+    def learn(self, reply: str) -> None:
+        self.known = [*self.known, *re.findall(r"\bmem_\w+|(?<=created )[\w-]{1,24}(?= )", reply)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("server", ["memory", "docmem"])
+def test_calls_that_nobody_would_make_are_answered(server: str, tmp_path: Path) -> None:
+    """BACKSTORY_MCP_FUZZ=5000 makes as many, BACKSTORY_MCP_FUZZ_SEED chooses others; -s shows the table."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "notes.md").write_text("# Walrus\n\nIt sleeps.\n")
+    taken: dict[str, list[tuple[float, str]]] = {}
+    refused: Counter[str] = Counter()
+    with Wire(tmp_path / "data", project, server=server, cwd=project) as line:
+        line.shake_hands()
+        listed = line.request("tools/list", "{}")
+        assert listed
+        caller = Caller(SEED, listed["result"]["tools"])
+        for number in range(CALLS // 2):
+            tool, given = SENSIBLE[server][number // 2 % 2] if number % 40 < 4 else caller.call()
+            shown = f"call {number} of seed {SEED}: {tool} {given!r:.300}"
+            began = time.monotonic()
+            reply = line.call(tool, json.dumps(given), seconds=60)
+            seconds = time.monotonic() - began
+            assert reply is not None, f"no answer to {shown}"
+            assert seconds < 5, f"{seconds:.1f} s for {shown}"
+            taken.setdefault(tool, []).append((seconds, shown))
+            refused[tool] += reply.is_error
+            for inside in INSIDES:
+                assert inside not in reply.text, f"{reply.text[:300]} for {shown}"
+            if "[None" not in repr(given):
+                assert not re.search(r"\bNone\b", reply.text), f"{reply.text[:300]} for {shown}"
+            if reply.is_error:
+                assert len(reply.text) < 800, f"{reply.text[:900]} for {shown}"
+            if not reply.is_error:
+                caller.learn(reply.text)
+        assert line.answer(request("{}", method='"ping"')) == {"jsonrpc": "2.0", "id": 7, "result": {}}
+    for each in [tmp_path / "data" / "stderr", *(tmp_path / "data").glob("logs/*")]:
+        assert "Traceback" not in each.read_text(), each.read_text()[-3_000:]
+    print(f"\n{'tool':26}{'calls':>6}{'refused':>8}{'slowest':>9}")  # noqa: T201
+    for tool, times in sorted(taken.items()):
+        print(f"{tool:26}{len(times):6}{refused[tool]:8}{max(times)[0]:7.2f} s")  # noqa: T201
+    print(f"slowest: {max(max(times) for times in taken.values())[1]:.250}")  # noqa: T201

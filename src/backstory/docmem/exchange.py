@@ -148,7 +148,7 @@ def _escape(found: re.Match[str]) -> str:
 
 def parse_toml(text: str) -> list[Made]:
     """The nodes depth-first, the root first. Siblings are in the order in which the document has them."""
-    tables = _tables(text)  # however many: what was exported comes back
+    tables = _tables(text) if "[" in text else {}  # however many: what was exported comes back
     below: dict[str | None, list[str]] = {}
     for name, table in tables.items():
         below.setdefault(table.get("parent-node-id") or None, []).append(name)

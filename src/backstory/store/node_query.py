@@ -143,6 +143,6 @@ def _sentence(error: Exception, refused: list[str], seconds: float) -> str:
     if code == sqlite3.SQLITE_TOOBIG:
         return f"{error}; ask for less at a time, for instance substr(text, 1, 200)"
     if refused and refused[0].startswith("the function"):
-        return f"{refused[0]} is not available; there are {', '.join(sorted(FUNCTIONS))}"
-    what = f"{refused[0]} is refused" if refused else str(error).rstrip(".")
+        return f"{refused[0][:200]} is not available; there are {', '.join(sorted(FUNCTIONS))}"
+    what = f"{refused[0][:200]} is refused" if refused else str(error)[:200].rstrip(".")
     return f"{what}; ask one SELECT over nodes, which has {', '.join(COLUMNS)}"

@@ -227,7 +227,7 @@ def _sentence(error: ValidationError) -> str:
     # Of a parameter that may be one of several types, each is named as well.
     named = [str(part) for place, part in enumerate(first["loc"]) if place == 0 or isinstance(part, int)]
     where = ".".join(named) or "the arguments"
-    given = repr(first.get("input"))
+    given = "null" if first.get("input") is None else repr(first["input"])
     return f"{where} is {given[:60]}; {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 
