@@ -304,30 +304,28 @@ def _is_alike(value: Any, other: Any) -> bool:
 
 def redacted_apart(parts: Sequence[str], redact: Redact) -> list[str]:
     """Parts of one text: a secret may begin in one of them and end in another."""
-    parts = [redact(part) for part in parts]
     whole = "\n".join(parts)
-    after = redact(whole)
-    if after == whole:
-        return parts
     found = [""] * len(parts)
     ends: list[int] = []  # of each part in the whole, with the line's end
     for part in parts:
         ends.append((ends[-1] if ends else 0) + len(part) + 1)
     # What is left of the whole stands in it in the same order. Wherever it is found, none of it is a secret.
-    pieces = re.split(f"({MARKER.pattern.replace('(', '(?:')})", after)
+    pieces = re.split(f"({MARKER.pattern.replace('(', '(?:')})", redact(whole))
     at = number = 0
     for literal, marker in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
         begin = whole.find(literal, at)
         if begin < 0:
-            return parts
+            return [redact(part) for part in parts]
         at = begin + len(literal)
         while begin < at:
             while begin >= ends[number]:
                 number += 1
             found[number] += whole[begin : min(at, ends[number] - 1)]
             begin = ends[number]
+        while marker and at >= ends[number]:
+            number += 1
         found[number] += marker
-    return [text or ("[redacted]" if part else "") for text, part in zip(found, parts, strict=True)]
+    return [redact(text) or ("[redacted]" if part else "") for text, part in zip(found, parts, strict=True)]
 
 
 def _chunks(db: Connection, document_id: str, redact: Redact) -> list[tuple[sqlite3.Row, tuple[str, str]]]:
