@@ -305,12 +305,15 @@ def _is_alike(value: Any, other: Any) -> bool:
 def redacted_apart(parts: Sequence[str], redact: Redact) -> list[str]:
     """Parts of one text: a secret may begin in one of them and end in another."""
     whole = "\n".join(parts)
+    after = redact(whole)
+    if after == whole:
+        return [redact(part) for part in parts]
     found = [""] * len(parts)
     ends: list[int] = []  # of each part in the whole, with the line's end
     for part in parts:
         ends.append((ends[-1] if ends else 0) + len(part) + 1)
     # What is left of the whole stands in it in the same order. Wherever it is found, none of it is a secret.
-    pieces = re.split(f"({MARKER.pattern.replace('(', '(?:')})", redact(whole))
+    pieces = re.split(f"({MARKER.pattern.replace('(', '(?:')})", after)
     at = number = 0
     for literal, marker in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
         begin = whole.find(literal, at)
