@@ -312,6 +312,21 @@ TEXTS = [
     "walrus " * 20_000,
     "x" * 100_001,
 ]
+# What a long text is made of.
+PIECES = [
+    "x",
+    "\n",
+    "\u7fbd",
+    "The walrus sleeps on the ice.\n",
+    "password=hunter2 ",
+    "<private>",
+    "[a](b) ",
+    "# x\ny\n",
+    "## A section about the walrus\n\nIt sleeps.\n\n",
+    "```\n",
+    "- x\n  - y\n",
+    "[n]\ncontext = 'a:b:c'\n",
+]
 OTHERS: list[object] = [
     None,
     True,
@@ -379,6 +394,10 @@ class Caller:
             )
             name = self.random.choice(known)
             given[name] = self.hostile()
+        if "content" in self.tools[tool] and self.random.random() < 0.08:
+            piece = self.random.choice(PIECES)
+            given["content"] = piece * (self.random.choice((100_000, 1_000_000)) // len(piece))
+            given.pop("path", None)
         return tool, given
 
     def sensible(self, name: str, schema: dict[str, Any]) -> object:
@@ -401,8 +420,6 @@ class Caller:
         }.get(kind, f"the walrus {self.random.randint(0, 99)} sleeps")
 
     def hostile(self) -> object:
-        if self.random.random() < 0.04:
-            return self.random.choice(("x", "walrus ", "# x\n", "\u7fbd", "\n")) * 150_000  # up to a megabyte
         return self.random.choice(TEXTS if self.random.random() < 0.6 else OTHERS)
 
     def learn(self, reply: str) -> None:

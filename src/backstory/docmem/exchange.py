@@ -31,7 +31,7 @@ from backstory.store.file.connection import Connection
 
 FORMATS = ("toml", "md", "txt")
 LARGEST_TREE = 100_000_000  # bytes of TOML
-MOST_NODES = 100_000  # of somebody's document; nobody else can write to the store while they come in
+MOST_NODES = 30_000  # of a document: about three seconds, in which no other process can write to the store
 MAX_HEADING = 100  # characters of a node's text that may be a heading, where no document said it is one
 
 
