@@ -12,7 +12,14 @@ import sqlite3
 from backstory import paths
 from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
 from backstory.store.file import swap
-from backstory.store.file.connection import connect, is_busy, is_damage, look_into, refusal
+from backstory.store.file.connection import (
+    connect,
+    is_busy,
+    is_damage,
+    is_read_only_by_itself,
+    look_into,
+    refusal,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +62,8 @@ class open_store:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._close()
-        if is_damage(error) and not self._hurried and not self.is_read_only:
+        is_damaged = is_damage(error) or is_read_only_by_itself(paths.database(self._folder), error)
+        if is_damaged and not self._hurried and not self.is_read_only:
             self._recover()
             if self.recovered:
                 raise StoreError(f"{self.recovered.sentence()}. Ask again") from error

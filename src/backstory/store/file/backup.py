@@ -248,27 +248,41 @@ def copy(source: str, target: str, *, is_live: bool = False) -> None:
         origin.close()
 
 
-def quick_check(path: str) -> tuple[int, str]:
-    """(schema, what is wrong) of a database; '' where SQLite finds nothing wrong."""
+def examine(path: str) -> tuple[int, str]:
+    """(schema, what is wrong) of a database; '' where nothing is. As slow as to read all of it."""
+    schema = 0
     try:
         db = read_only(path)
         try:
-            verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
             schema = int(db.execute("PRAGMA user_version").fetchone()[0])
+            return schema, _fault(db)
         finally:
             db.close()
-    except sqlite3.OperationalError:
-        raise  # locked, or a disk that fails: that says nothing about the file
-    except sqlite3.DatabaseError as error:
-        return 0, str(error)
-    if verdict == "ok":
-        return schema, ""
-    return schema, " ".join(verdict.removeprefix("*** in database main ***").split())
+    except (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError) as error:
+        if disk.is_of_the_surroundings(error):
+            raise
+        return schema, str(error).partition(" with text ")[0]
+
+
+def _fault(db: sqlite3.Connection) -> str:
+    verdict = str(db.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    if verdict != "ok":
+        return " ".join(verdict.removeprefix("*** in database main ***").split())
+    free, pages = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
+    if not 0 <= free < pages:  # SQLite looks at this only when it needs a page
+        return f"it says that {free} of its {pages} pages are free"
+    for table, *_ in db.execute("PRAGMA foreign_key_check"):
+        return f"a row of {table} refers to one that is not there"
+    for kind, name in db.execute("SELECT type, name FROM sqlite_master").fetchall():
+        if kind == "table" and "_fts" not in name and "_terms" not in name:
+            for _ in db.execute(f"SELECT * FROM {name}"):
+                pass  # every text has to be one
+    return ""
 
 
 def check(path: str) -> int:
-    """The schema of a database in which SQLite finds nothing wrong."""
-    schema, fault = quick_check(path)
+    """The schema of a database in which nothing is wrong."""
+    schema, fault = examine(path)
     if fault:
         raise Damaged(f"{path} is damaged ({fault}); `backstory doctor` looks closer")
     if schema == 0:

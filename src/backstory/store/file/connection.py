@@ -31,15 +31,15 @@ def connect(path: str, hurry: float | None = None) -> Connection:
     many seconds for a lock and no longer, and does not bring a store with data up to date."""
     try:
         db = _open(path, BUSY_SECONDS if hurry is None else hurry)
-    except (sqlite3.DatabaseError, OSError) as error:
-        raise refusal(path, error) from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError, OSError) as error:
+        raise _refusal_to_open(path, error) from error
     try:
         if hurry is not None and 0 < version(db) < latest():
             raise StoreError(f"{path} is about to be brought up to date; try again in a moment")
         migrate(db, path)
     except sqlite3.DatabaseError as error:
         db.close()
-        raise refusal(path, error) from error
+        raise _refusal_to_open(path, error) from error
     except BaseException:
         db.close()
         raise
@@ -277,7 +277,17 @@ def _statements(script: str) -> Iterator[str]:
 
 def is_damage(error: object) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return isinstance(error, Damaged) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, Damaged):
+        return True
+    signs = ("no such table", "vtable constructor failed", "Could not decode to UTF-8")
+    return isinstance(error, sqlite3.OperationalError) and str(error).startswith(signs)
+
+
+def is_read_only_by_itself(path: str, error: object) -> bool:
+    """A header can say that a file must not be written, though everybody may."""
+    if not isinstance(error, sqlite3.Error) or error.sqlite_errorcode != sqlite3.SQLITE_READONLY:
+        return False
+    return disk.unusable(error, os.path.dirname(path)) is None
 
 
 def is_busy(error: object) -> bool:
@@ -290,7 +300,18 @@ def is_fault_of_the_store(error: Exception) -> bool:
     return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
 
 
-def refusal(path: str, error: Exception) -> StoreError:
+def _refusal_to_open(path: str, error: Exception) -> StoreError:
+    """Where SQL is wrong that every store understands, the tables are not what the header says. An error
+    about damaged SQL may quote what is no text."""
+    is_wrong = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR
+    return refusal(path, error, is_damaged=is_wrong or isinstance(error, UnicodeDecodeError))
+
+
+def refusal(path: str, error: Exception, *, is_damaged: bool = False) -> StoreError:
+    if is_damaged or is_damage(error) or is_read_only_by_itself(path, error):
+        return Damaged(
+            f"{path} is damaged ({error}); `backstory doctor` restores a backup and says what is lost"
+        )
     return _kind(error)(advice(path, error))
 
 
@@ -308,8 +329,6 @@ def advice(path: str, error: Exception) -> str:
         return said
     if "locked" in str(error):
         return f"{path} was busy for {BUSY_SECONDS} s ({error}); try again in a moment"
-    if is_damage(error):
-        return f"{path} is damaged ({error}); `backstory doctor` restores a backup and says what is lost"
     if isinstance(error, OSError):
         return disk.sentence(error, os.path.dirname(path), path)
     return f"{path} cannot be used ({error}); `backstory doctor` looks closer"

@@ -19,6 +19,7 @@ ROOM = 64 * 1024  # bytes: twice what SQLite needs to open a store
 SQLITE_FULL = sqlite3.SQLITE_FULL
 SQLITE_FORBIDDEN = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 OF_THE_DISK = (SQLITE_FULL, sqlite3.SQLITE_IOERR, *SQLITE_FORBIDDEN)
+SURROUNDINGS = (*OF_THE_DISK, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
 def unusable(error: BaseException | None, home: str) -> str | None:
@@ -42,6 +43,11 @@ def unusable(error: BaseException | None, home: str) -> str | None:
 def is_read_only(home: str) -> bool:
     refused = _refused(home)
     return refused is not None and refused.errno in FORBIDDEN
+
+
+def is_of_the_surroundings(error: BaseException) -> bool:
+    """A disk, a permission, a lock: that says nothing about what is in a file."""
+    return isinstance(error, OSError) or (isinstance(error, sqlite3.Error) and _code(error) in SURROUNDINGS)
 
 
 def sentence(error: OSError, home: str, place: str = "") -> str:

@@ -13,12 +13,20 @@ from contextlib import closing, suppress
 
 from backstory import locks, log, paths
 from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
-from backstory.store.file import backup, rescue, swap
-from backstory.store.file.connection import apply, latest, transaction
+from backstory.store.file import backup, disk, rescue, swap
+from backstory.store.file.connection import (
+    apply,
+    is_read_only_by_itself,
+    latest,
+    transaction,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from backstory.store.file.backup import Backup
+
+
+MADE = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%'"
 
 
 class Recovery:
@@ -44,7 +52,10 @@ class Recovery:
         if not self.rescued.broken:
             lost = "everything in the damaged file could be read and was taken over, nothing is lost"
         elif self.backup:
-            lost = f"{number} newer than it could be read from the damaged file; what else is newer is lost"
+            lost = (
+                f"{number} newer than it could be read from the damaged file; what else is newer is lost,"
+                " and what was deleted since may be there again"
+            )
         else:
             lost = f"{number} could be read from the damaged file; what else was stored is lost"
         return f"{was}; {did}; {lost}. The damaged file is kept as {self.aside}"
@@ -60,16 +71,18 @@ def restore(folder: str, path: str, now: int) -> str:
             at = swap.free(folder, now)
             swap.put(folder, made, at)
         except (sqlite3.Error, OSError) as error:
-            raise _failed(folder, error) from error
+            raise _failed(folder, f"{path} could not be restored", error) from error
     log.write("warning", f"{path} was restored; what was there before is kept as {swap.aside(folder, at)}")
     return swap.aside(folder, at)
 
 
 def verify(folder: str, now: int) -> Recovery | None:
-    """After an unclean stop: recover if SQLite finds something wrong with the file."""
+    """After an unclean stop: recover if something is wrong with the file."""
     handle = swap.share(folder)
     try:
-        wrong = _what_is_wrong(folder)
+        wrong = _what_is_wrong(folder) or _damaged_indexes(paths.database(folder))
+    except (sqlite3.Error, OSError) as error:
+        raise _failed(folder, "it could not be checked", error) from error
     finally:
         os.close(handle)
     return recover(folder, now) if wrong else None
@@ -81,9 +94,9 @@ def recover(folder: str, now: int) -> Recovery | None:
     with swap.alone(folder):
         try:
             wrong = _what_is_wrong(folder)
-            done = _rebuilt(folder, now, wrong) if wrong else _reindexed(folder)
+            done = _rebuilt(folder, now, wrong) if wrong else _reindexed(folder, now)
         except (sqlite3.Error, OSError) as error:
-            raise _failed(folder, error) from error
+            raise _failed(folder, "it is damaged and could not be replaced yet", error) from error
     if done:
         log.write("error", done.sentence())
     return done
@@ -109,26 +122,48 @@ def _what_is_wrong(folder: str) -> str | None:
         return None
     if os.path.getsize(path) == 0:
         return "it is empty" if backup.listed(folder) else None
-    schema, fault = backup.quick_check(path)
-    _expect_known(path, schema)
-    return fault or None
+    schema, fault = _examined(path)
+    if schema > latest():
+        # The header may be damaged. But there is a backup from before each migration, and most change tables.
+        befores = {f"before-{number}" for number in range(latest() + 1, min(schema, latest() + 1_000) + 1)}
+        others = backup.listed(folder)
+        if any(one.reason in befores or one.schema == schema for one in others) or (
+            not fault and not _has_our_tables(path)
+        ):
+            raise _too_new(path, schema)
+        return fault or f"it says that it is at schema {schema}, and has the tables of {latest()}"
+    return fault or _refusal_to_be_written(path)
+
+
+def _refusal_to_be_written(path: str) -> str | None:
+    with closing(sqlite3.connect(path, timeout=locks.SECONDS, isolation_level=None)) as db:
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if not is_read_only_by_itself(path, error):
+                raise
+            return "it says that it must not be written"
+    return None
 
 
 def _rebuilt(folder: str, now: int, reason: str) -> Recovery:
     made = swap.making(folder)
     used = _newest_good(folder, made)
-    with closing(sqlite3.connect(made, isolation_level=None)) as db:
-        if used is None:
-            os.chmod(made, 0o600)
-        db.execute("PRAGMA synchronous = OFF")  # it is synced when it is whole
-        db.execute("PRAGMA foreign_keys = ON")  # as whenever a migration runs
-        path, backup_path = paths.database(folder), used.path if used else None
-        with closing(rescue.Wreck(path, made + ".scratch", backup_path)) as wreck:
-            _expect_known(path, wreck.schema or 0)
-            apply(db, upto=wreck.schema)
-            rescued = rescue.merge(wreck, db)
-        db.execute("PRAGMA foreign_keys = ON")
+    try:
+        rescued = _merged(folder, made, used is not None)
+    except Exception as error:  # whatever is in the damaged file, the backup is good
+        if disk.is_of_the_surroundings(error):
+            raise
+        log.crash("rescue")
+        if used:
+            _copied(used.path, swap.making(folder))
+        else:
+            swap.making(folder)
+        rescued = rescue.Rescued()
+        rescued.broken.append("everything")
+    with closing(_building(made)) as db:
         apply(db)
+        _mended_indexes(db)
     backup.check(made)
     at = swap.free(folder, now)
     done = Recovery(reason, used, swap.aside(folder, at), rescued)
@@ -137,13 +172,33 @@ def _rebuilt(folder: str, now: int, reason: str) -> Recovery:
     return done
 
 
+def _merged(folder: str, made: str, is_backup: bool) -> rescue.Rescued:
+    with closing(_building(made)) as db:
+        page_size = db.execute("PRAGMA page_size").fetchone()[0] if is_backup else None
+        with closing(rescue.Wreck(paths.database(folder), made + ".scratch", page_size)) as wreck:
+            apply(db, upto=wreck.schema)
+            return rescue.merge(wreck, db)
+
+
+def _building(made: str) -> sqlite3.Connection:
+    db = sqlite3.connect(made, isolation_level=None)
+    os.chmod(made, 0o600)
+    db.execute("PRAGMA synchronous = OFF")  # it is synced when it is whole
+    db.execute("PRAGMA foreign_keys = ON")  # as whenever a migration runs
+    return db
+
+
 def _newest_good(folder: str, made: str) -> Backup | None:
     """The newest backup that is in order, copied."""
+    newer = None
     for one in backup.listed(folder):
         try:
             _expect_usable(one.path)
-        except SchemaTooNew:
-            raise  # the store was of a newer backstory, which loses less of it
+        except SchemaTooNew as error:
+            if not _has_our_tables(one.path):
+                raise  # the store was of a newer backstory, which loses less of it
+            newer = error
+            continue
         except (StoreError, sqlite3.Error, OSError) as error:
             log.write("error", f"a backup cannot be used: {one.path}: {error}")
             continue
@@ -153,11 +208,44 @@ def _newest_good(folder: str, made: str) -> Backup | None:
         except Damaged as error:
             log.write("error", f"a backup cannot be used: {error}")
             swap.making(folder)
+    if newer:
+        raise newer
     return None
 
 
 def _expect_usable(path: str) -> None:
-    _expect_known(path, backup.check(path))
+    schema, fault = _examined(path)
+    if fault or not schema:
+        raise Damaged(f"{path} is damaged ({fault or 'there is nothing in it'})")
+    if schema > latest():
+        raise _too_new(path, schema)
+
+
+def _examined(path: str) -> tuple[int, str]:
+    """(schema, what is wrong): also that it has tables which are not those of its schema."""
+    schema, fault = backup.examine(path)
+    if not fault and schema <= latest():
+        ours = {name for name, _ in _tables_of(schema)}
+        known = ours.union(name for name, _ in _tables_of(latest()))
+        if known.intersection(name for name, _ in _tables_in(path)) != ours:
+            fault = f"its tables are not those of schema {schema}"
+    return schema, fault
+
+
+def _has_our_tables(path: str) -> bool:
+    """Whatever schema it says that it has."""
+    return _tables_in(path) == _tables_of(latest())
+
+
+def _tables_in(path: str) -> set[tuple[str, str]]:
+    with closing(backup.read_only(path)) as db:
+        return set(db.execute(MADE))
+
+
+def _tables_of(schema: int) -> set[tuple[str, str]]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        apply(db, upto=schema)
+        return set(db.execute(MADE))
 
 
 def _copied(path: str, made: str) -> None:
@@ -165,31 +253,50 @@ def _copied(path: str, made: str) -> None:
     backup.check(made)
 
 
-def _expect_known(path: str, schema: int) -> None:
-    if schema > latest():
-        raise SchemaTooNew(
-            f"{path} is at schema {schema}, this backstory knows {latest()}; upgrade backstory"
-        )
+def _too_new(path: str, schema: int) -> SchemaTooNew:
+    return SchemaTooNew(f"{path} is at schema {schema}, this backstory knows {latest()}; upgrade backstory")
 
 
-def _reindexed(folder: str) -> Recovery | None:
+def _reindexed(folder: str, now: int) -> Recovery | None:
     """Where the file is sound, the damage that somebody met is in a keyword index, which can be made anew."""
     path = paths.database(folder)
-    if not os.path.exists(path):
+    if not (faults := _damaged_indexes(path)):
         return None
-    reason = ""
+    try:
+        with closing(sqlite3.connect(path, timeout=locks.SECONDS, isolation_level=None)) as db:
+            _mended_indexes(db)
+    except sqlite3.DatabaseError as error:
+        if disk.is_of_the_surroundings(error):
+            raise
+        return _rebuilt(folder, now, faults)
+    return Recovery(faults, None, "", rescue.Rescued())
+
+
+def _damaged_indexes(path: str) -> str:
+    """What is wrong with the keyword indexes; '' where nothing is."""
+    if not os.path.exists(path):
+        return ""
     with closing(sqlite3.connect(path, timeout=locks.SECONDS, isolation_level=None)) as db:
-        made = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 (%'"
-        for (index,) in db.execute(made).fetchall():
-            try:
-                db.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")
-            except sqlite3.OperationalError:
+        return "; ".join(f"{index}: {error}" for index, error in _index_faults(db))
+
+
+def _index_faults(db: sqlite3.Connection) -> list[tuple[str, sqlite3.DatabaseError]]:
+    found = []
+    made = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 (%'"
+    for (index,) in db.execute(made).fetchall():
+        try:
+            db.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")
+        except sqlite3.DatabaseError as error:
+            if disk.is_of_the_surroundings(error):
                 raise
-            except sqlite3.DatabaseError as error:
-                reason = f"{index}: {error}"
-                with transaction(db):
-                    db.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
-    return Recovery(reason, None, "", rescue.Rescued()) if reason else None
+            found.append((index, error))
+    return found
+
+
+def _mended_indexes(db: sqlite3.Connection) -> None:
+    for index, _ in _index_faults(db):
+        with transaction(db):
+            db.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
 
 
 def _note(folder: str, at: int, sentence: str) -> None:
@@ -206,8 +313,7 @@ def _when(at: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at / 1000))
 
 
-def _failed(folder: str, error: Exception) -> StoreError:
-    kind = Unavailable if isinstance(error, sqlite3.OperationalError) else StoreError
-    if "full" in str(error) or getattr(error, "errno", 0) == 28:
-        return kind(f"the disk is too full to restore a backup in {folder} ({error}); make room")
-    return kind(f"no backup could be restored in {folder} ({error}); mend that and try again")
+def _failed(folder: str, what: str, error: Exception) -> StoreError:
+    kind = Unavailable if disk.is_of_the_surroundings(error) else StoreError
+    why = disk.unusable(error, folder) or f"{error}; mend that and try again"
+    return kind(f"{paths.database(folder)}: {what}: {why}")

@@ -1,33 +1,44 @@
 """What can still be read of a damaged database, into a sound one.
 
 The damaged file is newer than the backup it is merged into, so where both have a row the damaged file's is
-right: a memory that was forgotten since stays forgotten. A table that can be read whole is taken as it is,
-and what was deleted from it is deleted; of any other, what lay on bad pages stays as the backup had it.
+right: a memory that was forgotten since stays forgotten. A row that only the backup has was deleted since,
+or lay on a page that is lost. It is taken for deleted only where all pages of the table are in order and an
+index of it, which lies on other pages, has the same rows.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
+import subprocess
+from contextlib import closing, suppress
+from typing import NamedTuple
 
 from backstory.store.file import swap
-from backstory.store.file.backup import read_only
-from backstory.store.file.connection import marks
+from backstory.store.file.connection import apply, latest, marks
+from backstory.store.file.pages import MAGIC, Pages, header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Row = tuple[object, ...]
+    Row = list[object]
 
 DERIVED = (
     "line_changes",  # what running processes have yet to read again; they meet another file anyway
     "docmem_servers",  # what running processes say of themselves
     "docmem_views",
 )
-LARGEST = 2**63 - 1
-SMALLEST = -(2**63)
-MANY = 200  # rows read at once
+STORED_AS: dict[str, type] = {"INTEGER": int, "TEXT": str, "REAL": float, "BLOB": bytes}
+YEAR_2100 = 4_102_444_800_000  # no time of ours is later
+
+
+class Column(NamedTuple):
+    name: str
+    kind: type
+    default: str  # SQL
+    key: int  # its place in the primary key, from 1; 0: none
 
 
 class Rescued:
@@ -35,69 +46,91 @@ class Rescued:
 
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}  # by table: new, changed or deleted since the backup
-        self.broken: list[str] = []  # tables of which a part could not be read
+        self.broken: list[str] = []  # tables of which a part is missing, as far as can be told
 
 
 class Wreck:
-    """A damaged file, as far as it can be opened."""
+    """A damaged file, as a copy with a header that is right and with what was in its log."""
 
-    __slots__ = ("_scratch", "db", "is_patched", "schema")
+    __slots__ = ("_scratch", "pages", "roots", "schema")
 
-    def __init__(self, path: str, scratch: str, backup: str | None) -> None:
+    def __init__(self, path: str, scratch: str, page_size: int | None) -> None:
+        """The page size is as its own header says, where nobody knows better."""
         self._scratch = scratch
-        self.is_patched = False
-        self.db = sqlite3.connect(":memory:")  # until there is something better
-        self.schema: int | None = None  # None where nothing can be read
         swap.remove(scratch)  # what a kill left in the way
-        if os.path.getsize(path) > 0:  # SQLite would remove the log of an empty one
-            self._open(path)
-        if self.schema is None and backup is not None:
-            self.is_patched = True
-            _with_first_page_of(backup, path, scratch)
-            self._open(scratch)
-
-    def _open(self, path: str) -> None:
-        self.db.close()
-        self.db = read_only(path)
-        try:
-            # SQLite then also reads a file that is shorter than it says.
-            self.db.execute("PRAGMA writable_schema = ON")
-            self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            self.schema = int(self.db.execute("PRAGMA user_version").fetchone()[0]) or None
-        except sqlite3.DatabaseError:
-            pass
+        for end in ("", "-wal"):
+            if os.path.exists(path + end):  # by another process: only SQLite opens these files in ours
+                copy = ["cp", "--", path + end, scratch + end]
+                env = {**os.environ, "LC_ALL": "C"}
+                ran = subprocess.run(copy, check=False, capture_output=True, env=env)
+                if ran.returncode:
+                    code = errno.ENOSPC if b"No space left" in ran.stderr else errno.EIO
+                    raise OSError(code, ran.stderr.decode(errors="replace").strip(), scratch)
+        with open(scratch, "r+b") as file:
+            head = file.read(18)
+            size = page_size or int.from_bytes(head[16:18], "big")
+            if page_size is None and (not head.startswith(MAGIC) or size < 512 or size & size - 1):
+                size = 4096
+            count = max(1, os.path.getsize(scratch) // size)
+            file.truncate(count * size)
+            file.seek(0)
+            file.write(header(size, count))
+        with closing(sqlite3.connect(scratch)) as db, suppress(sqlite3.DatabaseError):
+            db.execute("SELECT 1 FROM sqlite_master").fetchone()  # to close it then brings the log in
+        self.pages = Pages(scratch, size)
+        entries = [row for _, row in self.pages.table(1) if len(row) == 5]
+        self.roots = {
+            str(name): root for _, name, _, root, _ in entries if isinstance(root, int) and root > 0
+        }
+        self.schema = _schema({(name, sql) for _, name, _, _, sql in entries})
 
     def close(self) -> None:
-        self.db.close()
+        self.pages.close()
         swap.remove(self._scratch)
+
+
+def _schema(entries: set[tuple[object, object]]) -> int | None:
+    """The one that has most of these tables. The number in the header may be as wrong as anything."""
+    best, most = None, 1
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        for number in range(1, latest() + 1):
+            apply(db, upto=number)
+            alike = len(
+                entries.intersection(db.execute("SELECT name, sql FROM sqlite_master WHERE sql > ''"))
+            )
+            if alike >= most:
+                best, most = number, alike
+    return best
 
 
 def merge(wreck: Wreck, db: sqlite3.Connection) -> Rescued:
     """What the wreck has into the store, which is at the same schema."""
     done = Rescued()
-    theirs: set[str] = set()
-    if wreck.schema is not None:
-        theirs = {row[0] for row in wreck.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    made = db.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage > 0").fetchall()
+    taken = set(wreck.roots.values())
+    # Where the wreck does not say where a table begins, it is where it was when the backup was made.
+    roots = {name: wreck.roots.get(name, 0 if root in taken else root) for name, root in made}
+    tables = _tables(db)
     db.execute("PRAGMA foreign_keys = OFF")  # rows come table by table
-    for table in _tables(db):
-        if table in DERIVED:
-            continue
-        is_sound = table in theirs and _is_sound(wreck.db, table)
-        if not is_sound:
-            done.broken.append(table)
-        if is_sound or (table in theirs and not wreck.is_patched):  # else who knows what is where
+    for table in tables:
+        if table not in DERIVED:
             db.execute("BEGIN")
-            done.rows[table] = _merge_table(wreck.db, db, table, is_sound)
+            _merge_table(wreck.pages, roots, db, table, done)
             db.execute("COMMIT")
     db.execute("BEGIN")
     _drop_orphans(db)
-    if "docmem_nodes" in _tables(db):
+    if "docmem_nodes" in tables:
         for (project,) in db.execute("SELECT DISTINCT project FROM docmem_nodes").fetchall():
             _replant(db, project)
-    if "turn_pieces" in _tables(db):
+    if "turn_pieces" in tables:
         db.execute("DELETE FROM turn_pieces WHERE turn NOT IN (SELECT row FROM memories)")
+    if "vectors" in tables:
+        db.execute("DELETE FROM archived_memories WHERE id IN (SELECT id FROM memories)")  # they came back
+        db.execute(  # these can be made again
+            "DELETE FROM vectors WHERE length(vector) <> (SELECT dimension FROM models WHERE number = model)"
+        )
     for table in ("memories", "turn_pieces", "document_chunks", "docmem_nodes"):
-        if table in _tables(db):  # a row number is never used again, though the project's counter be lost
+        if table in tables:  # a row number is never used again, though the project's counter be lost
             db.execute(
                 "UPDATE projects SET last_memory = max(last_memory, coalesce("
                 f" (SELECT max(row) & 4294967295 FROM {table} WHERE row >> 32 = number), 0))"
@@ -106,99 +139,111 @@ def merge(wreck: Wreck, db: sqlite3.Connection) -> Rescued:
     return done
 
 
-def _merge_table(wreck: sqlite3.Connection, db: sqlite3.Connection, table: str, is_sound: bool) -> int:
-    known = _columns(wreck, table)
-    columns = [name for name in _columns(db, table) if name in known]
-    key = _key(db, table)
+def _merge_table(
+    pages: Pages, roots: dict[str, int], db: sqlite3.Connection, table: str, done: Rescued
+) -> None:
+    columns = [column.name for column in _columns(db, table)]
+    names, count = ", ".join(columns), 0
+    key = [name for _, name in sorted((one.key, one.name) for one in _columns(db, table) if one.key)]
     places = [columns.index(name) for name in key]
     this = " AND ".join(f"{name} = ?" for name in key)
-    listed = ", ".join(key)
-    rows = _by_number if _has_rowid(db, table) else _from_both_ends
-    done = 0
-    if is_sound:  # what is gone goes first: another row may have its name by now
-        db.execute(f"CREATE TEMP TABLE seen ({listed}, PRIMARY KEY ({listed})) WITHOUT ROWID")
-        for row in rows(wreck, table, key, key):
-            db.execute(f"INSERT OR IGNORE INTO seen VALUES ({marks(key)})", row)
-        same = " AND ".join(f"seen.{name} = {table}.{name}" for name in key)
-        gone = f"DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM temp.seen WHERE {same})"
-        done += db.execute(gone).rowcount
-        db.execute("DROP TABLE temp.seen")
-    for row in rows(wreck, table, columns, key):
+    links = {
+        columns.index(name): f"SELECT 1 FROM {parent} WHERE {target} = ?"
+        for _, _, parent, name, target, *_ in db.execute(f"PRAGMA foreign_key_list({table})")
+        if parent != table
+    }
+    targets = {
+        link[4]
+        for other in _tables(db)
+        for link in db.execute(f"PRAGMA foreign_key_list({other})")
+        if link[2] == table
+    }
+
+    def put(row: Row) -> bool:
         name = [row[at] for at in places]
         # Not an upsert: its way with conflicts would be forced on the triggers.
-        ours = db.execute(f"SELECT {', '.join(columns)} FROM {table} WHERE {this}", name).fetchone()
-        differs = [at for at, value in enumerate(row) if ours and ours[at] != value]
+        ours = db.execute(f"SELECT {names} FROM {table} WHERE {this}", name).fetchone()
+        if ours is None:
+            db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks(columns)})", row)
+            return True
+        differs = [at for at, value in enumerate(row) if ours[at] != value]
+        for at in differs:  # a row keeps the name that others call it by, and refers to what there is
+            is_orphan = at in links and row[at] and not db.execute(links[at], (row[at],)).fetchone()
+            if is_orphan or columns[at] in targets:
+                raise sqlite3.IntegrityError
+        if differs:
+            changes = ", ".join(f"{columns[at]} = ?" for at in differs)
+            db.execute(f"UPDATE {table} SET {changes} WHERE {this}", [*(row[at] for at in differs), *name])
+        return bool(differs)
+
+    seen, refused = set(), []
+    faults = pages.faults
+    for row in _rows(pages, roots[table], db, table):
+        seen.add(tuple(row[at] for at in places))
         try:
-            if ours is None:
-                db.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks(columns)})", row)
-            elif differs:
-                changes = ", ".join(f"{columns[at]} = ?" for at in differs)
-                db.execute(
-                    f"UPDATE {table} SET {changes} WHERE {this}", [*(row[at] for at in differs), *name]
-                )
+            count += put(row)
         except sqlite3.IntegrityError:
-            continue  # what a bad page made of it, or another row has its name by now
-        done += ours is None or bool(differs)
-    return done
-
-
-def _by_number(db: sqlite3.Connection, table: str, columns: list[str], _: list[str]) -> Iterator[Row]:
-    """In the order of their numbers; after a bad page with the first number that can be found again."""
-    query = f"SELECT rowid, {', '.join(columns)} FROM {table} WHERE rowid >= ? ORDER BY rowid LIMIT ?"
-    at = SMALLEST
-    while True:
-        for many in (MANY, 1):  # a row alone may be read where it cannot together with the one behind it
-            try:
-                found = db.execute(query, (at, many)).fetchall()
-                break
-            except sqlite3.DatabaseError:
-                continue
-        else:
-            behind = _behind(db, table, columns, at)
-            if behind is None:
-                return
-            at = behind
-            continue
-        yield from (row[1:] for row in found)
-        if len(found) < many or found[-1][0] == LARGEST:
-            return
-        at = found[-1][0] + 1
-
-
-def _behind(db: sqlite3.Connection, table: str, columns: list[str], bad: int) -> int | None:
-    """The least number behind a bad one from which on can be read: in steps that double, and then back."""
-    query = f"SELECT rowid, {', '.join(columns)} FROM {table} WHERE rowid >= ? ORDER BY rowid LIMIT 1"
-
-    def is_readable(at: int) -> bool:
+            refused.append(row)
+    is_sound = pages.faults == faults
+    witness = _keys_in_an_index(pages, roots, db, table, key)
+    missing = [name for name in db.execute(f"SELECT {', '.join(key)} FROM {table}") if name not in seen]
+    if is_sound and seen and witness == seen:
+        for name in missing:
+            count += db.execute(f"DELETE FROM {table} WHERE {this}", name).rowcount
+        missing = []
+    for row in refused:  # another row had its name until now
         try:
-            db.execute(query, (at,)).fetchall()
-        except sqlite3.DatabaseError:
-            return False
+            count += put(row)
+        except sqlite3.IntegrityError:
+            is_sound = False
+    done.rows[table] = count
+    if missing or not is_sound or witness not in (seen, None):
+        done.broken.append(table)
+
+
+def _keys_in_an_index(
+    pages: Pages, roots: dict[str, int], db: sqlite3.Connection, table: str, key: list[str]
+) -> set[tuple[object, ...]] | None:
+    """The keys of the rows of a table, as the first index says that has them; None where none does."""
+    is_number = [one.kind for one in _columns(db, table) if one.key] == [int]
+    for _, index, _, _, is_partial in db.execute(f"PRAGMA index_list({table})").fetchall():
+        columns = [row[2] for row in db.execute(f"PRAGMA index_xinfo({index})")]
+        if columns[-1] is None and is_number:
+            columns[-1] = key[0]  # the number of the row
+        if not is_partial and set(key) <= set(columns) and index in roots:
+            places = [columns.index(name) for name in key]
+            faults = pages.faults
+            rows = [row for row in pages.index(roots[index]) if len(row) == len(columns)]
+            return {tuple(row[at] for at in places) for row in rows} if pages.faults == faults else None
+    return None
+
+
+def _rows(pages: Pages, root: int, db: sqlite3.Connection, table: str) -> Iterator[Row]:
+    """Those that are what the table may hold. One from before a column was added has its default."""
+    columns = _columns(db, table)
+    has_rowid = not any(row[1] == table and row[4] for row in db.execute("PRAGMA main.table_list"))
+    # Without row numbers, those of the key come first.
+    order = list(columns) if has_rowid else sorted(columns, key=lambda one: one.key or len(columns))
+    number = next((at for at, one in enumerate(order) if one.key and one.kind is int), None)
+    defaults = [db.execute(f"SELECT {one.default}").fetchone()[0] for one in order]
+    back = [order.index(column) for column in columns]
+    found = pages.table(root) if has_rowid else ((None, row) for row in pages.index(root))
+    for rowid, stored in found:
+        row = [*stored, *defaults[len(stored) :]]
+        if has_rowid and number is not None:
+            row[number] = rowid
+        if len(row) == len(order) and all(map(_is_plausible, row, order)):
+            yield [row[at] for at in back]
+        else:
+            pages.faults += 1
+
+
+def _is_plausible(value: object, column: Column) -> bool:
+    if value is None:
         return True
-
-    step, good = 1, bad
-    while not is_readable(good := min(bad + step, LARGEST)):
-        if good == LARGEST:
-            return None
-        step *= 2
-    while good - bad > 1:
-        middle = (bad + good) // 2
-        if is_readable(middle):
-            good = middle
-        else:
-            bad = middle
-    return good
-
-
-def _from_both_ends(db: sqlite3.Connection, table: str, columns: list[str], key: list[str]) -> Iterator[Row]:
-    """From the first row and from the last, each up to a bad page: in between are no numbers to try."""
-    for direction in ("ASC", "DESC"):
-        order = ", ".join(f"{name} {direction}" for name in key)
-        try:
-            yield from db.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}")
-            return
-        except sqlite3.DatabaseError:
-            continue
+    if column.name.endswith("_at") and not (isinstance(value, int) and 0 <= value < YEAR_2100):
+        return False
+    return isinstance(value, column.kind) or (column.kind is float and isinstance(value, int))
 
 
 def _drop_orphans(db: sqlite3.Connection) -> None:
@@ -291,30 +336,6 @@ def _with_all_below(tops: list[str], below: dict[str | None, list[str]]) -> list
     return met
 
 
-def _with_first_page_of(backup: str, path: str, scratch: str) -> None:
-    """A copy of a file whose first page is gone, with that of a backup: it says where the tables begin, and
-    they stay where they are."""
-    import subprocess
-
-    for end in ("", "-wal"):
-        if os.path.exists(path + end):  # by another process: only SQLite opens these files in ours
-            subprocess.run(["cp", "--", path + end, scratch + end], check=True, capture_output=True)
-    with open(backup, "rb") as file:
-        head = file.read(100)
-        size = int.from_bytes(head[16:18], "big")
-        page = bytearray(head + file.read(size - 100))
-    with open(scratch, "r+b") as file:
-        page[28:32] = (os.path.getsize(scratch) // size).to_bytes(4, "big")
-        file.write(page)
-
-
-def _is_sound(db: sqlite3.Connection, table: str) -> bool:
-    try:
-        return bool(db.execute(f"PRAGMA quick_check({table})").fetchone()[0] == "ok")
-    except sqlite3.DatabaseError:
-        return False
-
-
 def _tables(db: sqlite3.Connection) -> list[str]:
     """Those with rows of their own, in the order they were made."""
     ours = {row[1] for row in db.execute("PRAGMA main.table_list") if row[2] == "table"}
@@ -322,14 +343,11 @@ def _tables(db: sqlite3.Connection) -> list[str]:
     return [row[0] for row in made if row[0] in ours and not row[0].startswith("sqlite_")]
 
 
-def _columns(db: sqlite3.Connection, table: str) -> list[str]:
-    return [row[1] for row in db.execute(f"PRAGMA table_xinfo({table})") if not row[6]]  # hidden: generated
-
-
-def _key(db: sqlite3.Connection, table: str) -> list[str]:
-    found = [(row[5], row[1]) for row in db.execute(f"PRAGMA table_info({table})") if row[5]]
-    return [name for _, name in sorted(found)]
-
-
-def _has_rowid(db: sqlite3.Connection, table: str) -> bool:
-    return not any(row[1] == table and row[4] for row in db.execute("PRAGMA main.table_list"))
+def _columns(db: sqlite3.Connection, table: str) -> list[Column]:
+    """Those that are stored."""
+    found = db.execute(f"PRAGMA table_xinfo({table})")
+    return [
+        Column(name, STORED_AS[kind], default or "NULL", key)
+        for _, name, kind, _, default, key, is_computed in found
+        if not is_computed
+    ]
