@@ -26,10 +26,9 @@ IN_THE_LOG = [f"echo log-{number} {'words ' * 20}".strip() for number in range(2
 Table = dict[tuple[object, ...], tuple[object, ...]]  # rows by key
 
 
-def fill(data: Path) -> None:
-    """A store with everything in it and a backup, then changes of every kind, the last in the log only."""
-    folder = data / "project"
-    folder.mkdir(parents=True)
+def fill(data: Path, folder: Path) -> None:
+    """A store with everything in it and a backup, then changes of every kind, the last in the log only. The
+    folder is a project's."""
     capture(data, *BEFORE)
     _turns(data, "before")
     with open_drained(str(data), now=NOW) as db:

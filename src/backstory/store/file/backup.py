@@ -261,6 +261,8 @@ def examine(path: str) -> tuple[int, str]:
     except (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError) as error:
         if disk.is_of_the_surroundings(error):
             raise
+        if isinstance(error, UnicodeDecodeError):  # SQLite quotes what it cannot parse
+            return schema, "its schema is no text"
         return schema, str(error).partition(" with text ")[0]
 
 

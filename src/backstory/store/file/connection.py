@@ -283,9 +283,9 @@ def is_damage(error: object) -> bool:
     return isinstance(error, sqlite3.OperationalError) and str(error).startswith(signs)
 
 
-def is_read_only_by_itself(path: str, error: object) -> bool:
+def is_read_only_by_itself(path: str, error: BaseException | None) -> bool:
     """A header can say that a file must not be written, though everybody may."""
-    if not isinstance(error, sqlite3.Error) or error.sqlite_errorcode != sqlite3.SQLITE_READONLY:
+    if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_READONLY:
         return False
     return disk.unusable(error, os.path.dirname(path)) is None
 

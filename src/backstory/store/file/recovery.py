@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from backstory.store.file.backup import Backup
 
 
+SCRATCH = ".scratch"
 MADE = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%'"
 
 
@@ -71,6 +72,7 @@ def restore(folder: str, path: str, now: int) -> str:
             at = swap.free(folder, now)
             swap.put(folder, made, at)
         except (sqlite3.Error, OSError) as error:
+            _clear(folder)
             raise _failed(folder, f"{path} could not be restored", error) from error
     log.write("warning", f"{path} was restored; what was there before is kept as {swap.aside(folder, at)}")
     return swap.aside(folder, at)
@@ -96,6 +98,7 @@ def recover(folder: str, now: int) -> Recovery | None:
             wrong = _what_is_wrong(folder)
             done = _rebuilt(folder, now, wrong) if wrong else _reindexed(folder, now)
         except (sqlite3.Error, OSError) as error:
+            _clear(folder)
             raise _failed(folder, "it is damaged and could not be replaced yet", error) from error
     if done:
         log.write("error", done.sentence())
@@ -152,7 +155,8 @@ def _rebuilt(folder: str, now: int, reason: str) -> Recovery:
     try:
         rescued = _merged(folder, made, used is not None)
     except Exception as error:  # whatever is in the damaged file, the backup is good
-        if disk.is_of_the_surroundings(error):
+        is_ours = isinstance(error, sqlite3.Error) and disk.is_of_the_surroundings(error)
+        if is_ours or disk.unusable(error, folder):
             raise
         log.crash("rescue")
         if used:
@@ -172,10 +176,16 @@ def _rebuilt(folder: str, now: int, reason: str) -> Recovery:
     return done
 
 
+def _clear(folder: str) -> None:
+    """What was being built takes room that is needed."""
+    with suppress(OSError):
+        swap.remove(swap.making(folder) + SCRATCH)
+
+
 def _merged(folder: str, made: str, is_backup: bool) -> rescue.Rescued:
     with closing(_building(made)) as db:
         page_size = db.execute("PRAGMA page_size").fetchone()[0] if is_backup else None
-        with closing(rescue.Wreck(paths.database(folder), made + ".scratch", page_size)) as wreck:
+        with closing(rescue.Wreck(paths.database(folder), made + SCRATCH, page_size)) as wreck:
             apply(db, upto=wreck.schema)
             return rescue.merge(wreck, db)
 

@@ -59,13 +59,8 @@ class Wreck:
         self._scratch = scratch
         swap.remove(scratch)  # what a kill left in the way
         for end in ("", "-wal"):
-            if os.path.exists(path + end):  # by another process: only SQLite opens these files in ours
-                copy = ["cp", "--", path + end, scratch + end]
-                env = {**os.environ, "LC_ALL": "C"}
-                ran = subprocess.run(copy, check=False, capture_output=True, env=env)
-                if ran.returncode:
-                    code = errno.ENOSPC if b"No space left" in ran.stderr else errno.EIO
-                    raise OSError(code, ran.stderr.decode(errors="replace").strip(), scratch)
+            if os.path.exists(path + end):
+                _copy(path + end, scratch + end)
         with open(scratch, "r+b") as file:
             head = file.read(18)
             size = page_size or int.from_bytes(head[16:18], "big")
@@ -75,7 +70,7 @@ class Wreck:
             file.truncate(count * size)
             file.seek(0)
             file.write(header(size, count))
-        with closing(sqlite3.connect(scratch)) as db, suppress(sqlite3.DatabaseError):
+        with closing(sqlite3.connect(scratch)) as db, suppress(sqlite3.DatabaseError, UnicodeDecodeError):
             db.execute("SELECT 1 FROM sqlite_master").fetchone()  # to close it then brings the log in
         self.pages = Pages(scratch, size)
         entries = [row for _, row in self.pages.table(1) if len(row) == 5]
@@ -87,6 +82,14 @@ class Wreck:
     def close(self) -> None:
         self.pages.close()
         swap.remove(self._scratch)
+
+
+def _copy(path: str, target: str) -> None:
+    """By another process: only SQLite opens these files in ours. What the disk cannot read becomes zeroes."""
+    copy = ["dd", f"if={path}", f"of={target}", "bs=4096", "conv=noerror,sync"]
+    ran = subprocess.run(copy, check=False, capture_output=True, env={**os.environ, "LC_ALL": "C"})
+    if b"No space left" in ran.stderr:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
 
 
 def _schema(entries: set[tuple[object, object]]) -> int | None:
@@ -272,8 +275,8 @@ def _replant(db: sqlite3.Connection, project: int) -> None:
     from backstory.store import nodes
 
     found = db.execute(
-        "SELECT id, parent_id, order_value, root_id, size, row FROM docmem_nodes WHERE project = ?"
-        " ORDER BY parent_id, order_value, row",
+        "SELECT id, parent_id, order_value, root_id, size, hash, token_count, row FROM docmem_nodes"
+        " WHERE project = ? ORDER BY parent_id, order_value, row",
         (project,),
     ).fetchall()
     parent: dict[str, str | None] = {row[0]: row[1] for row in found}
@@ -299,17 +302,17 @@ def _replant(db: sqlite3.Connection, project: int) -> None:
         if (above := parent[name]) is not None:
             size[above] += size[name]
     for name, *was, row in found:
-        if was == [parent[name], order[name], root[name], size[name]]:
-            continue
         kind, called, value, text = db.execute(
             "SELECT context_type, context_name, context_value, text FROM docmem_nodes WHERE row = ?", (row,)
         ).fetchone()
         new_hash = nodes.digest(parent[name], (kind, called, value), text, order[name])
-        db.execute(
-            "UPDATE docmem_nodes SET parent_id = ?, order_value = ?, root_id = ?, size = ?, hash = ?"
-            " WHERE row = ?",
-            (parent[name], order[name], root[name], size[name], new_hash, row),
-        )
+        new = [parent[name], order[name], root[name], size[name], new_hash, (len(text) + 3) // 4]
+        if new != was:
+            db.execute(
+                "UPDATE docmem_nodes SET parent_id = ?, order_value = ?, root_id = ?, size = ?, hash = ?,"
+                " token_count = ? WHERE row = ?",
+                (*new, row),
+            )
 
 
 def _astray(parent: dict[str, str | None], below: dict[str | None, list[str]]) -> list[str]:
