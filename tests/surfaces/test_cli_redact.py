@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from backstory import log
 from backstory.docmem import tree
 from backstory.docmem.tree import Made
 from backstory.docmem.views import Views
@@ -78,8 +79,8 @@ def leaky(session: Path, project: str, run: Run) -> Path:
         )
         db.execute("DELETE FROM prompts WHERE created_at = 0")
     (session / "logs").mkdir(exist_ok=True)
-    with open(session / "logs" / "backstory.log", "a") as log:
-        log.write(f"2026-11-16T01:23:45Z ERROR   [1] payload: {SECRET} is odd\n")
+    with open(session / "logs" / "backstory.log", "a") as file:
+        file.write(f"2026-11-16T01:23:45Z ERROR   [1] payload: {SECRET} is odd\n")
     failed = session / "spool" / "failed"
     failed.mkdir()
     (failed / "7.json").write_text(json.dumps({"prompt": f"use {SECRET}"}))
@@ -131,8 +132,8 @@ def test_alone_it_only_shows_what_it_would_change_and_never_the_secret(leaky: Pa
     shown = run("redact")
     assert shown.code == 0
     assert SECRET not in shown.out + shown.err
-    for sort in ("1 turn ", "1 prompt ", "1 session ", "1 tree node ", "1 document ", "1 archived memory "):
-        assert f"To be redacted: {sort}(" in shown.out, sort
+    for what in ("turns", "prompts", "sessions", "docmem nodes", "documents", "archived memories"):
+        assert f"To be redacted: 1 in {what} (" in shown.out, what
     assert "the deploy key is [redacted:github-token]" in shown.out
     assert "spool/failed/7.json" in shown.out and "logs/backstory.log" in shown.out
     assert "Nothing was changed" in shown.out
@@ -189,9 +190,9 @@ def test_what_is_derived_from_a_text_follows_it(leaky: Path, run: Run) -> None:
 def test_a_column_of_a_later_migration_is_redacted_without_being_named(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE later (word TEXT, said TEXT NOT NULL CHECK (json_valid(said))) STRICT")
     db.execute("INSERT INTO later VALUES (?, ?)", (SECRET, json.dumps({"said": [SECRET, 7]})))
-    found = redaction.look(db, redact)
+    found = redaction.find(db, redact)
     assert [one.table for one in found] == ["later"]
-    redaction.rewrite(db, found, redact, NOW)
+    redaction.rewrite(db, found, redact)
     (row,) = tuples(db).execute("SELECT * FROM later").fetchall()
     assert (row[0], json.loads(row[1])) == (
         "[redacted:github-token]",
@@ -199,15 +200,27 @@ def test_a_column_of_a_later_migration_is_redacted_without_being_named(db: sqlit
     )
 
 
-def test_what_is_kept_as_it_is_is_a_column_that_there_is(db: sqlite3.Connection) -> None:
-    there = {
-        f"{table}.{column}"
-        for (table,) in tuples(db).execute("SELECT name FROM pragma_table_list WHERE type = 'table'")
-        for (column,) in tuples(db).execute(f"SELECT name FROM pragma_table_xinfo('{table}')").fetchall()  # noqa: S608
-    }
-    kept = [column for columns in (*redaction.KEPT.values(), redaction.PLACES) for column in columns.split()]
-    assert set(kept) <= there
-    assert len(kept) == len(set(kept))
+def test_only_ids_and_names_are_kept_as_they_are(db: sqlite3.Connection) -> None:
+    there = set(
+        tuples(db).execute(
+            "SELECT t.name || '.' || x.name FROM pragma_table_list t, pragma_table_xinfo(t.name) x"
+            " WHERE t.type = 'table' AND x.type = 'TEXT'"
+        )
+    )
+    assert {(name,) for name in redaction.NAMES} <= there
+    tables = redaction._tables(db).items()
+    assert {f"{table}.{name}" for table, of in tables for name in of.names} - set(redaction.NAMES) == set(
+        """archived_memories.id archived_memories.project_id claude_files.path claude_sections.name
+        claude_sections.path claude_texts.digest claude_texts.name claude_texts.place docmem_nodes.id
+        docmem_nodes.parent_id docmem_nodes.root_id docmem_servers.id docmem_servers.session_id
+        docmem_views.node_id docmem_views.server_id document_chunks.document_id documents.id
+        documents.project_id events.session_id memories.id memories.project_id memories.session_id
+        memory_relationships.relationship_type memory_relationships.source_id memory_relationships.target_id
+        models.id observation_queue.memory_id observation_queue.session_id projects.id projects.identity
+        prompts.session_id session_memories.memory_id session_memories.session_id session_memories.usage_type
+        session_summaries.memory_id session_summaries.project_id session_summaries.session_id sessions.id
+        sessions.project_id spend.session_id turns.session_id""".split()
+    )
 
 
 @pytest.mark.slow
@@ -305,19 +318,19 @@ def test_a_key_that_was_cut_into_chunks_or_pieces_is_redacted_whole(
 )
 def test_json_stays_json_of_the_same_shape(before: object, after: object) -> None:
     text = json.dumps(before)
-    done = redaction.redacted_json(text, redact)
+    done = redaction.redacted(text, redact)
     assert json.loads(done) == after
-    assert redaction.redacted_json(done, redact) == done
+    assert redaction.redacted(done, redact) == done
     assert before != after or done == text
 
 
 def test_parts_of_a_text_keep_what_is_theirs() -> None:
     marker = "[redacted:github-token]"
     parts = ["one", f"{marker} two", "", marker, f"three {marker}", "four"]
-    assert redaction.redacted_apart(parts, redact) == parts
+    assert redaction.redacted_parts(parts, redact) == parts
     leaky = [*parts, f"{SECRET} five", SECRET]
-    assert redaction.redacted_apart(leaky, redact) == [*parts, f"{marker} five", marker]
-    assert redaction.redacted_apart([], redact) == []
+    assert redaction.redacted_parts(leaky, redact) == [*parts, f"{marker} five", marker]
+    assert redaction.redacted_parts([], redact) == []
 
 
 @pytest.fixture
@@ -409,16 +422,19 @@ def test_while_a_process_reads_an_old_state_it_is_said_that_old_bytes_are_left(
     assert holding(leaky) == []
 
 
-def test_a_line_of_the_log_stays_as_long_as_it_was(leaky: Path, run: Run) -> None:
-    log = leaky / "logs" / "backstory.log"
-    log.write_text("one\npassword: hunter2x\nnp password = 'hunter2x' and more that is said after it\ntwo\n")
-    before = log.read_text()
+def test_the_other_lines_of_the_log_stay_and_later_ones_are_added(leaky: Path, run: Run) -> None:
+    log_file = leaky / "logs" / "backstory.log"
+    log_file.write_text(
+        "one\npassword: hunter2x\nnp password = 'hunter2x' and more that is said after it\ntwo\n"
+    )
     assert run("redact", "--yes").code == 0
-    after = log.read_text()
-    assert "hunter2x" not in after
-    assert list(map(len, after.split("\n"))) == list(map(len, before.split("\n")))
-    assert after.startswith("one\n")
-    assert after.endswith("two\n")
+    lines = log_file.read_text().splitlines()
+    assert "hunter2x" not in log_file.read_text()
+    assert [lines[0], lines[2].partition(" = ")[0], lines[3]] == ["one", "np password", "two"]
+    assert lines[2].endswith(" and more that is said after it")
+    assert log_file.stat().st_mode & 0o777 == 0o600
+    log.write("error", "three", {"BACKSTORY_HOME": str(leaky)})
+    assert log_file.read_text().splitlines()[4].endswith("three")
     assert run("redact").out.startswith("Nothing that is stored")
 
 

@@ -15,7 +15,7 @@ from backstory.docmem import tree, views
 from backstory.model import Node
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces import view_files
-from backstory.surfaces.cli import docmem
+from backstory.surfaces.cli import common
 from tests.conftest import Run
 from tests.helpers.handbook import THEN, opened
 
@@ -94,7 +94,7 @@ def test_who_waits_for_a_busy_store_lets_others_write_claude_md(
     writer.start()
     is_busy.wait()
     with opened(data, project) as (db, here):
-        docmem._refresh(db, here, "handbook", THEN)
+        common.refresh_views(db, here, ["handbook"], THEN)
     writer.join()
     assert b"Nothing but krill" in viewed.read_bytes()
     assert longest < 0.75

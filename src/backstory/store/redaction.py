@@ -1,11 +1,11 @@
-"""Redaction of what is stored already, when the table of secrets has learnt a shape that it did not know.
+"""Redaction of what is stored already: secrets that came before the table of secrets had their shape.
 
-The schema says what there is to look at, so no table of a later migration can be forgotten, and older backups
-are read as they are: every TEXT column is redacted that is not in `KEPT` or `PLACES`. What is
-computed from a text (hashes, words, keyword index, vectors) follows it.
+The schema says what there is: every TEXT column is redacted but for ids and names, so no column of a later
+migration can be forgotten, and older backups are read as they are. What is computed from a text (hashes,
+words, keyword index, vectors) follows it.
 
-First everything is looked at, without a lock. Then the rows that were found are read again and rewritten,
-some at a time, so that others may write in between: a kill leaves the rest for the next run.
+First everything is read, without a lock. Then the rows with a secret are read again and rewritten, some at a
+time, so that others may write in between: a kill leaves the rest for the next run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -22,216 +22,205 @@ from typing import Any
 from backstory.blob import digest
 from backstory.errors import Damaged
 from backstory.memory import terms
+from backstory.model import tokens
 from backstory.store import nodes, turns
 from backstory.store.file import backup
-from backstory.store.file.connection import Connection, transaction
+from backstory.store.file.connection import Connection, marks, transaction, tuples, unhurried
 from backstory.store.keep import wording
 
 Redact = Callable[[str], str]
-Progress = Callable[[int, int], None]  # so many of so many rows were looked at
 Values = dict[str, Any]
+Pairs = list[tuple[str, str]]  # a text before and after
 
 MARKER = re.compile(r"\[redacted:([a-z-]+)\]")
-PAGE = 500  # rows read at a time
-BATCH = 100  # rows rewritten in a transaction
-AROUND = 60  # characters of an excerpt on each side
+AROUND = 60  # characters of an excerpt on each side of a marker
 LONGEST_CONTEXT = 24  # of a node: its schema says so
 
-# What is never redacted, with the reason.
-KEPT = {
-    "ids that others refer to": "archived_memories.id archived_memories.project_id claude_sections.name"
-    " claude_texts.name docmem_nodes.id docmem_nodes.parent_id docmem_nodes.root_id docmem_servers.id"
-    " docmem_servers.session_id docmem_views.node_id docmem_views.server_id document_chunks.document_id"
-    " documents.id documents.project_id events.name events.session_id memories.id"
-    " memories.project_id memories.session_id memory_relationships.source_id memory_relationships.target_id"
-    " models.id observation_queue.lease observation_queue.memory_id observation_queue.session_id projects.id"
-    " prompts.session_id session_memories.memory_id session_memories.session_id session_summaries.memory_id"
-    " session_summaries.project_id session_summaries.session_id sessions.id sessions.project_id"
-    " spend.session_id turns.session_id",
-    "words that the schema or we choose": "claude_files.template claude_sections.author"
-    " claude_sections.offered_by claude_texts.author documents.kind memories.action memories.kind"
-    " memories.sector memories.source memories.tier memory_relationships.relationship_type"
-    " memory_relationships.said_by observation_queue.action observation_queue.processed_by"
-    " observation_queue.tool_name session_memories.usage_type session_summaries.made_by sessions.status"
-    " sessions.synthesizer spend.model turns.state",
-    "digests": "claude_files.head claude_sections.refused claude_texts.digest docmem_nodes.hash"
-    " docmem_views.offered docmem_views.seen documents.checksum memories.content_hash memories.hashes"
-    " sessions.head",
-    "computed from a text beside it": "docmem_nodes.terms document_chunks.terms memories.terms"
-    " turn_pieces.terms",
-}
-# Which project, checkout or document it is: stored as it came, on the way in as well. Looked at, and named.
-PLACES = (
-    "claude_files.path claude_files.place claude_sections.path claude_texts.place docmem_servers.folder"
-    " documents.source_path projects.identity projects.name projects.root sessions.branch sessions.cwd"
-)
-NO_CHECK = "claude_files.gone claude_sections.behind"  # JSON, though their tables do not say so
-
-# What a row is called when people are told of it, where that is not its id.
-_NAMED = {
-    "turns": "(SELECT m.id FROM memories m WHERE m.row = t.row)",
-    "turn_pieces": "(SELECT m.id FROM memories m WHERE m.row = t.turn)",
-    "prompts": "t.session_id",
-    "session_summaries": "t.session_id",
-    "observation_queue": "t.session_id",
-    "document_chunks": "t.document_id",
-    "docmem_views": "t.node_id",
-    "docmem_servers": "t.folder",
-    "claude_files": "t.path",
-    "claude_sections": "t.path || ' ' || t.name",
-    "claude_texts": "t.place || ' ' || t.name",
-}
+# Besides keys and what ends in `_id`, these say which project, checkout or document it is. They are stored as
+# they are on the way in as well: reported, not changed.
+NAMES = (
+    "claude_files.place docmem_servers.folder documents.source_path projects.name projects.root"
+    " sessions.branch sessions.cwd"
+).split()
+# The key's columns first. Fixed are those of keys, unique indexes and foreign keys.
+COLUMNS = """
+SELECT pk, name, type = 'TEXT' AND NOT hidden AND name <> 'terms', name IN (
+    SELECT c.name FROM pragma_index_list(?1) i, pragma_index_info(i.name) c WHERE i."unique"
+    UNION SELECT "from" FROM pragma_foreign_key_list(?1))
+FROM pragma_table_xinfo(?1) ORDER BY NOT pk, pk, cid"""
+ROW_OF_MEMORY = {"turns": "row", "turn_pieces": "turn"}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A row with something in it that the present table redacts."""
+    """A row with something in it that is redacted now."""
 
     table: str
     key: tuple[Any, ...]
-    id: str  # what people know it by
-    kinds: tuple[str, ...]
+    what: str  # for people: a piece is of a turn, a chunk is of a document
+    id: str
+    kinds: list[str]
     excerpt: str  # of the redacted text
-    is_place: bool = False  # named, not changed
+    is_name: bool  # reported, not changed
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    name: str
     keys: tuple[str, ...]
-    texts: tuple[str, ...]
-    lists: frozenset[str]  # those of the texts that are JSON
-    places: tuple[str, ...]
+    texts: list[str]
+    names: list[str]  # and ids
+    select: str
 
 
-# --- looking ------------------------------------------------------------------------------------------------
+Tables = dict[str, _Table]
 
 
-def look(db: Connection, redact: Redact, progress: Progress | None = None) -> list[Finding]:
+# --- finding secrets ----------------------------------------------------------------------------------------
+
+
+def find(db: Connection, redact: Redact) -> list[Finding]:
     """All rows that `redact` would change. Nothing is written: `db` may be open for reading only."""
     db.row_factory = sqlite3.Row
+    findings: list[Finding] = []
     tables = _tables(db)
-    total = sum(db.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0] for table in tables)
-    found: list[Finding] = []
-    done = 0
-    for table in tables:
-        for row in _rows(db, table):
-            found += _findings(db, table, row, redact)
-            done += 1
-            if progress and (done % PAGE == 0 or done == total):
-                progress(done, total)
-    return found
+    for name, table in tables.items():
+        for row in map(dict, db.execute(table.select)):
+            texts = [(row[text], after) for text, after in _redacted(tables, name, row, redact).items()]
+            if name == "documents":
+                texts += [(chunk["content"], after) for chunk, after in _chunks(db, row["id"], redact)]
+            names = [(row[text], redact(row[text])) for text in table.names if row[text]]
+            for pairs, is_name in (texts, False), ([pair for pair in names if pair[0] != pair[1]], True):
+                if pairs:
+                    findings.append(_finding(name, table, row, pairs, redact(str(row["label"])), is_name))
+    return findings
 
 
-def look_into(path: str, redact: Redact, progress: Progress | None = None) -> int:
-    """How many rows of a backup hold something that `redact` would change."""
+def count(path: str, redact: Redact) -> int:
+    """How many rows of a backup have something in them that `redact` would change."""
     try:
         with closing(backup.read_only(path)) as db:
-            return len(look(db, redact, progress))
+            return len(find(db, redact))
     except sqlite3.Error as error:
         raise Damaged(f"{path} cannot be read ({error})") from error
 
 
-def _tables(db: Connection) -> list[_Table]:
-    """Turns come first: each is saved as a whole, with the memory and the pieces that are made of it."""
-    left_out = {column for columns in (*KEPT.values(), PLACES) for column in columns.split()}
-    found = []
-    for row in db.execute("PRAGMA main.table_list").fetchall():
-        name = row["name"]
-        if row["type"] != "table" or name.startswith("sqlite_"):
+def _tables(db: Connection) -> Tables:
+    """Turns and documents come first: what is a whole secret there is cut in their pieces and chunks."""
+    tables = {}
+    for _, name, kind, *_ in tuples(db).execute("PRAGMA main.table_list").fetchall():
+        if kind != "table" or name.startswith("sqlite_"):
             continue
-        columns = db.execute(f"PRAGMA table_xinfo({name})").fetchall()
-        (sql,) = db.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).fetchone()
-        by_key = sorted((column["pk"], column["name"]) for column in columns if column["pk"])
-        texts = [column["name"] for column in columns if column["type"] == "TEXT" and not column["hidden"]]
-        found.append(
-            _Table(
-                name=name,
-                keys=tuple(key for _, key in by_key) or ("rowid",),
-                texts=tuple(text for text in texts if f"{name}.{text}" not in left_out),
-                lists=frozenset(
-                    text
-                    for text in texts
-                    if f"json_valid({text})" in sql or f"{name}.{text}" in NO_CHECK.split()
-                ),
-                places=tuple(text for text in texts if f"{name}.{text}" in PLACES.split()),
-            )
+        columns = tuples(db).execute(COLUMNS, (name,)).fetchall()
+        keys = tuple(column for pk, column, *_ in columns if pk)
+        texts = [column for _, column, is_text, _ in columns if is_text]
+        fixed = [
+            column for *_, column, _, is_fixed in columns if is_fixed and (name, column) != ("events", "key")
+        ]
+        names = [text for text in texts if text in fixed or text.endswith("_id") or f"{name}.{text}" in NAMES]
+        label = f"t.{names[0]}" if names else "t.rowid"
+        if name in ROW_OF_MEMORY:
+            label = f"(SELECT m.id FROM memories m WHERE m.row = t.{ROW_OF_MEMORY[name]})"
+        select = f"SELECT {'' if keys else 't.rowid, '}t.*, {label} AS label FROM {name} t"
+        tables[name] = _Table(
+            keys or ("rowid",), [text for text in texts if text not in names], names, select
         )
-    found = [table for table in found if table.texts or table.places]
-    return sorted(found, key=lambda table: table.name != "turns")
+    return dict(sorted(tables.items(), key=lambda table: table[0] not in ("turns", "documents")))
 
 
-def _rows(db: Connection, table: _Table) -> Iterator[sqlite3.Row]:
-    """Every row, a page at a time: nobody's write waits for us, and no old state is held on to."""
-    select, order = _select(table), ", ".join(f"t.{key}" for key in table.keys)
-    after: tuple[Any, ...] = ()
-    while True:
-        where = f"WHERE ({order}) > ({', '.join('?' * len(after))})" if after else ""
-        page = db.execute(f"{select} {where} ORDER BY {order} LIMIT {PAGE}", after).fetchall()
-        yield from page
-        if len(page) < PAGE:
-            return
-        after = _key(table, page[-1])
+def _finding(name: str, table: _Table, row: Values, pairs: Pairs, label: str, is_name: bool) -> Finding:
+    is_turn = name == "turn_pieces" or (name, row.get("kind")) == ("memories", "turn")
+    what = "turns" if is_turn else "documents" if name == "document_chunks" else name.replace("_", " ")
+    kinds = sorted({kind for pair in pairs for kind in _new_kinds(*pair)})
+    after = pairs[0][1]
+    marker = after.find(_new_marker(*pairs[0]))
+    excerpt = after[max(0, marker - AROUND) : marker + 2 * AROUND].strip()
+    return Finding(name, tuple(row[key] for key in table.keys), what, label, kinds, excerpt, is_name)
 
 
-def _select(table: _Table) -> str:
-    hidden = "t.rowid AS rowid, " if table.keys == ("rowid",) else ""
-    return f"SELECT {hidden}t.*, {_NAMED.get(table.name, 'NULL')} AS named FROM {table.name} t"
+def _new_kinds(before: str, after: str) -> list[str]:
+    return list(Counter(MARKER.findall(after)) - Counter(MARKER.findall(before)))
 
 
-def _key(table: _Table, row: sqlite3.Row) -> tuple[Any, ...]:
-    return tuple(row[key] for key in table.keys)
+def _new_marker(before: str, after: str) -> str:
+    return next((f"[redacted:{kind}]" for kind in _new_kinds(before, after)), "[redacted]")
 
 
-def _findings(db: Connection, table: _Table, row: sqlite3.Row, redact: Redact) -> list[Finding]:
-    key = _key(table, row)
-    known = row["named"] or (row["id"] if "id" in row.keys() else " ".join(map(str, key)))  # noqa: SIM118
-    found = []
-    if changed := _changed(db, table, row, redact):
-        found.append(Finding(table.name, key, redact(str(known)), *told(changed)))
-    places = [(row[name], redact(row[name])) for name in table.places if row[name]]
-    if places := [(before, after) for before, after in places if before != after]:
-        found.append(Finding(table.name, key, redact(str(known)), *told(places), is_place=True))
-    return found
+# --- what a text becomes ------------------------------------------------------------------------------------
 
 
-def told(changed: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], str]:
-    """The kinds of what was redacted, and an excerpt of the redacted text around the first of them."""
-    kinds: Counter[str] = Counter()
-    for before, after in changed:
-        kinds += Counter(MARKER.findall(after)) - Counter(MARKER.findall(before))
-    before, after = changed[0]
-    same = next((at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), 0)
-    begin = max(0, after.rfind("[redacted:", 0, same + len("[redacted:")))
-    marker = MARKER.match(after, begin)
-    end = marker.end() if marker else same
-    return tuple(sorted(kinds)), after[max(0, begin - AROUND) : end + AROUND].strip()
+def redacted(text: str, redact: Redact) -> str:
+    """A text without its secrets. JSON stays JSON of the same shape."""
+    try:
+        before = json.loads(text) if text.startswith(("{", "[", '"')) else None
+        value = _each(before, lambda part: redact(part) if isinstance(part, str) else part)
+    except (ValueError, RecursionError):
+        before = None
+    if before is None:
+        return redact(text)
+    apart = _compact(value)
+    together = redact(apart)
+
+    def replaced(part: Any) -> Any:
+        """Some values show only beside their name what they are. The name, before a colon, stays."""
+        same = re.compile(rf"(?<![\w.]){re.escape(_compact(part))}(?![\w.:])")
+        is_there = len(same.findall(apart)) == len(same.findall(together))
+        return part if is_there else _new_marker(apart, together)
+
+    if together != apart:
+        value = _each(value, replaced)
+    end = text[len(text.rstrip()) :]
+    return text if value == before else _compact(value, ensure_ascii="\\u" in text) + end
 
 
-# --- what a row becomes -------------------------------------------------------------------------------------
+def _each(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, list):
+        return [_each(part, change) for part in value]
+    if isinstance(value, dict):
+        return {change(name): _each(part, change) for name, part in value.items()}
+    return change(value)
 
 
-def _changed(db: Connection, table: _Table, row: sqlite3.Row, redact: Redact) -> list[tuple[str, str]]:
-    """(before, after) of each text of a row that changes."""
-    values = {name: row[name] for name in table.texts}
-    changed = [(values[name], text) for name, text in _redacted(table, values, redact).items()]
-    if table.name == "documents":
-        changed += [pair for _, pair in _chunks(db, row["id"], redact)]
-    return changed
+def _compact(value: Any, ensure_ascii: bool = False) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, separators=(",", ":"))
 
 
-def _redacted(table: _Table, values: Values, redact: Redact) -> dict[str, str]:
+def redacted_parts(parts: Sequence[str], redact: Redact) -> list[str]:
+    """Parts of one text. Of a secret that is in more than one of them, whole lines are replaced."""
+    whole = "\n".join(parts)
+    after = redact(whole)
+    changed = Counter(whole.split("\n")) - Counter(after.split("\n"))
+    marker = _new_marker(whole, after)
+
+    def without_secret(line: str) -> str:
+        if line not in changed or not line.strip():
+            return line
+        return alone if (alone := redact(line)) != line else marker
+
+    texts = ("\n".join(map(without_secret, part.split("\n"))) for part in parts)
+    return [redact(re.sub(rf"({re.escape(marker)})(\n\1)+", marker, text)) for text in texts]
+
+
+def _chunks(db: Connection, document_id: str, redact: Redact) -> list[tuple[Values, str]]:
+    """The chunks of a document that change, each with its new content."""
+    select = "SELECT * FROM document_chunks WHERE document_id = ? ORDER BY row"
+    chunks = [dict(row) for row in db.execute(select, (document_id,))]
+    contents = redacted_parts([chunk["content"] for chunk in chunks], redact)
+    return [pair for pair in zip(chunks, contents, strict=True) if pair[0]["content"] != pair[1]]
+
+
+def _redacted(tables: Tables, table: str, row: Values, redact: Redact) -> dict[str, str]:
     """The texts of a row that change."""
     changed = {}
-    for name, text in values.items():
-        if not text or text in ("[]", "{}"):
+    for name in tables[table].texts:
+        text = row.get(name)  # an archived memory may be older than a column
+        if not text:
             continue
-        if table.name == "archived_memories":
-            after = _archived(text, redact)
-        elif name in table.lists:
-            after = redacted_json(text, redact)
+        if table == "archived_memories":  # a row of memories as JSON
+            memory = json.loads(text)
+            texts = _redacted(tables, "memories", memory, redact)
+            after = json.dumps(memory | texts | _computed("memories", memory | texts)) if texts else text
         else:
-            after = redact(text)
+            after = redacted(text, redact)
         if name.startswith("context_") and len(after) > LONGEST_CONTEXT:
             after = "[redacted]"
         if after != text:
@@ -239,242 +228,83 @@ def _redacted(table: _Table, values: Values, redact: Redact) -> dict[str, str]:
     return changed
 
 
-def redacted_json(text: str, redact: Redact) -> str:
-    """JSON with its strings redacted, as JSON of the same shape."""
-    try:
-        before = json.loads(text)
-        after = _together(_each(before, redact), redact)
-    except (RecursionError, ValueError):  # nested too deep for Python, or cut off
-        after, before = {"text": redact(text)}, {"text": text}
-    return text if after == before else json.dumps(after, ensure_ascii=False)
-
-
-def _each(value: Any, redact: Redact) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, list):
-        return [_each(part, redact) for part in value]
-    if isinstance(value, dict):
-        parts = [(redact(name), _each(part, redact)) for name, part in value.items()]
-        return dict(parts)
-    return value
-
-
-def _together(value: Any, redact: Redact) -> Any:
-    """Once more, because only beside its name does a value show what it is."""
-    if not value or not isinstance(value, list | dict):
-        return value
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    after = redact(text)
-    if after == text:
-        return value
-    try:
-        new = json.loads(after)
-    except ValueError:  # a marker took a quote with it
-        new = None
-    if _is_alike(value, new):
-        return new
-    if isinstance(value, list):
-        return [_together(part, redact) for part in value]
-    return {key: part for name in value for key, part in _pair(name, value[name], redact).items()}
-
-
-def _pair(name: str, value: Any, redact: Redact) -> Values:
-    """A value with its name. A number is as good a password as a word."""
-    said = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-    if not isinstance(said, str):
-        return {name: _together(value, redact)}
-    text = json.dumps({name: said}, ensure_ascii=False)
-    try:
-        new = json.loads(redact(text))
-    except ValueError:
-        new = None
-    return new if _is_alike({name: said}, new) and new != {name: said} else {name: value}
-
-
-def _is_alike(value: Any, other: Any) -> bool:
-    if type(value) is not type(other):
-        return False
-    if isinstance(value, dict):
-        return len(value) == len(other) and all(map(_is_alike, value.values(), other.values()))
-    if isinstance(value, list):
-        return len(value) == len(other) and all(map(_is_alike, value, other))
-    return True
-
-
-def redacted_apart(parts: Sequence[str], redact: Redact) -> list[str]:
-    """Parts of one text: a secret may begin in one of them and end in another."""
-    whole = "\n".join(parts)
-    after = redact(whole)
-    if after == whole:
-        return [redact(part) for part in parts]
-    found = [""] * len(parts)
-    ends: list[int] = []  # of each part in the whole, with the line's end
-    for part in parts:
-        ends.append((ends[-1] if ends else 0) + len(part) + 1)
-    # What is left of the whole stands in it in the same order. Wherever it is found, none of it is a secret.
-    pieces = re.split(f"({MARKER.pattern.replace('(', '(?:')})", after)
-    at = number = 0
-    for literal, marker in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
-        begin = whole.find(literal, at)
-        if begin < 0:
-            return [redact(part) for part in parts]
-        at = begin + len(literal)
-        while begin < at:
-            while begin >= ends[number]:
-                number += 1
-            found[number] += whole[begin : min(at, ends[number] - 1)]
-            begin = ends[number]
-        while marker and at >= ends[number]:
-            number += 1
-        found[number] += marker
-    return [redact(text) or ("[redacted]" if part else "") for text, part in zip(found, parts, strict=True)]
-
-
-def _chunks(db: Connection, document_id: str, redact: Redact) -> list[tuple[sqlite3.Row, tuple[str, str]]]:
-    """The chunks of a document that change, each with (before, after)."""
-    rows = db.execute(
-        "SELECT * FROM document_chunks WHERE document_id = ? ORDER BY row", (document_id,)
-    ).fetchall()
-    after = redacted_apart([row["content"] for row in rows], redact)
-    return [
-        (row, (row["content"], text)) for row, text in zip(rows, after, strict=True) if row["content"] != text
-    ]
+def _computed(table: str, row: Values) -> Values:
+    """What is computed from the texts of a row."""
+    if table == "memories":
+        content, kind = row["content"], row["kind"]
+        bare, at = terms.bare(content), row["updated_at" if kind == "summary" else "created_at"]
+        values: Values = {"words": terms.count_words(bare), "question": terms.is_question(bare)}
+        values["terms"] = (
+            terms.line_terms(content, kind, at) if kind != "turn" else ""
+        )  # its pieces have them
+        if row["content_hash"] and kind == "tool":
+            values["content_hash"] = digest(f"{row['session_id']}\n{content}".encode())
+        elif row["content_hash"]:
+            *_, values["content_hash"], values["simhash"] = wording(content, row["title"])
+        return values
+    if table == "docmem_nodes":
+        context = row["context_type"], row["context_name"], row["context_value"]
+        words, indexed = nodes.indexed(context, row["text"])
+        new_hash = nodes.digest(row["parent_id"], context, row["text"], row["order_value"])
+        return {"hash": new_hash, "token_count": tokens(row["text"]), "words": words, "terms": indexed}
+    if table == "observation_queue":
+        return {"size": len(row["tool_input"]) + len(row["tool_output"])}
+    if table in ("document_chunks", "turn_pieces"):
+        text = row["text"] if table == "turn_pieces" else f"{row['heading']}\n{row['content']}"
+        return {"words": terms.count_words(text), "terms": terms.index_terms(text)}
+    return {}
 
 
 # --- rewriting ----------------------------------------------------------------------------------------------
 
 
-def rewrite(
-    db: Connection, findings: Sequence[Finding], redact: Redact, now: int, progress: Progress | None = None
-) -> set[tuple[int, str]]:
-    """Redact these rows. Returns (project, root) of the trees that changed."""
-    tables = {table.name: table for table in _tables(db)}
-    todo = [found for found in findings if not found.is_place]
-    trees: set[tuple[int, str]] = set()
-    for first in range(0, len(todo), BATCH):
-        with transaction(db):
-            for found in todo[first : first + BATCH]:
-                trees |= _rewrite(db, tables, found.table, found.key, redact, now)
-        if progress:
-            progress(min(first + BATCH, len(todo)), len(todo))
-    return trees
+def rewrite(db: Connection, findings: Sequence[Finding], redact: Redact) -> None:
+    """Redact these rows, as they are now."""
+    unhurried(db)
+    tables = _tables(db)
+    for finding in findings:
+        if not finding.is_name:
+            with transaction(db):
+                _rewrite(db, tables, finding.table, finding.key, redact)
 
 
-def _rewrite(
-    db: Connection, tables: dict[str, _Table], name: str, key: tuple[Any, ...], redact: Redact, now: int
-) -> set[tuple[int, str]]:
-    """Read a row again and redact it: others may have changed or removed it since."""
-    table = tables[name]
-    where = " AND ".join(f"t.{column} = ?" for column in table.keys)
-    row = db.execute(f"{_select(table)} WHERE {where}", key).fetchone()
-    if row is None:
-        return set()
+def _rewrite(db: Connection, tables: Tables, name: str, key: tuple[Any, ...], redact: Redact) -> None:
+    where = " AND ".join(f"t.{column} = ?" for column in tables[name].keys)
+    row = dict(db.execute(f"{tables[name].select} WHERE {where}", key).fetchone() or ())
+    if not row:  # another process removed it
+        return
+    label = row.pop("label")
     if name == "documents":
-        for chunk, (_, text) in _chunks(db, row["id"], redact):
-            _replace(db, "document_chunks", {**_plain(chunk), "content": text})
-    values: Values = _redacted(table, {text: row[text] for text in table.texts}, redact)
-    if not values:
-        return set()
-    if name == "events":  # its key is an id that nobody refers to, and its payload is long gone
-        db.execute("DELETE FROM events WHERE key = ?", key)
-        return set()
-    new = {**_plain(row), **values}
-    if name == "memories":
-        values |= _of_memory(new)
-    elif name == "docmem_nodes":
-        values |= _of_node(new) | {"updated_at": now}
-    elif name == "observation_queue":
-        values["size"] = len(new["tool_input"]) + len(new["tool_output"])
-    elif name in ("turn_pieces", "document_chunks"):  # no trigger follows an update of these
-        _replace(db, name, new)
-        return set()
-    sets = ", ".join(f"{column} = ?" for column in values)
-    db.execute(
-        f"UPDATE {name} AS t SET {sets} WHERE {where}",
-        (*values.values(), *key),
-    )
-    if name == "turns":
-        _save_turn(db, tables, row, redact, now)
-    return {(row["project"], row["root_id"])} if name == "docmem_nodes" else set()
+        for chunk, content in _chunks(db, row["id"], redact):
+            _replace(db, "document_chunks", chunk | {"content": content})
+    texts = _redacted(tables, name, row, redact)
+    if name in ("document_chunks", "turn_pieces") and texts:
+        _replace(db, name, row | texts)
+    elif texts:
+        values = texts | _computed(name, row | texts)
+        columns = ", ".join(f"{column} = ?" for column in values)
+        db.execute(f"UPDATE OR REPLACE {name} AS t SET {columns} WHERE {where}", (*values.values(), *key))
+    if name == "turns" and texts:  # its memory and its pieces are made of its record
+        (owner,) = db.execute("SELECT project_id FROM memories WHERE id = ?", (label,)).fetchone()
+        turns.save(db, turns.by_ids(db, [label])[label], owner)
+        pieces = db.execute("SELECT row FROM turn_pieces WHERE turn = ?", key).fetchall()
+        for table, row_key in ("memories", key), *(("turn_pieces", tuple(piece)) for piece in pieces):
+            _rewrite(db, tables, table, row_key, redact)
 
 
-def _save_turn(db: Connection, tables: dict[str, _Table], row: sqlite3.Row, redact: Redact, now: int) -> None:
-    """Its memory and its pieces are made of its record: a secret is whole in there only."""
-    owner = db.execute("SELECT project_id FROM memories WHERE row = ?", (row["row"],)).fetchone()
-    turns.save(db, turns.by_ids(db, [row["named"]])[row["named"]], owner["project_id"])
-    _rewrite(db, tables, "memories", (row["row"],), redact, now)
-    for piece in db.execute("SELECT row FROM turn_pieces WHERE turn = ?", (row["row"],)).fetchall():
-        _rewrite(db, tables, "turn_pieces", (piece["row"],), redact, now)
-
-
-def _plain(row: sqlite3.Row) -> Values:
-    return {name: row[name] for name in row.keys() if name not in ("named", "rowid")}  # noqa: SIM118
-
-
-def _replace(db: Connection, table: str, line: Values) -> None:
-    """The triggers take the old words and the vector away, and tell other processes."""
-    said = f"{line['heading']}\n{line['content']}" if table == "document_chunks" else line["text"]
-    line["words"] = sum(map(terms.count_words, said.split("\n", 1)))
-    day = re.search(r"(?:^| )(\d{8} \w+ \d{4})$", line["terms"])  # of the first piece of a turn
-    line["terms"] = " ".join(filter(None, (terms.index_terms(said), day and day[1])))
-    db.execute(f"DELETE FROM {table} WHERE row = ?", (line["row"],))
-    db.execute(
-        f"INSERT INTO {table} ({', '.join(line)}) VALUES ({', '.join('?' * len(line))})", list(line.values())
-    )
-
-
-def _of_memory(row: Values) -> Values:
-    """What is computed from the text of a memory."""
-    content, kind = row["content"], row["kind"]
-    if kind == "turn":
-        return {"words": terms.count_words(content)}
-    bare = terms.bare(content)
-    at = row["updated_at" if kind == "summary" else "created_at"]
-    values: Values = {
-        "words": terms.count_words(bare),
-        "question": int(terms.is_question(bare)),
-        "terms": terms.line_terms(content, kind, at),
-    }
-    if kind == "tool" and row["content_hash"]:
-        values["content_hash"] = digest(f"{row['session_id']}\n{content}".encode())
-    elif row["content_hash"]:
-        says = wording(content, row["title"])
-        values |= {"content_hash": says.content_hash, "simhash": says.simhash}
-    return values
-
-
-def _of_node(row: Values) -> Values:
-    from backstory.model import tokens
-
-    context = row["context_type"], row["context_name"], row["context_value"]
-    words, known = nodes.indexed(context, row["text"])
-    return {
-        "hash": nodes.digest(row["parent_id"], context, row["text"], row["order_value"]),
-        "token_count": tokens(row["text"]),
-        "words": words,
-        "terms": known,
-    }
-
-
-def _archived(text: str, redact: Redact) -> str:
-    """A memory that was archived is a whole row as JSON, whose lists are JSON again."""
-    row = json.loads(text)
-    texts = {name: row.get(name) for name in ("title", "content", "author")}
-    changed = {name: redact(said) for name, said in texts.items() if said}
-    for name in ("tags", "concepts", "files"):
-        changed[name] = redacted_json(row[name], redact)
-    new = {**row, **changed}
-    return text if new == row else json.dumps({**new, **_of_memory(new)})
+def _replace(db: Connection, table: str, row: Values) -> None:
+    """No trigger follows an update here. That of a delete takes the old words and the vector away."""
+    row |= _computed(table, row)
+    db.execute(f"DELETE FROM {table} WHERE row = ?", (row["row"],))
+    db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(list(row))})", list(row.values()))
 
 
 def compact(db: Connection) -> bool:
-    """Nothing of what was replaced stays: not in the keyword indexes, nor in free pages, nor in the log.
-    False: another process reads an old state, so the log stays until it has read it."""
-    for row in db.execute(
-        "SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 (%'"
-    ).fetchall():
-        db.execute(f"INSERT INTO {row['name']} ({row['name']}) VALUES ('optimize')")
+    """Let nothing of the old texts stay in the keyword indexes, in free pages or in the log. False: another
+    process reads an old state, so the log stays."""
+    indexes = "SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 (%'"
+    for (name,) in db.execute(indexes).fetchall():
+        db.execute(f"INSERT INTO {name} ({name}) VALUES ('optimize')")
     db.execute("VACUUM")
     (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return not is_busy

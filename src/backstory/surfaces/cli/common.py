@@ -14,7 +14,7 @@ import click
 
 from backstory import errors, paths
 from backstory.memory.kinds import KINDS, SECTORS, TIERS
-from backstory.model import Filters, now_ms
+from backstory.model import Filters, Project, now_ms
 from backstory.store import memories, projects, sessions
 from backstory.store.file import backup, disk
 from backstory.store.file.connection import Connection
@@ -158,6 +158,28 @@ def nothing(db: Connection, sentence: str) -> str:
 def _progress(stored: int, total: int) -> None:
     if total >= 1_000:  # fewer are stored before anyone could read this
         click.echo(f"\rstoring what was captured: {stored:,} of {total:,}", err=True, nl=stored == total)
+
+
+@contextmanager
+def busy(doing: str) -> Iterator[None]:
+    """Some things take their time; whoever waits sees why."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+
+    from backstory.surfaces.cli import terminal
+
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), **terminal.progress()) as shown:
+        shown.add_task(doing, total=None)
+        yield
+
+
+def refresh_views(db: Connection, project: Project, roots: Sequence[str], now: int) -> None:
+    """Let the views of running servers follow. The edit is done; what keeps a view from it is only said."""
+    from backstory.surfaces import view_files
+
+    try:
+        view_files.refresh(db, folder(), project, roots, now)
+    except (errors.BackstoryError, OSError) as error:
+        click.echo(f"backstory: a view could not be refreshed: {output.visible(str(error))}", err=True)
 
 
 def sure(question: str) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
 
@@ -16,10 +14,11 @@ from backstory.store.file.connection import Connection, savepoint, transaction
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import (
     FILL_SECONDS,
-    folder,
+    busy,
     nothing,
     only,
     project_and_json,
+    refresh_views,
     store,
     sure,
     typed,
@@ -181,9 +180,9 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
     with store() as (db, now):
         with transaction(db):
             here = projects.by_id(db, projects.ensure(db, paths.place(project), now))
-        with _busy("importing"):
+        with busy("importing"):
             root, is_whole = import_document(db, here, text, kind, wanted, name, now)
-        _refresh(db, here, root.root_id, now)
+        refresh_views(db, here, [root.root_id], now)
     size = output.number_of(root.size, "node", "nodes")
     said = f"Tree imported: {root.id} ({size}); `backstory docmem tree {root.id}` shows it"
     output.answer(as_json, trees_output.plain(root), said)
@@ -279,9 +278,9 @@ def delete(node: str, yes: bool, project: str, as_json: bool) -> None:
         what = f"the tree {found.id}" if found.parent_id is None else f"the node {found.id}"
         if not yes and not sure(f"Delete {what} ({size}) for good?"):
             raise errors.NotFound("Nothing was deleted; --yes deletes it without asking.")
-        with _busy("deleting"):
+        with busy("deleting"):
             gone = trees.delete(db, here, found.id)
-        _refresh(db, here, found.root_id, now)
+        refresh_views(db, here, [found.root_id], now)
     said = f"Deleted: {found.id} ({output.number_of(gone, 'node', 'nodes')})"
     output.answer(as_json, {"deleted": found.id, "nodes": gone}, said)
 
@@ -361,25 +360,3 @@ def _save(path: str, document: str, force: bool) -> None:
         if not os.path.isfile(path):
             raise errors.BadInput(f"{path} is no file; name one")
     save(path, document, replaces=force)
-
-
-@contextmanager
-def _busy(doing: str) -> Iterator[None]:
-    """Large trees take their time; whoever waits sees why."""
-    from rich.progress import Progress, SpinnerColumn, TextColumn
-
-    from backstory.surfaces.cli import terminal
-
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), **terminal.progress()) as shown:
-        shown.add_task(doing, total=None)
-        yield
-
-
-def _refresh(db: Connection, here: Project, root_id: str, now: int) -> None:
-    """Let the views of running servers follow. The edit is done; what keeps a view from it is only said."""
-    from backstory.surfaces import view_files
-
-    try:
-        view_files.refresh(db, folder(), here, [root_id], now)
-    except (errors.BackstoryError, OSError) as error:
-        click.echo(f"backstory: a view could not be refreshed: {output.visible(str(error))}", err=True)

@@ -1,55 +1,29 @@
-"""`backstory redact`: what the table of secrets knows now, applied to what was stored before it did."""
+"""`backstory redact`: the present table of secrets, applied to what was stored before."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 
 import click
 
 from backstory import errors, locks, paths
-from backstory.safety.redact import redact as redact_text
-from backstory.store import claude_files, projects, redaction
+from backstory.safety import redact as table
+from backstory.store import claude_files, nodes, projects, redaction
 from backstory.store.file.connection import Connection
 from backstory.store.file.swap import BESIDE
-from backstory.store.redaction import Finding
+from backstory.store.redaction import Finding, Redact
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import folder, json_option, store
+from backstory.surfaces.cli.common import busy, folder, json_option, refresh_views, store
 
-SHOWN = 10  # of each sort
+SHOWN = 10  # of each table
+SEVERAL = ("turns", "documents")  # rows of a turn are shown as one
 UNFINISHED = "redacting"  # in the data folder: texts were redacted, but their old bytes may still be there
-WORDS = {
-    "memories": ("memory", "memories"),
-    "archived_memories": ("archived memory", "archived memories"),
-    "turns": ("turn", "turns"),
-    "turn_pieces": ("turn", "turns"),
-    "prompts": ("prompt", "prompts"),
-    "sessions": ("session", "sessions"),
-    "session_summaries": ("session summary", "session summaries"),
-    "observation_queue": ("item in the queue", "items in the queue"),
-    "docmem_nodes": ("tree node", "tree nodes"),
-    "docmem_views": ("live view", "live views"),
-    "documents": ("document", "documents"),
-    "document_chunks": ("document", "documents"),
-    "events": ("event id", "event ids"),
-    "claude_sections": ("section of CLAUDE.md", "sections of CLAUDE.md"),
-}
 # Of the data folder: the program, settings, what holds no text of a session, and what the next drain redacts.
 SKIPPED = {"plugin", "config.toml", "cache", "servers", "quiet", "spool/new", "spool/tmp"}
 REWRITTEN = ("logs/", "outbox/", "spool/failed/")
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """What holds a secret and is not changed, and what to do about it."""
-
-    path: str
-    why: str
-    then: str
 
 
 @click.command()
@@ -67,237 +41,161 @@ def redact(yes: bool, spared: tuple[str, ...], as_json: bool) -> None:
 
     For a secret that was stored before backstory knew its shape. Backups are not changed; those with
     something to redact are named."""
-    home, known = folder(), Known()
+    home, redact_text = folder(), _remembering()
     marker = os.path.join(home, UNFINISHED)
     with store() as (db, now):
-        with _progress("looking") as shown:
-            found = [one for one in redaction.look(db, known, shown) if one.id not in spared]
-        files = [path for path in _files(home) if _is_rewritten(home, path) and _changes(home, path, known)]
+        with busy("looking for secrets"):
+            findings = [finding for finding in redaction.find(db, redact_text) if finding.id not in spared]
         if yes:
             os.close(os.open(marker, os.O_WRONLY | os.O_CREAT, 0o600))
-            with _progress("redacting") as shown:
-                trees = redaction.rewrite(db, found, known, now, shown)
-            _refresh(db, home, trees, now)
-            for path in files:
-                with suppress(FileNotFoundError):  # it was told, or rotated away
-                    _rewrite(home, path, known)
-            if redaction.compact(db):
+            with busy("redacting"):
+                redaction.rewrite(db, findings, redact_text)
+            for project in projects.every(db):
+                refresh_views(db, project, [root.id for root in nodes.roots(db, project.number)], now)
+        files = _redact_files(home, redact_text, yes)
+        if yes:
+            with busy("removing the old bytes"):
+                is_compact = redaction.compact(db)
+            if is_compact:
                 os.unlink(marker)
-        left = [*_places(found), *_left(db, home, known)]
-    unfinished = os.path.exists(marker)
-    found = [one for one in found if not one.is_place]
+        with busy("looking into backups"):
+            unchanged = [*_names(findings), *_other_files(db, home, redact_text)]
+    one_by_one = {
+        (row.what, row.id if row.what in SEVERAL else row.key): row for row in findings if not row.is_name
+    }
+    rows = list(one_by_one.values())
+    is_unfinished = os.path.exists(marker)
     if as_json:
         output.as_json(
             {
                 "redacted": yes,
-                "found": [{"what": what, **_plain(one)} for what, same in _sorts(found) for one in same],
+                "found": [
+                    {name: getattr(row, name) for name in ("what", "id", "kinds", "excerpt")} for row in rows
+                ],
                 "files": files,
-                "left": [asdict(one) for one in left],
-                "unfinished": unfinished,
+                "left": [dict(zip(("path", "why", "then"), entry, strict=True)) for entry in unchanged],
+                "unfinished": is_unfinished,
             }
         )
     else:
-        _tell(found, files, left, yes)
-    if unfinished:
+        _print(rows, files, unchanged, yes)
+    if is_unfinished:
         reason = "another process was reading the store" if yes else "an earlier redaction was not finished"
         raise errors.NotFound(
             f"{reason}, so the old text may still be in the file; `backstory redact --yes` clears it away"
         )
 
 
-class Known:
-    """The table, for texts of which most come again: in the next backup, if not before."""
+def _remembering() -> Redact:
+    """The table, for texts of which most come again, in the next backup if not before."""
+    harmless: set[int] = set()
 
-    def __init__(self) -> None:
-        self._harmless: set[int] = set()
-
-    def __call__(self, text: str) -> str:
-        mark = hash(text)
-        if mark in self._harmless:
+    def redact_text(text: str) -> str:
+        if hash(text) in harmless:
             return text
-        redacted = redact_text(text)
+        redacted = table.redact(text)
         if redacted == text:
-            self._harmless.add(mark)
+            harmless.add(hash(text))
         return redacted
 
-
-# --- files --------------------------------------------------------------------------------------------------
-
-
-def _files(home: str) -> list[str]:
-    """Every plain file of the data folder that may hold text, but for the database itself."""
-    database = paths.database(home)
-    ours = {database, *(database + end for end in BESIDE)}
-    found = []
-    for place, inner, names in os.walk(home):
-        inner[:] = [name for name in inner if _inside(home, os.path.join(place, name)) not in SKIPPED]
-        for path in (os.path.join(place, name) for name in names):
-            is_plain = os.path.isfile(path) and not os.path.islink(path) and not path.endswith(".lock")
-            if is_plain and path not in ours and _inside(home, path) not in SKIPPED:
-                found.append(path)
-    return sorted(found)
+    return redact_text
 
 
-def _inside(home: str, path: str) -> str:
-    return os.path.relpath(path, home)
+def _files(home: str) -> Iterator[tuple[str, str]]:
+    """(path, path from the data folder) of every file that may hold text, but for the database itself."""
+    for place, folders, names in os.walk(home):
+        inside = os.path.relpath(place, home) + "/" if place != home else ""
+        folders[:] = sorted(name for name in folders if inside + name not in SKIPPED)
+        for name in sorted(names):
+            path = os.path.join(place, name)
+            is_plain = os.path.isfile(path) and not os.path.islink(path)
+            is_ours = path == paths.database(home) or name.endswith((".lock", *BESIDE))
+            if is_plain and not is_ours and inside + name not in SKIPPED:
+                yield path, inside + name
 
 
-def _is_rewritten(home: str, path: str) -> bool:
-    return _inside(home, path).startswith(REWRITTEN)
-
-
-def _changes(home: str, path: str, known: Known) -> bool:
-    with open(path, "rb") as file:
-        content = file.read()
-    return _redacted(_inside(home, path), content, known) != content
-
-
-def _redacted(name: str, content: bytes, known: Known) -> bytes:
-    """What a file becomes. A line of a log stays as long as it was: others add lines meanwhile."""
-    if name.startswith("logs/"):
-        return b"\n".join(_blotted(line, known) for line in content.split(b"\n"))
-    text = content.decode("utf-8", "surrogateescape")
-    if name.startswith("outbox/"):
-        return (redaction.redacted_json(text.rstrip("\n"), known) + "\n").encode()
-    try:
-        json.loads(text)
-        text = redaction.redacted_json(text, known)
-    except (ValueError, RecursionError):  # no JSON: that is why it is there
-        pass
-    return known(text).encode("utf-8", "surrogateescape")
-
-
-def _blotted(line: bytes, known: Known) -> bytes:
-    text = known(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-    if len(text) > len(line):
-        return text.partition(b"[redacted:")[0][: len(line)].ljust(len(line), b"*")
-    return text.ljust(len(line))
-
-
-def _rewrite(home: str, path: str, known: Known) -> None:
-    name = _inside(home, path)
+def _redact_files(home: str, redact_text: Redact, yes: bool) -> list[str]:
+    """The files with a secret among those that are rewritten."""
+    changed = []
     lock = locks.take(paths.log_file(home) + ".lock", "another process rotates the log; try again")
     try:
-        with open(path, "r+b") as file:
-            content = _redacted(name, file.read(), known)
-            if name.startswith("logs/"):
-                os.pwrite(file.fileno(), content, 0)
-                return
-        made = os.path.join(home, f"{UNFINISHED}.tmp")
-        with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(content)
-        os.replace(made, path)
+        for path, inside in _files(home):
+            if inside.startswith(REWRITTEN) and (content := _redacted_file(path, redact_text)) is not None:
+                changed.append(path)
+                if yes:
+                    made = os.path.join(home, f"{UNFINISHED}.tmp")
+                    with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                        file.write(content)
+                    os.replace(made, path)
     finally:
         os.close(lock)
+    return changed
 
 
-def _left(db: Connection, home: str, known: Known) -> Iterator[Left]:
-    """The files that hold a secret and are not changed."""
-    for path in _files(home):
-        if _is_rewritten(home, path) or path.endswith(BESIDE):
+def _redacted_file(path: str, redact_text: Redact) -> bytes | None:
+    """None: there is nothing to redact in it, or it is not there."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return None
+    redacted = redact_text(redaction.redacted(text, redact_text))  # also in what JSON says twice
+    return None if redacted == text else redacted.encode("utf-8", "surrogateescape")
+
+
+# --- what is not changed: (path, why, what to do) -----------------------------------------------------------
+
+
+def _names(findings: Sequence[Finding]) -> Iterator[tuple[str, str, str]]:
+    for name in dict.fromkeys(finding.excerpt for finding in findings if finding.is_name):
+        yield name, "is a name or an id, which is stored as it is", "rename the folder or branch"
+
+
+def _other_files(db: Connection, home: str, redact_text: Redact) -> Iterator[tuple[str, str, str]]:
+    for path, inside in _files(home):
+        if inside.startswith(REWRITTEN):
             continue
-        is_backup = _inside(home, path).startswith("backups/")
         try:
-            if path.endswith(".db"):
-                with _progress(os.path.basename(path)) as shown:
-                    rows = redaction.look_into(path, known, shown)
-                if rows:
-                    why = f"{output.number_of(rows, 'row', 'rows')} with a secret"
-                    new = ", after `backstory backup now` made a new one" if is_backup else ""
-                    yield Left(path, why, f"delete it{new}")
-            elif _changes(home, path, known):
-                yield Left(path, "holds a secret", "delete it")
+            if not path.endswith(".db"):
+                if _redacted_file(path, redact_text) is not None:
+                    yield path, "holds a secret", "delete it"
+            elif rows := redaction.count(path, redact_text):
+                first = (
+                    "after `backstory backup now` made a new one, " if inside.startswith("backups/") else ""
+                )
+                yield path, f"{output.number_of(rows, 'row', 'rows')} with a secret", f"{first}delete it"
         except (errors.Damaged, OSError) as error:
-            why = str(error).removeprefix(f"{path} ")
-            yield Left(path, why, "look at it, and delete it if you do not need it")
+            yield path, str(error).removeprefix(f"{path} "), "delete it if you do not need it"
     for project in projects.every(db):
         for managed in claude_files.listed(db, project.number):
             with suppress(OSError):  # a branch or a worktree that is away
-                if _changes(home, managed.path, known):
-                    yield Left(
-                        managed.path, "holds a secret", "edit it: it is yours, as what git keeps of it"
-                    )
-
-
-def _places(found: Sequence[Finding]) -> Iterator[Left]:
-    names = dict.fromkeys(one.excerpt for one in found if one.is_place)
-    for name in names:
-        yield Left(name, "is the name of a folder or a branch, which is stored as it is", "rename it")
+                if _redacted_file(managed.path, redact_text) is not None:
+                    yield managed.path, "holds a secret", "edit it: it is yours, as what git keeps of it"
 
 
 # --- what is printed ----------------------------------------------------------------------------------------
 
 
-def _sorts(found: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
-    """What there is of each sort. A turn or a document, which are several rows each, once."""
-    sorts: dict[str, dict[object, Finding]] = {}
-    turns = {one.id for one in found if one.table in ("turns", "turn_pieces")}
-    for one in found:
-        is_turn = one.table == "memories" and one.id in turns
-        table = "turns" if is_turn else one.table
-        word = WORDS.get(table, (table, table))[0]
-        which = one.id if word in ("turn", "document") else one.key
-        same = sorts.setdefault(word, {})
-        if is_turn or which not in same:  # of a turn, the memory is what people read
-            same[which] = one
-    return [(word, list(same.values())) for word, same in sorts.items()]
-
-
-def _plain(one: Finding) -> dict[str, object]:
-    return {"id": one.id, "kinds": list(one.kinds), "excerpt": one.excerpt}
-
-
-def _tell(found: Sequence[Finding], files: Sequence[str], left: Sequence[Left], done: bool) -> None:
-    many = dict(WORDS.values())
-    would = "Redacted" if done else "To be redacted"
-    for word, same in _sorts(found):
-        kinds = Counter(kind for one in same for kind in one.kinds)
-        told = ", ".join(f"{kind} {number:,}" for kind, number in kinds.most_common())
-        click.echo(f"{would}: {output.number_of(len(same), word, many.get(word, word))} ({told})")
-        for one in same[:SHOWN]:
-            click.echo(f"  {output.visible(one.id)}  {output.one_line(one.excerpt, 160)}")
-        if len(same) > SHOWN:
-            click.echo(f"  and {len(same) - SHOWN:,} more; --json lists all")
+def _print(
+    rows: Sequence[Finding], files: Sequence[str], unchanged: Sequence[tuple[str, str, str]], yes: bool
+) -> None:
+    heading = "Redacted" if yes else "To be redacted"
+    for what, number in Counter(row.what for row in rows).items():
+        same = [row for row in rows if row.what == what]
+        kinds = Counter(kind for row in same for kind in row.kinds)
+        counts = ", ".join(f"{kind} {times:,}" for kind, times in kinds.most_common())
+        click.echo(f"{heading}: {number:,} in {what} ({counts})")
+        for row in same[:SHOWN]:
+            click.echo(f"  {output.visible(row.id)}  {output.one_line(row.excerpt, 160)}")
+        if number > SHOWN:
+            click.echo(f"  and {number - SHOWN:,} more; --json lists all")
     for path in files:
-        click.echo(f"{would}: {output.visible(path)}")
-    for file in left:
-        click.echo(f"Not changed: {output.visible(file.path)}: {output.visible(file.why)}; {file.then}")
-    if not found and not files:
+        click.echo(f"{heading}: {output.visible(path)}")
+    for path, why, then in unchanged:
+        click.echo(f"Not changed: {output.visible(path)}: {output.visible(why)}; {then}")
+    if not rows and not files:
         click.echo("Nothing that is stored needs to be redacted.")
-    elif not done:
+    elif not yes:
         click.echo(
             "Nothing was changed. `backstory redact --yes` redacts it; `--except ID` leaves one as it is."
         )
-
-
-def _refresh(db: Connection, home: str, trees: set[tuple[int, str]], now: int) -> None:
-    """Let the views of running servers follow, in CLAUDE.md and for their models."""
-    from backstory.surfaces import view_files
-
-    for project in projects.every(db):
-        roots = [root for number, root in trees if number == project.number]
-        try:
-            if roots:
-                view_files.refresh(db, home, project, roots, now)
-        except (errors.BackstoryError, OSError) as error:
-            click.echo(f"backstory: a view could not be refreshed: {output.visible(str(error))}", err=True)
-
-
-class _progress:
-    """A bar on stderr, for a person at a terminal."""
-
-    def __init__(self, what: str) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        from backstory.surfaces.cli import terminal
-
-        bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._shown = Progress(*bar, **terminal.progress())
-        self._task = self._shown.add_task(what, total=None)
-
-    def __enter__(self) -> Callable[[int, int], None]:
-        self._shown.start()
-        return lambda done, total: self._shown.update(self._task, completed=done, total=total)
-
-    def __exit__(self, *_: object) -> None:
-        self._shown.stop()
