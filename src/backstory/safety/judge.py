@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import re
 
 MARKER = "[redacted:"  # how every replacement begins
+FILLER = "\uffff"  # what a secret is made of until then; no character of any text
 
 # After a secret word these say that the value is about the secret, and not the secret: `token_count`.
 _HARMLESS_SUFFIXES = frozenset(
@@ -37,7 +38,21 @@ _HARMLESS_VALUES = frozenset(
 # A value made of these, without a digit, is the name of a variable or a field more often than a secret.
 _SECRET_WORDS = ("pass", "pwd", "secret", "token", "key", "cred", "auth")
 
-_PASSWORD_WORDS = ("passw", "pwd", "passphrase")
+_PASSWORD_WORDS = (
+    *(
+        "passw",
+        "pw",
+        "passphrase",
+        "passcode",
+        "kennwort",
+        "passe",
+        "contrase",
+        "senha",
+        "wachtwoord",
+        "парол",
+    ),
+    *("密码", "密碼", "パスワード", "비밀번호", "hasło", "lösenord", "parola", "şifre"),
+)
 
 # Before `pass`: a round of something and no password, as in `first_pass`.
 _ROUNDS = (
@@ -50,6 +65,8 @@ _PROSE_WORDS = frozenset(
     "a an and argument as can flag flags for from if in instead is not on option options or the to via "
     "with".split()
 )
+
+_LAST_WORDS = (*_PASSWORD_WORDS, "word", "pass", "secret", "token", "key", "credential")
 
 _OPERATOR_WORDS = frozenset(("and", "else", "for", "if", "in", "is", "not", "or"))
 
@@ -111,7 +128,7 @@ def _is_reference(value: str) -> bool:
 
 def _is_path(value: str) -> bool:
     """A file or an address; base64 may begin with a slash too, but seldom lacks its other signs."""
-    is_rooted = value.startswith(("http://", "https://", "/", "./", "../", "~/"))
+    is_rooted = value.startswith(("/", "./", "../", "~/")) or "://" in value
     return is_rooted and "=" not in value and "+" not in value
 
 
@@ -119,14 +136,252 @@ def is_literal(match: re.Match[str]) -> bool:
     return not _is_reference(_value(match))
 
 
+_FLAG_SIGNS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
+
+
 def is_flag_value(match: re.Match[str]) -> bool:
     """`--token abc` but not `--token TOKEN`, `--max-tokens 4096`, `--token to sign in`."""
     value = _value(match)
+    if len(value) > _LONGEST_REFERENCE:
+        return True
+    before = match.string[max(0, match.start() - 100) : match.start() + 1]
+    flag = before[len(before.rstrip(_FLAG_SIGNS)) :]
+    if not flag.startswith("--") and not (flag[0] == "-" and before[: -len(flag)][-1:] in (" ", "\t")):
+        return False
     if value.lower() in _PROSE_WORDS or _is_reference(value):
         return False
     if value.isdigit():
-        return len(value) >= 4 and match["name"].startswith("pass")
+        return len(value) >= 4 and match["name"].lower().startswith("pass")
     return not (value.isupper() and _is_words(value) and _names_a_secret(value))
+
+
+def is_argument(match: re.Match[str]) -> bool:
+    """`-p hunter2` but not `-p PASSWORD`, `-p "$PW"`, `-p <password>`, and no prose about the command."""
+    value = _value(match)
+    if value.lower() in _PROSE_WORDS or _is_reference(value):
+        return False
+    return not (value.isupper() and _is_words(value) and _names_a_secret(value))
+
+
+def is_openssl_password(match: re.Match[str]) -> bool:
+    return is_argument(match) and not _value(match).startswith((":", "/"))
+
+
+def is_session_value(match: re.Match[str]) -> bool:
+    """The id of a session that is no UUID may be all that one needs to be somebody."""
+    value = _value(match)
+    return is_mixed(match) and not _is_reference(value) and not _is_path(value) and not _is_uuid(value)
+
+
+def _is_uuid(value: str) -> bool:
+    return len(value) == 36 and [len(part) for part in value.split("-")] == [8, 4, 4, 4, 12]
+
+
+def is_mixed_or_digits(match: re.Match[str]) -> bool:
+    return _has_digit(_value(match))
+
+
+def _longest_random_run(value: str) -> int:
+    """Letters and digits between which no word ends, with a digit or capitals among them."""
+    longest = 0
+    for run in "".join(sign if sign.isalnum() else " " for sign in value).split():
+        capitals = sum(letter.isupper() for letter in run[1:])
+        if _has_digit(run) or 2 < capitals < len(run) - 3:
+            longest = max(longest, len(run))
+    return longest
+
+
+def is_vendor_token(match: re.Match[str]) -> bool:
+    """Generated tokens have a long run with digits in it; `xai-grok-4-fast-reasoning` has none."""
+    value = match[match.lastindex or 0]
+    longest = _longest_random_run(value)
+    digits = sum(sign.isdigit() for sign in value)
+    is_mixture = digits > 1 and not value[6:].islower() and not value[6:].isupper()
+    return len(value) >= 20 and (
+        longest >= 12 or (longest >= 6 and (is_mixture or (len(value) >= 28 and digits >= 4)))
+    )
+
+
+def is_on_the_next_line(match: re.Match[str]) -> bool:
+    """`password: >-` and a value, but not the body of a function or the first key of a block."""
+    value = _value(match)
+    if _is_about(match) or _is_reference(value) or _is_path(value):
+        return False
+    if _is_quoted(match):
+        strong = _is_password_name(match["name"]) or "secret" in match["name"].lower()
+        return len(value) >= 3 and _is_quoted_secret(value, match["name"], strong)
+    if value.endswith(":") or value[0] in "-@":
+        return False
+    return looks_made_up(value) or (bool(match["block"]) and not _is_words(value))
+
+
+def is_sibling(match: re.Match[str]) -> bool:
+    """The `value` of a `name` that says secret."""
+    value = _value(match)
+    if (
+        len(value) < 3
+        or _is_about(match)
+        or _is_reference(value)
+        or _is_path(value)
+        or _is_pass(match["name"])
+    ):
+        return False
+    following = match.string[match.end() : match.end() + 1]
+    if following in ("(", "[") or " " in value or _is_words(value) or not _has_digit(value) or len(value) < 6:
+        return _is_password_name(match["name"]) and _is_quoted(match) and _is_words(value) and len(value) > 7
+    return not value.replace(".", "").isdigit()
+
+
+def is_here_string(match: re.Match[str]) -> bool:
+    """`gh secret set X <<< value`: the command says whether it is one."""
+    start = match.string.rfind("\n", max(0, match.start() - 300), match.start()) + 1
+    command = match.string[max(start, match.start() - 300) : match.start()]
+    is_about_secrets = _names_a_secret(command) or "login" in command
+    return is_about_secrets and "chpasswd" not in command and is_argument(match)
+
+
+def is_in_a_line_about_private_keys(match: re.Match[str]) -> bool:
+    start = match.string.rfind("\n", max(0, match.start() - 200), match.start()) + 1
+    return (
+        "private"
+        in match.string[max(start, match.start() - 200) : match.end() + 60].partition("\n")[0].lower()
+    )
+
+
+def is_card_number(match: re.Match[str]) -> bool:
+    """By its check digit."""
+    digits = [int(sign) for sign in match[0] if sign.isdigit()]
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
+    return (
+        13 <= len(digits) <= 19 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0 and match[0][0] in "3456"
+    )
+
+
+def is_url_password(match: re.Match[str]) -> bool:
+    value = _value(match)
+    return not _is_reference(value) and not (value.isupper() and _names_a_secret(value))
+
+
+def is_login_password(match: re.Match[str]) -> bool:
+    value = _value(match)
+    is_likely = is_mixed(match) and len(value) >= 8 and not _is_path(value) and not _is_date(value)
+    return (is_likely or looks_made_up(value)) and not _is_reference(value)
+
+
+def is_webhook(match: re.Match[str]) -> bool:
+    return sum(sign.isdigit() for sign in _value(match)) > 1 and is_vendor_token(match)
+
+
+def is_auth_value(match: re.Match[str]) -> bool:
+    """`_auth = dXNlcjpwdw==` but not `self._auth = self._build_auth(auth)`."""
+    value = _value(match)
+    is_base64 = not value.islower() and not value.isupper() and "." not in value and len(value) >= 12
+    is_call = match.string[match.end() : match.end() + 1] in ("(", "[")
+    return (is_base64 or is_mixed(match)) and not is_call and not _is_reference(value)
+
+
+def is_key_value(match: re.Match[str]) -> bool:
+    value = _value(match)
+    is_dotted = "." in value and not any(sign in value for sign in _SIGNS)
+    return is_mixed(match) and (not is_dotted or sum(sign.isdigit() for sign in value) > 3)
+
+
+def is_made_up(match: re.Match[str]) -> bool:
+    return looks_made_up(_value(match))
+
+
+def is_element(match: re.Match[str]) -> bool:
+    """`<password>x</password>`; where an attribute has the name, the text must look made up."""
+    value = _value(match).strip()
+    if not value or _is_about(match) or _is_reference(value) or _is_path(value):
+        return False
+    before = match.string[max(0, match.start() - 60) : match.start()]
+    opened = before.rpartition("<")[2]
+    is_named = "<" in before and not opened.strip(_NAME_SIGNS) and "/" not in opened
+    if is_named and _is_password_name(match["name"]) and match.string[match.end("suffix")] == ">":
+        return " " not in value or not _names_a_secret(value)
+    is_word = not _has_digit(value) or _is_word_with_number(value)
+    return " " not in value and (not is_word or _longest_random_run(value) >= 20)
+
+
+_NAME_SIGNS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-"
+
+
+def is_loose(match: re.Match[str]) -> bool:
+    """In a sentence: 'the password is Tr0ub4dor&3', but not '... is stored hashed'."""
+    value = _value(match)
+    glue = match["glue"]
+    is_quoted = bool(match["quote"].strip("("))
+    following = match.string[match.end() : match.end() + 1]
+    if following in ("(", "[", "=") or value[0] == "-" or _is_pass(match["name"]) or _is_about(match):
+        return False
+    if _is_reference(value) or _is_path(value) or (("," in glue or match["call"]) and not is_quoted):
+        return False
+    if not is_quoted and (
+        any(sign in value for sign in "()[]{}") or ("=" in value and value.partition("=")[0].isidentifier())
+    ):
+        return False
+    if "," in glue or match["call"]:
+        return len(value) >= 10 and looks_made_up(value)
+    return looks_made_up(value, is_quoted=is_quoted)
+
+
+def looks_made_up(value: str, *, is_quoted: bool = False) -> bool:
+    """A password or a key to the eye: signs or digits where no word and no identifier has them."""
+    letters = sum(character.isalpha() for character in value)
+    if letters < 2 or len(value) < 6 or "://" in value or "()" in value or _is_date(value):
+        return False
+    if "@" in value and "." in value.partition("@")[2]:
+        return False  # an address
+    has_sign = any(sign in value.strip(_SIGNS) for sign in _SIGNS) and not any(
+        sign in value for sign in '(){}[]"'
+    )
+    if not _has_digit(value):
+        return has_sign and len(value) >= 8 and not _is_words(value.translate(_NO_JOINTS))
+    if has_sign or _is_passphrase(value):
+        return True
+    return not _is_word_with_number(value) or (
+        is_quoted and letters >= 3 and (value.isalnum() or len(value) >= 8)
+    )
+
+
+_SIGNS = "!#$%^&*+?~"
+
+_NO_JOINTS = {ord(sign): None for sign in "+&*"}
+
+
+def _is_passphrase(value: str) -> bool:
+    """`thunder-walnut-5701-puffin`"""
+    parts = value.split("-")
+    words = [part for part in parts if part.isalpha()]
+    numbers = [part for part in parts if part.isdigit()]
+    is_whole = len(words) + len(numbers) == len(parts) and len(words) > 1 and len(numbers) == 1
+    return is_whole and len(words) + len(numbers[0]) > 4 and min(map(len, words)) > 3
+
+
+def _is_date(value: str) -> bool:
+    return value[:4].isdigit() and value[4:5] == "-" and value[5:7].isdigit() and value[7:8] == "-"
+
+
+def _is_word_with_number(value: str) -> bool:
+    """`sha256`, `OAuth2`, `v1.2.3-beta4`, `8-character`, `utf8mb4`: technical words, versions, names."""
+    is_long = len(value) > 11 and not value.islower() and not value.isupper()
+    for sign in "-_./:+,'":
+        value = value.replace(sign, " ")
+    for part in value.split():
+        groups = len("".join(character if character.isdigit() else " " for character in part).split())
+        digits = sum(character.isdigit() for character in part)
+        if (
+            not part.isalnum()
+            or groups > 1
+            or (groups == 1 and digits != len(part) and digits > 1 and len(part) > 9)
+        ):
+            return False
+        if len(part) >= 20 and not part.isalpha():
+            return False
+        if is_long and part[0].isalpha() and part[-3:].isdigit():
+            return False  # `Maple_Copper602`
+    return True
 
 
 def is_header_value(match: re.Match[str]) -> bool:
@@ -194,9 +449,42 @@ def _is_endless(match: re.Match[str]) -> bool:
     return not _is_quoted(match) and len(_value(match)) > _LONGEST_REFERENCE
 
 
-def is_assigned_secret(match: re.Match[str]) -> bool:
+def kind_of(name: str) -> str:
+    """What a name says its value is."""
+    lowered = name.lower()
+    if "pass" in lowered or _is_password_name(lowered):
+        return "password"
+    for kind in ("secret", "token", "key"):
+        if kind in lowered:
+            return kind
+    return "credential"
+
+
+def _is_password_name(name: str) -> bool:
+    return any(word in name.lower() for word in _PASSWORD_WORDS)
+
+
+def _is_about(match: re.Match[str]) -> bool:
+    """Does what follows the last secret word of the name say that the value is no secret: `token_count`?"""
+    if not match["suffix"]:
+        return False
+    name = match["name"] + match["suffix"]
+    lowered = name.lower()
+    last = max(
+        lowered.rfind(word) + len(word) for word in (match["name"].lower(), *_LAST_WORDS) if word in lowered
+    )
+    return _is_harmless_suffix(name[max(last, len(match["name"])) :])
+
+
+def _is_pass(name: str) -> bool:
+    return name.lower() == "pass"
+
+
+def is_assigned(match: re.Match[str]) -> bool:
     """Tell `password = "hunter2"` from `password = read()`, `token: str` and `tokens: 1532`."""
-    return _is_assigned(match, is_password=match["name"].lower().startswith(_PASSWORD_WORDS))
+    if _is_pass(match["name"]):
+        return _is_assigned_pass(match)
+    return _is_assigned(match, is_password=_is_password_name(match["name"] + match["suffix"]))
 
 
 def _is_assigned(match: re.Match[str], is_password: bool) -> bool:
@@ -207,7 +495,7 @@ def _is_assigned(match: re.Match[str], is_password: bool) -> bool:
         return True
     if len(value) < 3 or not any(character.isalnum() for character in value):
         return False
-    if _is_harmless_suffix(match["suffix"]) or _is_reference(value) or _is_path(value):
+    if _is_about(match) or _is_reference(value) or _is_path(value):
         return False
     if value.replace(".", "").replace(",", "").isdigit():
         return is_password and len(value) >= 4
@@ -219,7 +507,7 @@ def _is_assigned(match: re.Match[str], is_password: bool) -> bool:
     return _is_bare_secret(match, value, is_password, is_environment)
 
 
-def is_assigned_pass(match: re.Match[str]) -> bool:
+def _is_assigned_pass(match: re.Match[str]) -> bool:
     """Tell `DB_PASS=hunter2` from `pass: 12 of 12`, `PASS: test_login` and `first_pass = shader2`."""
     value = _value(match)
     name = match["name"]
@@ -228,7 +516,7 @@ def is_assigned_pass(match: re.Match[str]) -> bool:
         return True
     before = match.string[max(0, match.start() - 80) : match.start()].lower()
     stem = before.rstrip("_-.")
-    is_part = len(stem) < len(before) or len(name) > len("pass12") or name.startswith("Pass")
+    is_part = len(stem) < len(before) or before[-1:].isalpha()
     if stem.endswith(_ROUNDS) or (match["suffix"] and not (is_part and name.isupper())):
         return False
     if name.isupper() and operator == "=":
@@ -247,19 +535,28 @@ def is_assigned_pass(match: re.Match[str]) -> bool:
 
 
 def _is_quoted_secret(value: str, name: str, is_strong: bool) -> bool:
-    if MARKER in value:
+    if FILLER in value:
         return True  # a part of it was a secret, so is the rest
     if _is_after_a_string(value):
         return False
     if _has_digit(value):
         return True
-    if value.lower() == name.lower():
+    if value.lower() == name.lower() or _is_label(value):
         return False  # `CONF_PASSWORD = "password"` names a field
-    if " " in value and _names_a_secret(value):
+    is_identifier = "_" in value and value.isidentifier()  # SECRET_KEY = "aws_secret_access_key"
+    if (" " in value or is_identifier) and _names_a_secret(value):
         return False  # a label or a message: "Password is required"
     # `token = "IDENT"`, `credentials: "same-origin"`: a weak name needs a value that could be a key.
     could_be_key = len(value) >= 20 and " " not in value and not value.islower() and not value.isupper()
     return is_strong or could_be_key
+
+
+_LABELS = ("pass", "kenn", "cont", "senh", "wach", "паро", "hasł", "löse")
+
+
+def _is_label(value: str) -> bool:
+    """`Passwort`, `Contraseña`"""
+    return value.isalpha() and len(value) < 12 and value[:4].lower() in _LABELS
 
 
 def _is_after_a_string(value: str) -> bool:

@@ -1,32 +1,37 @@
 """Take secrets out of captured text before it is written anywhere.
 
 The idea. A table has one row a kind of secret. A row carries a few literal lower-case *needles* and a
-regular expression; the expression is compiled (once) and tried only when one of its needles occurs in the
-text. Substring search is nearly free and `re.compile` may cost a millisecond, so importing this module
-compiles nothing and a text without secrets compiles next to nothing. This runs inside hooks with a latency
-budget: only `re` is imported.
+regular expression, which is compiled (once) and tried only where one of its needles stands: substring search
+is nearly free and `re.compile` may cost a millisecond, so importing this module compiles nothing and a text
+without secrets compiles next to nothing. This runs inside hooks with a latency budget: only `re` is imported.
+A vendor's token is one long word with the needle in it, so the needles of those rows (`Token`) are looked for
+only in the long words of a text, which are few.
 
-Two short cuts make the search cheaper still. A vendor's token is one long word with the needle in it, so the
-needles of those rows (`Token`) are looked for only in the long words of a text, which are few. The needles of
-the other rows share roots: where no `key` is, `api_key` need not be looked for.
+Names and values. Most secrets have no shape of their own; a name says what they are. There is one list of
+such names (`_NAMES`), and a row for each way in which a value belongs to a name: behind an operator, in the
+next line, as the `value` of a sibling, between tags, as an argument, or in a sentence. The looser the way,
+          the
+more the value must look made up (judge.py).
+
+Disguises. The table sees a text without colours, invisible characters and joined strings, and what
+          URL-encoding,
+entities and base64 hide once more decoded (disguise.py). What it finds there is replaced in the text itself.
 
 Why no library. Hooks run on the standard library alone. detect-secrets is the oracle in the tests instead:
 whatever it finds in a text must be gone from our output.
 
 What is replaced. In a match, the last capturing group is the secret (the whole match where there is no
 group), and only that becomes `[redacted:<kind>]`; the text around it stays, because a memory needs to know
-that a password was set, not which. Vendor tokens have a shape of their own and are judged by it. The loose
-forms (`name = value`, flags, URLs) are judged again by a function that knows code from literals: a reference
-(`$TOKEN`, `os.environ[...]`, `${{ secrets.X }}`, `f"{token}"`), a type or a call is not a secret.
+that a password was set, not which. While the rows take their turns a secret is a run of FILLER of the same
+length, so that all places stay what they were.
 
 Placeholders. `<your password>`, `****`, `xxxx`, `your-api-key`, `null` and the like stay. `changeme` and
 `password123` are redacted: people really do run with them.
 
-Kubernetes. Every value in the `data` of a Secret is redacted, base64 being no protection; elsewhere base64 is
-judged by its name like any other value, except that an encoded private key is known by its first letters.
+Kubernetes. Every value in the `data` of a Secret is redacted, base64 being no protection.
 
 Left alone on purpose: a bare word that may as well be a variable (`token = abc`, `secret = value1`), a count
-(`pass: 12`), a hash without a telling name, a signature of a single request.
+(`pass: 12`), a hash without a telling name, an ordinary word in a sentence ("the password is swordfish").
 
 Idempotent by construction: the table is applied until nothing changes, and a replacement that lies within
 an earlier one is refused. Every replacement turns text into a marker, so this ends, in practice after one
@@ -41,33 +46,95 @@ from __future__ import annotations
 
 import re
 
-from backstory.safety import judge
-from backstory.safety.judge import MARKER
+from backstory.safety import disguise, judge
+from backstory.safety.judge import FILLER, MARKER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    Span = tuple[int, int, str]  # from, to, what the marker says
+
+_DEEPEST = 2  # encodings within encodings
+
 
 def redact(text: str) -> str:
     """Replace private passages and secrets by `[redacted:<kind>]`."""
-    while needles := _needles_in(text.lower()):
-        before = text
-        for row in PATTERNS:
-            if not needles.isdisjoint(row.needles):
-                text = row.apply(text)
-        if text == before:
-            break
+    while spans := _find(text, 0):
+        pieces: list[str] = []
+        copied = 0
+        for start, end, kind in _merged(spans):
+            pieces += text[copied:start], f"{MARKER}{kind}]"
+            copied = end
+        pieces.append(text[copied:])
+        text = "".join(pieces)
     return text
 
 
-def _needles_in(lowered: str) -> set[str]:
+def _find(text: str, depth: int) -> list[Span]:
+    """The secrets in a text, those of later rows last."""
+    views = disguise.undone(text)
+    plain = views[-1].text if views else text
+    if MARKER in plain:
+        plain = re.sub(r"\[redacted:[a-z-]{1,40}\]", lambda marker: FILLER * len(marker[0]), plain)
+    lowered = plain.lower()
+    if len(lowered) != len(plain):  # a few capitals become two letters
+        lowered = "".join([small if len(small := letter.lower()) == 1 else letter for letter in plain])
     words = _long_words(lowered)
-    found = {needle for needle in _TOKEN_NEEDLES if needle in words}
-    for root, needles in _OTHER_NEEDLES.items():
-        if root in lowered:
-            found.update(needle for needle in needles if needle in lowered)
+    found: list[Span] = []
+    places = _places_of_needles(lowered, words)
+    for number in sorted({number for needle in places for number in _ROWS[needle]}):
+        row = PATTERNS[number]
+        if row.is_possible(lowered, places):
+            plain = row.apply(plain, places, found)
+    if depth < _DEEPEST:
+        if view := disguise.decoded(plain):
+            found += [(*view.origin(start, end), kind) for start, end, kind in _find(view.text, depth + 1)]
+        if words:
+            for start, end, said in disguise.base64_texts(plain):
+                if inner := _find(said, depth + 1):
+                    found.append((start, end, inner[0][2]))
+    for view in reversed(views):
+        found = [(*view.origin(start, end), kind) for start, end, kind in found]
     return found
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    """In order; what overlaps is one, of the kind that was found last."""
+    numbered = sorted((start, end, number) for number, (start, end, _) in enumerate(spans))
+    merged: list[tuple[int, int, int]] = []
+    for start, end, number in numbered:
+        if merged and start < merged[-1][1]:
+            first, last, before = merged[-1]
+            merged[-1] = (first, max(last, end), max(before, number))
+        else:
+            merged.append((start, end, number))
+    return [(start, end, spans[number][2]) for start, end, number in merged]
+
+
+def _places_of_needles(lowered: str, words: str) -> dict[str, list[int]]:
+    """Where each needle stands that is there at all. A text has far fewer different words than words, so the
+    parts of a needle are looked for in those first."""
+    parts = set(lowered.encode("ascii", "replace").translate(_PART_SHAPE).split())
+    vocabulary = b" ".join(
+        [part for part in parts if part[0] > _NINE and len(part) <= _LONGEST_PART]
+    ).decode()
+    needles = [needle for part in _BY_PART if part in vocabulary for needle in _BY_PART[part]]
+    if words:
+        needles += [needle for needle in _TOKEN_NEEDLES if needle in words]
+    found: dict[str, list[int]] = {}
+    for needle in (*needles, *_PARTLESS):
+        place = lowered.find(needle)
+        if place >= 0:
+            places = found[needle] = []
+            while place >= 0:
+                places.append(place)
+                place = lowered.find(needle, place + 1)
+    return found
+
+
+_NINE = ord("9")
+_LONGEST_PART = 60  # a longer one is no name and no command
 
 
 # No token that a `Token` row matches is shorter.
@@ -84,60 +151,160 @@ def _long_words(lowered: str) -> str:
         end = shape.find(b" ", start)
         if end < 0:
             end = len(shape)
-        words.append(lowered[start:end])
+        word = lowered[start:end]
+        if not (word.startswith("20") and word[4] == "-" == word[7]):  # a line of a log begins with its time
+            words.append(word)
     return " ".join(words)
 
 
+# `w` for what a word is made of, a space for everything else.
+_WORD_SHAPE = bytearray(b" " * 256)
+for _byte in b"abcdefghijklmnopqrstuvwxyz0123456789_.~:%+/-$":
+    _WORD_SHAPE[_byte] = ord("w")
+
+
+# Letters, digits and _ as they are, a space for everything else.
+_PART_SHAPE = bytearray(b" " * 256)
+for _byte in b"abcdefghijklmnopqrstuvwxyz0123456789_":
+    _PART_SHAPE[_byte] = _byte
+
+
 class Pattern:
-    """One row of the table: what to look for, and how to tell a secret from code that looks like one."""
+    """One row of the table: what to look for, and how to tell a secret from code that looks like one.
+    A match begins with one of the needles."""
 
     __slots__ = ("_compiled", "expression", "is_secret", "kind", "name", "needles")
 
     def __init__(
         self,
         name: str,
-        kind: str,
-        needles: tuple[str, ...],
+        kind: str | Callable[[re.Match[str]], str],
+        needles: str,
         expression: str,
         is_secret: Callable[[re.Match[str]], bool] | None = None,
     ) -> None:
         self.name = name
         self.kind = kind
-        self.needles = needles
+        self.needles = needles.split("|")
         self.expression = expression
         self.is_secret = is_secret
         self._compiled: re.Pattern[str] | None = None
 
-    def apply(self, text: str) -> str:
-        if self._compiled is None:
-            self._compiled = re.compile(self.expression, re.ASCII)
-        marker = f"{MARKER}{self.kind}]"
+    def is_possible(self, lowered: str, places: dict[str, list[int]]) -> bool:
+        return any(needle in places for needle in self.needles)
+
+    def apply(self, text: str, places: dict[str, list[int]], found: list[Span]) -> str:
+        """The text with FILLER for what is secret, which is added to `found`."""
+        compiled = self.compiled()
         pieces: list[str] = []
         copied = position = 0
-        while match := self._compiled.search(text, position):
-            start, end = match.span(match.lastindex or 0)
-            if _lies_in_marker(text, start, end):
-                position = max(end, match.start() + 1)
-            elif self.is_secret is None or self.is_secret(match):
-                pieces += text[copied:start], marker
-                copied = position = end
-            else:
-                position = max(self.resume(start, end), match.start() + 1)
+        for place in self.candidates(places):
+            while match := self.attempt(compiled, text, place, position):
+                start, end = match.span(match.lastindex or 0)
+                if not text[start:end].strip(FILLER):
+                    position = max(end, match.start() + 1)
+                elif self.is_secret is None or self.is_secret(match):
+                    kind = self.kind if isinstance(self.kind, str) else self.kind(match)
+                    found.append((start, end, kind))
+                    pieces += text[copied:start], FILLER * (end - start)
+                    copied = position = max(end, match.start() + 1)
+                else:
+                    position = max(self.resume(start, end), match.start() + 1)
+        if not pieces:
+            return text
         pieces.append(text[copied:])
         return "".join(pieces)
+
+    def candidates(self, places: dict[str, list[int]]) -> Iterable[int]:
+        present = [places[needle] for needle in self.needles if needle in places]
+        return present[0] if len(present) == 1 else sorted({place for there in present for place in there})
+
+    def attempt(
+        self, compiled: re.Pattern[str], text: str, place: int, position: int
+    ) -> re.Match[str] | None:
+        return compiled.match(text, place) if position <= place else None
+
+    def compiled(self) -> re.Pattern[str]:
+        if self._compiled is None:
+            self._compiled = re.compile(self.expression, re.ASCII)
+        return self._compiled
 
     def resume(self, start: int, end: int) -> int:
         """Where to go on after a refused value: at its beginning, as it may hold an assignment itself."""
         return start
 
 
+class Named(Pattern):
+    """A value that belongs to one of the names; where those stand is found once for all these rows."""
+
+    __slots__ = ("signs",)
+
+    def __init__(
+        self,
+        name: str,
+        expression: str,
+        is_secret: Callable[[re.Match[str]], bool],
+        signs: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(name, _kind_of_name, _NAME_NEEDLES, _NAME + expression, is_secret)
+        self.signs = signs  # one of them stands soon after the name
+
+    def is_possible(self, lowered: str, places: dict[str, list[int]]) -> bool:
+        if _NAMED not in places:
+            begins = re.compile(rf"(?i){_NAMES}", re.ASCII)
+            places[_NAMED] = [place for place in super().candidates(places) if begins.match(lowered, place)]
+        there = places[_NAMED]
+        if self.signs:
+            signs = [sign for sign in self.signs if sign in lowered]
+            there = [at for at in there if any(lowered.find(sign, at, at + 300) > 0 for sign in signs)]
+        places[self.name] = there
+        return bool(there)
+
+    def candidates(self, places: dict[str, list[int]]) -> Iterable[int]:
+        return places[self.name]
+
+
+_NAMED = ""  # among the places: those of all names
+
+
+class Anywhere(Pattern):
+    """A match may begin anywhere in a text that has a needle."""
+
+    __slots__ = ()
+
+    def candidates(self, places: dict[str, list[int]]) -> Iterable[int]:
+        return (0,)
+
+    def attempt(
+        self, compiled: re.Pattern[str], text: str, place: int, position: int
+    ) -> re.Match[str] | None:
+        return compiled.search(text, position)
+
+
+class Near(Pattern):
+    """A match begins a little before its needle."""
+
+    __slots__ = ()
+
+    def attempt(
+        self, compiled: re.Pattern[str], text: str, place: int, position: int
+    ) -> re.Match[str] | None:
+        return compiled.search(text, max(position, place - 250), place + 600)
+
+
 class Token(Pattern):
-    """A secret that is one long word, of which each of its needles is a part."""
+    """A secret that is one long word and begins with a needle."""
 
     __slots__ = ()
 
     def resume(self, start: int, end: int) -> int:
         return end  # no part of a word that is no token is one
+
+
+class Shape(Token, Near):
+    """A token whose needle is not its beginning."""
+
+    __slots__ = ()
 
 
 class Passage(Pattern):
@@ -146,23 +313,29 @@ class Passage(Pattern):
 
     __slots__ = ()
 
-    def apply(self, text: str) -> str:
-        if self._compiled is None:
-            self._compiled = re.compile(self.expression, re.ASCII)
-        tags: Iterable[re.Match[str]] = self._compiled.finditer(text)
+    def apply(self, text: str, places: dict[str, list[int]], found: list[Span]) -> str:
+        tags: Iterable[re.Match[str]] = self.compiled().finditer(text)
         if "`<" in text:
             tags = _without_words(list(tags))
         pieces: list[str] = []
-        copied = depth = 0
+        copied = depth = opened = 0
+        kind = str(self.kind)
         for tag in tags:
             if tag[0][1] != "/":
                 if depth == 0:
-                    pieces += text[copied : tag.start()], f"{MARKER}{self.kind}]"
+                    opened = tag.start()
+                    pieces.append(text[copied:opened])
                 depth += 1
             elif depth:
                 depth -= 1
-                copied = tag.end()
-        if depth == 0:
+                if depth == 0:
+                    copied = tag.end()
+                    found.append((opened, copied, kind))
+                    pieces.append(FILLER * (copied - opened))
+        if depth:
+            found.append((opened, len(text), kind))
+            pieces.append(FILLER * (len(text) - opened))
+        else:
             pieces.append(text[copied:])
         return "".join(pieces)
 
@@ -181,55 +354,137 @@ def _is_quoted(tag: re.Match[str]) -> bool:
     return tag.string[tag.start() - 1 : tag.start()] == "`" == tag.string[tag.end() : tag.end() + 1]
 
 
-def _lies_in_marker(text: str, start: int, end: int) -> bool:
-    """Is this span a marker, or does it begin amid one? A longer span that begins with one is not."""
-    opened = text.rfind(MARKER, max(0, start - 40), start + len(MARKER))
-    if opened < 0:
-        return False
-    closed = text.find("]", opened, opened + 40)
-    return opened < start <= closed or (opened == start and end <= closed + 1)
-
-
 # --- the shapes that several rows share -------------------------------------------------------------------
 
 # Quoted (plain, or with the backslashes of a JSON string in a JSON string) or bare. A quoted value needs no
 # closing quote, as captured output is often cut off. A bare one ends where code or a query string would go
 # on; backslashes before n, r, t or a quote belong to an enclosing JSON string.
-_VALUE = r"""(?:
-    [bBfFrRuU]{0,2}(?:
+_QUOTED = r"""[bBfFrRuU@$]{0,2}(?:
         "((?:[^"\\\n]|\\.)++)
       | '((?:[^'\\\n]|\\.)++)
       | `((?:[^`\\\n]|\\.)++)
       | \\{1,8}"((?:[^"\\\n]|\\(?!\\{0,8}"))++)
       | \\{1,8}'((?:[^'\\\n]|\\(?!\\{0,8}'))++)
-    )
-  | ((?:\[redacted:[a-z-]+\]|[^\s"'`,;()\[\]{}<>|&\\]|\\[^\snrt"'\\])++)
-)"""
+    )"""
+_BARE = r"""((?:[^\s"'`,;()\[\]{}<>|&\\]|&(?=[^\s&"'\\])(?![\w.-]{1,40}=)|\\[^\snrt"'\\])++)"""
+_VALUE = f"(?:{_QUOTED} | {_BARE})"
+
+# An argument of a command.
+_ARGUMENT = r"""(?![\\"']{0,5}\uffff)(?:\\{0,4}"([^"\\\n]++)|\\{0,4}'([^'\\\n]++)|([^\s"'\\|;&]++))"""
+_REST = r"[^\n|;&]{0,300}?\s"  # of a command, up to the flag
+
+# The next line, whatever `cat -n`, a diff, a quotation or a log puts before it.
+_NEXT_LINE = r"""(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)
+    (?:[ \t]{0,8}\d{1,6}[\u2192\t|:] | [+>-](?![ \t]?-)
+          | \[?\d{4}-\d\d-\d\d[T ][\d:.,+Z]{5,20}\]?
+            (?:\ (?:\[[\w.-]{1,20}\]|(?-i:[A-Z]{4,8})|info|debug|warn|error):?){0,2})?
+    (?:[ \t]|\\t){0,40}"""
+
+# The names that say what a value is, by the kind that the marker names.
+_PASSWORDS = (
+    r"passw(?:or[dt]|d)|passphrase|passcode|pwd|(?<![a-z0-9])(?-i:pw|PW|Pw)(?=\W{0,6}[:=])(?!\])|kennwort"
+    r"|mot[ _-]?de[ _-]?passe|contrase(?:ñ|n|\\{1,4}u00f1)a"
+    "|senha|wachtwoord|парол[ьея]|密码|密碼|パスワード|비밀번호|hasło|lösenord|parola|şifre"
+)
+_PASS = "|".join(
+    ["(?<![a-z])pass", "(?<=[a-z])(?-i:Pass)"]
+    + [f"(?<={owner})pass" for owner in "db user my root admin smtp ftp ssh key store".split()]
+)
+_KEY_OWNERS = (
+    "api access private encryption signing account auth master license licence shared deploy service "
+    "subscription integration ingest webhook instrumentation"
+).split()
+_NAMES = (
+    rf"(?:{_PASSWORDS}|{_PASS}|secret(?:[_ -]?key)?|geheimnis|token|jeton"
+    rf"|(?:{'|'.join(_KEY_OWNERS)})[_ -]?key|apikey|credential|zugangsdaten)"
+)
+_NAME_NEEDLES = (
+    "pass|pw|kennwort|mot|contrase|senha|wachtwoord|парол|密码|密碼|パスワード|비밀번호|hasło|lösenord|parola|şifre|"
+    "secret|geheimnis|token|jeton|credential|zugangsdaten|" + "|".join(_KEY_OWNERS)
+)
+_NAME = rf"""(?xi) (?P<name>{_NAMES})(?:s|n|es)?\d{{0,3}}
+    (?P<suffix>(?:[_.-][\w.-]{{1,40}} | (?-i:[A-Z][a-z])\w{{0,40}})?)"""
 
 
-def _assignment(words: str) -> str:
-    """`name = value` in its many spellings; what stands before the secret word does not matter."""
-    return (
-        rf"""(?xi) (?P<name>(?:{words})s?\d{{0,3}})
-        (?P<suffix>(?:[_.-][\w.-]{{1,40}} | (?-i:[A-Z][a-z])\w{{0,40}})?)
-        (?:\\{{0,8}}["'`])? \]?                                     # "name": and config["name"] =
-        (?:[ \t]?:[ \t]?[A-Za-z][\w.\[\]|, ?]{{0,40}}(?=\ ?=))?       # name: str | None =
-        (?P<operator>[ \t]{{0,8}}(?: ={{1,3}}>? | !={{1,2}} | :=? )[ \t]{{0,8}})"""
-        + _VALUE
-    )
+# In a sentence, between a name and its value.
+_WORD = r"(?:[ ][^\s:=,;{}<>|]{1,24})"
+_VERBS = "is|are|was|be|to|ist|war|lautet|lauten|hei(?:ß|ss)t|auf|zu|est|es|era|jest|è|é|→|->|=>"
 
 
 def _flag(words: str) -> str:
-    """`--name value` or `--db-name=value`; `--name-file` is another flag."""
+    """`--name value`, `--db-name=value`, `-Name value`; `--name-file` is another flag."""
     return (
-        rf"(?<![\w-])--(?:[a-z0-9]{{1,20}}-){{0,4}}(?P<name>{words})"
-        r"(?:=|(?:[ \t]|\\{1,8}\n|\\{1,8}n){1,8})"  # the line may go on in the next
-        r"""[\\"']{0,8}(?!-)((?:\[redacted:[a-z-]+\]|[^\s"'\\,()\[\]|;&])++)"""
+        rf"(?i)-(?P<name>{words})"
+        r"(?:[=:]|(?:[ \t]|\\{1,8}\n|\\{1,8}n){1,8})"  # the line may go on in the next
+        r"""[\\"']{0,8}(?![-=:])([^\s"'\\,()\[\]|;&]++)"""
     )
 
 
 # `docker login -u me -p hunter2`
 _LOGIN_TOOLS = ("docker", "podman", "nerdctl", "registry", "acr", "az", "oc")
+
+# Tokens by how they begin. What follows must look random.
+_VENDORS = {
+    "age-key": "AGE-SECRET-KEY-1",
+    "anthropic-key": "sk-ant-",
+    "openai-key": "sk-",
+    "google-oauth": "GOCSPX- ya29. 1//0",
+    "gcp-api-key": "AIza",
+    "github-token": "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
+    "gitlab-token": "glpat- gloas- gldt- glrt- glrtr- glcbt- glptt- glft- glimt- glagent- glsoat- glffct-",
+    "slack-token": "xoxa- xoxb- xoxp- xoxr- xoxs- xoxo- xoxd- xoxc- xoxe- xoxe.xoxp- xoxe.xoxb- xapp-",
+    "stripe-key": "sk_live_ sk_test_ rk_live_ rk_test_ whsec_ sk_prod_ rk_prod_",
+    "groq-key": "gsk_",
+    "xai-key": "xai-",
+    "nvidia-key": "nvapi-",
+    "perplexity-key": "pplx-",
+    "huggingface-token": "hf_ api_org_",
+    "npm-token": "npm_",
+    "pypi-token": "pypi-AgE",
+    "sendgrid-key": "SG.",
+    "shopify-token": "shpat_ shpca_ shppa_ shpss_",
+    "digitalocean-token": "dop_v1_ doo_v1_ dor_v1_",
+    "databricks-token": "dapi dose",
+    "square-token": "sq0csp- sq0atp- sq0idp- EAAA",
+    "artifactory-token": "AKC cmVmdGtuO",
+    "vault-token": "hvs. hvb. hvr.",
+    "atlassian-token": "ATATT3 ATCTT3 ATBB ATTA",
+    "linear-key": "lin_api_ lin_oauth_",
+    "grafana-token": "glsa_ glc_",
+    "figma-token": "figd_ figdr_ figo_",
+    "sentry-token": "sntrys_ sntryu_",
+    "tailscale-key": "tskey-",
+    "token": (
+        "dckr_pat_ dckr_oat_ pul- dp.pt. dp.st. dp.ct. dp.sa. rubygems_ sbp_ sb_secret_ re_ r8_ lsv2_pt_ "
+        "lsv2_sk_ "
+        "ntn_ secret_ PMAK- NRAK- fo1_ fm1_ fm2_ fm1r_ xkeysib- xsmtpsib- EZAK EZTK FLWSECK duffel_live_ "
+        "duffel_test_ dt0c01. dt0s01. LTAI AKID ABSK bkua_ CCIPAT_ phx_ pscale_tkn_ pscale_pw_ pscale_oauth_ "
+        "pnu_ "
+        "rdme_ ops_ey A3- csk- tgp_v1_ fw_ pcsk_ access-sandbox- access-production- oy2 CLOJARS_ cio "
+        "pat-na1- "
+        "pat-eu1- pat-na2- sgp_ CFPAT- HRKU- ico- sk.ey nfp_ rnd_ tk-us- sm_aat_ sm_pat_ shippo_live_ "
+        "shippo_test_ "
+        "tfp_ AQVN t1. y0_ polar_oat_ napi_ KGAT_ sqp_ sqa_ squ_ mfa. dG9r vercel_ vcp_ vck_ cfat_ cfut_ "
+        "apify_api_ "
+        "jina_ tvly- e2b_ sk-lf- eyJrIjoi ory_at_ ory_st_ EAACEdEose0cBA"
+    ),
+}
+
+
+_PREFIXES = {prefix: kind for kind, prefixes in _VENDORS.items() for prefix in prefixes.split()}
+
+
+def _vendor(match: re.Match[str]) -> str:
+    prefix = max((prefix for prefix in _PREFIXES if match[0].startswith(prefix)), key=len)
+    return _PREFIXES[prefix]
+
+
+def _kind_of_name(match: re.Match[str]) -> str:
+    return judge.kind_of(match["name"] + match["suffix"])
+
+
+def _anyone(*words: str) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))
 
 
 # --- the table --------------------------------------------------------------------------------------------
@@ -241,16 +496,16 @@ PATTERNS: tuple[Pattern, ...] = (
     Passage(
         "private passage",
         "private",
-        ("<private",),
+        "<private",
         r"(?i)<private(?:\s{1,8}[\w:-]{1,40}\s?=[^<>]{0,200}|\s{0,8})(?<!/)>|</private\s{0,8}>",
     ),
     # Keys in PEM armour; `\n` may be two characters (JSON). With an END mark, all of it, whatever a diff or
     # `cat -n` put before the lines; cut off, as far as the base64 runs. A mark without a key is code about
     # keys.
-    Pattern(
+    Anywhere(
         "private key",
         "private-key",
-        ("private key",),
+        "private key",
         r"""(?x) -----BEGIN\ (?:[A-Z0-9]{1,12}\ ){0,3}PRIVATE\ KEY(?:\ BLOCK)?-----
         (?: (?:[^-]|-(?!----)){16,}+ -----END\ [A-Z0-9 ]{1,50}-----
           | (?:(?:\\+[nrt]|[\s>|:,.+"'\u2192-]|\d{1,6}[\u2192\t|:])*+
@@ -259,180 +514,161 @@ PATTERNS: tuple[Pattern, ...] = (
         )""",
     ),
     # The other half of a key that was cut off at its beginning.
-    Pattern(
+    Anywhere(
         "private key tail",
         "private-key",
-        ("private key-----", "private key block-----"),
+        "private key-----|private key block-----",
         r"""(?x) (?<![A-Za-z0-9+/=]) (?:[A-Za-z0-9+/]{16,}+={0,2}(?:\\+[nr]|\s)++){1,100}+
         (?:[A-Za-z0-9+/=]{1,64}(?:\\+[nr]|\s)++){0,2} -----END\ [A-Z ]{0,30}PRIVATE\ KEY(?:\ BLOCK)?-----""",
+    ),
+    # How the DER of a private key begins in base64: PKCS#1, PKCS#8, EC, Ed25519, OpenSSH.
+    Shape(
+        "bare private key",
+        "private-key",
+        "ibaakc|kcaqea|ibaakb|adanbgkqhkig9w0baqefaas|mhccaqee|mc4caqawbq|migh|b3blbnnzac1r",
+        r"(?<![A-Za-z0-9+/])(?:MII[A-Za-z0-9+/]{2,4}IBAAK[BC]|MII[A-Za-z0-9+/]{2,5}ADANBgkqhkiG9w0BAQEFAAS"
+        r"|MHcCAQEE|MC4CAQAwBQ|MIGHAgEAMBMG|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/]{16,}+={0,2}"
+        r"(?:\s{1,2}[A-Za-z0-9+/]{40,}+={0,2})*+(?:\s{1,2}[A-Za-z0-9+/]{4,}={1,2})?",
+    ),
+    Pattern(
+        "putty key",
+        "private-key",
+        "private-lines:",
+        rf"""(?xi) private-lines:\ \d{{1,3}} ((?:{_NEXT_LINE} [A-Za-z0-9+/=]{{16,}}+)++ (?:{_NEXT_LINE}
+          [A-Za-z0-9+/]{{1,64}}+={{0,2}}(?![\w:-]))?)""",
+    ),
+    # A private key as JSON has it: the exponent, or the key of a symmetric cipher.
+    Anywhere(
+        "json web key",
+        "private-key",
+        '"kty|kty\\',
+        r"""(?<=["'])[dk]\\{0,4}["']\s{0,4}:\s{0,4}\\{0,4}["']([A-Za-z0-9_-]{16,}+)""",
     ),
     # Base64 of "-----BEGIN PRIVATE KEY" and its kin, as in a kubeconfig.
     Token(
         "encoded private key",
         "private-key",
-        ("ls0tls1crudjti",),
+        "ls0tls1crudjti",
         r"LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFUR|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVE|BFTkNSWVBURUQgUFJJ)"
         r"[A-Za-z0-9+/]{8,}+={0,2}",
     ),
-    Token("age key", "age-key", ("age-secret-key-",), r"(?i)\bAGE-SECRET-KEY-1[A-Z0-9]{40,}+"),
     Token(
         "aws access key id",
         "aws-access-key-id",
-        ("akia", "asia"),
+        "akia|asia",
         r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    ),
+    Token(
+        "vendor token",
+        _vendor,
+        "|".join(_PREFIXES).lower(),
+        rf"(?<![A-Za-z0-9])(?:{_anyone(*map(re.escape, _PREFIXES))})(?<![\w-]sk-)"
+        r"(?:[A-Za-z0-9_~+/%=-]|\.(?=[A-Za-z0-9])){12,}+",
+        judge.is_vendor_token,
     ),
     # No prefix of its own, so by its name; the brackets are the prompt of `aws configure`.
     Pattern(
         "aws secret access key",
         "aws-secret-access-key",
-        ("secret",),
+        "secret",
         r"""(?i)secret[_ -]?access[_ -]?key[\\"'\]]{0,8}(?: \[\S{0,30}\])?\s{0,8}[:=]>?[\s\\"']{0,8}"""
         r"""([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])""",
     ),
     Pattern(
         "aws configure",
         "aws-secret-access-key",
-        ("configure set",),
-        r"""\bconfigure set [\w.-]{0,80}aws_(?:secret_access_key|session_token) {1,4}"""
+        "configure set",
+        r"""configure set [\w.-]{0,80}aws_(?:secret_access_key|session_token) {1,4}"""
         r"""[\\"']{0,8}([^\s"'\\|;&]++)""",
         judge.is_literal,
     ),
-    Token("google api key", "gcp-api-key", ("aiza",), r"\bAIza[A-Za-z0-9_-]{35,}+"),
     # The id of the key in a service account file; the key itself is in PEM armour.
     Pattern(
         "google service account",
         "gcp-service-account",
-        ("private_key_id",),
+        "private_key_id",
         r"""private_key_id[\\"']{0,8}\s{0,8}[:=]\s{0,8}[\\"']{0,8}([0-9a-f]{40})\b""",
-    ),
-    Token(
-        "google oauth",
-        "google-oauth",
-        ("gocspx-", "ya29."),
-        r"\b(?:GOCSPX-|ya29\.(?:[a-z]\.)?)[A-Za-z0-9_-]{20,}+",
     ),
     Pattern(
         "azure account key",
         "azure-key",
-        ("key=",),
+        "accountkey=|sharedaccesskey=",
         r"(?i)(?:Account|SharedAccess)Key=([A-Za-z0-9+/]{20,}+={0,2})",
     ),
-    Pattern("azure sas signature", "azure-sas", ("sig=",), r"[?&;]sig=([A-Za-z0-9%+/_-]{20,}+={0,2})"),
-    Token(
+    # Who has a signed address has what it leads to.
+    Pattern(
+        "url signature",
+        "signature",
+        "sig=|signature=|hmac=|x-amz-security-token=",
+        r"(?i)(?:(?<=[?&;])(?:sig|hmac)|(?:(?<=[?&;])|(?<=amz-)|(?<=goog-))signature|x-amz-security-token)="
+        r"([A-Za-z0-9%+/_~-]{20,}+={0,2})",
+    ),
+    Shape(
         "azure client secret",
         "azure-secret",
-        ("q~",),
+        "q~",
         r"(?<![\w~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,}+",
     ),
-    Token(
-        "github token",
-        "github-token",
-        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-        r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,}+|github_pat_[A-Za-z0-9_]{40,}+)",
-    ),
-    Token(
-        "gitlab token",
-        "gitlab-token",
-        (
-            *("glpat-", "gloas-", "gldt-", "glrt-", "glrtr-", "glcbt-", "glptt-", "glft-", "glimt-"),
-            *("glagent-", "glsoat-", "glffct-"),
-        ),
-        r"\bgl(?:pat|oas|dt|rtr?|cbt|ptt|ft|imt|agent|soat|ffct)-[A-Za-z0-9_.-]{20,}+",
-        judge.looks_random,
-    ),
-    Token(
-        "slack token",
-        "slack-token",
-        ("xox", "xapp-"),
-        r"(?i)\b(?:xox[a-z](?:\.xox[a-z])?|xapp)-[A-Za-z0-9%/+-]{13,}+=*+",
-    ),
     Pattern(
-        "slack webhook",
-        "slack-webhook",
-        ("hooks.slack.com",),
-        r"(?i)hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/]{20,}+)",
-    ),
-    Pattern(
-        "discord webhook",
-        "discord-webhook",
-        ("/api/webhooks/",),
-        r"(?i)discord(?:app)?\.com/api/webhooks/\d{10,}+/([A-Za-z0-9_-]{30,}+)",
+        "webhook",
+        "webhook",
+        "hook|with/key/",
+        r"(?i)(?:hook[\w.-]{0,60}/(?:(?:[a-z][a-z.-]{1,30}|\d{8,})/){0,3}+|with/key/)([A-Za-z0-9_/@-]{16,}+)",
+        judge.is_webhook,
     ),
     # A bot token is base64 of an id, a time and a signature: without a prefix, so only near these words.
-    Pattern(
+    Near(
         "discord bot token",
         "discord-token",
-        ("discord", "bot"),
+        "discord|bot_token|bot token",
         r"(?<![\w.-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}+",
     ),
-    Token(
-        "stripe key",
-        "stripe-key",
-        ("k_live_", "k_test_", "whsec_"),
-        r"(?<![A-Za-z0-9])(?:[sr]k_(?:live|test)_[A-Za-z0-9]{10,}+|whsec_[A-Za-z0-9+/]{20,}+=*+)",
-    ),
-    Token("anthropic key", "anthropic-key", ("sk-ant-",), r"(?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{16,}+"),
-    Token(
-        "openai key", "openai-key", ("sk-",), r"(?<![A-Za-z0-9_-])sk-[A-Za-z0-9_-]{20,}+", judge.looks_random
-    ),
-    Token("groq key", "groq-key", ("gsk_",), r"\bgsk_[A-Za-z0-9]{40,}+"),
-    Token("xai key", "xai-key", ("xai-",), r"(?<![A-Za-z0-9_-])xai-[A-Za-z0-9]{40,}+"),
-    Token("nvidia key", "nvidia-key", ("nvapi-",), r"\bnvapi-[A-Za-z0-9_-]{40,}+", judge.looks_random),
-    Token("perplexity key", "perplexity-key", ("pplx-",), r"\bpplx-[A-Za-z0-9]{40,}+"),
-    Token("hugging face token", "huggingface-token", ("hf_",), r"(?<![A-Za-z0-9_])hf_[A-Za-z0-9]{30,}+"),
-    Token("npm token", "npm-token", ("npm_",), r"(?<![A-Za-z0-9_])npm_[A-Za-z0-9]{36,}+"),
-    Token("pypi token", "pypi-token", ("pypi-age",), r"\bpypi-AgE[A-Za-z0-9_-]{40,}+"),
     # Account and key ids have two letters for a prefix, so only near these words.
-    Pattern(
+    Near(
         "twilio key",
         "twilio-key",
-        ("twilio", "_sid"),
+        "twilio|_sid",
         r"(?<![A-Za-z0-9])(?:AC|SK)[0-9a-f]{32}(?![A-Za-z0-9])",
     ),
-    Token("sendgrid key", "sendgrid-key", ("sg.",), r"\bSG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,}+"),
-    Token("mailgun key", "mailgun-key", ("key-",), r"(?<![A-Za-z0-9-])key-[0-9a-f]{32}(?![A-Za-z0-9])"),
-    Token(
+    Token("mailgun key", "mailgun-key", "key-", r"(?<![A-Za-z0-9-])key-[0-9a-f]{32}(?![A-Za-z0-9])"),
+    Shape(
         "mailchimp key",
         "mailchimp-key",
-        ("-us",),
+        "-us",
         r"(?<![0-9a-z])[0-9a-f]{32}-us[0-9]{1,2}(?![0-9a-z])",
     ),
-    Token(
-        "telegram bot token", "telegram-token", (":aa",), r"(?<![0-9A-Za-z])\d{8,10}:AA[A-Za-z0-9_-]{32,}+"
+    Shape(
+        "telegram bot token",
+        "telegram-token",
+        ":aa",
+        r"(?<![0-9A-Za-z])(?:bot)?(\d{8,10}:AA[A-Za-z0-9_-]{32,}+)",
     ),
+    Shape("terraform token", "token", ".atlasv1.", r"\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}+"),
     Token(
-        "shopify token",
-        "shopify-token",
-        ("shp",),
-        r"\bshp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32,}+",
+        "jwt", "jwt", "eyj", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}+(?:\.[A-Za-z0-9_-]{4,}+={0,2}){1,4}"
     ),
-    Token(
-        "digitalocean token",
-        "digitalocean-token",
-        ("_v1_",),
-        r"\bdo[opr]_v1_[0-9a-f]{64,}+",
+    # Hashes of passwords, which can be cracked: crypt's, Django's, Argon2's, LDAP's.
+    Shape(
+        "password hash",
+        "password-hash",
+        "$2a$|$2b$|$2x$|$2y$|$1$|$5$|$6$|$y$|$7$|$apr1$|$argon2|pbkdf2|scrypt|bcrypt_sha256$",
+        r"(?x) \$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}"
+        r" | \$(?:1|5|6|7|y|gy|apr1|argon2i?d?|scrypt)\$[^\s:\"'\\<>]{20,200}"
+        r" | (?<![\w$])(?:pbkdf2[_:]sha\d{1,3}|scrypt|bcrypt_sha256)[$:][^\s\"'\\<>]{30,300}",
+        judge.is_mixed,
     ),
-    Token("databricks token", "databricks-token", ("dapi",), r"\bdapi[0-9a-f]{32}(?:-\d)?(?![A-Za-z0-9])"),
-    Token("square token", "square-token", ("sq0",), r"\bsq0(?:csp|atp)-[A-Za-z0-9_-]{22,}+"),
-    Token("artifactory token", "artifactory-token", ("akc",), r"(?<![A-Za-z0-9+/])AKC[A-Za-z0-9]{15,}+"),
-    Token("vault token", "vault-token", ("hvs.", "hvb.", "hvr."), r"\bhv[sbr]\.[A-Za-z0-9_-]{20,}+"),
-    Token("atlassian token", "atlassian-token", ("atatt3",), r"\bATATT3[A-Za-z0-9_=-]{50,}+"),
-    Token("linear key", "linear-key", ("lin_api_",), r"\blin_api_[A-Za-z0-9]{30,}+"),
-    Token("grafana token", "grafana-token", ("glsa_", "glc_"), r"\b(?:glsa|glc)_[A-Za-z0-9_+/]{30,}+=*+"),
-    Token("figma token", "figma-token", ("figd_",), r"\bfigd_[A-Za-z0-9_-]{30,}+", judge.looks_random),
-    Token(
-        "sentry token", "sentry-token", ("sntrys_", "sntryu_"), r"\bsntry[su]_[A-Za-z0-9+/_-]{40,}+[\w+/=-]*+"
-    ),
-    Token("tailscale key", "tailscale-key", ("tskey-",), r"\btskey-[A-Za-z0-9-]{16,}+", judge.looks_random),
-    Token(
-        "jwt", "jwt", ("eyj",), r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}+(?:\.[A-Za-z0-9_-]{4,}+={0,2}){1,4}"
+    Pattern(
+        "ldap hash",
+        "password-hash",
+        "{ssha|{sha}|{smd5}|{md5}|{crypt}",
+        r"(?i)\{(?:S?SHA\d{0,3}|S?MD5|CRYPT)\}([A-Za-z0-9+/$.]{20,}+={0,2})",
     ),
     Pattern(
         "authorization header",
         "token",
-        ("authorization",),
+        "authorization",
         r"""(?ix) authorization[\\"'\]]{0,8} \s{0,4} [:=,] \s{0,4} [\\"']{0,8}
-        (?:bearer|basic|token|bot|digest|apikey|api-key|key|negotiate|ssws|jwt)[ \t]{1,4}
+        (?:bearer|basic|token|bot|digest|apikey|api-key|key|negotiate|ssws|jwt|splunk|genie[-]?key)[ \t]{1,4}
         (?:token=[\\"']{0,8})?
         ([A-Za-z0-9._~+/:|=-]{2,}+)""",
         judge.is_header_value,
@@ -440,19 +676,23 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "raw authorization header",
         "token",
-        ("authorization",),
+        "authorization",
         r"""(?i)authorization[\\"'\]]{0,8}\s{0,4}[:=,]\s{0,4}[\\"']{0,8}(?!AWS4-)([A-Za-z0-9._~+/=-]{16,}+)(?![:(\[])""",
         judge.is_raw_header_value,
     ),
     # Without the header's name a bearer token must look like one.
     Pattern(
-        "bearer token", "token", ("bearer ",), r"(?i)\bbearer ([A-Za-z0-9._~+/=-]{16,}+)", judge.looks_random
+        "bearer token",
+        "token",
+        "bearer |basic ",
+        r"(?i)\b(?:bearer|basic) ([A-Za-z0-9._~+/=-]{16,}+)",
+        judge.looks_random,
     ),
     # Of a response, the value of the cookie; what follows are its attributes. Short ones are settings.
     Pattern(
         "set-cookie header",
         "cookie",
-        ("set-cookie",),
+        "set-cookie",
         r"""(?i)set-cookie[\\"']{0,8}\s{0,4}[:=]\s{0,4}[\\"']{0,8}[\w.-]{1,64}=([^\s;"'\\,]{8,}+)""",
         judge.is_literal,
     ),
@@ -460,78 +700,182 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "cookie header",
         "cookie",
-        ("cookie",),
+        "cookie",
         r"""(?ix) (?<!set-) \bcookie[\\"']{0,8} (?:\s{0,4}[:=]\s{0,4}|\ ) [\\"']{0,8}
         ((?=(?:[\w.-]{1,64}=[^\s;"'\\]{0,7};[ ]){0,20}[\w.-]{1,64}=[^\s;"'\\]{8}) [^\r\n"'\\]++)""",
         judge.is_literal,
+    ),
+    # The names that frameworks give to the cookie of a session.
+    Pattern(
+        "session cookie",
+        "cookie",
+        'sess|connect.sid|sid=|sid"|csrf|xsrf',
+        r"""(?ix) (?:(?:php|j|asp\.net_|laravel_|_)?sess(?:ion)?(?:_?id|_?key|_?token)?
+          | connect\.sid | (?<![a-z])sid | [cx]srf\w{0,12}
+) [\\"']{0,8} (?:\s{0,4}[:=,]\s{0,4}|\t)
+        [\\"']{0,8} ([A-Za-z0-9%._~+/:-]{20,}+={0,2}) (?![(\[])""",
+        judge.is_session_value,
     ),
     # A greedy password takes in the @ that people forget to escape: the last one before a slash counts.
     Pattern(
         "url password",
         "password",
-        ("://",),
-        r"""://(?:\[redacted:[a-z-]+\]|[^\s/:@"'<>\\\[]){0,128}:((?:\[redacted:[a-z-]+\]|[^\s/"'<>\\]){1,256})@""",
-        judge.is_literal,
+        "://",
+        r"""://[^\s/:@"'<>\\\[]{0,128}:([^\s/"'<>\\]{1,256})@""",
+        judge.is_url_password,
     ),
-    Pattern("url token", "token", ("://",), r"://([A-Za-z0-9_-]{20,256})@", judge.looks_random),
+    Pattern("url token", "token", "://", r"://([A-Za-z0-9_-]{20,256})@", judge.looks_random),
     Pattern(
-        "curl user",
+        "user and password",
         "password",
-        ("curl",),
-        r"""\bcurl\b[^\n]{0,300}?\s(?:-u|--user|--proxy-user)[ =]?"""
-        r"""[\\"']{0,8}[^\s:"'\\]{0,128}:([^\s"'\\]++)""",
+        "curl|http |https |wget|ab -a|siege|smbclient|rpcclient|smbmap|lftp|impacket|xh ",
+        rf"""(?x) (?<![\w/.:@-])(?: (?:curl|siege)\b{_REST}(?:-u|--user|--proxy-user|-U) | ab\ -A
+          | (?:https?|xh)(?=\ ){_REST}(?:-a|--auth)
+          | (?:smbclient|rpcclient|lftp|smbmap)\b{_REST}(?:-U|-u|--user) )
+        [ =]?[\\"']{{0,8}}[^\s:%,"'\\]{{0,128}}[:%,]([^\s"'\\]++)""",
         judge.is_literal,
     ),
+    # mysql takes the password without a space after -p, as archivers do; digits there are docker's ports.
     Pattern(
-        "httpie user",
+        "attached password",
         "password",
-        (" -a", "--auth"),
-        r"""(?<![\w/.:@-])https?[ \t][^\n|;&]{0,300}?(?<=\s)(?:-a|--auth)[ =]?"""
-        r"""[\\"']{0,8}[^\s:"'\\]{1,128}:([^\s"'\\]++)""",
+        "mysql|mariadb|7z|7za|rar |unrar ",
+        r"""(?x) (?:\b(?:mysql|mariadb)[\w-]{0,12}\b[^\n|;&]{0,200}?\s-p | \b7za?\ [^\n|;&]{0,200}?\s-p
+          | (?<=[un]rar\ |..rar\ )[^\n|;&]{0,200}?-h?p)
+        (?![\d:.]*(?:\s|$))[\\"']{0,8}([^\s"'\\|;&]++)""".replace(
+            "(?<=[un]rar\\ |..rar\\ )", "\\b(?:un)?rar\\ "
+        ),
         judge.is_literal,
     ),
-    # mysql takes the password without a space after -p; digits there are docker's ports.
-    Pattern(
-        "mysql password",
-        "password",
-        ("mysql", "mariadb"),
-        r"""\b(?:mysql|mariadb)[\w-]{0,12}\b[^\n|;&]{0,200}?\s-p(?![\d:.]*(?:\s|$))[\\"']{0,8}([^\s"'\\|;&]++)""",
-        judge.is_literal,
-    ),
+    # Commands that take a secret with a short flag, by the flag.
     Pattern(
         "password argument",
         "password",
         (
-            *("sshpass", "redis-cli", "sqlcmd", "ldap", "storepass", "keypass"),
-            *(f"{tool} login" for tool in _LOGIN_TOOLS),
+            "sshpass|redis-cli|sqlcmd|bcp |ldap|storepass|keypass|zip |unzip|mosquitto_|ipmitool|"
+            "mongo|cqlsh|twine|evil-winrm|rdesktop|kadmin|-generic-password|-internet-password|"
+            "nuget|gem push|doctl|glab|snmp|srcstorepass|deststorepass|srckeypass|destkeypass|"
+            "cf login|freerdp|argocd|keystorepass|valkey-cli|influx|vncviewer|isql|psexec|"
+            "mssql-cli|cf auth|" + "|".join([f"{tool} login" for tool in _LOGIN_TOOLS])
         ),
-        rf"""(?x) (?: \bsshpass\b[^\n|;&]{{0,40}}?\s-p | \bredis-cli\b[^\n|;&]{{0,200}}?\s-a
-          | \bsqlcmd\b[^\n|;&]{{0,200}}?\s-P | -(?:src|dest)?(?:store|key)pass(?=[ ])
-          | \bldap(?:search|add|modify|delete|whoami|passwd)\b[^\n|;&]{{0,200}}?\s-w
-          | \b(?:{"|".join(_LOGIN_TOOLS)})\ login\b[^\n|;&]{{0,200}}?\s-p(?=[ =]) )
-        [ =]?[\\"']{{0,8}}([^\s"'\\|;&]++)""",
-        judge.is_literal,
+        rf"""(?x) (?:
+          (?:sshpass|twine|cqlsh|evil-winrm|rdesktop|mongo(?:sh|dump|restore|import|export)?
+          |(?:cf|argocd)\ login|psexec)\b{_REST}-p
+          | (?:{"|".join(_LOGIN_TOOLS)})\ login\b{_REST}-p(?=[ =])
+          | (?:redis-cli|valkey-cli)\b{_REST}-a
+          | (?:sqlcmd|mssql-cli|bcp|isql|(?:un)?zip|mosquitto_\w{{2,6}}|ipmitool)\b{_REST}-P
+          | (?:ldap\w{{1,8}}|kadmin|-(?:generic|internet)-password)\b{_REST}-w
+          | (?:src|dest)?(?:store|key)pass(?=[ ]) | (?:doctl|glab)\b{_REST}-t
+          | (?:nuget|gem\ push)\b{_REST}-k | snmp\w{{2,8}}\b{_REST}-[AX]
+          | freerdp\b{_REST}/p: )
+        [ =]?(?!-){_ARGUMENT}""",
+        judge.is_argument,
+    ),
+    # Commands that take it as their last argument, or the last but none.
+    Pattern(
+        "positional password",
+        "password",
+        (
+            "htpasswd|openssl passwd|mkpasswd|vault login|ngrok|cargo login|rabbitmqctl|"
+            "wpa_passphrase|user-secrets set|config set|mc alias set|http-basic|snyk auth|"
+            "bw unlock|requirepass|config:set|auth:token|rclone obscure"
+        ),
+        rf"""(?x) (?:
+          (?<![.\w/])htpasswd[ ](?:-[A-Za-z]{{1,6}}[ ](?:\d{{1,2}}[ ])?){{0,3}}?
+            -[a-zA-Z]{{0,5}}b[a-zA-Z]{{0,5}}[ ](?:-[A-Za-z]{{1,4}}[ ](?:\d{{1,2}}[ ])?){{0,3}}
+            (?:(?<!n[bB][ ])(?<!n[bB][bB][ ])[\w./~-]{{1,200}}[ ])?+[\w.@-]{{1,64}}
+          | openssl\ passwd(?:\ -(?:salt\ \S{{1,40}}|\w{{1,8}})){{0,4}}
+          | mkpasswd(?:\ -[\w=-]{{1,20}}(?:\ (?:sha-\d{{3}}|bcrypt|yescrypt|md5))?){{0,4}}
+          | vault\ login(?:\ -[\w=-]{{1,40}}){{0,3}} | ngrok\ (?:authtoken|config\ add-authtoken)
+          | cargo\ login(?:\ --registry\ \S{{1,60}})?
+          | rabbitmqctl\ (?:add_user|change_password)\ \S{{1,64}} | wpa_passphrase\ \S{{1,64}}
+          | user-secrets\ set\ \S{{1,120}}
+          | config\ set\ --secret\ \S{{1,120}} | http-basic\.\S{{1,120}}\ \S{{1,64}} | snyk\ auth
+          | mc\ alias\ set\ \S{{1,64}}\ \S{{1,200}}\ \S{{1,64}} | bw\ unlock | requirepass | rclone\ obscure )
+        [ \t]{{1,4}}(?!-){_ARGUMENT}""",
+        judge.is_argument,
+    ),
+    # Commands that put something where secrets are kept: whatever they put there is one.
+    Pattern(
+        "stored secret",
+        "secret",
+        "secret|put-parameter|vault kv|vault write|variable set|config:set|env add",
+        rf"""(?x) (?:
+          (?:secrets?(?:manager)?\s|put-parameter|variable\ set|env\ add)(?:[^\n|;&]{{0,300}}?\s)??
+             (?:(?:--body|-b|--value|--secret-string|--string-value|--plaintext|--secret-binary)[ =]
+             |--from-literal[= ][\\"']{{0,4}}[\w.-]{{1,80}}=)
+          | (?:vault\ (?:kv\ (?:put|patch)|write)|(?<!create\ )secrets?\ (?:set|import|put)|config:set)\s
+             (?:[^\n|;&]{{0,300}}?\s)??[\w.-]{{1,80}}=(?!=|@) )
+        (?!-){_ARGUMENT}""",
+        judge.is_argument,
     ),
     Pattern(
         "piped password",
         "password",
-        ("password-stdin", "sudo -s", "with-token"),
-        r"""(?x) \becho\s(?:-n\s)?[\\"']{0,8}([^\s"'\\|;&]{1,256}+)[\\"']{0,8}\s{0,4}\|
-        [^\n|;&]{0,200}?(?:--password-stdin|sudo\ -S|--with-token)\b""",
-        judge.is_literal,
+        "echo |printf ",
+        rf"""(?x) (?:echo|printf)\s(?:-[neE]{{1,3}}\s)?
+        (?:[\\"']{{0,4}}%s(?:\\{{1,4}}n)?[\\"']{{0,4}}\s)?{_ARGUMENT}(?:\\{{1,4}}n)?
+        [\\"']{{0,4}}\s{{0,4}}\|[^\n|;&]{{0,200}}?
+        (?:-stdin\b|sudo\ -S|--with-token|--passphrase-fd|\bsecrets?\ |env\ add|cryptsetup
+        |pass\ stdin|\blogin\b)""",
+        judge.is_argument,
+    ),
+    Pattern("here string", "secret", "<<<", rf"<<<\s{{0,4}}{_ARGUMENT}", judge.is_here_string),
+    Pattern(
+        "secure string",
+        "password",
+        "-securestring",
+        rf"(?xi) -securestring\s{{1,4}}(?:-\w{{1,12}}\s{{1,4}}){{0,3}}{_ARGUMENT}",
+        judge.is_argument,
+    ),
+    # `login: admin / hunter2`, `auth=("admin", "hunter2")`
+    Pattern(
+        "login",
+        "password",
+        "log in|login|cred|zugangsdaten|account|auth",
+        r"""(?xi) (?:
+          (?:log\ ?in|cred(?:ential)?s?|zugangsdaten|account)(?:[^\n:=]{0,40}[:=]|\ (?:with|as|mit))\ {1,4}
+            [`*"']{0,3}[\w.@-]{1,64}[`*"']{0,3}\ ?[/:]\ ?[`*"']{0,3}
+          | auth\w{0,20}\s?[=:(]\s?[(\[]?\s?\\{0,4}["'][^"'\n\\]{1,64}\\{0,4}["'],\s{0,4}\\{0,4}["'] )
+        ((?:[^\s"'`<>|,;.:)*\\]|[,;.:)*](?=[^\s"'`<>|\\])){6,}+)""",
+        judge.is_login_password,
+    ),
+    Pattern(
+        "signing key",
+        "key",
+        "jwt.|createhmac|hmac.new|hmac(",
+        r"""(?xi) (?:jwt\.(?:sign|verify|encode|decode)|createhmac|hmac(?:\.new)?)\(
+        [^\n]{0,120}?,\s{0,4}b?\\{0,4}["']([^"'\s\\]{8,}+)""",
+        judge.is_made_up,
+    ),
+    Pattern(
+        "hexadecimal private key",
+        "private-key",
+        "0x",
+        r"0x([0-9a-fA-F]{64})(?![0-9A-Za-z])",
+        judge.is_in_a_line_about_private_keys,
+    ),
+    Near(
+        "card number",
+        "card-number",
+        "card|cvv|cvc|visa",
+        r"(?<![\w.-])\d{4}(?:[ -]?\d{4}){2}[ -]?\d{1,7}(?![\w.-])",
+        judge.is_card_number,
     ),
     Pattern(
         "openssl password",
         "password",
-        ("pass:", "openssl enc"),
-        r"""(?x) (?: -pass(?:in|out)?\ {1,4}[\\"']{0,8}pass:
-          | \bopenssl\ enc\b[^\n|;&]{0,200}?\s-[kK]\ {1,4}[\\"']{0,8} ) ([^\s"'\\|;&]++)""",
-        judge.is_literal,
+        "pass:|openssl enc|-passin|-passout",
+        rf"""(?x) (?: pass:(?<=\ pass:|["']pass:)
+          | openssl\ enc\b{_REST}-[kK]\ {{1,4}}) {_ARGUMENT}""".replace(
+            "(?<=\\ pass:|[\"']pass:)", "(?<=[ \\\"']pass:)"
+        ),
+        judge.is_openssl_password,
     ),
-    Pattern(
+    Near(
         "chpasswd",
         "password",
-        ("chpasswd",),
+        "chpasswd",
         r"""(?x) (?<![\w.-])[\w.-]{1,64}:([^\s"'\\|]{1,256}+)[\\"']{0,8}\s{0,4}\|\s{0,4}(?:sudo\s)?chpasswd\b
           | \bchpasswd\b[^\n|;&<]{0,40}<<<\s{0,4}[\\"']{0,8}[\w.-]{1,64}:([^\s"'\\|]{1,256})""",
         judge.is_literal,
@@ -539,151 +883,200 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "dockerfile env",
         "password",
-        ("env ",),
-        r"""(?xm) (?:^|[:\u2192\t]|\\[nt])[ \t]{0,8} ENV[ \t]{1,4} (?:[A-Z0-9_]{0,40}_|PG|DB)?
+        "env ",
+        r"""(?xm) (?:^|(?<=[:\u2192\t+])|(?<=[:\u2192\t ][ ])|(?<=\\[nt])) ENV[ \t]{1,4}
+          (?:[A-Z0-9_]{0,40}_|PG|DB)?
         (?:PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|SECRET|TOKEN|(?:API|ACCESS|SECRET|PRIVATE)_?KEY)
         (?P<suffix>_[A-Z0-9_]{1,40})? [ \t]{1,4} [\\"']{0,8} (?!=) ([^\s"'\\]++)""",
         judge.is_environment_value,
     ),
-    Pattern(
+    Anywhere(
         "kubernetes secret",
         "kubernetes-secret",
-        ("kind: secret", '"kind": "secret"', '"kind":"secret"'),
-        r"""(?xm) (?:^|\\n|\{)[ \t]{0,12} \\?"?(?P<name>[\w.-]{1,80})\\?"?:[ ]?\\?"?
+        'kind: secret|"kind": "secret"|"kind":"secret"',
+        r"""(?xm) (?:^|\\n|\{)[+]?[ \t]{0,12} \\?"?(?P<name>[\w.-]{1,80})\\?"?:[ ]?\\?"?
         ([A-Za-z0-9+/]{4,}+={0,2}) (?=\\?"?,?(?:$|\\n|\}))""",
         judge.is_encoded_value,
     ),
     Pattern(
         "password flag",
         "password",
-        ("-pass",),
-        _flag("pass|password|passwd|passphrase"),
+        "-pass",
+        _flag("pass|password|passwd|passphrase|passcode"),
         judge.is_flag_value,
     ),
     Pattern(
         "token flag",
         "token",
-        ("-token", "-secret", "-key", "-apikey"),
-        _flag("token|tokens|secret|secret-key|api-?key|access-key|private-key"),
+        (
+            "-token|-authtoken|-secret|-api|-auth|-access|-account|-private|-license|-pat|"
+            "-primary|-master|-client"
+        ),
+        _flag(
+            "tokens?|authtoken|secret(?:-key|-string|-access-key)?|api-?key|auth-?key|(?:access|account|private|license|primary|master)-key"
+            "|client-secret|pat"
+        ),
         judge.is_flag_value,
     ),
     # ODBC and ADO strings: between semicolons a bare word is a literal, and may hold spaces.
-    Pattern(
+    Near(
         "connection string password",
         "password",
-        ("password=", "pwd="),
-        r"""(?i); ?(?:password|pwd)=((?:\[redacted:[a-z-]+\]|[^;"'\r\n\\(\[])++)(?=[;"'\r\n\\]|$)""",
+        "password=|pwd=",
+        r"""(?i); ?(?:password|pwd)=([^;"'\r\n\\(\[]{1,256}+)(?=[;"'\r\n\\]|$)""",
         judge.is_literal,
     ),
     # Go's MySQL driver and Oracle's tools put it in forms of their own.
-    Pattern(
+    Near(
         "dsn password",
         "password",
-        ("@tcp(", "@unix(", "oracle:", "sqlplus"),
+        "@tcp(|@unix(|oracle:|sqlplus",
         r"""(?x) (?<![\w.-])[\w.-]{1,64}:([^\s"'`\\@/]{1,128})@(?:tcp|unix)\(
           | \b(?:oracle:(?:thin|oci):|sqlplus\s(?:-\S{1,8}\s)?[\\"']{0,8})[\w.-]{1,64}
             /([^\s"'\\@/]{1,128})@""",
         judge.is_literal,
     ),
+    # host:port:database:user:password
+    Near(
+        "pgpass line",
+        "password",
+        ":5432:|:*:|:5433:|:6432:|pgpass",
+        r"""(?<![\w:/.-])[\w*][\w.-]{0,100}:(?:\d{4,5}|\*):[\w*-]{1,64}:[\w.*@-]{1,64}:((?:[^\s:"'\\]|\\[:\\]){1,256}+)""",
+        judge.is_literal,
+    ),
     Pattern(
-        "npmrc auth", "token", (":_auth",), r""":_auth(?:Token)?[ ]?=[ ]?"?([^\s"'\\]++)""", judge.is_literal
+        "npmrc auth",
+        "token",
+        ':_auth|_auth=|_auth =|auth"|auth\\',
+        r"""(?x) (?:(?<=/:)|(?<![\w:]):?)
+        (?:_auth(?:Token)?[ ]?=[ ]?"?|(?<=["'_])auth\\{0,4}"\s?:\s?\\{0,4}")([^\s"'\\]{8,}+)""",
+        judge.is_auth_value,
     ),
     Pattern(
         "netrc password",
         "password",
-        ("login",),
-        r"""\blogin(?:\s|\\n){1,8}[^\s\\]{1,128}(?:\s|\\n){1,8}password(?:\s|\\n){1,8}([^\s"'\\]++)""",
+        "login",
+        rf"""(?x) \blogin(?:\s|{_NEXT_LINE}){{1,8}}[^\s\\]{{1,128}}
+        (?:{_NEXT_LINE}|\s){{1,8}}password(?:{_NEXT_LINE}|\s){{1,8}}([^\s"'\\]++)(?!\ ?[=(])""",
         judge.is_literal,
     ),
-    Pattern(
+    Near(
         "sql password",
         "password",
-        ("identified by", "password '"),
-        r"""(?i)\b(?:user|role)\b[^;\n]{0,200}?\s(?:identified (?:with \S{1,40} )?by|password) """
-        r"""\\{0,8}'((?:[^'\\\n]|\\[^'\n])++)""",
-        judge.is_literal,
-    ),
-    Pattern(
-        "xml password",
-        "password",
-        ("password>", "passphrase>"),
-        r"(?i)<(?:[\w.-]{0,40}:)?[\w.-]{0,40}(?:password|passphrase)>([^<>\n]++)</",
+        "identified by|identified with|password '|password \\'|password \"",
+        r"""(?i)\b(?:user|role|login)\b[^;\n]{0,200}?\s(?:identified (?:with \S{1,40} )?by|(?:encrypted
+          )?password(?: ?=)?) """
+        r"""\\{0,8}["']((?:[^"'\\\n]|\\[^"'\n])++)""",
         judge.is_literal,
     ),
     # A variable of the environment with a value that can only be a key: AZURE_STORAGE_KEY, Laravel's APP_KEY.
-    Pattern(
+    Near(
         "environment key",
         "key",
-        ("_key=", "_key:", "_key =", '_key"', "_key'", "_key\\"),
-        r"""[A-Z0-9]_KEY[\\"']{0,8}\s{0,4}[:=]\s{0,4}[\\"']{0,8}((?:base64:)?[A-Za-z0-9+/_]{20,}+={0,2})(?![\w.:(\[-])""",
-        judge.is_mixed,
+        "_key=|_key:|_key =|_key\"|_key'|_key\\|_salt",
+        r"""(?x) [A-Z0-9]_(?:KEY|SALT)[\\"']{0,8}\s{0,4} (?:
+          [:=]\s{0,4}[\\"']{0,8}((?:base64:)?[A-Za-z0-9+/_]{20,}+={0,2})(?![\w.:(\[-])
+          | [,=]>?\s{0,4}\\{0,4}['"]([^'"\s]{32,}+) )""",
+        judge.is_key_value,
     ),
-    # The generic assignments, by the word in the name.
-    Pattern(
-        "password assignment",
-        "password",
-        ("passw", "passphrase", "pwd"),
-        _assignment("passw(?:or)?d|passphrase|pwd"),
-        judge.is_assigned_secret,
+    # --- a value that belongs to a name ---
+    # `name = value` in its many spellings; what stands before the secret word does not matter.
+    Named(
+        "assignment",
+        rf"""(?:\\{{0,8}}["'`])? \]?  # "name": and config["name"] =
+        (?:[ \t]?:[ \t]?[&*]?(?:'static\ )?[A-Za-z][\w.\[\]|, ?]{{0,40}}(?=\ ?=[ \t]*[^=\s]))?  # name: str =
+        (?P<operator>[ \t]{{0,8}}(?: ={{1,3}}>? | !={{1,2}} | :=? )[ \t]{{0,8}})
+        {_VALUE}""",
+        judge.is_assigned,
     ),
-    Pattern(
-        "pass assignment",
-        "password",
-        ("pass=", "pass:", "pass =", "pass :", 'pass"', "pass'", "pass\\", "_pass_"),
-        _assignment("(?<![a-z])pass|(?<=[a-z])(?-i:Pass)|(?:db|user|my|root|admin|smtp|ftp)pass"),
-        judge.is_assigned_pass,
+    # `name:` or `name: >-` and the value in the next line.
+    Named(
+        "next line",
+        rf"""(?:\\{{0,8}}["'`])? {_WORD}{{0,8}}? [ \t]{{0,4}}
+          (?P<operator>[:=]\ ?(?P<block>[>|][+-]?|<<[-~]?\\?["']?[A-Z_]{{1,20}}\\?["']?)?)
+        [ \t]{{0,4}}[(\\]?(?P<newline>(?:{_NEXT_LINE}){{1,2}}) (?:{_QUOTED}
+          | ((?:[^\s"'`,;(){{}}<>\\]|\\[^\snrt"'\\]){{3,}}+)
+        (?=[ \t]*(?:\r?\n|\\|$)))""",
+        judge.is_on_the_next_line,
+        ("\n", "\\n"),
     ),
-    Pattern(
-        "secret assignment",
-        "secret",
-        ("secret",),
-        _assignment("secret(?:[_-]?key)?"),
-        judge.is_assigned_secret,
+    # `name: X, value: Y` and `variable "X" {{ default = Y }}`
+    Named(
+        "sibling",
+        rf"""(?=\\{{0,8}}["']|[ \t]{{0,4}}(?:,|:?\r?\n|:?\\{{1,4}}n)) \\{{0,8}}["']?
+          (?:(?!\b(?:name|key|id)\b\\{{0,4}}["']?\s?[:=])[^{{}}<>]|(?<=["'\w]\s){{){{0,200}}?
+        (?<![\w.-])(?P<operator>(?:value|default|default_?value|plain_?text|string_?value)\\{{0,8}}["']?\s{{0,8}}[:=]\s{{0,8}})
+        {_VALUE}""",
+        judge.is_sibling,
+        ("value", "default", "plain"),
     ),
-    Pattern("token assignment", "token", ("token",), _assignment("token"), judge.is_assigned_secret),
+    # <password>x</password>, <key>password</key><string>x</string>, <entry key="password">x</entry>
+    Named(
+        "element",
+        rf"""(?:[^<>\n]{{0,80}}>|(?=</))(?:</[\w:.-]{{1,40}}>(?:\s|\\n|{_NEXT_LINE}){{0,3}}<[\w:.-]{{1,40}}>)?(?:\s|\\n)?(?:<!\[CDATA\[)?([^<>\n]++)(?=</|\]\]>)""",
+        judge.is_element,
+        ("<",),
+    ),
+    # In a sentence, as an argument of a call, or behind a space: what looks made up.
+    Named(
+        "loose value",
+        rf"""(?P<glue> [\\"'`*)\]]{{1,6}}\s{{0,4}},\s{{0,4}}
+          | (?P<call>\((?:\\{{0,8}}["'][^"'\n]{{0,64}}["'],\s{{0,4}})?)(?=[\\"'])
+          | [\\"'`*_)\]]{{0,4}} (?:{_WORD}{{1,7}}?[ ]?[:=]|{_WORD}{{0,7}}?[ ](?:{_VERBS})[:=]?)
+            [*]{{0,2}}(?:[ ](?:now|still|currently|jetzt|noch|again|set\ to))?[*]{{0,2}}[ \t]{{1,4}}
+          | [\\"'`*]{{0,4}}(?:[ \t]{{1,8}}|\\t|\s{{0,8}}\|\s{{0,3}})
+        ) [*_]{{0,2}}(?P<quote>[\\"'`\u201c\u201e\u300c(]{{0,4}}|\u00ab\s?)
+        ((?:[^\s"'`<>|,;.:)*\u201c\u201d\u00bb\u300d\\]|[,;.:)*](?=[^\s"'`<>|\\])){{6,}}+)""",
+        judge.is_loose,
+        tuple("0123456789!#$%^~"),
+    ),
+    # One-time codes for the day when a device is lost, the words of a wallet, the key of a licence.
     Pattern(
-        "key assignment",
-        "key",
+        "recovery codes",
+        "recovery-code",
         (
-            *("api_key", "api-key", "apikey", "access_key", "access-key", "accesskey", "account_key"),
-            *("private_key", "privatekey", "encryption_key", "encryptionkey"),
-            *("signing_key", "auth_key", "master_key"),
+            "recovery code|backup code|recovery-code|backup-code|recovery_code|backup_code|"
+            "scratch code|wiederherstellungscode"
         ),
-        _assignment("(?:api|access|private|encryption|signing|account|auth|master)[_-]?key"),
-        judge.is_assigned_secret,
+        rf"""(?xi) \w{{6,20}}[ _-]?codes?[^\n]{{0,80}}?(?:[:=\[(]|{_NEXT_LINE})
+        ((?:(?:{_NEXT_LINE}|\s|[-*+,"'\\\[\]\u2192|>]|\d{{1,6}}[.)\u2192\t])*+
+          (?:[a-z0-9]{{4,8}}[ -]?[a-z0-9]{{4,8}}|\d{{6,10}})(?![a-z0-9(=])){{2,}}+)""",
+        judge.is_mixed_or_digits,
     ),
     Pattern(
-        "credential assignment",
-        "credential",
-        ("credential",),
-        _assignment("credential"),
-        judge.is_assigned_secret,
+        "seed phrase",
+        "seed-phrase",
+        ("seed phrase|mnemonic|recovery phrase|seed_phrase|seedphrase|secret phrase|seed words"),
+        rf"""(?xi) (?:seed[ _]?(?:phrase|words)|mnemonic|(?:recovery|secret)\ phrase)
+        [^\n]{{0,60}}?(?:[:="'(\[]|\bis\b|{_NEXT_LINE})[\s\\"'\[]{{0,8}}
+        ([a-z]{{3,8}}(?:[ ,"'\n]{{1,4}}(?:\d{{1,2}}[.)]\ ?)?[a-z]{{3,8}}){{11,23}}+)(?![a-z])""",
+    ),
+    Pattern(
+        "licence key",
+        "key",
+        "licen|product key|serial|activation",
+        r"""(?xi) (?:licen[sc]e|product|serial|activation)\w{0,8}[ _-]?(?:key|code|number)?\w{0,4}
+        [^\n\w]{1,8}(?:is\ )?[\\"'`]{0,4}
+        ((?:[A-Z0-9]{4,8}-){3,8}[A-Z0-9]{4,12})\b""",
+        judge.is_mixed,
     ),
 )
 
 # --- where to look for the needles ------------------------------------------------------------------------
 
-_ROOTS = ("@", "key", "pass", "secret", "token", "auth", "login", "cookie", "private", "sql", "hooks")
-
-
-def _by_root(patterns: tuple[Pattern, ...]) -> dict[str, list[str]]:
-    roots: dict[str, list[str]] = {root: [] for root in _ROOTS}
-    for row in patterns:
-        if row.__class__ is not Token:
-            for needle in row.needles:
-                for root in _ROOTS:
-                    if root in needle:
-                        roots[root].append(needle)
-                        break
-                else:
-                    roots[needle] = [needle]
-    return roots
-
-
-_TOKEN_NEEDLES = tuple([needle for row in PATTERNS if row.__class__ is Token for needle in row.needles])
-_OTHER_NEEDLES = _by_root(PATTERNS)
-
-# `w` for what a word is made of, a space for everything else.
-_WORD_SHAPE = bytearray(b" " * 256)
-for _byte in b"abcdefghijklmnopqrstuvwxyz0123456789_.~:%+/-":
-    _WORD_SHAPE[_byte] = ord("w")
+_ROWS: dict[str, list[int]] = {}
+_BY_PART: dict[str, list[str]] = {}  # needles by the longest of their parts
+_PARTLESS: list[str] = []
+_TOKEN_NEEDLES: list[str] = []
+for _number, _row in enumerate(PATTERNS):
+    for _needle in _row.needles:
+        if _needle not in _ROWS:
+            _parts = _needle.encode("ascii", "replace").translate(_PART_SHAPE).decode().split()
+            _part = max(_parts, key=len, default="")
+            if isinstance(_row, Token):
+                _TOKEN_NEEDLES.append(_needle)
+            elif _part and not _part[0].isdigit():
+                _BY_PART.setdefault(_part, []).append(_needle)
+            else:
+                _PARTLESS.append(_needle)
+        _ROWS.setdefault(_needle, []).append(_number)
