@@ -324,6 +324,24 @@ def test_json_stays_json_of_the_same_shape(before: object, after: object) -> Non
     assert before != after or done == text
 
 
+def test_json_stays_json_where_a_secret_goes_from_one_string_into_the_next() -> None:
+    def greedy(text: str) -> str:
+        return text.replace('begin","end', "[redacted:key]")
+
+    text = json.dumps({"a": ["begin", "end"], "b": ["\ud83d end", 7], "end": None}) + "\n"
+    done = redaction.redacted(text, greedy)
+    marker = "[redacted:key]"
+    assert json.loads(done) == {"a": [marker, marker], "b": ["\ud83d end", 7], "end": None}
+    assert done.endswith("}\n") and done.isascii()
+
+
+def test_events_whose_ids_are_the_same_without_their_secrets_are_redacted(db: sqlite3.Connection) -> None:
+    for key in (SECRET, SECRET[:-1] + "b"):
+        db.execute("INSERT INTO events VALUES (?, 'Stop', 's1', 0)", (f"s1:{key}:Stop",))
+    redaction.rewrite(db, redaction.find(db, redact), redact)
+    assert tuples(db).execute("SELECT key FROM events").fetchall() == [("s1:[redacted:github-token]:Stop",)]
+
+
 def test_parts_of_a_text_keep_what_is_theirs() -> None:
     marker = "[redacted:github-token]"
     parts = ["one", f"{marker} two", "", marker, f"three {marker}", "four"]

@@ -34,21 +34,20 @@ Pairs = list[tuple[str, str]]  # a text before and after
 
 MARKER = re.compile(r"\[redacted:([a-z-]+)\]")
 AROUND = 60  # characters of an excerpt on each side of a marker
-LONGEST_CONTEXT = 24  # of a node: its schema says so
 
-# Besides keys and what ends in `_id`, these say which project, checkout or document it is. They are stored as
-# they are on the way in as well: reported, not changed.
+# Ids and names say which project, checkout or document it is. They are stored as they are on the way in as
+# well: reported, not changed. Nothing refers to the key of an event.
 NAMES = (
     "claude_files.place docmem_servers.folder documents.source_path projects.name projects.root"
     " sessions.branch sessions.cwd"
 ).split()
-# The key's columns first. Fixed are those of keys, unique indexes and foreign keys.
 COLUMNS = """
-SELECT pk, name, type = 'TEXT' AND NOT hidden AND name <> 'terms', name IN (
-    SELECT c.name FROM pragma_index_list(?1) i, pragma_index_info(i.name) c WHERE i."unique"
-    UNION SELECT "from" FROM pragma_foreign_key_list(?1))
+SELECT name, pk, type = 'TEXT' AND NOT hidden AND name <> 'terms' AS is_text,
+    ?1 || '.' || name IN (SELECT value FROM json_each(?2)) OR substr(name, -3) = '_id' OR name IN (
+        SELECT c.name FROM pragma_index_list(?1) i, pragma_index_info(i.name) c WHERE i."unique"
+        UNION SELECT "from" FROM pragma_foreign_key_list(?1)) AND ?1 <> 'events' AS is_name
 FROM pragma_table_xinfo(?1) ORDER BY NOT pk, pk, cid"""
-ROW_OF_MEMORY = {"turns": "row", "turn_pieces": "turn"}
+ROW_OF_MEMORY = {"turns": "t.row", "turn_pieces": "t.turn"}  # a turn is known by its memory's id
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +74,6 @@ class _Table:
 Tables = dict[str, _Table]
 
 
-# --- finding secrets ----------------------------------------------------------------------------------------
-
-
 def find(db: Connection, redact: Redact) -> list[Finding]:
     """All rows that `redact` would change. Nothing is written: `db` may be open for reading only."""
     db.row_factory = sqlite3.Row
@@ -88,8 +84,9 @@ def find(db: Connection, redact: Redact) -> list[Finding]:
             texts = [(row[text], after) for text, after in _redacted(tables, name, row, redact).items()]
             if name == "documents":
                 texts += [(chunk["content"], after) for chunk, after in _chunks(db, row["id"], redact)]
-            names = [(row[text], redact(row[text])) for text in table.names if row[text]]
-            for pairs, is_name in (texts, False), ([pair for pair in names if pair[0] != pair[1]], True):
+            named = [row[text] for text in table.names if row[text]]
+            names = [(text, after) for text in named if (after := redact(text)) != text]
+            for pairs, is_name in (texts, False), (names, True):
                 if pairs:
                     findings.append(_finding(name, table, row, pairs, redact(str(row["label"])), is_name))
     return findings
@@ -110,20 +107,15 @@ def _tables(db: Connection) -> Tables:
     for _, name, kind, *_ in tuples(db).execute("PRAGMA main.table_list").fetchall():
         if kind != "table" or name.startswith("sqlite_"):
             continue
-        columns = tuples(db).execute(COLUMNS, (name,)).fetchall()
-        keys = tuple(column for pk, column, *_ in columns if pk)
-        texts = [column for _, column, is_text, _ in columns if is_text]
-        fixed = [
-            column for *_, column, _, is_fixed in columns if is_fixed and (name, column) != ("events", "key")
-        ]
-        names = [text for text in texts if text in fixed or text.endswith("_id") or f"{name}.{text}" in NAMES]
-        label = f"t.{names[0]}" if names else "t.rowid"
+        columns = db.execute(COLUMNS, (name, json.dumps(NAMES))).fetchall()
+        keys = tuple(column["name"] for column in columns if column["pk"]) or ("rowid",)
+        texts = [column["name"] for column in columns if column["is_text"] and not column["is_name"]]
+        names = [column["name"] for column in columns if column["is_text"] and column["is_name"]]
+        label = f"t.{(*names, *keys)[0]}"
         if name in ROW_OF_MEMORY:
-            label = f"(SELECT m.id FROM memories m WHERE m.row = t.{ROW_OF_MEMORY[name]})"
-        select = f"SELECT {'' if keys else 't.rowid, '}t.*, {label} AS label FROM {name} t"
-        tables[name] = _Table(
-            keys or ("rowid",), [text for text in texts if text not in names], names, select
-        )
+            label = f"(SELECT m.id FROM memories m WHERE m.row = {ROW_OF_MEMORY[name]})"
+        hidden = "t.rowid, " if keys == ("rowid",) else ""
+        tables[name] = _Table(keys, texts, names, f"SELECT {hidden}t.*, {label} AS label FROM {name} t")
     return dict(sorted(tables.items(), key=lambda table: table[0] not in ("turns", "documents")))
 
 
@@ -132,17 +124,13 @@ def _finding(name: str, table: _Table, row: Values, pairs: Pairs, label: str, is
     what = "turns" if is_turn else "documents" if name == "document_chunks" else name.replace("_", " ")
     kinds = sorted({kind for pair in pairs for kind in _new_kinds(*pair)})
     after = pairs[0][1]
-    marker = after.find(_new_marker(*pairs[0]))
+    marker = after.find(f"[redacted:{_new_kinds(*pairs[0])[0]}]")
     excerpt = after[max(0, marker - AROUND) : marker + 2 * AROUND].strip()
     return Finding(name, tuple(row[key] for key in table.keys), what, label, kinds, excerpt, is_name)
 
 
 def _new_kinds(before: str, after: str) -> list[str]:
-    return list(Counter(MARKER.findall(after)) - Counter(MARKER.findall(before)))
-
-
-def _new_marker(before: str, after: str) -> str:
-    return next((f"[redacted:{kind}]" for kind in _new_kinds(before, after)), "[redacted]")
+    return list(Counter(MARKER.findall(after)) - Counter(MARKER.findall(before))) or ["secret"]
 
 
 # --- what a text becomes ------------------------------------------------------------------------------------
@@ -152,7 +140,7 @@ def redacted(text: str, redact: Redact) -> str:
     """A text without its secrets. JSON stays JSON of the same shape."""
     try:
         before = json.loads(text) if text.startswith(("{", "[", '"')) else None
-        value = _each(before, lambda part: redact(part) if isinstance(part, str) else part)
+        value = _each(before, lambda part: redact(part) if isinstance(part, str) else part, redact)
     except (ValueError, RecursionError):
         before = None
     if before is None:
@@ -160,23 +148,23 @@ def redacted(text: str, redact: Redact) -> str:
     apart = _compact(value)
     together = redact(apart)
 
-    def replaced(part: Any) -> Any:
-        """Some values show only beside their name what they are. The name, before a colon, stays."""
-        same = re.compile(rf"(?<![\w.]){re.escape(_compact(part))}(?![\w.:])")
+    def replaced(part: Any, follows: str = r"(?![\w.:])") -> Any:
+        """Some values, and names, show only beside others what they are."""
+        same = re.compile(rf"(?<![\w.]){re.escape(_compact(part))}{follows}")
         is_there = len(same.findall(apart)) == len(same.findall(together))
-        return part if is_there else _new_marker(apart, together)
+        return part if is_there else f"[redacted:{_new_kinds(apart, together)[0]}]"
 
     if together != apart:
-        value = _each(value, replaced)
+        value = _each(value, replaced, lambda name: replaced(name, ":"))
     end = text[len(text.rstrip()) :]
     return text if value == before else _compact(value, ensure_ascii="\\u" in text) + end
 
 
-def _each(value: Any, change: Callable[[Any], Any]) -> Any:
+def _each(value: Any, change: Callable[[Any], Any], rename: Callable[[str], Any]) -> Any:
     if isinstance(value, list):
-        return [_each(part, change) for part in value]
+        return [_each(part, change, rename) for part in value]
     if isinstance(value, dict):
-        return {change(name): _each(part, change) for name, part in value.items()}
+        return {rename(name): _each(part, change, rename) for name, part in value.items()}
     return change(value)
 
 
@@ -189,14 +177,9 @@ def redacted_parts(parts: Sequence[str], redact: Redact) -> list[str]:
     whole = "\n".join(parts)
     after = redact(whole)
     changed = Counter(whole.split("\n")) - Counter(after.split("\n"))
-    marker = _new_marker(whole, after)
-
-    def without_secret(line: str) -> str:
-        if line not in changed or not line.strip():
-            return line
-        return alone if (alone := redact(line)) != line else marker
-
-    texts = ("\n".join(map(without_secret, part.split("\n"))) for part in parts)
+    marker = f"[redacted:{_new_kinds(whole, after)[0]}]"
+    new = {line: alone if (alone := redact(line)) != line else marker for line in changed if line.strip()}
+    texts = ("\n".join(new.get(line, line) for line in part.split("\n")) for part in parts)
     return [redact(re.sub(rf"({re.escape(marker)})(\n\1)+", marker, text)) for text in texts]
 
 
@@ -212,16 +195,14 @@ def _redacted(tables: Tables, table: str, row: Values, redact: Redact) -> dict[s
     """The texts of a row that change."""
     changed = {}
     for name in tables[table].texts:
-        text = row.get(name)  # an archived memory may be older than a column
-        if not text:
-            continue
-        if table == "archived_memories":  # a row of memories as JSON
+        text = after = str(row.get(name) or "")  # an archived memory may be older than a column
+        if (table, name) == ("archived_memories", "memory"):  # a row of memories as JSON
             memory = json.loads(text)
-            texts = _redacted(tables, "memories", memory, redact)
-            after = json.dumps(memory | texts | _computed("memories", memory | texts)) if texts else text
-        else:
+            if texts := _redacted(tables, "memories", memory, redact):
+                after = json.dumps(memory | texts | _computed("memories", memory | texts))
+        elif text and text not in ("[]", "{}"):
             after = redacted(text, redact)
-        if name.startswith("context_") and len(after) > LONGEST_CONTEXT:
+        if name.startswith("context_") and len(after) > 24:  # its schema allows no more
             after = "[redacted]"
         if after != text:
             changed[name] = after
@@ -233,10 +214,9 @@ def _computed(table: str, row: Values) -> Values:
     if table == "memories":
         content, kind = row["content"], row["kind"]
         bare, at = terms.bare(content), row["updated_at" if kind == "summary" else "created_at"]
-        values: Values = {"words": terms.count_words(bare), "question": terms.is_question(bare)}
-        values["terms"] = (
-            terms.line_terms(content, kind, at) if kind != "turn" else ""
-        )  # its pieces have them
+        values: Values = {"words": terms.count_words(bare), "question": int(terms.is_question(bare))}
+        if kind != "turn":  # its pieces have them
+            values["terms"] = terms.line_terms(content, kind, at)
         if row["content_hash"] and kind == "tool":
             values["content_hash"] = digest(f"{row['session_id']}\n{content}".encode())
         elif row["content_hash"]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
 import click
 
-from backstory import errors, locks, paths
+from backstory import errors, paths
 from backstory.safety import redact as table
 from backstory.store import claude_files, nodes, projects, redaction
 from backstory.store.file.connection import Connection
@@ -19,11 +19,14 @@ from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import busy, folder, json_option, refresh_views, store
 
 SHOWN = 10  # of each table
-SEVERAL = ("turns", "documents")  # rows of a turn are shown as one
+SEVERAL = ("turns", "documents")  # whose rows are shown as one
+PRINTED = ("what", "id", "kinds", "excerpt")
 UNFINISHED = "redacting"  # in the data folder: texts were redacted, but their old bytes may still be there
 # Of the data folder: the program, settings, what holds no text of a session, and what the next drain redacts.
 SKIPPED = {"plugin", "config.toml", "cache", "servers", "quiet", "spool/new", "spool/tmp"}
 REWRITTEN = ("logs/", "outbox/", "spool/failed/")
+
+Left = tuple[str, str, str]  # what holds a secret and is not changed, why, and what to do
 
 
 @click.command()
@@ -50,39 +53,34 @@ def redact(yes: bool, spared: tuple[str, ...], as_json: bool) -> None:
             os.close(os.open(marker, os.O_WRONLY | os.O_CREAT, 0o600))
             with busy("redacting"):
                 redaction.rewrite(db, findings, redact_text)
-            for project in projects.every(db):
-                refresh_views(db, project, [root.id for root in nodes.roots(db, project.number)], now)
-        files = _redact_files(home, redact_text, yes)
-        if yes:
-            with busy("removing the old bytes"):
-                is_compact = redaction.compact(db)
-            if is_compact:
-                os.unlink(marker)
+                for project in projects.every(db):
+                    refresh_views(db, project, [root.id for root in nodes.roots(db, project.number)], now)
+                if redaction.compact(db):
+                    os.unlink(marker)
+        files = list(_redact_files(home, redact_text, yes))
         with busy("looking into backups"):
-            unchanged = [*_names(findings), *_other_files(db, home, redact_text)]
-    one_by_one = {
-        (row.what, row.id if row.what in SEVERAL else row.key): row for row in findings if not row.is_name
-    }
-    rows = list(one_by_one.values())
+            left = list(_left(db, home, redact_text, () if yes else files))
+    names = dict.fromkeys(finding.excerpt for finding in findings if finding.is_name)
+    left += [(name, "is a name or an id, stored as it is", "rename the folder or branch") for name in names]
+    texts = [finding for finding in findings if not finding.is_name]
+    rows = {(row.what, row.id if row.what in SEVERAL else row.key): row for row in texts}.values()
     is_unfinished = os.path.exists(marker)
     if as_json:
         output.as_json(
             {
                 "redacted": yes,
-                "found": [
-                    {name: getattr(row, name) for name in ("what", "id", "kinds", "excerpt")} for row in rows
-                ],
+                "found": [{name: getattr(row, name) for name in PRINTED} for row in rows],
                 "files": files,
-                "left": [dict(zip(("path", "why", "then"), entry, strict=True)) for entry in unchanged],
+                "left": [dict(zip(("path", "why", "then"), entry, strict=True)) for entry in left],
                 "unfinished": is_unfinished,
             }
         )
     else:
-        _print(rows, files, unchanged, yes)
+        _print(list(rows), files, left, yes)
     if is_unfinished:
         reason = "another process was reading the store" if yes else "an earlier redaction was not finished"
         raise errors.NotFound(
-            f"{reason}, so the old text may still be in the file; `backstory redact --yes` clears it away"
+            f"{reason}: old text may be left in the file; `backstory redact --yes` clears it"
         )
 
 
@@ -114,22 +112,16 @@ def _files(home: str) -> Iterator[tuple[str, str]]:
                 yield path, inside + name
 
 
-def _redact_files(home: str, redact_text: Redact, yes: bool) -> list[str]:
+def _redact_files(home: str, redact_text: Redact, yes: bool) -> Iterator[str]:
     """The files with a secret among those that are rewritten."""
-    changed = []
-    lock = locks.take(paths.log_file(home) + ".lock", "another process rotates the log; try again")
-    try:
-        for path, inside in _files(home):
-            if inside.startswith(REWRITTEN) and (content := _redacted_file(path, redact_text)) is not None:
-                changed.append(path)
-                if yes:
-                    made = os.path.join(home, f"{UNFINISHED}.tmp")
-                    with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                        file.write(content)
-                    os.replace(made, path)
-    finally:
-        os.close(lock)
-    return changed
+    for path, inside in _files(home):
+        if inside.startswith(REWRITTEN) and (content := _redacted_file(path, redact_text)) is not None:
+            if yes:
+                made = os.path.join(home, f"{UNFINISHED}.tmp")
+                with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                    file.write(content)
+                os.replace(made, path)
+            yield path
 
 
 def _redacted_file(path: str, redact_text: Redact) -> bytes | None:
@@ -143,27 +135,16 @@ def _redacted_file(path: str, redact_text: Redact) -> bytes | None:
     return None if redacted == text else redacted.encode("utf-8", "surrogateescape")
 
 
-# --- what is not changed: (path, why, what to do) -----------------------------------------------------------
-
-
-def _names(findings: Sequence[Finding]) -> Iterator[tuple[str, str, str]]:
-    for name in dict.fromkeys(finding.excerpt for finding in findings if finding.is_name):
-        yield name, "is a name or an id, which is stored as it is", "rename the folder or branch"
-
-
-def _other_files(db: Connection, home: str, redact_text: Redact) -> Iterator[tuple[str, str, str]]:
+def _left(db: Connection, home: str, redact_text: Redact, listed: Collection[str]) -> Iterator[Left]:
+    """The other files with a secret. Among them may be a log that was rotated while it was rewritten."""
     for path, inside in _files(home):
-        if inside.startswith(REWRITTEN):
-            continue
         try:
             if not path.endswith(".db"):
-                if _redacted_file(path, redact_text) is not None:
+                if path not in listed and _redacted_file(path, redact_text) is not None:
                     yield path, "holds a secret", "delete it"
             elif rows := redaction.count(path, redact_text):
-                first = (
-                    "after `backstory backup now` made a new one, " if inside.startswith("backups/") else ""
-                )
-                yield path, f"{output.number_of(rows, 'row', 'rows')} with a secret", f"{first}delete it"
+                after = " after `backstory backup now`" if inside.startswith("backups/") else ""
+                yield path, f"{output.number_of(rows, 'row', 'rows')} with a secret", f"delete it{after}"
         except (errors.Damaged, OSError) as error:
             yield path, str(error).removeprefix(f"{path} "), "delete it if you do not need it"
     for project in projects.every(db):
@@ -173,12 +154,7 @@ def _other_files(db: Connection, home: str, redact_text: Redact) -> Iterator[tup
                     yield managed.path, "holds a secret", "edit it: it is yours, as what git keeps of it"
 
 
-# --- what is printed ----------------------------------------------------------------------------------------
-
-
-def _print(
-    rows: Sequence[Finding], files: Sequence[str], unchanged: Sequence[tuple[str, str, str]], yes: bool
-) -> None:
+def _print(rows: Sequence[Finding], files: Sequence[str], left: Sequence[Left], yes: bool) -> None:
     heading = "Redacted" if yes else "To be redacted"
     for what, number in Counter(row.what for row in rows).items():
         same = [row for row in rows if row.what == what]
@@ -191,11 +167,9 @@ def _print(
             click.echo(f"  and {number - SHOWN:,} more; --json lists all")
     for path in files:
         click.echo(f"{heading}: {output.visible(path)}")
-    for path, why, then in unchanged:
+    for path, why, then in left:
         click.echo(f"Not changed: {output.visible(path)}: {output.visible(why)}; {then}")
     if not rows and not files:
         click.echo("Nothing that is stored needs to be redacted.")
     elif not yes:
-        click.echo(
-            "Nothing was changed. `backstory redact --yes` redacts it; `--except ID` leaves one as it is."
-        )
+        click.echo("Nothing was changed. `backstory redact --yes` redacts it, but for an `--except ID`.")
