@@ -69,23 +69,22 @@ _JOINTS = [quote + sign for quote in "\"'`" for sign in ("+", " +", ".", " .", "
 def undone(text: str) -> list[View]:
     """The views that lead from a text to the plain one, each of the one before."""
     views: list[View] = []
-    for find, new in _DISGUISES:
-        if edits := [(*found.span(), new(found[0])) for found in find(text)]:
+
+    def see(found: Iterable[re.Match[str]], new: Callable[[str], str]) -> None:
+        nonlocal text
+        if edits := [(*match.span(), new(match[0])) for match in found]:
             views.append(View(text, edits))
             text = views[-1].text
+
+    if "[" in text and ("\x1b" in text or "\\" in text) and any(escape in text for escape in _ESCAPES):
+        see(re.finditer(_COLOUR, text), _nothing)
+    if not text.isascii():
+        see(re.finditer(_UNSEEN, text), _seen)
+    if "\\u" in text:
+        see(re.finditer(_SPELLED, text), _seen)
+    if '"' in text or "'" in text or "`" in text:
+        see(_joined(text), _nothing)
     return views
-
-
-def _coloured(text: str) -> Iterable[re.Match[str]]:
-    return re.finditer(_COLOUR, text) if any(escape in text for escape in _ESCAPES) else ()
-
-
-def _unseen(text: str) -> Iterable[re.Match[str]]:
-    return () if text.isascii() else re.finditer(_UNSEEN, text)
-
-
-def _spelled(text: str) -> Iterable[re.Match[str]]:
-    return re.finditer(_SPELLED, text) if "\\u" in text else ()
 
 
 def _joined(text: str) -> Iterator[re.Match[str]]:
@@ -115,13 +114,6 @@ def _seen(character: str) -> str:
 def _nothing(_: str) -> str:
     return ""
 
-
-_DISGUISES: tuple[tuple[Callable[[str], Iterable[re.Match[str]]], Callable[[str], str]], ...] = (
-    (_coloured, _nothing),
-    (_unseen, _seen),
-    (_spelled, _seen),
-    (_joined, _nothing),
-)
 
 # --- encodings --------------------------------------------------------------------------------------------
 

@@ -60,6 +60,8 @@ _DEEPEST = 2  # encodings within encodings
 
 def redact(text: str) -> str:
     """Replace private passages and secrets by `[redacted:<kind>]`."""
+    if len(text) < 200 and _is_plain(text):
+        return text
     while spans := _find(text, 0):
         pieces: list[str] = []
         copied = 0
@@ -69,6 +71,13 @@ def redact(text: str) -> str:
         pieces.append(text[copied:])
         text = "".join(pieces)
     return text
+
+
+def _is_plain(text: str) -> bool:
+    """A word, a path or an id of letters, which is what most texts of an event are: no name with a value, and
+    no token without a digit."""
+    plain = text.replace("/", "").replace("_", "").replace("-", "").replace(".", "")
+    return (plain.isalpha() or (len(text) < _LONG_WORD and plain.isalnum())) and text.isascii()
 
 
 def _find(text: str, depth: int) -> list[Span]:
@@ -115,15 +124,8 @@ def _merged(spans: list[Span]) -> list[Span]:
 def _places_of_needles(lowered: str, words: str) -> dict[str, list[int]]:
     """Where each needle stands that is there at all. A text has far fewer different words than words, so the
     parts of a needle are looked for in those first."""
-    parts = set(lowered.encode("ascii", "replace").translate(_PART_SHAPE).split())
-    vocabulary = b" ".join(
-        [part for part in parts if part[0] > _NINE and len(part) <= _LONGEST_PART]
-    ).decode()
-    needles = [needle for part in _BY_PART if part in vocabulary for needle in _BY_PART[part]]
-    if words:
-        needles += [needle for needle in _TOKEN_NEEDLES if needle in words]
     found: dict[str, list[int]] = {}
-    for needle in (*needles, *_PARTLESS):
+    for needle in _present(lowered, words):
         place = lowered.find(needle)
         if place >= 0:
             places = found[needle] = []
@@ -131,6 +133,28 @@ def _places_of_needles(lowered: str, words: str) -> dict[str, list[int]]:
                 places.append(place)
                 place = lowered.find(needle, place + 1)
     return found
+
+
+def _present(lowered: str, words: str) -> list[str]:
+    parts = set(lowered.encode("ascii", "replace").translate(_PART_SHAPE).split())
+    vocabulary = b" ".join(
+        [part for part in parts if part[0] > _NINE and len(part) <= _LONGEST_PART]
+    ).decode()
+    needles = [
+        needle
+        for root, by_part in _BY_ROOT.items()
+        if root in vocabulary
+        for part in by_part
+        if part in vocabulary
+        for needle in by_part[part]
+    ]
+    for command in parts & _COMMANDS:
+        needles += _BY_COMMAND[command]
+    if words:
+        for head in _HEADS.intersection([part[:3] for part in parts]):
+            needles += [needle for needle in _BY_HEAD[head] if needle in words]
+        needles += [needle for needle in _WITHIN_WORDS if needle in words]
+    return needles + _PARTLESS
 
 
 _NINE = ord("9")
@@ -251,7 +275,7 @@ class Named(Pattern):
 
     def is_possible(self, lowered: str, places: dict[str, list[int]]) -> bool:
         if _NAMED not in places:
-            begins = re.compile(rf"(?i){_NAMES}", re.ASCII)
+            begins = _BEGINS.compiled()
             places[_NAMED] = [place for place in super().candidates(places) if begins.match(lowered, place)]
         there = places[_NAMED]
         if self.signs:
@@ -265,6 +289,12 @@ class Named(Pattern):
 
 
 _NAMED = ""  # among the places: those of all names
+
+
+class Command(Pattern):
+    """A needle begins with the whole name of a command."""
+
+    __slots__ = ()
 
 
 class Anywhere(Pattern):
@@ -409,6 +439,9 @@ _NAME = rf"""(?xi) (?P<name>{_NAMES})(?:s|n|es)?\d{{0,3}}
 # In a sentence, between a name and its value.
 _WORD = r"(?:[ ][^\s:=,;{}<>|]{1,24})"
 _VERBS = "is|are|was|be|to|ist|war|lautet|lauten|hei(?:ß|ss)t|auf|zu|est|es|era|jest|è|é|→|->|=>"
+
+
+_BEGINS = Pattern("names", "", "", rf"(?i){_NAMES}")
 
 
 def _flag(words: str) -> str:
@@ -574,7 +607,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"""(?i)secret[_ -]?access[_ -]?key[\\"'\]]{0,8}(?: \[\S{0,30}\])?\s{0,8}[:=]>?[\s\\"']{0,8}"""
         r"""([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])""",
     ),
-    Pattern(
+    Command(
         "aws configure",
         "aws-secret-access-key",
         "configure set",
@@ -725,10 +758,10 @@ PATTERNS: tuple[Pattern, ...] = (
         judge.is_url_password,
     ),
     Pattern("url token", "token", "://", r"://([A-Za-z0-9_-]{20,256})@", judge.looks_random),
-    Pattern(
+    Command(
         "user and password",
         "password",
-        "curl|http |https |wget|ab -a|siege|smbclient|rpcclient|smbmap|lftp|impacket|xh ",
+        "curl|http |https |ab -a|siege|smbclient|rpcclient|smbmap|lftp|xh ",
         rf"""(?x) (?<![\w/.:@-])(?: (?:curl|siege)\b{_REST}(?:-u|--user|--proxy-user|-U) | ab\ -A
           | (?:https?|xh)(?=\ ){_REST}(?:-a|--auth)
           | (?:smbclient|rpcclient|lftp|smbmap)\b{_REST}(?:-U|-u|--user) )
@@ -736,27 +769,26 @@ PATTERNS: tuple[Pattern, ...] = (
         judge.is_literal,
     ),
     # mysql takes the password without a space after -p, as archivers do; digits there are docker's ports.
-    Pattern(
+    Command(
         "attached password",
         "password",
-        "mysql|mariadb|7z|7za|rar |unrar ",
-        r"""(?x) (?:\b(?:mysql|mariadb)[\w-]{0,12}\b[^\n|;&]{0,200}?\s-p | \b7za?\ [^\n|;&]{0,200}?\s-p
-          | (?<=[un]rar\ |..rar\ )[^\n|;&]{0,200}?-h?p)
-        (?![\d:.]*(?:\s|$))[\\"']{0,8}([^\s"'\\|;&]++)""".replace(
-            "(?<=[un]rar\\ |..rar\\ )", "\\b(?:un)?rar\\ "
-        ),
+        "mysql|mysqldump|mysqladmin|mysqlimport|mysqlsh|mysqlcheck|mysqlshow|mariadb|7z |7za |rar |unrar ",
+        r"""(?x) (?:(?:mysql|mariadb)[\w-]{0,12}\b[^\n|;&]{0,200}?\s-p
+          | (?:7za?|(?:un)?rar)\ [^\n|;&]{0,200}?-h?p)
+        (?![\d:.]*(?:\s|$))[\\"']{0,8}([^\s"'\\|;&]++)""",
         judge.is_literal,
     ),
     # Commands that take a secret with a short flag, by the flag.
-    Pattern(
+    Command(
         "password argument",
         "password",
         (
-            "sshpass|redis-cli|sqlcmd|bcp |ldap|storepass|keypass|zip |unzip|mosquitto_|ipmitool|"
-            "mongo|cqlsh|twine|evil-winrm|rdesktop|kadmin|-generic-password|-internet-password|"
-            "nuget|gem push|doctl|glab|snmp|srcstorepass|deststorepass|srckeypass|destkeypass|"
-            "cf login|freerdp|argocd|keystorepass|valkey-cli|influx|vncviewer|isql|psexec|"
-            "mssql-cli|cf auth|" + "|".join([f"{tool} login" for tool in _LOGIN_TOOLS])
+            "sshpass|redis-cli|valkey-cli|sqlcmd|mssql-cli|bcp |isql|zip |unzip|ipmitool|storepass|keypass|"
+            "srcstorepass|deststorepass|srckeypass|destkeypass|mosquitto_pub|mosquitto_sub|mosquitto_passwd|"
+            "ldapsearch|ldapadd|ldapmodify|ldapdelete|ldapwhoami|ldappasswd|kadmin|generic-password|"
+            "internet-password|mongo|mongosh|mongodump|mongorestore|mongoimport|mongoexport|cqlsh|twine|"
+            "evil-winrm|rdesktop|psexec|xfreerdp|cf login|argocd login|doctl|glab|nuget|gem push|"
+            "snmpwalk|snmpget|snmpset|" + "|".join([f"{tool} login" for tool in _LOGIN_TOOLS])
         ),
         rf"""(?x) (?:
           (?:sshpass|twine|cqlsh|evil-winrm|rdesktop|mongo(?:sh|dump|restore|import|export)?
@@ -764,15 +796,15 @@ PATTERNS: tuple[Pattern, ...] = (
           | (?:{"|".join(_LOGIN_TOOLS)})\ login\b{_REST}-p(?=[ =])
           | (?:redis-cli|valkey-cli)\b{_REST}-a
           | (?:sqlcmd|mssql-cli|bcp|isql|(?:un)?zip|mosquitto_\w{{2,6}}|ipmitool)\b{_REST}-P
-          | (?:ldap\w{{1,8}}|kadmin|-(?:generic|internet)-password)\b{_REST}-w
+          | (?:ldap\w{{1,8}}|kadmin|(?:generic|internet)-password)\b{_REST}-w
           | (?:src|dest)?(?:store|key)pass(?=[ ]) | (?:doctl|glab)\b{_REST}-t
           | (?:nuget|gem\ push)\b{_REST}-k | snmp\w{{2,8}}\b{_REST}-[AX]
-          | freerdp\b{_REST}/p: )
+          | xfreerdp\b{_REST}/p: )
         [ =]?(?!-){_ARGUMENT}""",
         judge.is_argument,
     ),
     # Commands that take it as their last argument, or the last but none.
-    Pattern(
+    Command(
         "positional password",
         "password",
         (
@@ -809,7 +841,7 @@ PATTERNS: tuple[Pattern, ...] = (
         (?!-){_ARGUMENT}""",
         judge.is_argument,
     ),
-    Pattern(
+    Command(
         "piped password",
         "password",
         "echo |printf ",
@@ -865,11 +897,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "openssl password",
         "password",
-        "pass:|openssl enc|-passin|-passout",
-        rf"""(?x) (?: pass:(?<=\ pass:|["']pass:)
-          | openssl\ enc\b{_REST}-[kK]\ {{1,4}}) {_ARGUMENT}""".replace(
-            "(?<=\\ pass:|[\"']pass:)", "(?<=[ \\\"']pass:)"
-        ),
+        "pass:|openssl enc",
+        rf"""(?x) (?: pass:(?<=[ "']pass:) | openssl\ enc\b{_REST}-[kK]\ {{1,4}}) {_ARGUMENT}""",
         judge.is_openssl_password,
     ),
     Near(
@@ -1065,18 +1094,30 @@ PATTERNS: tuple[Pattern, ...] = (
 # --- where to look for the needles ------------------------------------------------------------------------
 
 _ROWS: dict[str, list[int]] = {}
-_BY_PART: dict[str, list[str]] = {}  # needles by the longest of their parts
+# Needles by the longest of their parts, which may be a part of a word, and these by what they have in common.
+_BY_ROOT: dict[str, dict[str, list[str]]] = {}
+_SHARED = ("key", "pass", "secret", "token", "auth", "login", "cookie", "code", "sess", "")
+_BY_COMMAND: dict[bytes, list[str]] = {}  # by the word that they begin with
+_BY_HEAD: dict[bytes, list[str]] = {}  # those of tokens by how a word with them begins
+_WITHIN_WORDS: list[str] = []
 _PARTLESS: list[str] = []
-_TOKEN_NEEDLES: list[str] = []
 for _number, _row in enumerate(PATTERNS):
     for _needle in _row.needles:
         if _needle not in _ROWS:
-            _parts = _needle.encode("ascii", "replace").translate(_PART_SHAPE).decode().split()
-            _part = max(_parts, key=len, default="")
-            if isinstance(_row, Token):
-                _TOKEN_NEEDLES.append(_needle)
-            elif _part and not _part[0].isdigit():
-                _BY_PART.setdefault(_part, []).append(_needle)
+            _parts = _needle.encode("ascii", "replace").translate(_PART_SHAPE).split()
+            if isinstance(_row, Shape):
+                _WITHIN_WORDS.append(_needle)
+            elif isinstance(_row, Token):
+                _BY_HEAD.setdefault(_parts[0][:3], []).append(_needle)
+            elif isinstance(_row, Command):
+                _BY_COMMAND.setdefault(_parts[0], []).append(_needle)
+            elif _parts and not max(_parts, key=len)[:1].isdigit():
+                _part = max(_parts, key=len).decode()
+                _is_owner = isinstance(_row, Named) and _needle in _KEY_OWNERS
+                _root = "key" if _is_owner else next(root for root in _SHARED if root in _part)
+                _BY_ROOT.setdefault(_root, {}).setdefault(_part, []).append(_needle)
             else:
                 _PARTLESS.append(_needle)
         _ROWS.setdefault(_needle, []).append(_number)
+_COMMANDS = frozenset(_BY_COMMAND)
+_HEADS = frozenset(_BY_HEAD)
