@@ -12,14 +12,7 @@ import sqlite3
 from backstory import paths
 from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
 from backstory.store.file import swap
-from backstory.store.file.connection import (
-    connect,
-    is_busy,
-    is_damage,
-    is_read_only_by_itself,
-    look_into,
-    refusal,
-)
+from backstory.store.file.connection import connect, is_busy, look_into, may_be_damage, refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,8 +55,8 @@ class open_store:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._close()
-        is_damaged = is_damage(error) or is_read_only_by_itself(paths.database(self._folder), error)
-        if is_damaged and not self._hurried and not self.is_read_only:
+        is_suspected = may_be_damage(paths.database(self._folder), error)
+        if is_suspected and not self._hurried and not self.is_read_only:
             self._recover()
             if self.recovered:
                 raise StoreError(f"{self.recovered.sentence()}. Ask again") from error
@@ -90,7 +83,7 @@ class open_store:
             if self._hurried and is_busy(error):
                 return
             self._close()
-            self._translate(error)
+            self._translate(error, is_suspected=may_be_damage(paths.database(self._folder), error))
             raise
 
     def _close(self) -> None:
@@ -107,6 +100,6 @@ class open_store:
 
         self.recovered = recovery.recover(self._folder, self._now)
 
-    def _translate(self, error: BaseException | None) -> None:
+    def _translate(self, error: BaseException | None, *, is_suspected: bool = False) -> None:
         if isinstance(error, sqlite3.DatabaseError):
-            raise refusal(paths.database(self._folder), error) from error
+            raise refusal(paths.database(self._folder), error, is_suspected=is_suspected) from error

@@ -3,6 +3,7 @@
 connection   opens it and applies migrations/; transactions; what SQLite's errors are to other rooms
 backup       copies of it, made while others write
 recovery     restores one of them, because somebody asks for it or because the file is damaged
-rescue       reads what can still be read of a damaged file
+rescue       takes what can still be read of a damaged file into a sound one
+pages        reads the rows of a damaged file
 swap         puts another file in its place, while no process has it open
 """

@@ -275,7 +275,7 @@ def _fault(db: sqlite3.Connection) -> str:
         return f"it says that {free} of its {pages} pages are free"
     for table, *_ in db.execute("PRAGMA foreign_key_check"):
         return f"a row of {table} refers to one that is not there"
-    for kind, name in db.execute("SELECT type, name FROM sqlite_master").fetchall():
+    for kind, name, *_ in db.execute("SELECT * FROM sqlite_master").fetchall():
         if kind == "table" and "_fts" not in name and "_terms" not in name:
             for _ in db.execute(f"SELECT * FROM {name}"):
                 pass  # every text has to be one

@@ -31,15 +31,17 @@ def connect(path: str, hurry: float | None = None) -> Connection:
     many seconds for a lock and no longer, and does not bring a store with data up to date."""
     try:
         db = _open(path, BUSY_SECONDS if hurry is None else hurry)
-    except (sqlite3.DatabaseError, UnicodeDecodeError, OSError) as error:
-        raise _refusal_to_open(path, error) from error
+    except UnicodeDecodeError as error:  # SQLite quotes SQL that it cannot parse
+        raise refusal(path, error, is_suspected=True) from error
+    except (sqlite3.DatabaseError, OSError) as error:
+        raise refusal(path, error, is_suspected=may_be_damage(path, error)) from error
     try:
         if hurry is not None and 0 < version(db) < latest():
             raise StoreError(f"{path} is about to be brought up to date; try again in a moment")
         migrate(db, path)
     except sqlite3.DatabaseError as error:
         db.close()
-        raise _refusal_to_open(path, error) from error
+        raise refusal(path, error, is_suspected=may_be_damage(path, error)) from error
     except BaseException:
         db.close()
         raise
@@ -277,10 +279,15 @@ def _statements(script: str) -> Iterator[str]:
 
 def is_damage(error: object) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, Damaged):
-        return True
-    signs = ("no such table", "vtable constructor failed", "Could not decode to UTF-8")
-    return isinstance(error, sqlite3.OperationalError) and str(error).startswith(signs)
+    return isinstance(error, Damaged) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def may_be_damage(path: str, error: BaseException | None) -> bool:
+    """Is it worth a look at the whole file? SQL that every store understands is an error where the tables are
+    not what they were, and a text may be none any more."""
+    is_sql = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR
+    is_text = isinstance(error, sqlite3.OperationalError) and "decode to UTF-8" in str(error)
+    return is_damage(error) or is_sql or is_text or is_read_only_by_itself(path, error)
 
 
 def is_read_only_by_itself(path: str, error: BaseException | None) -> bool:
@@ -300,15 +307,8 @@ def is_fault_of_the_store(error: Exception) -> bool:
     return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
 
 
-def _refusal_to_open(path: str, error: Exception) -> StoreError:
-    """Where SQL is wrong that every store understands, the tables are not what the header says. An error
-    about damaged SQL may quote what is no text."""
-    is_wrong = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR
-    return refusal(path, error, is_damaged=is_wrong or isinstance(error, UnicodeDecodeError))
-
-
-def refusal(path: str, error: Exception, *, is_damaged: bool = False) -> StoreError:
-    if is_damaged or is_damage(error) or is_read_only_by_itself(path, error):
+def refusal(path: str, error: Exception, *, is_suspected: bool = False) -> StoreError:
+    if is_damage(error) or is_suspected:
         return Damaged(
             f"{path} is damaged ({error}); `backstory doctor` restores a backup and says what is lost"
         )

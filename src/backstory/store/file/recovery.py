@@ -10,6 +10,7 @@ import os
 import sqlite3
 import time
 from contextlib import closing, suppress
+from functools import cache
 
 from backstory import locks, log, paths
 from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
@@ -226,7 +227,8 @@ def _newest_good(folder: str, made: str) -> Backup | None:
 def _expect_usable(path: str) -> None:
     schema, fault = _examined(path)
     if fault or not schema:
-        raise Damaged(f"{path} is damaged ({fault or 'there is nothing in it'})")
+        what = fault or "there is nothing in it"
+        raise Damaged(f"{path} is damaged ({what}); `backstory doctor` looks closer")
     if schema > latest():
         raise _too_new(path, schema)
 
@@ -252,6 +254,7 @@ def _tables_in(path: str) -> set[tuple[str, str]]:
         return set(db.execute(MADE))
 
 
+@cache
 def _tables_of(schema: int) -> set[tuple[str, str]]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         apply(db, upto=schema)
