@@ -130,7 +130,7 @@ def _what_is_wrong(folder: str) -> str | None:
     if schema > latest():
         # The header may be damaged. But there is a backup from before each migration, and most change tables.
         befores = {f"before-{number}" for number in range(latest() + 1, min(schema, latest() + 1_000) + 1)}
-        others = backup.listed(folder)
+        others = [one for one in backup.listed(folder) if os.path.isfile(one.path)]
         if any(one.reason in befores or one.schema == schema for one in others) or (
             not fault and not _has_our_tables(path)
         ):
