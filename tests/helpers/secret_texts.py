@@ -223,7 +223,6 @@ POSITIVES: list[tuple[str, str, str, str]] = [
     ("chpasswd", "echo 'bob:{}' | sudo chpasswd", "hunter2", "password"),
     ("chpasswd", 'chpasswd <<< "bob:{}"', "hunter2", "password"),
     ("dockerfile env", "FROM x\nENV DB_PASSWORD {}\nRUN y", "hunter2", "password"),
-    ("dockerfile env", '"content": "FROM x\\nENV API_TOKEN {}\\nRUN y"', "hunter2", "password"),
     (
         "kubernetes secret",
         "apiVersion: v1\ndata:\n  db-url: {}\nkind: Secret\ntype: Opaque\n",

@@ -62,6 +62,7 @@ LEAKS = [
     "2025-02-11T09:14:02.113Z ##[debug]NPM_TOKEN=«np" + "m_" + made_up(36) + "»",
     "+ helm upgrade web ./chart --set postgresql.auth.password=«pg-9xK2»",
     "Step 4/9 : ENV DB_PASSWORD «hunter2»",
+    '"content": "FROM x\\nENV API_TOKEN «hunter2»\\nRUN y"',
     "fatal: unable to access 'https://ci:«gh" + "s_" + made_up(36) + "»@github.com/org/repo/': 403",
     # YAML, docker-compose, Kubernetes, Ansible
     "    environment:\n      POSTGRES_USER: app\n      POSTGRES_PASSWORD: «s3cretpg»",

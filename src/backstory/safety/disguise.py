@@ -82,12 +82,18 @@ def undone(text: str) -> list[View]:
         see(re.finditer(_UNSEEN, text), _seen)
     if "\\u" in text:
         see(re.finditer(_SPELLED, text), _seen)
-    if '"' in text or "'" in text or "`" in text:
-        see(_joined(text), _nothing)
     return views
 
 
-def _joined(text: str) -> Iterator[re.Match[str]]:
+def joined(text: str) -> View | None:
+    """The text with strings that are put together as one."""
+    if not ('"' in text or "'" in text or "`" in text):
+        return None
+    edits = [(*join.span(), "") for join in _joins(text)]
+    return View(text, edits) if edits else None
+
+
+def _joins(text: str) -> Iterator[re.Match[str]]:
     places: set[int] = set()
     for joint in [joint for joint in _JOINTS if joint[0] in text]:
         place = text.find(joint)

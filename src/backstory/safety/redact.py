@@ -45,6 +45,7 @@ To add a kind, add a row, and a positive and a near miss to tests/helpers/secret
 from __future__ import annotations
 
 import re
+from functools import lru_cache  # re has it loaded already
 
 from backstory.safety import disguise, judge
 from backstory.safety.judge import FILLER, MARKER
@@ -60,8 +61,17 @@ _DEEPEST = 2  # encodings within encodings
 
 def redact(text: str) -> str:
     """Replace private passages and secrets by `[redacted:<kind>]`."""
-    if len(text) < 200 and _is_plain(text):
-        return text
+    if len(text) < 200:  # ids, names of tools, paths: the same again and again
+        return text if _is_plain(text) else _redact_short(text)
+    return _redact(text)
+
+
+@lru_cache(maxsize=512)
+def _redact_short(text: str) -> str:
+    return _redact(text)
+
+
+def _redact(text: str) -> str:
     while spans := _find(text, 0):
         pieces: list[str] = []
         copied = 0
@@ -86,18 +96,19 @@ def _find(text: str, depth: int) -> list[Span]:
     plain = views[-1].text if views else text
     if MARKER in plain:
         plain = re.sub(r"\[redacted:[a-z-]{1,40}\]", lambda marker: FILLER * len(marker[0]), plain)
-    lowered = plain.lower()
-    if len(lowered) != len(plain):  # a few capitals become two letters
-        lowered = "".join([small if len(small := letter.lower()) == 1 else letter for letter in plain])
-    words = _long_words(lowered)
+    lowered, words, places = _places_of_needles(plain)
+    has_needles = not places.keys() <= _COMMON
+    if has_needles and (view := disguise.joined(plain)):
+        views.append(view)
+        plain = view.text
+        lowered, words, places = _places_of_needles(plain)
     found: list[Span] = []
-    places = _places_of_needles(lowered, words)
     for number in sorted({number for needle in places for number in _ROWS[needle]}):
         row = PATTERNS[number]
         if row.is_possible(lowered, places):
             plain = row.apply(plain, places, found)
     if depth < _DEEPEST:
-        if view := disguise.decoded(plain):
+        if (has_needles or "%" in plain or "&" in plain) and (view := disguise.decoded(plain)):
             found += [(*view.origin(start, end), kind) for start, end, kind in _find(view.text, depth + 1)]
         if words:
             for start, end, said in disguise.base64_texts(plain):
@@ -121,9 +132,15 @@ def _merged(spans: list[Span]) -> list[Span]:
     return [(start, end, spans[number][2]) for start, end, number in merged]
 
 
-def _places_of_needles(lowered: str, words: str) -> dict[str, list[int]]:
-    """Where each needle stands that is there at all. A text has far fewer different words than words, so the
-    parts of a needle are looked for in those first."""
+_COMMON = frozenset(("://",))
+
+
+def _places_of_needles(text: str) -> tuple[str, str, dict[str, list[int]]]:
+    """The text in small letters, its long words, and where each needle stands that is there at all."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a few capitals become two letters
+        lowered = "".join([small if len(small := letter.lower()) == 1 else letter for letter in text])
+    words = _long_words(lowered)
     found: dict[str, list[int]] = {}
     for needle in _present(lowered, words):
         place = lowered.find(needle)
@@ -132,14 +149,17 @@ def _places_of_needles(lowered: str, words: str) -> dict[str, list[int]]:
             while place >= 0:
                 places.append(place)
                 place = lowered.find(needle, place + 1)
-    return found
+    return lowered, words, found
 
 
 def _present(lowered: str, words: str) -> list[str]:
-    parts = set(lowered.encode("ascii", "replace").translate(_PART_SHAPE).split())
-    vocabulary = b" ".join(
-        [part for part in parts if part[0] > _NINE and len(part) <= _LONGEST_PART]
-    ).decode()
+    """The needles that may be there, by the words of the text: there are far fewer different ones."""
+    plain = lowered.replace("\\n", "  ").encode("ascii", "replace")
+    parts = set(plain.translate(_PART_SHAPE).split())
+    vocabulary = lowered
+    if len(lowered) > _SHORT:
+        few = [part for part in parts if part[0] > _NINE and len(part) <= _LONGEST_PART]
+        vocabulary = b" ".join(few).decode()
     needles = [
         needle
         for root, by_part in _BY_ROOT.items()
@@ -150,13 +170,17 @@ def _present(lowered: str, words: str) -> list[str]:
     ]
     for command in parts & _COMMANDS:
         needles += _BY_COMMAND[command]
+    heads = {part[:3] for part in parts}
+    for head in heads & _WORD_HEADS:
+        needles += _BY_WORD[head]
     if words:
-        for head in _HEADS.intersection([part[:3] for part in parts]):
+        for head in heads & _TOKEN_HEADS:
             needles += [needle for needle in _BY_HEAD[head] if needle in words]
         needles += [needle for needle in _WITHIN_WORDS if needle in words]
     return needles + _PARTLESS
 
 
+_SHORT = 2_000
 _NINE = ord("9")
 _LONGEST_PART = 60  # a longer one is no name and no command
 
@@ -1096,7 +1120,11 @@ PATTERNS: tuple[Pattern, ...] = (
 _ROWS: dict[str, list[int]] = {}
 # Needles by the longest of their parts, which may be a part of a word, and these by what they have in common.
 _BY_ROOT: dict[str, dict[str, list[str]]] = {}
-_SHARED = ("key", "pass", "secret", "token", "auth", "login", "cookie", "code", "sess", "")
+_SHARED = (
+    *("key", "pass", "secret", "token", "auth", "login", "cookie", "code", "sess", "private", "kty", "_sid"),
+    *("_salt", "pw", "cred", "account", "hook", "sid", "srf", "sig", "hmac"),
+)
+_BY_WORD: dict[bytes, list[str]] = {}  # by how a word that begins one of them begins
 _BY_COMMAND: dict[bytes, list[str]] = {}  # by the word that they begin with
 _BY_HEAD: dict[bytes, list[str]] = {}  # those of tokens by how a word with them begins
 _WITHIN_WORDS: list[str] = []
@@ -1114,10 +1142,14 @@ for _number, _row in enumerate(PATTERNS):
             elif _parts and not max(_parts, key=len)[:1].isdigit():
                 _part = max(_parts, key=len).decode()
                 _is_owner = isinstance(_row, Named) and _needle in _KEY_OWNERS
-                _root = "key" if _is_owner else next(root for root in _SHARED if root in _part)
-                _BY_ROOT.setdefault(_root, {}).setdefault(_part, []).append(_needle)
+                _root = "key" if _is_owner else next((root for root in _SHARED if root in _part), "")
+                if _root:
+                    _BY_ROOT.setdefault(_root, {}).setdefault(_part, []).append(_needle)
+                else:
+                    _BY_WORD.setdefault(_parts[0][:3], []).append(_needle)
             else:
                 _PARTLESS.append(_needle)
         _ROWS.setdefault(_needle, []).append(_number)
 _COMMANDS = frozenset(_BY_COMMAND)
-_HEADS = frozenset(_BY_HEAD)
+_TOKEN_HEADS = frozenset(_BY_HEAD)
+_WORD_HEADS = frozenset(_BY_WORD)
