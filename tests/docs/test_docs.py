@@ -214,3 +214,14 @@ def test_make_docs_is_strict_and_lets_nothing_be_loaded_from_the_network() -> No
         assert loads.search(loaded)
     for harmless in ('<script src="assets/a.js">', '<a href="https://x.example">', '<link href="a.css">'):
         assert not loads.search(harmless)
+
+
+# --- threats ------------------------------------------------------------------------------------------------
+
+
+def test_every_test_that_the_threats_name_is_there() -> None:
+    text = "".join(path.read_text() for path in (REPOSITORY / "tests").rglob("test_*.py"))
+    files = {path.name for path in (REPOSITORY / "tests").rglob("test_*.py")}
+    named = re.findall(r"`(test_\w+(?:\.py)?)`", (DOCS / "security.md").read_text())
+    assert len(named) > 30
+    assert [name for name in named if f"def {name}(" not in text and name not in files] == []
