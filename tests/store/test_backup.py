@@ -148,7 +148,7 @@ def test_a_backup_killed_at_any_step_leaves_no_half_backup(data: Path) -> None:
     store(data, *many("event"))
     for _ in killed_at_each_step(BACK_UP, data):
         for one in backup.listed(str(data)):
-            assert backup.check(one.path) == connection.latest()
+            assert backup.examine(one.path) == (connection.latest(), "")
             os.unlink(one.path)
     (data / "backups" / "backstory-20270115T080000Z.db.making").write_bytes(b"half")
     backup.make(str(data), NOW + DAY)

@@ -55,12 +55,12 @@ class open_store:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._close()
-        is_suspected = may_be_damage(paths.database(self._folder), error)
-        if is_suspected and not self._hurried and not self.is_read_only:
+        may_look = not self._hurried and not self.is_read_only
+        if may_look and may_be_damage(paths.database(self._folder), error):
             self._recover()
             if self.recovered:
                 raise StoreError(f"{self.recovered.sentence()}. Ask again") from error
-        self._translate(error)
+        self._translate(error, is_sound=True)
 
     def _open(self, drain: Callable[[Connection], object]) -> None:
         hurry = HURRIED_SECONDS if self._hurried else None
@@ -83,7 +83,7 @@ class open_store:
             if self._hurried and is_busy(error):
                 return
             self._close()
-            self._translate(error, is_suspected=may_be_damage(paths.database(self._folder), error))
+            self._translate(error)
             raise
 
     def _close(self) -> None:
@@ -100,6 +100,6 @@ class open_store:
 
         self.recovered = recovery.recover(self._folder, self._now)
 
-    def _translate(self, error: BaseException | None, *, is_suspected: bool = False) -> None:
+    def _translate(self, error: BaseException | None, *, is_sound: bool = False) -> None:
         if isinstance(error, sqlite3.DatabaseError):
-            raise refusal(paths.database(self._folder), error, is_suspected=is_suspected) from error
+            raise refusal(paths.database(self._folder), error, is_sound=is_sound) from error

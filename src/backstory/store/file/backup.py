@@ -282,14 +282,16 @@ def _fault(db: sqlite3.Connection) -> str:
     return ""
 
 
-def check(path: str) -> int:
-    """The schema of a database in which nothing is wrong."""
+def check(path: str) -> None:
+    """Refuse a database in which something is wrong, or nothing at all."""
     schema, fault = examine(path)
-    if fault:
-        raise Damaged(f"{path} is damaged ({fault}); `backstory doctor` looks closer")
-    if schema == 0:
-        raise Damaged(f"{path} is damaged (there is nothing in it); `backstory doctor` looks closer")
-    return schema
+    if fault or not schema:
+        raise damage(path, fault)
+
+
+def damage(path: str, fault: str) -> Damaged:
+    fault = fault or "there is nothing in it"
+    return Damaged(f"{path} is damaged ({fault}); `backstory doctor` looks closer")
 
 
 def is_store(path: str) -> bool:

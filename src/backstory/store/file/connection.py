@@ -31,17 +31,15 @@ def connect(path: str, hurry: float | None = None) -> Connection:
     many seconds for a lock and no longer, and does not bring a store with data up to date."""
     try:
         db = _open(path, BUSY_SECONDS if hurry is None else hurry)
-    except UnicodeDecodeError as error:  # SQLite quotes SQL that it cannot parse
-        raise refusal(path, error, is_suspected=True) from error
-    except (sqlite3.DatabaseError, OSError) as error:
-        raise refusal(path, error, is_suspected=may_be_damage(path, error)) from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError, OSError) as error:
+        raise refusal(path, error) from error
     try:
         if hurry is not None and 0 < version(db) < latest():
             raise StoreError(f"{path} is about to be brought up to date; try again in a moment")
         migrate(db, path)
     except sqlite3.DatabaseError as error:
         db.close()
-        raise refusal(path, error, is_suspected=may_be_damage(path, error)) from error
+        raise refusal(path, error) from error
     except BaseException:
         db.close()
         raise
@@ -307,8 +305,10 @@ def is_fault_of_the_store(error: Exception) -> bool:
     return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
 
 
-def refusal(path: str, error: Exception, *, is_suspected: bool = False) -> StoreError:
-    if is_damage(error) or is_suspected:
+def refusal(path: str, error: Exception, *, is_sound: bool = False) -> StoreError:
+    """What other rooms are told. A file that was looked at whole `is_sound`, whatever the error is like."""
+    is_unreadable = isinstance(error, UnicodeDecodeError)  # SQLite quotes SQL that it cannot parse
+    if is_damage(error) or is_unreadable or (not is_sound and may_be_damage(path, error)):
         return Damaged(
             f"{path} is damaged ({error}); `backstory doctor` restores a backup and says what is lost"
         )
@@ -325,10 +325,10 @@ def _kind(error: Exception) -> type[StoreError]:
 
 def advice(path: str, error: Exception) -> str:
     """What to do about a database that cannot be used. Whatever it is, the spool keeps what is captured."""
-    if said := disk.unusable(error, os.path.dirname(path)):
-        return said
-    if "locked" in str(error):
-        return f"{path} was busy for {BUSY_SECONDS} s ({error}); try again in a moment"
     if isinstance(error, OSError):
         return disk.sentence(error, os.path.dirname(path), path)
+    if what_to_do := disk.unusable(error, os.path.dirname(path)):
+        return what_to_do
+    if "locked" in str(error):
+        return f"{path} was busy for {BUSY_SECONDS} s ({error}); try again in a moment"
     return f"{path} cannot be used ({error}); `backstory doctor` looks closer"

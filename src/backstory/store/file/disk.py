@@ -16,9 +16,8 @@ from backstory import paths
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 ROOM = 64 * 1024  # bytes: twice what SQLite needs to open a store
-SQLITE_FULL = sqlite3.SQLITE_FULL
 SQLITE_FORBIDDEN = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
-OF_THE_DISK = (SQLITE_FULL, sqlite3.SQLITE_IOERR, *SQLITE_FORBIDDEN)
+OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, *SQLITE_FORBIDDEN)
 SURROUNDINGS = (*OF_THE_DISK, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
@@ -31,7 +30,7 @@ def unusable(error: BaseException | None, home: str) -> str | None:
             named = error.filename2 or error.filename
             place = os.path.abspath(os.fsdecode(named)) if isinstance(named, str | bytes) else None
             if error.errno in FULL:
-                return _full(error, place, home)
+                return _full(place, home)
             if error.errno in FORBIDDEN:
                 return _forbidden(error, place or home, home)
         elif isinstance(error, sqlite3.Error) and _code(error) in OF_THE_DISK:
@@ -66,8 +65,8 @@ def existing(path: str) -> str:
 def _of_sqlite(error: sqlite3.Error, home: str) -> str | None:
     if refused := _refused(home):
         return unusable(refused, home)
-    if _code(error) == SQLITE_FULL:
-        return _full(error, home, home)
+    if _code(error) == sqlite3.SQLITE_FULL:
+        return _full(home, home)
     for end in ("", "-wal", "-shm"):
         file = paths.database(home) + end
         if os.path.exists(file) and not os.access(file, os.W_OK):
@@ -75,7 +74,7 @@ def _of_sqlite(error: sqlite3.Error, home: str) -> str | None:
     return None
 
 
-def _full(error: Exception, place: str | None, home: str) -> str | None:
+def _full(place: str | None, home: str) -> str | None:
     if place is None:  # what was printed may have met it as well, on another disk
         if (refused := _refused(home)) is None or refused.errno not in FULL:
             return None
@@ -124,5 +123,5 @@ def _is_inside(path: str, home: str) -> bool:
 
 
 def _code(error: sqlite3.Error) -> int:
-    # What Python raises by itself has no code.
-    return getattr(error, "sqlite_errorcode", SQLITE_FULL if "disk is full" in str(error) else 0) & 0xFF
+    by_itself = sqlite3.SQLITE_FULL if "disk is full" in str(error) else 0  # Python sets no code then
+    return getattr(error, "sqlite_errorcode", by_itself) & 0xFF

@@ -15,12 +15,7 @@ from functools import cache
 from backstory import locks, log, paths
 from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
 from backstory.store.file import backup, disk, rescue, swap
-from backstory.store.file.connection import (
-    apply,
-    is_read_only_by_itself,
-    latest,
-    transaction,
-)
+from backstory.store.file.connection import apply, is_read_only_by_itself, latest, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,12 +40,11 @@ class Recovery:
     def sentence(self) -> str:
         if not self.aside:
             return f"the keyword index was damaged ({self.reason}); it was made anew, nothing is lost"
-        was = f"the database was damaged ({self.reason})"
-        did = f"the backup of {_when(self.backup.at)} was restored" if self.backup else "there was no backup"
-        read = {"memories": ("memory", "memories"), "docmem_nodes": ("node", "nodes")}
-        rows = {names: self.rescued.rows.get(table, 0) for table, names in read.items()}
-        told = [f"{count:,} {one if count == 1 else many}" for (one, many), count in rows.items() if count]
-        number = " and ".join(told) or "nothing"
+        used = f"the backup of {_when(self.backup.at)} was restored" if self.backup else "there was no backup"
+        nouns = ("memories", "memory", "memories"), ("docmem_nodes", "node", "nodes")
+        counts = ((self.rescued.rows.get(table, 0), one, many) for table, one, many in nouns)
+        rows = [f"{count:,} {one if count == 1 else many}" for count, one, many in counts if count]
+        number = " and ".join(rows) or "nothing"
         if not self.rescued.broken:
             lost = "everything in the damaged file could be read and was taken over, nothing is lost"
         elif self.backup:
@@ -60,7 +54,8 @@ class Recovery:
             )
         else:
             lost = f"{number} could be read from the damaged file; what else was stored is lost"
-        return f"{was}; {did}; {lost}. The damaged file is kept as {self.aside}"
+        damage = f"the database was damaged ({self.reason})"
+        return f"{damage}; {used}; {lost}. The damaged file is kept as {self.aside}"
 
 
 def restore(folder: str, path: str, now: int) -> str:
@@ -97,13 +92,13 @@ def recover(folder: str, now: int) -> Recovery | None:
     with swap.alone(folder):
         try:
             wrong = _what_is_wrong(folder)
-            done = _rebuilt(folder, now, wrong) if wrong else _reindexed(folder, now)
+            recovery = _rebuilt(folder, now, wrong) if wrong else _reindexed(folder, now)
         except (sqlite3.Error, OSError) as error:
             _clear(folder)
             raise _failed(folder, "it is damaged and could not be replaced yet", error) from error
-    if done:
-        log.write("error", done.sentence())
-    return done
+    if recovery:
+        log.write("error", recovery.sentence())
+    return recovery
 
 
 def notice(folder: str) -> str | None:
@@ -130,10 +125,9 @@ def _what_is_wrong(folder: str) -> str | None:
     if schema > latest():
         # The header may be damaged. But there is a backup from before each migration, and most change tables.
         befores = {f"before-{number}" for number in range(latest() + 1, min(schema, latest() + 1_000) + 1)}
-        others = [one for one in backup.listed(folder) if os.path.isfile(one.path)]
-        if any(one.reason in befores or one.schema == schema for one in others) or (
-            not fault and not _has_our_tables(path)
-        ):
+        copies = [copy for copy in backup.listed(folder) if os.path.isfile(copy.path)]
+        is_known = any(copy.reason in befores or copy.schema == schema for copy in copies)
+        if is_known or (not fault and not _has_our_tables(path)):
             raise _too_new(path, schema)
         return fault or f"it says that it is at schema {schema}, and has the tables of {latest()}"
     return fault or _refusal_to_be_written(path)
@@ -160,10 +154,9 @@ def _rebuilt(folder: str, now: int, reason: str) -> Recovery:
         if is_ours or disk.unusable(error, folder):
             raise
         log.crash("rescue")
+        swap.making(folder)
         if used:
-            _copied(used.path, swap.making(folder))
-        else:
-            swap.making(folder)
+            _copied(used.path, made)
         rescued = rescue.Rescued()
         rescued.broken.append("everything")
     with closing(_building(made)) as db:
@@ -171,10 +164,10 @@ def _rebuilt(folder: str, now: int, reason: str) -> Recovery:
         _mended_indexes(db)
     backup.check(made)
     at = swap.free(folder, now)
-    done = Recovery(reason, used, swap.aside(folder, at), rescued)
-    _note(folder, at, done.sentence())  # from the next line on it is sure to happen
+    recovery = Recovery(reason, used, swap.aside(folder, at), rescued)
+    _note(folder, at, recovery.sentence())  # from the next line on it is sure to happen
     swap.put(folder, made, at)
-    return done
+    return recovery
 
 
 def _clear(folder: str) -> None:
@@ -202,20 +195,20 @@ def _building(made: str) -> sqlite3.Connection:
 def _newest_good(folder: str, made: str) -> Backup | None:
     """The newest backup that is in order, copied."""
     newer = None
-    for one in backup.listed(folder):
+    for candidate in backup.listed(folder):
         try:
-            _expect_usable(one.path)
+            _expect_usable(candidate.path)
         except SchemaTooNew as error:
-            if not _has_our_tables(one.path):
+            if not _has_our_tables(candidate.path):
                 raise  # the store was of a newer backstory, which loses less of it
             newer = error
             continue
         except (StoreError, sqlite3.Error, OSError) as error:
-            log.write("error", f"a backup cannot be used: {one.path}: {error}")
+            log.write("error", f"a backup cannot be used: {candidate.path}: {error}")
             continue
         try:
-            _copied(one.path, made)  # a disk that is full must not pass for backups that are bad
-            return one
+            _copied(candidate.path, made)  # a disk that is full must not pass for backups that are bad
+            return candidate
         except Damaged as error:
             log.write("error", f"a backup cannot be used: {error}")
             swap.making(folder)
@@ -227,8 +220,7 @@ def _newest_good(folder: str, made: str) -> Backup | None:
 def _expect_usable(path: str) -> None:
     schema, fault = _examined(path)
     if fault or not schema:
-        what = fault or "there is nothing in it"
-        raise Damaged(f"{path} is damaged ({what}); `backstory doctor` looks closer")
+        raise backup.damage(path, fault)
     if schema > latest():
         raise _too_new(path, schema)
 
@@ -294,7 +286,7 @@ def _damaged_indexes(path: str) -> str:
 
 
 def _index_faults(db: sqlite3.Connection) -> list[tuple[str, sqlite3.DatabaseError]]:
-    found = []
+    faults = []
     made = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 (%'"
     for (index,) in db.execute(made).fetchall():
         try:
@@ -302,8 +294,8 @@ def _index_faults(db: sqlite3.Connection) -> list[tuple[str, sqlite3.DatabaseErr
         except sqlite3.DatabaseError as error:
             if disk.is_of_the_surroundings(error):
                 raise
-            found.append((index, error))
-    return found
+            faults.append((index, error))
+    return faults
 
 
 def _mended_indexes(db: sqlite3.Connection) -> None:
