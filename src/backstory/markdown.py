@@ -21,21 +21,21 @@ _ITEM = re.compile(r"\S+(?:[ \t]+|$)")
 
 def fences(text: str, at: int = 0) -> list[tuple[int, int, int, int]]:
     """Where each begins, where its code begins and ends, and where it ends itself."""
-    found: list[tuple[int, int, int, int]] = []
     if "```" not in text and "~~~" not in text:
-        return found
+        return []
+    blocks: list[tuple[int, int, int, int]] = []
     items: list[int] = []  # the columns in which the text of list items begins
     opened: tuple[int, int] | None = None  # where the fence begins, and its code
     signs, column = "", 0
     for line in _LINE.finditer(text, at):
         indent = len(line["indent"].expandtabs(4))
         if opened and indent < column:
-            found.append((*opened, line.start(), line.start()))
+            blocks.append((*opened, line.start(), line.start()))
             opened = None
         elif opened:
             closes = line["signs"] and line["signs"].startswith(signs) and not line["items"]
             if closes and indent - column <= 3 and not line["info"].strip():
-                found.append((*opened, line.start(), line.end()))
+                blocks.append((*opened, line.start(), line.end()))
                 opened = None
             continue
         while items and indent < items[-1]:
@@ -50,8 +50,8 @@ def fences(text: str, at: int = 0) -> list[tuple[int, int, int, int]]:
             opened = line.start(), min(line.end() + 1, len(text))
             signs, column = line["signs"], items[-1] if items else 0
     if opened:
-        found.append((*opened, len(text), len(text)))
-    return found
+        blocks.append((*opened, len(text), len(text)))
+    return blocks
 
 
 def without_fences(text: str, instead: str = "") -> str:

@@ -50,13 +50,13 @@ def _judged(bracket: re.Match[str]) -> str:
 
 def _opens(text: str, at: int) -> bool:
     """Does a tag's name stand here? This never looks beyond the next bracket: all of it takes linear time."""
-    said = ""
+    name = ""
     for place in range(at, len(text)):
-        said += _folded(text[place])
-        if said == _SYSTEM and not _GOES_ON.match(text, place + 1):
+        name += _folded(text[place])
+        if name == _SYSTEM and not _GOES_ON.match(text, place + 1):
             return True
-        if said not in _BEGINNINGS or said in _NAMES:
-            return said.startswith(_NAMES)
+        if name not in _BEGINNINGS or name in _NAMES:
+            return name.startswith(_NAMES)
     return False
 
 

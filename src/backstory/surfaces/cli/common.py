@@ -191,7 +191,7 @@ def sure(question: str) -> bool:
 
 
 def unusable(error: BaseException | None) -> str | None:
-    """See there."""
+    """What to do, where a disk or a folder that cannot be used is what an error comes from."""
     home = paths.data_folder(os.environ)
     return disk.unusable(error, home) if home else None
 

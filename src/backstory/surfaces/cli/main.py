@@ -384,8 +384,8 @@ def _run(command: click.Command) -> int:  # noqa: PLR0911  one line an error
             return _complain("the current folder is gone; go to one that exists", 2)
         return _complain(common.unusable(error) or error, 3)
     except Exception as error:  # noqa: BLE001  the edge of the program
-        if said := common.unusable(error):
-            return _complain(said, 3)
+        if what_to_do := common.unusable(error):
+            return _complain(what_to_do, 3)
         log.crash("cli")
         return _complain(f"{type(error).__name__}: {error} (a fault of backstory; the log has more)", 3)
     return 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import BinaryIO
 
 from anyio import to_thread
@@ -54,7 +55,7 @@ async def requests(
 def mended(line: bytes) -> bytes:
     if b"\\ud" not in line and b"\\uD" not in line:
         return line
-    return _SURROGATE.sub(lambda found: rb"\ufffd" if found[1] else found[0], line)
+    return _SURROGATE.sub(lambda escape: rb"\ufffd" if escape[1] else escape[0], line)
 
 
 def refused(line: bytes) -> JSONRPCError | None:
@@ -68,19 +69,16 @@ def refused(line: bytes) -> JSONRPCError | None:
         return _error(line, PARSE_ERROR, f"the line cannot be read as JSON ({reason}); correct it")
     given = message.get("id", 0) if isinstance(message, dict) else None
     is_id = isinstance(given, int | str) and not isinstance(given, bool)
-    try:
+    with suppress(ValidationError):
         jsonrpc_message_adapter.validate_python(message, by_name=False)
-        is_message = is_id  # with another id it would pass as a notification
-    except ValidationError:
-        is_message = False
-    if is_message:
-        return None
-    said = (
+        if is_id:  # with another id it would pass as a notification
+            return None
+    reason = (
         'the line is no request of JSON-RPC 2.0; send one object with jsonrpc "2.0", an id that is a whole'
         " number or a text, a method, and params that are an object"
     )
     given = given if is_id and "id" in message else None
-    return JSONRPCError(jsonrpc="2.0", id=given, error=ErrorData(code=INVALID_REQUEST, message=said))
+    return JSONRPCError(jsonrpc="2.0", id=given, error=ErrorData(code=INVALID_REQUEST, message=reason))
 
 
 def _skipped(start: bytes, lines: BinaryIO) -> JSONRPCError:
@@ -90,11 +88,11 @@ def _skipped(start: bytes, lines: BinaryIO) -> JSONRPCError:
         near = (near + part)[-_NEAR:]
         if part.endswith(b"\n"):
             break
-    said = f"the line has more than {LONGEST_LINE:,} bytes; put the text into a file and name its path"
-    return _error(start + near, INVALID_REQUEST, said)
+    reason = f"the line has more than {LONGEST_LINE:,} bytes; put the text into a file and name its path"
+    return _error(start + near, INVALID_REQUEST, reason)
 
 
-def _error(line: bytes, code: int, said: str) -> JSONRPCError:
-    found = _ID_FIRST.match(line[:_NEAR]) or _ID_LAST.search(line[-_NEAR:])
-    given = from_json(found[1].decode("utf-8", "replace")) if found else None
-    return JSONRPCError(jsonrpc="2.0", id=given, error=ErrorData(code=code, message=said))
+def _error(line: bytes, code: int, reason: str) -> JSONRPCError:
+    member = _ID_FIRST.match(line[:_NEAR]) or _ID_LAST.search(line[-_NEAR:])
+    given = from_json(member[1].decode("utf-8", "replace")) if member else None
+    return JSONRPCError(jsonrpc="2.0", id=given, error=ErrorData(code=code, message=reason))
