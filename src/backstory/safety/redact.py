@@ -96,12 +96,17 @@ def _find(text: str, depth: int) -> list[Span]:
     plain = views[-1].text if views else text
     if MARKER in plain:
         plain = re.sub(r"\[redacted:[a-z-]{1,40}\]", lambda marker: FILLER * len(marker[0]), plain)
-    lowered, words, places = _places_of_needles(plain)
-    has_needles = not places.keys() <= _COMMON
-    if has_needles and (view := disguise.joined(plain)):
-        views.append(view)
-        plain = view.text
+    is_long = len(plain) > _SHORT  # to look for the needles twice would cost more than to look for joins
+    if not is_long:
         lowered, words, places = _places_of_needles(plain)
+    if is_long or not places.keys() <= _COMMON:
+        view = disguise.joined(plain)
+        if view:
+            views.append(view)
+            plain = view.text
+        if view or is_long:
+            lowered, words, places = _places_of_needles(plain)
+    has_needles = not places.keys() <= _COMMON
     found: list[Span] = []
     for number in sorted({number for needle in places for number in _ROWS[needle]}):
         row = PATTERNS[number]
@@ -303,8 +308,7 @@ class Named(Pattern):
             places[_NAMED] = [place for place in super().candidates(places) if begins.match(lowered, place)]
         there = places[_NAMED]
         if self.signs:
-            signs = [sign for sign in self.signs if sign in lowered]
-            there = [at for at in there if any(lowered.find(sign, at, at + 300) > 0 for sign in signs)]
+            there = _before(there, self.signs, lowered)
         places[self.name] = there
         return bool(there)
 
@@ -312,6 +316,21 @@ class Named(Pattern):
         return places[self.name]
 
 
+def _before(places: list[int], signs: tuple[str, ...], lowered: str) -> list[int]:
+    """The places soon after which one of the signs stands."""
+    following = dict.fromkeys(signs, -1)
+    near: list[int] = []
+    for place in places:
+        for sign in signs:
+            if following[sign] < place:
+                at = lowered.find(sign, place)
+                following[sign] = at if at >= 0 else len(lowered) + _SOON
+        if min(following.values()) < place + _SOON:
+            near.append(place)
+    return near
+
+
+_SOON = 300
 _NAMED = ""  # among the places: those of all names
 
 
