@@ -17,6 +17,7 @@ from backstory.paths import place
 from backstory.store import projects
 from backstory.store.file.connection import connect, transaction
 from backstory.store.node_query import COLUMNS, LONGEST_ANSWER, LONGEST_SQL, SECONDS, query
+from backstory.surfaces.opened import open_drained
 
 NOW = 1_800_000_000_000
 MEMORY = ("memory", "", "")
@@ -251,6 +252,27 @@ def test_no_other_table_is_read_or_counted_however_it_is_asked_for(
 ) -> None:
     for shape in SHAPES:
         assert "refused" in refusal(db, here, shape.format(table)), shape
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *("SELECT * FROM node", "SELECT wings FROM nodes", "SELECT fly(id) FROM nodes", "SELEC"),
+        *("SELECT * FROM json_each('[1]')", "SELECT * FROM dbstat", "SELECT * FROM generate_series(1, 2)"),
+        *("SELECT * FROM nodes WHERE text MATCH 'x'", "SELECT * FROM nodes INDEXED BY x", "SELECT json('{')"),
+    ],
+)
+def test_a_typo_in_a_query_is_no_damage(
+    here: Project, data: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    looks: list[str] = []
+    monkeypatch.setattr("backstory.store.file.recovery.recover", lambda folder, _: looks.append(folder))
+    with (
+        pytest.raises(BadInput, match="ask one SELECT|there are abs"),
+        open_drained(str(data), now=NOW) as db,
+    ):
+        query(db, here, sql)
+    assert looks == []
 
 
 def test_a_refusal_names_what_was_refused(db: sqlite3.Connection, here: Project) -> None:
