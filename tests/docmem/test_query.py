@@ -267,10 +267,7 @@ def test_a_typo_in_a_query_is_no_damage(
 ) -> None:
     looks: list[str] = []
     monkeypatch.setattr("backstory.store.file.recovery.recover", lambda folder, _: looks.append(folder))
-    with (
-        pytest.raises(BadInput, match="ask one SELECT|there are abs"),
-        open_drained(str(data), now=NOW) as db,
-    ):
+    with pytest.raises(BadInput), open_drained(str(data), now=NOW) as db:
         query(db, here, sql)
     assert looks == []
 
