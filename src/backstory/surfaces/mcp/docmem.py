@@ -362,7 +362,8 @@ def docmem_export(
             return tree_reply.answer("docmem_export", document)
         where = _inside(path, f".{format}")
         exchange.save(where, document)
-    return f"docmem_export: exported {start.id} ({tree_reply.count(len(every))}) to {where}"
+    what = f"docmem_export: exported {start.id} ({tree_reply.count(len(every))}) to {paths.text(where)}"
+    return tree_reply.told(what)
 
 
 def docmem_view(
@@ -373,7 +374,7 @@ def docmem_view(
     The reply carries it as well, and when it changes you are told at the next prompt. Adding what is shown
     already moves it to the end."""
     with _trees() as (db, here, now):
-        return live.show(db, here, action, node_id.strip(), now)
+        return tree_reply.told(live.show(db, here, action, node_id.strip(), now))
 
 
 # --- what they share ----------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from backstory.docmem import views
 from backstory.docmem.views import Views
 from backstory.errors import BackstoryError, BadInput, Busy, StoreError
 from backstory.model import Project, now_ms
-from backstory.safety.fence import defuse
 from backstory.store.file.connection import Connection
 from backstory.store.open import open_store
 from backstory.surfaces import view_files
@@ -82,7 +81,7 @@ def show(db: Connection, here: Project, action: str, node_id: str, now: int) -> 
         said = f"showed {node_id} here only, since {none} that it could be added to"
     else:
         said = f"added {added.node.metadata} ({_count(added.views)} in CLAUDE.md)"
-    return defuse(f"docmem_view: {said}\n\n{added.expansion}")
+    return f"docmem_view: {said}\n\n{added.expansion}"
 
 
 def refresh(db: Connection, here: Project, root_id: str) -> str | None:

@@ -31,6 +31,7 @@ from backstory import log, paths
 from backstory.clients import claude_code
 from backstory.errors import BackstoryError, StoreError
 from backstory.model import now_ms
+from backstory.safety.fence import defuse
 from backstory.safety.redact import redact
 from backstory.store import documents, life, memories, nodes, projects, sessions
 from backstory.store.file import disk
@@ -78,15 +79,17 @@ class ToolServer(MCPServer):
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         known = self._parameters.get(name, list(arguments))
-        for unknown in arguments.keys() - set(known):
-            raise ToolError(f"{name} knows no {unknown[:60]!r}; it takes {', '.join(known)}")
         try:
+            for unknown in arguments.keys() - set(known):
+                raise ToolError(f"{name} knows no {unknown[:60]!r}; it takes {', '.join(known)}")
             async with self._alone if name in self._run_alone else nullcontext():
                 return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            if isinstance(error.__cause__, ValidationError):
-                raise ToolError(_sentence(error.__cause__)) from error.__cause__
-            raise ToolError(str(error).removeprefix(f"Error executing tool {name}: ")) from error
+            cause = error.__cause__
+            said = str(error).removeprefix(f"Error executing tool {name}: ")
+            if isinstance(cause, ValidationError):
+                said = _sentence(cause)
+            raise ToolError(defuse(said)) from error  # it may quote a file's name, a document, an argument
 
     async def run_stdio_async(self) -> None:
         async def refuse(error: JSONRPCError) -> None:
