@@ -109,8 +109,7 @@ def place(cwd: str) -> Place:
     """
     folder = os.path.realpath(cwd)
     at = checkout(folder)
-    git = _git_folder(at)
-    common = _common_folder(git, at) if git else None
+    git, common = git_folders(at)
     if git is None or common is None:
         identity = root = at
         branch = head = None
@@ -139,6 +138,13 @@ def checkout(cwd: str) -> str:
             return folder
         at = parent
     return at
+
+
+def git_folders(at: str) -> tuple[str | None, str | None]:
+    """The git folder that a checkout names, and the git common directory: None where that git folder is not
+    the checkout's own."""
+    git = _git_folder(at)
+    return git, _common_folder(git, at) if git else None
 
 
 def _git_folder(folder: str) -> str | None:
@@ -187,13 +193,13 @@ def _is_same(folder: str, at: str) -> bool:
 
 
 def _head(git: str, common: str) -> tuple[str | None, str | None]:
-    head = _inside(git, "HEAD") or ""
+    head = _line(inside(git, "HEAD")) or ""
     if not head.startswith("ref: "):
         return None, _commit(head)
     ref = head.removeprefix("ref: ")
     if not ref.startswith("refs/") or "/." in ref or ".." in ref or not ref.isprintable():
         return None, None  # git makes none like that
-    commit = _inside(git, ref) or _inside(common, ref) or _packed(common, ref)
+    commit = _line(inside(git, ref)) or _line(inside(common, ref)) or _packed(common, ref)
     return ref.removeprefix("refs/heads/"), _commit(commit)
 
 
@@ -202,17 +208,17 @@ def _commit(commit: str | None) -> str | None:
 
 
 def _packed(common: str, ref: str) -> str | None:
-    for line in _lines(os.path.join(common, "packed-refs")):
+    for line in _lines(inside(common, "packed-refs")):
         commit, _, name = line.rstrip("\n").partition(" ")
         if name == ref:
             return commit
     return None
 
 
-def _inside(folder: str, name: str) -> str | None:
-    """The first line of a file, unless a link leads out of the folder to it."""
+def inside(folder: str, name: str) -> str:
+    """The real path of what is in a folder; empty where a link leads out of it."""
     path = os.path.realpath(os.path.join(folder, name))
-    return _line(path) if path.startswith(os.path.join(folder, "")) else None
+    return path if path.startswith(os.path.join(folder, "")) else ""
 
 
 def text(path: str) -> str:

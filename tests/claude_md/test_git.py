@@ -13,6 +13,7 @@ import pytest
 from backstory.claude_md.read import git
 from backstory.claude_md.read.git import changed_since, insights
 from backstory.model import Insights
+from tests.helpers.forged_git import FORGERIES
 
 NAMES = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
 LONG_AGO = "2020-01-01T00:00:00Z"
@@ -302,6 +303,75 @@ def test_a_repository_of_somebody_else_is_refused_as_git_does(repository: Path) 
     assert changed_since(str(repository), None, 0) is None
     run_git(repository, "config", "--global", "safe.directory", str(repository))
     assert insights(str(repository)) is not None
+
+
+# A `.git` that names the repository of somebody else.
+
+
+@pytest.fixture(scope="module")
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with a linked worktree, of which everything may be told only at home."""
+    folder = tmp_path_factory.mktemp("others") / "victim"
+    folder.mkdir()
+    run_git(folder, "init", "-q")
+    for number in range(3):
+        commit(folder, f"feat(walrus): buy it rather than rent it, {number}", deal=f"{number}\n")
+    run_git(folder, "worktree", "add", "-q", "-b", "side", str(folder.with_name("linked")))
+    assert insights(str(folder)) is not None
+    return folder
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_git_tells_nothing_of_the_repository_that_it_names(
+    forgery: str, victim: Path, tmp_path: Path
+) -> None:
+    evil = tmp_path / "theirs" / "evil"
+    evil.mkdir(parents=True)
+    FORGERIES[forgery](evil, victim)
+    put(evil, "deal.py", "1\n")
+    assert insights(str(evil)) is None
+    assert "deal.py" not in names(evil, changed_since(str(evil), None, 0) or [])
+
+
+@pytest.mark.parametrize(
+    "links",
+    ["objects refs", "objects refs/heads", "objects refs/heads/main", "objects packed-refs"],
+)
+def test_links_in_a_git_folder_tell_nothing_of_another_repository(
+    links: str, victim: Path, tmp_path: Path
+) -> None:
+    victim, evil = shutil.copytree(victim, tmp_path / "victim"), tmp_path / "evil"
+    if "packed-refs" in links:
+        run_git(victim, "pack-refs", "--all")
+    run_git(tmp_path, "init", "-q", str(evil))
+    for name in links.split():
+        place = evil / ".git" / name
+        shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
+        place.symlink_to(victim / ".git" / name)
+    assert run_git(evil, "log", "--format=%s").startswith("feat(walrus)")  # git itself does tell
+    assert insights(str(evil)) is None
+
+
+@pytest.mark.parametrize("name", ["index", "sharedindex"])
+def test_no_index_of_another_repository_tells_what_it_holds(name: str, victim: Path, tmp_path: Path) -> None:
+    victim, evil = shutil.copytree(victim, tmp_path / "victim"), tmp_path / "evil"
+    run_git(tmp_path, "init", "-q", str(evil))
+    if name == "sharedindex":
+        run_git(victim, "update-index", "--split-index")
+        shutil.copy(victim / ".git" / "index", evil / ".git" / "index")
+    for path in (victim / ".git").glob(f"{name}*"):
+        (evil / ".git" / path.name).symlink_to(path)
+    assert "deal.py" in run_git(evil, "status", "--porcelain")
+    assert changed_since(str(evil), None, 0) in (None, [])
+
+
+def test_a_clone_that_shares_the_objects_of_another_is_read(repository: Path, tmp_path: Path) -> None:
+    for number in range(3):
+        commit(repository, "Begin", a=f"{number}\n")
+    run_git(tmp_path, "clone", "-q", "--shared", str(repository), "clone")
+    found = insights(str(tmp_path / "clone"))
+    assert found
+    assert found.hot == (("a.py", 3),)
 
 
 # What there may be instead of a repository.

@@ -7,6 +7,11 @@ the parts of the repository lie, which runs nothing, and refuses where it belong
 works in a git folder of ours, with a configuration of ours, that borrows the objects, the index and the list
 of what is ignored. Attributes may name a filter there, but none is defined; objects that a partial clone
 left out stay missing, since no remote is known.
+
+A `.git`, or a link in one, may name the repository of somebody else, whose history is not for this project's
+CLAUDE.md. So only a git folder is read that is the checkout's own, and of it nothing that lies elsewhere, and
+HEAD is what `paths` says. Objects may come from elsewhere (a clone with `--shared` does that): who names a
+commit has to know its id.
 """
 
 from __future__ import annotations
@@ -174,6 +179,10 @@ def _program() -> str | None:
 
 def _places(program: str, root: str) -> dict[str, str] | None:
     """Where the parts of a repository lie, and what HEAD is. Asking for that runs nothing of it."""
+    top = paths.checkout(root)
+    git, common = paths.git_folders(top)
+    if git is None or common is None:
+        return None
     asked = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--show-object-format"]
     for name in ("objects", *BORROWED):
         asked += ["--git-path", name]
@@ -181,10 +190,14 @@ def _places(program: str, root: str) -> dict[str, str] | None:
     said = os.fsdecode(out).split("\n")[:-1]
     names = ("top", "format", "objects", *BORROWED)
     # A configuration may claim any folder as the work tree, the home of who looks at it for example.
-    if code or len(said) != len(names) or os.path.realpath(said[0]) != paths.checkout(root):
+    if code or len(said) != len(names) or os.path.realpath(said[0]) != top:
         return None
-    head, _ = _output((program, "rev-parse", "--verify", "--quiet", "HEAD"), _environment(), root)
-    return {**dict(zip(names, said, strict=True)), "head": head.decode("ascii", "replace").strip()}
+    at = dict(zip(names, said, strict=True))
+    for name in ("objects", *BORROWED):
+        at[name] = paths.inside(git, at[name]) or paths.inside(common, at[name])
+    if not (at["objects"] and at["index"]):
+        return None
+    return {**at, "head": paths.place(root).head or ""}
 
 
 def _settings(program: str, root: str) -> list[str]:
@@ -206,11 +219,13 @@ def _furnish(folder: str, at: dict[str, str]) -> None:
         with open(os.path.join(folder, name), "w", encoding="ascii") as file:
             file.write(text)
     for name in BORROWED:
-        os.symlink(at[name], os.path.join(folder, name))
+        if os.path.isfile(at[name]):  # a pipe would keep git waiting
+            os.symlink(at[name], os.path.join(folder, name))
     beside = os.path.dirname(at["index"])
     for name in os.listdir(beside):
-        if name.startswith("sharedindex."):  # a split index has a part in a file of its own
-            os.symlink(os.path.join(beside, name), os.path.join(folder, name))
+        # A split index has a part in a file of its own.
+        if name.startswith("sharedindex.") and os.path.isfile(path := paths.inside(beside, name)):
+            os.symlink(path, os.path.join(folder, name))
 
 
 def _environment(**more: str) -> dict[str, str]:
