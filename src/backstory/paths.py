@@ -108,8 +108,7 @@ def place(cwd: str) -> Place:
     that does not name this checkout in turn nothing is read, and identity is the checkout's path.
     """
     folder = os.path.realpath(cwd)
-    at = checkout(folder)
-    git, common = git_folders(at)
+    at, git, common = git_folders(folder)
     if git is None or common is None:
         identity = root = at
         branch = head = None
@@ -131,20 +130,34 @@ def _as_spelled(cwd: str, below: str) -> str:
 
 def checkout(cwd: str) -> str:
     """The top of the work tree that a folder is in: of a linked one its own. Outside git, the folder."""
-    at = folder = os.path.realpath(cwd)
-    while _git_folder(at) is None:
+    return _checkout(os.path.realpath(cwd))[0]
+
+
+def git_folders(cwd: str) -> tuple[str, str | None, str | None]:
+    """The checkout, the git folder that it names, and the git common directory: None where that git folder is
+    not the checkout's own."""
+    at, git = _checkout(os.path.realpath(cwd))
+    return at, git, _common_folder(git, at) if git else None
+
+
+def _checkout(folder: str) -> tuple[str, str | None]:
+    at = folder
+    while (git := _git_folder(at)) is None or not _is_trusted(at, folder):
         parent = os.path.dirname(at)
         if parent == at:
-            return folder
+            return folder, None
         at = parent
-    return at
+    return at, git
 
 
-def git_folders(at: str) -> tuple[str | None, str | None]:
-    """The git folder that a checkout names, and the git common directory: None where that git folder is not
-    the checkout's own."""
-    git = _git_folder(at)
-    return git, _common_folder(git, at) if git else None
+def _is_trusted(at: str, folder: str) -> bool:
+    """A `.git` above a folder counts only from who owns that folder, from us or from root: in a place like
+    /tmp anybody can make one."""
+    try:
+        owner = os.lstat(os.path.join(at, ".git")).st_uid
+        return owner in (0, os.geteuid()) or owner == os.lstat(folder).st_uid
+    except OSError:  # it is gone meanwhile
+        return False
 
 
 def _git_folder(folder: str) -> str | None:
@@ -222,8 +235,14 @@ def inside(folder: str, name: str) -> str:
 
 
 def text(path: str) -> str:
-    """A path as text that can be stored: a name that is not UTF-8 stays distinct from every other."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    """A path as text that can be stored. A byte that is not UTF-8 becomes `//xNN`: no other path has `//`, so
+    a name stays distinct from every other, and the text of a folder begins that of what is in it."""
+    stored = os.fsencode(path).decode("utf-8", "surrogateescape")
+    if stored.isprintable():  # no surrogate is
+        return stored
+    return "".join(
+        f"//x{ord(char) - 0xDC00:02x}" if "\udc80" <= char <= "\udcff" else char for char in stored
+    )
 
 
 def _line(path: str) -> str | None:

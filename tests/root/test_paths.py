@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backstory.paths import checkout, data_folder, place
+from backstory.paths import checkout, data_folder, place, text
 from tests.helpers import forged_git
 from tests.helpers.forged_git import FORGERIES, git
 
@@ -101,6 +101,26 @@ def test_outside_git_the_real_path_counts_and_symlinks_are_followed(tmp_path: Pa
     assert place(str(tmp_path / "link")).identity == os.path.realpath(tmp_path / "real")
 
 
+def test_a_name_that_is_not_utf_8_is_the_identity_of_no_other_folder(tmp_path: Path) -> None:
+    names = (
+        b"a\xe9b\\xe9",
+        b"a\\xe9b\xe9",
+        b"a\xe9b\xe9",
+        b"a\\xe9b\\xe9",
+        "aéb\\xe9".encode(),
+        b"\xe9",
+        b"xe9",
+    )
+    places = [place(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))) for name in names]
+    identities = [found.identity for found in places]
+    assert len(set(identities)) == len({found.name for found in places}) == len(names)
+    assert identities[3:5] == [f"{tmp_path}/a\\xe9b\\xe9", f"{tmp_path}/aéb\\xe9"]  # as they always were
+    for identity in identities:
+        identity.encode()  # can be stored
+    below = os.fsdecode(os.path.join(os.fsencode(tmp_path), b"\xe9", b"\xff"))
+    assert text(below) == f"{places[5].identity}/{text(os.path.basename(below))}"
+
+
 def test_a_folder_that_is_gone_is_still_a_place(tmp_path: Path) -> None:
     assert place(str(tmp_path / "gone")).name == "gone"
 
@@ -138,6 +158,20 @@ def test_a_forged_git_shows_nothing_of_the_repository_that_it_names(
     assert checkout(str(evil)) == str(evil)
     assert found.head is None
     assert found.branch in (None, "x", forged_git.BRANCH if forgery == "commondir" else None)
+
+
+def test_a_git_folder_that_another_user_put_above_a_project_does_not_count(tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    shared = forged_git.repository(tmp_path / "shared")
+    ours = shared / "ours" / "project"
+    ours.mkdir(parents=True)
+    os.chown(shared / ".git", 12345, 12345)
+    assert place(str(ours)).identity == checkout(str(ours)) == str(ours)
+    assert place(str(shared)).identity == str(shared)
+    # Who is root in a container works on what the user outside owns, all of it.
+    os.chown(ours, 12345, 12345)
+    assert place(str(ours)).identity == str(shared / ".git")
 
 
 def test_a_folder_called_worktrees_does_not_make_its_parent_a_repository(tmp_path: Path) -> None:

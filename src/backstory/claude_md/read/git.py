@@ -179,8 +179,7 @@ def _program() -> str | None:
 
 def _places(program: str, root: str) -> dict[str, str] | None:
     """Where the parts of a repository lie, and what HEAD is. Asking for that runs nothing of it."""
-    top = paths.checkout(root)
-    git, common = paths.git_folders(top)
+    top, git, common = paths.git_folders(root)
     if git is None or common is None:
         return None
     asked = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--show-object-format"]
