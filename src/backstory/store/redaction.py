@@ -25,7 +25,7 @@ from backstory.memory import terms
 from backstory.model import tokens
 from backstory.store import nodes, turns
 from backstory.store.file import backup
-from backstory.store.file.connection import Connection, marks, transaction, tuples, unhurried
+from backstory.store.file.connection import Connection, fts_indexes, marks, own_tables, transaction, unhurried
 from backstory.store.keep import wording
 
 Redact = Callable[[str], str]
@@ -104,9 +104,7 @@ def count(path: str, redact: Redact) -> int:
 def _tables(db: Connection) -> Tables:
     """Turns and documents come first: what is a whole secret there is cut in their pieces and chunks."""
     tables = {}
-    for _, name, kind, *_ in tuples(db).execute("PRAGMA main.table_list").fetchall():
-        if kind != "table" or name.startswith("sqlite_"):
-            continue
+    for name in own_tables(db):
         columns = db.execute(COLUMNS, (name, json.dumps(NAMES))).fetchall()
         keys = tuple(column["name"] for column in columns if column["pk"]) or ("rowid",)
         texts = [column["name"] for column in columns if column["is_text"] and not column["is_name"]]
@@ -282,9 +280,7 @@ def _replace(db: Connection, table: str, row: Values) -> None:
 def compact(db: Connection) -> bool:
     """Let nothing of the old texts stay in the keyword indexes, in free pages or in the log. False: another
     process reads an old state, so the log stays."""
-    indexes = "SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 (%'"
-    for (name,) in db.execute(indexes).fetchall():
+    for name in fts_indexes(db):
         db.execute(f"INSERT INTO {name} ({name}) VALUES ('optimize')")
     db.execute("VACUUM")
-    (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    return not is_busy
+    return not db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]

@@ -165,6 +165,18 @@ def has_fts5() -> bool:
     return True
 
 
+def own_tables(db: Connection) -> list[str]:
+    """Those with rows of their own, in the order they were made."""
+    ours = {row[1] for row in db.execute("PRAGMA main.table_list") if row[2] == "table"}
+    made = db.execute("SELECT name FROM main.sqlite_master WHERE type = 'table' ORDER BY rowid")
+    return [row[0] for row in made if row[0] in ours and not row[0].startswith("sqlite_")]
+
+
+def fts_indexes(db: Connection) -> list[str]:
+    made = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 (%'"
+    return [row[0] for row in db.execute(made)]
+
+
 def version(db: Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 

@@ -15,7 +15,7 @@ from functools import cache
 from backstory import locks, log, paths
 from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
 from backstory.store.file import backup, disk, rescue, swap
-from backstory.store.file.connection import apply, is_read_only_by_itself, latest, transaction
+from backstory.store.file.connection import apply, fts_indexes, is_read_only_by_itself, latest, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -287,8 +287,7 @@ def _damaged_indexes(path: str) -> str:
 
 def _index_faults(db: sqlite3.Connection) -> list[tuple[str, sqlite3.DatabaseError]]:
     faults = []
-    made = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 (%'"
-    for (index,) in db.execute(made).fetchall():
+    for index in fts_indexes(db):
         try:
             db.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")
         except sqlite3.DatabaseError as error:

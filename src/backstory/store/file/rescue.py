@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 from typing import NamedTuple
 
 from backstory.store.file import swap
-from backstory.store.file.connection import apply, latest, marks
+from backstory.store.file.connection import apply, latest, marks, own_tables
 from backstory.store.file.pages import MAGIC, Pages, header
 
 TYPE_CHECKING = False
@@ -98,27 +98,25 @@ def _schema(entries: set[tuple[object, object]]) -> int | None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         for number in range(1, latest() + 1):
             apply(db, upto=number)
-            alike = len(
-                entries.intersection(db.execute("SELECT name, sql FROM sqlite_master WHERE sql > ''"))
-            )
-            if alike >= most:
-                best, most = number, alike
+            tables = set(db.execute("SELECT name, sql FROM sqlite_master WHERE sql > ''"))
+            if len(entries & tables) >= most:
+                best, most = number, len(entries & tables)
     return best
 
 
 def merge(wreck: Wreck, db: sqlite3.Connection) -> Rescued:
     """What the wreck has into the store, which is at the same schema."""
-    done = Rescued()
+    rescued = Rescued()
     made = db.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage > 0").fetchall()
     taken = set(wreck.roots.values())
     # Where the wreck does not say where a table begins, it is where it was when the backup was made.
     roots = {name: wreck.roots.get(name, 0 if root in taken else root) for name, root in made}
-    tables = _tables(db)
+    tables = own_tables(db)
     db.execute("PRAGMA foreign_keys = OFF")  # rows come table by table
     for table in tables:
         if table not in DERIVED:
             db.execute("BEGIN")
-            _merge_table(wreck.pages, roots, db, table, done)
+            _merge_table(wreck.pages, roots, db, table, rescued)
             db.execute("COMMIT")
     db.execute("BEGIN")
     _drop_orphans(db)
@@ -139,11 +137,11 @@ def merge(wreck: Wreck, db: sqlite3.Connection) -> Rescued:
                 f" (SELECT max(row) & 4294967295 FROM {table} WHERE row >> 32 = number), 0))"
             )
     db.execute("COMMIT")
-    return done
+    return rescued
 
 
 def _merge_table(
-    pages: Pages, roots: dict[str, int], db: sqlite3.Connection, table: str, done: Rescued
+    pages: Pages, roots: dict[str, int], db: sqlite3.Connection, table: str, rescued: Rescued
 ) -> None:
     columns = [column.name for column in _columns(db, table)]
     names, count = ", ".join(columns), 0
@@ -157,7 +155,7 @@ def _merge_table(
     }
     targets = {
         link[4]
-        for other in _tables(db)
+        for other in own_tables(db)
         for link in db.execute(f"PRAGMA foreign_key_list({other})")
         if link[2] == table
     }
@@ -199,9 +197,9 @@ def _merge_table(
             count += put(row)
         except sqlite3.IntegrityError:
             is_sound = False
-    done.rows[table] = count
+    rescued.rows[table] = count
     if missing or not is_sound or witness not in (seen, None):
-        done.broken.append(table)
+        rescued.broken.append(table)
 
 
 def _keys_in_an_index(
@@ -230,8 +228,8 @@ def _rows(pages: Pages, root: int, db: sqlite3.Connection, table: str) -> Iterat
     number = next((at for at, one in enumerate(order) if one.key and one.kind is int), None)
     defaults = [db.execute(f"SELECT {one.default}").fetchone()[0] for one in order]
     back = [order.index(column) for column in columns]
-    found = pages.table(root) if has_rowid else ((None, row) for row in pages.index(root))
-    for rowid, stored in found:
+    numbered = pages.table(root) if has_rowid else ((None, row) for row in pages.index(root))
+    for rowid, stored in numbered:
         row = [*stored, *defaults[len(stored) :]]
         if has_rowid and number is not None:
             row[number] = rowid
@@ -254,7 +252,7 @@ def _drop_orphans(db: sqlite3.Connection) -> None:
     changed = 1
     while changed:
         changed = 0
-        for table in _tables(db):
+        for table in own_tables(db):
             for link in db.execute(f"PRAGMA foreign_key_list({table})").fetchall():
                 parent, name, target, on_delete = link[2], link[3], link[4], link[6]
                 if parent == table:
@@ -339,18 +337,10 @@ def _with_all_below(tops: list[str], below: dict[str | None, list[str]]) -> list
     return met
 
 
-def _tables(db: sqlite3.Connection) -> list[str]:
-    """Those with rows of their own, in the order they were made."""
-    ours = {row[1] for row in db.execute("PRAGMA main.table_list") if row[2] == "table"}
-    made = db.execute("SELECT name FROM main.sqlite_master WHERE type = 'table' ORDER BY rowid")
-    return [row[0] for row in made if row[0] in ours and not row[0].startswith("sqlite_")]
-
-
 def _columns(db: sqlite3.Connection, table: str) -> list[Column]:
     """Those that are stored."""
-    found = db.execute(f"PRAGMA table_xinfo({table})")
     return [
         Column(name, STORED_AS[kind], default or "NULL", key)
-        for _, name, kind, _, default, key, is_computed in found
+        for _, name, kind, _, default, key, is_computed in db.execute(f"PRAGMA table_xinfo({table})")
         if not is_computed
     ]
