@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from backstory.safety import fence
 from tests.helpers import disguised_tags
+from tests.helpers.growth import assert_linear
 
 
 def test_a_fence_says_that_its_content_is_data() -> None:
@@ -94,12 +95,7 @@ def test_what_drives_a_terminal_or_hides_words_goes() -> None:
     "text", ["<b\u200b", "<", "< ", "<backstor ", "\x1b]", "\x1b[1;", "\ufe0f", "＜ｂ", "<systemr"], ids=ascii
 )
 def test_hostile_text_is_defused_in_linear_time(text: str) -> None:
-    def seconds(length: int) -> float:
-        started = time.process_time()
-        fence.defuse((text * length)[:length])
-        return time.process_time() - started
-
-    assert min(seconds(80_000) for _ in range(2)) < 30 * max(seconds(8_000), 0.005)
+    assert_linear(fence.defuse, (text * 10_000)[:10_000], (text * 40_000)[:40_000])
 
 
 def test_a_megabyte_of_prose_and_of_markup_is_defused_at_once() -> None:
@@ -170,9 +166,4 @@ def test_recalled_text_is_removed_as_the_rule_says(text: str) -> None:
     ["<backstory ", "<backstory> </backstory", "<backstory source=x ", "<backstory source=backstory "],
 )
 def test_hostile_text_about_us_takes_linear_time(piece: str) -> None:
-    def seconds(times: int) -> float:
-        started = time.process_time()
-        fence.remove(piece * times)
-        return time.process_time() - started
-
-    assert seconds(80_000) < 30 * max(seconds(8_000), 0.002)
+    assert_linear(fence.remove, piece * 10_000, piece * 40_000)
