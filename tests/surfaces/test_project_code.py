@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from backstory.surfaces.cli import doctor, install
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, Run
 from tests.helpers.chaos import PYTHON, SOURCE, bash, event, eventually, prompt, rows, run_hook, spooled
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ MODULES = (
     "backstory/__init__",
     "backstory/__main__",
 )
-PROGRAMS = ("cat", "date", "git", "grep", "mkdir", "mv", "python3", "rm", "sh")
+PROGRAMS = ("cat", "claude", "date", "dd", "git", "grep", "mkdir", "mv", "python3", "rm", "sh")
 PLACES = ["", ":", ".", "::/x", "lib:/x"]  # for PYTHONPATH; the first is the only one without harm
 EVERYWHERE = {"PYTHONPATH": "::.:lib:/x"}
 SHELL = ("/bin/sh",)
@@ -150,6 +150,16 @@ def test_the_servers_as_they_are_registered_run_nothing_of_the_project(
         said = json.loads(process.communicate(timeout=30)[0])["result"]
         assert said["serverInfo"] == {"name": name, "version": version("backstory")}
     assert not witness.exists(), witness.read_text()
+
+
+@pytest.mark.parametrize("command", ["doctor", "install", "uninstall"])
+def test_no_command_runs_a_program_of_the_project(
+    command: str, run: Run, project: Path, witness: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "::.:lib:/usr/bin:/bin:")
+    run(command)
+    assert not witness.exists(), witness.read_text()
+    assert os.environ["PATH"] == "/usr/bin:/bin"
 
 
 def test_a_hook_without_a_path_captures_all_the_same_and_exits_0(

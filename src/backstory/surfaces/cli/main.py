@@ -355,6 +355,9 @@ def main() -> None:
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # no locale is too small to print in
+    # An empty or relative entry is the current folder, somebody's project, of which nothing is run.
+    folders = filter(os.path.isabs, os.environ.get("PATH", "").split(os.pathsep))
+    os.environ["PATH"] = os.pathsep.join(folders) or os.defpath
     sys.exit(_run(cli))
 
 
