@@ -479,3 +479,15 @@ def test_what_waits_for_a_prompt_stays_a_string_of_json(leaky: Path, run: Run) -
     (leaky / "outbox" / "s9").write_text(json.dumps(f'say "{SECRET}"\n to it') + "\n")
     assert run("redact", "--yes").code == 0
     assert json.loads((leaky / "outbox" / "s9").read_text()) == 'say "[redacted:github-token]"\n to it'
+
+
+@pytest.mark.parametrize("name", ["redacting", "redacting.tmp"])
+def test_nothing_is_written_through_a_link(name: str, leaky: Path, run: Run, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    if name == "redacting.tmp":
+        elsewhere.write_text("mine")
+    (leaky / name).symlink_to(elsewhere)
+    ran = run("redact", "--yes")
+    assert ran.code == 0, ran.err
+    assert not elsewhere.exists() or elsewhere.read_text() == "mine"
+    assert holding(leaky) == []

@@ -50,7 +50,7 @@ def redact(yes: bool, spared: tuple[str, ...], as_json: bool) -> None:
         with busy("looking for secrets"):
             findings = [finding for finding in redaction.find(db, redact_text) if finding.id not in spared]
         if yes:
-            os.close(os.open(marker, os.O_WRONLY | os.O_CREAT, 0o600))
+            _write(home, marker, b"")
             with busy("redacting"):
                 redaction.rewrite(db, findings, redact_text)
                 for project in projects.every(db):
@@ -117,11 +117,18 @@ def _redact_files(home: str, redact_text: Redact, yes: bool) -> Iterator[str]:
     for path, inside in _files(home):
         if inside.startswith(REWRITTEN) and (content := _redacted_file(path, redact_text)) is not None:
             if yes:
-                made = os.path.join(home, f"{UNFINISHED}.tmp")
-                with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                    file.write(content)
-                os.replace(made, path)
+                _write(home, path, content)
             yield path
+
+
+def _write(home: str, path: str, content: bytes) -> None:
+    """Put a new file in the place of whatever is there: a link would lead elsewhere."""
+    beside = os.path.join(home, f"{UNFINISHED}.tmp")
+    with suppress(FileNotFoundError):
+        os.unlink(beside)  # a kill left it
+    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+    os.replace(beside, path)
 
 
 def _redacted_file(path: str, redact_text: Redact) -> bytes | None:
