@@ -575,6 +575,37 @@ def test_a_set_up_that_was_killed_before_the_switch_is_finished_by_the_next(
     assert (own / "venv").is_symlink()
 
 
+@pytest.mark.parametrize("name", ["setup.lock", "setup.log", "setup.status.new"])
+def test_a_set_up_writes_through_no_link(name: str, checkout: Path, tmp_path: Path) -> None:
+    own, elsewhere = tmp_path / "plugin data", tmp_path / "elsewhere"
+    own.mkdir()
+    elsewhere.write_text("mine")
+    (own / name).symlink_to(elsewhere)
+    # Without what it needs it ends at once, and says so.
+    shutil.copytree(checkout / ".claude-plugin", tmp_path / "bare" / ".claude-plugin")
+    script = checkout / "src" / "backstory" / "plugin" / "bin" / "setup.py"
+    code = f"import runpy, sys; main = runpy.run_path({str(script)!r})['main']; sys.executable = '/nowhere'"
+    code += "; main(*sys.argv[1:])"
+    subprocess.run([_python(), "-I", "-c", code, str(tmp_path / "bare"), str(own)], check=True, timeout=60)
+    assert elsewhere.read_text() == "mine"
+    assert "could not be set up" in (own / "setup.status").read_text()
+    assert "/nowhere" in (own / "setup.log").read_text()
+
+
+def test_the_launcher_notes_through_no_link_why_there_is_no_server(checkout: Path, tmp_path: Path) -> None:
+    own, elsewhere, plugin = tmp_path / "plugin data", tmp_path / "elsewhere", tmp_path / "plugin"
+    own.mkdir()
+    elsewhere.write_text("mine")
+    (own / "setup.status").symlink_to(elsewhere)
+    source = Path("src", "backstory", "plugin", "bin")
+    shutil.copytree(checkout / source, plugin / source)
+    (plugin / "interpreter").write_text("/nowhere\n")
+    env = {"PATH": "/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(own)}
+    subprocess.run(["sh", str(plugin / source / "backstory.sh"), "--setup"], env=env, check=True, timeout=60)
+    assert elsewhere.read_text() == "mine"
+    assert "install it again" in (own / "setup.status").read_text()
+
+
 def _set_up(checkout: Path, own: Path, env: Env) -> None:
     script = checkout / "src" / "backstory" / "plugin" / "bin" / "setup.py"
     command = [_python(), "-I", str(script), str(checkout), str(own)]

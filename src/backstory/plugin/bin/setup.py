@@ -24,7 +24,7 @@ def main(root: str, data: str) -> None:
         os.setsid()  # live on when the session ends
     except OSError:
         pass
-    with open(os.path.join(data, "setup.lock"), "w") as lock:
+    with open(os.path.join(data, "setup.lock"), "w", opener=_through_no_link) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -62,7 +62,7 @@ def _build(root: str, data: str, home: str) -> str | None:
         ("pip could not install what it needs", [*pip, "--require-hashes", "-r", pinned]),
         ("pip could not install it", [*pip, "--no-deps", "--no-build-isolation", root]),
     ]
-    with open(os.path.join(data, "setup.log"), "a", encoding="utf-8") as log:
+    with open(os.path.join(data, "setup.log"), "a", encoding="utf-8", opener=_through_no_link) as log:
         for problem, command in steps:
             log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {' '.join(command)}\n")
             log.flush()
@@ -97,9 +97,15 @@ def _version(root: str) -> str:
 
 def _say(data: str, status: str) -> None:
     path = os.path.join(data, "setup.status")
-    with open(path + ".new", "w", encoding="utf-8") as file:
+    with open(path + ".new", "w", encoding="utf-8", opener=_through_no_link) as file:
         file.write(status + "\n")
     os.replace(path + ".new", path)
+
+
+def _through_no_link(path: str, flags: int) -> int:
+    if os.path.islink(path):
+        os.unlink(path)
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 if __name__ == "__main__":
