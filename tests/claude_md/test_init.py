@@ -307,6 +307,16 @@ def test_a_claude_md_that_leads_out_of_the_project_is_refused(
     assert not (project / ".claude").exists()
 
 
+@pytest.mark.parametrize("name", ["CLAUDE.md", "AGENTS.md"])
+def test_nothing_of_a_file_outside_is_shown(name: str, run: Run, project: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("the walrus costs nine millions\n")
+    (project / name).symlink_to(tmp_path / "secret")
+    for given in (["--dry-run"], ["--dry-run", "--existing", "migrate"]):
+        ran = run("init", "--offline", "--no-subtrees", *given)
+        assert "nine millions" not in ran.out + ran.err
+        assert (ran.code, "outside of the project" in ran.err) == (2, True)
+
+
 @pytest.mark.parametrize("what", ["folder", "pipe", "dangling"])
 def test_a_claude_md_that_is_no_file_is_refused(run: Run, project: Path, what: str) -> None:
     path = project / "CLAUDE.md"

@@ -56,7 +56,7 @@ def undecided(root: str, folders: Sequence[str]) -> list[str]:
     """The files in these folders that are there and have nothing of ours: somebody must choose."""
     found = []
     for folder in ("", *folders):
-        path, _ = _target(os.path.join(root, folder) if folder else root)
+        path, _ = _target(root, folder)
         text = _text(path)
         if text is not None and text.strip() and not _has_sections(text):
             found.append(path)
@@ -85,7 +85,7 @@ def plan(
             raise BadInput(f"{paths.text(folder)} has no files of this project; leave it out")
     for folder in ("", *folders):
         template = "subtree" if folder else "root"
-        path, importer = _target(os.path.join(root, folder) if folder else root)
+        path, importer = _target(root, folder)
         texts = texts_of(known, folder)
         if not texts:
             raise NotFound(NOTHING.format(root=paths.text(root)))
@@ -140,9 +140,11 @@ def draft(one: Planned) -> tuple[bytes, bytes]:
     return old, new
 
 
-def _target(folder: str) -> tuple[str, str | None]:
+def _target(root: str, folder: str) -> tuple[str, str | None]:
     """The file of a folder that has our sections, or will; and the CLAUDE.md that has yet to import it."""
-    claude, agents = os.path.join(folder, "CLAUDE.md"), os.path.join(folder, "AGENTS.md")
+    claude, agents = (os.path.join(root, folder, name) for name in ("CLAUDE.md", "AGENTS.md"))
+    for path in (claude, agents):
+        writer.within(path, os.path.realpath(path), root)
     if not os.path.lexists(agents):
         return claude, None
     there = _text(claude)

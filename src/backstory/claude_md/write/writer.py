@@ -191,7 +191,7 @@ def _target(path: str, root: str) -> str | None:
         return None
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror})") from error
-    _within(path, real, root)
+    within(path, real, root)
     if not stat.S_ISREG(status.st_mode):
         raise BadInput(f"{_name(path)} is not a file that can be changed; put a plain text file in its place")
     if status.st_nlink > 1:
@@ -220,14 +220,15 @@ def _place(path: str, root: str) -> str:
         mode = os.stat(os.path.dirname(real)).st_mode
     except OSError as error:
         raise _refused(path, f"cannot be made ({error.strerror})") from error
-    _within(path, real, root)
+    within(path, real, root)
     if not (os.access(os.path.dirname(real), os.W_OK | os.X_OK) and mode & 0o222):
         why = "cannot be made, because its folder cannot be written (permission denied)"
         raise _refused(path, why, f"chmod u+wx {_name(os.path.dirname(real))}")
     return real
 
 
-def _within(path: str, real: str, root: str) -> None:
+def within(path: str, real: str, root: str) -> None:
+    """Refuse a path that leads out of its project."""
     top = os.path.realpath(root)
     if os.path.commonpath([real, top]) != top:
         raise BadInput(
