@@ -423,6 +423,19 @@ def test_a_git_that_hangs_is_left(repository: Path, tmp_path: Path, monkeypatch:
     assert time.monotonic() - start < 5
 
 
+@pytest.mark.parametrize("name", ["core.excludesFile", "info/exclude", "index"])
+def test_a_pipe_in_the_place_of_what_git_reads_keeps_nobody_waiting(name: str, repository: Path) -> None:
+    commit(repository, "Begin", a="1\n")
+    pipe = repository / ".git" / "pipe" if name.startswith("core") else repository / ".git" / name
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    if name.startswith("core"):
+        run_git(repository, "config", name, str(pipe))
+    start = time.monotonic()
+    changed_since(str(repository), None, 0)
+    assert time.monotonic() - start < 2
+
+
 def commit_id(repository: Path) -> str:
     return run_git(repository, "rev-parse", "HEAD").strip()
 

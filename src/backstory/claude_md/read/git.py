@@ -167,7 +167,12 @@ def _opened(root: str) -> Iterator[_Git | None]:
         prefix = os.path.relpath(real, at["top"])
         prefix = "" if prefix == os.curdir else f"{prefix}/"
         yield _Git(
-            (*command, *_settings(program, real)), environment, folder, at["top"], prefix, at["head"] or None
+            (*command, *_settings(program, real, at["top"])),
+            environment,
+            folder,
+            at["top"],
+            prefix,
+            at["head"] or None,
         )
 
 
@@ -199,11 +204,16 @@ def _places(program: str, root: str) -> dict[str, str] | None:
     return {**at, "head": paths.place(root).head or ""}
 
 
-def _settings(program: str, root: str) -> list[str]:
+def _settings(program: str, root: str, top: str) -> list[str]:
     pattern = rf"^core\.({SETTINGS.replace(' ', '|')})$"
     out, _ = _output((program, "config", "-z", "--get-regexp", pattern), _environment(), root)
-    given = (os.fsdecode(entry).partition("\n") for entry in out.split(b"\0")[:-1])
-    return [part for name, equals, value in given for part in ("-c", f"{name}={value if equals else 'true'}")]
+    settings: list[str] = []
+    for entry in out.split(b"\0")[:-1]:
+        name, equals, value = os.fsdecode(entry).partition("\n")
+        is_file = os.path.isfile(os.path.join(top, os.path.expanduser(value)))
+        if name != "core.excludesfile" or is_file:  # a pipe would keep git waiting
+            settings += ["-c", f"{name}={value if equals else 'true'}"]
+    return settings
 
 
 def _furnish(folder: str, at: dict[str, str]) -> None:
