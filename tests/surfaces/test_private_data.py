@@ -150,3 +150,11 @@ def test_no_file_is_written_through_a_link(name: str, is_there: bool, data: Path
         pass
     assert elsewhere.exists() is is_there
     assert not is_there or (elsewhere.read_text(), elsewhere.stat().st_mtime) == ("mine", 1)
+
+
+def test_the_worker_command_says_which_link_to_remove(run: Run, data: Path, tmp_path: Path) -> None:
+    data.mkdir(parents=True, exist_ok=True)
+    (data / "worker.lock").symlink_to(tmp_path / "elsewhere")
+    ran = run("worker")
+    lock = data / "worker.lock"
+    assert (ran.code, ran.err) == (3, f"backstory: {lock} is a link; remove it, and try again\n")

@@ -31,6 +31,8 @@ def unusable(error: BaseException | None, home: str) -> str | None:
             place = os.path.abspath(os.fsdecode(named)) if isinstance(named, str | bytes) else None
             if error.errno in FULL:
                 return _full(place, home)
+            if error.errno == errno.ELOOP and place:
+                return f"{place} is a link; remove it, and try again"
             if error.errno in FORBIDDEN:
                 return _forbidden(error, place or home, home)
         elif isinstance(error, sqlite3.Error) and _code(error) in OF_THE_DISK:
