@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from backstory.paths import checkout, data_folder, place, text
+from backstory import paths
+from backstory.paths import checkout, data_folder, place
 from tests.helpers import forged_git
 from tests.helpers.forged_git import FORGERIES, git
 
@@ -118,7 +119,7 @@ def test_a_name_that_is_not_utf_8_is_the_identity_of_no_other_folder(tmp_path: P
     for identity in identities:
         identity.encode()  # can be stored
     below = os.fsdecode(os.path.join(os.fsencode(tmp_path), b"\xe9", b"\xff"))
-    assert text(below) == f"{places[5].identity}/{text(os.path.basename(below))}"
+    assert paths.text(below) == f"{places[5].identity}/{paths.text(os.path.basename(below))}"
 
 
 def test_a_folder_that_is_gone_is_still_a_place(tmp_path: Path) -> None:
