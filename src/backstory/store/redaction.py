@@ -15,7 +15,6 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,7 +94,7 @@ def find(db: Connection, redact: Redact) -> list[Finding]:
 def count(path: str, redact: Redact) -> int:
     """How many rows of a backup have something in them that `redact` would change."""
     try:
-        with closing(backup.read_only(path)) as db:
+        with backup.read_only(path) as db:
             return len(find(db, redact))
     except sqlite3.Error as error:
         raise Damaged(f"{path} cannot be read ({error})") from error

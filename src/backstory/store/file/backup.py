@@ -23,6 +23,7 @@ from backstory.store.file import disk, swap
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Literal
 
 DAY_MS = 24 * 3600 * 1000
 DAILY, WEEKLY, BEFORE, MANUAL = 7, 4, 3, 5  # how many are kept
@@ -204,12 +205,9 @@ def with_memories(folder: str) -> Backup | None:
     """The newest one in which something is remembered."""
     for one in listed(folder):
         try:
-            db = read_only(one.path)
-            try:
+            with read_only(one.path) as db:
                 if db.execute("SELECT 1 FROM memories LIMIT 1").fetchone():
                     return one
-            finally:
-                db.close()
         except sqlite3.Error:  # damaged; there may be another
             continue
     return None
@@ -218,13 +216,10 @@ def with_memories(folder: str) -> Backup | None:
 def only_in_the_database(folder: str) -> int:
     """How long a time, in milliseconds, of what was captured is in no backup."""
     newest = next(iter(listed(folder)), None)
-    db = read_only(paths.database(folder))
-    try:
+    with read_only(paths.database(folder)) as db:
         began, last = db.execute(
             "SELECT (SELECT min(created_at) FROM projects), (SELECT max(last_event_at) FROM sessions)"
         ).fetchone()
-    finally:
-        db.close()
     return max(0, (last or 0) - (newest.at if newest else began or last or 0))
 
 
@@ -232,32 +227,22 @@ def copy(source: str, target: str, *, is_live: bool = False) -> None:
     """All that is committed in one database, as a new file that needs nothing beside it."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     # Who may only read cannot tidy up the log of a database in use.
-    origin = sqlite3.connect(source, locks.SECONDS, isolation_level=None) if is_live else read_only(source)
-    try:
-        made = sqlite3.connect(target, isolation_level=None)
-        try:
-            made.execute("PRAGMA synchronous = OFF")  # it is synced when it is whole
-            # Reading holds nobody up, and keeps what others write meanwhile out of the copy.
-            origin.execute("BEGIN")
-            origin.execute("SELECT 1 FROM sqlite_master").fetchone()
-            origin.backup(made, pages=PAGES)
-            made.execute("PRAGMA journal_mode = DELETE")
-        finally:
-            made.close()
-    finally:
-        origin.close()
+    with _opened(source) if is_live else read_only(source) as origin, _opened(target) as made:
+        made.execute("PRAGMA synchronous = OFF")  # it is synced when it is whole
+        # Reading holds nobody up, and keeps what others write meanwhile out of the copy.
+        origin.execute("BEGIN")
+        origin.execute("SELECT 1 FROM sqlite_master").fetchone()
+        origin.backup(made, pages=PAGES)
+        made.execute("PRAGMA journal_mode = DELETE")
 
 
 def examine(path: str) -> tuple[int, str]:
     """(schema, what is wrong) of a database; '' where nothing is. As slow as to read all of it."""
     schema = 0
     try:
-        db = read_only(path)
-        try:
+        with read_only(path) as db:
             schema = int(db.execute("PRAGMA user_version").fetchone()[0])
             return schema, _fault(db)
-        finally:
-            db.close()
     except (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError) as error:
         if disk.is_of_the_surroundings(error):
             raise
@@ -300,20 +285,29 @@ def is_store(path: str) -> bool:
         if file.read(16) != b"SQLite format 3\0":
             return False
     try:
-        db = read_only(path)
-        try:
+        with read_only(path) as db:
             return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'memories'").fetchone() is not None
-        finally:
-            db.close()
     except sqlite3.DatabaseError:
         return True
 
 
-def read_only(path: str, *, is_alone: bool = False) -> sqlite3.Connection:
+class Closing(sqlite3.Connection):
+    """`with` closes it. (contextlib, which could do that, is too slow to load for a hook.)"""
+
+    def __exit__(self, kind: object, error: object, trace: object) -> Literal[False]:
+        self.close()
+        return False
+
+
+def _opened(name: str, *, uri: bool = False) -> Closing:
+    return sqlite3.connect(name, locks.SECONDS, uri=uri, isolation_level=None, factory=Closing)
+
+
+def read_only(path: str, *, is_alone: bool = False) -> Closing:
     """A connection that leaves file and log as they are. Where it `is_alone`, SQLite takes no locks."""
     name = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     mode = "mode=ro&immutable=1" if is_alone else "mode=ro"
-    return sqlite3.connect(f"file:{name}?{mode}", uri=True, timeout=locks.SECONDS, isolation_level=None)
+    return _opened(f"file:{name}?{mode}", uri=True)
 
 
 def _place(folder: str) -> str:

@@ -242,7 +242,7 @@ def _has_our_tables(path: str) -> bool:
 
 
 def _tables_in(path: str) -> set[tuple[str, str]]:
-    with closing(backup.read_only(path)) as db:
+    with backup.read_only(path) as db:
         return set(db.execute(MADE))
 
 
