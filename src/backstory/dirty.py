@@ -279,13 +279,13 @@ def _refused(root: str, error: OSError) -> BadInput | StoreError:
 
 def _exclude(root: str) -> None:
     """Git's own list of what it does not show, which nobody else gets to see."""
-    common = paths.place(root).identity
-    if not os.path.isfile(os.path.join(common, "HEAD")):
+    top, _, common = paths.git_folders(root)
+    if common is None:
         return  # no git here
     path = os.path.join(common, "info", "exclude")
     if os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):
         return  # a link may lead to the list of another repository
-    listed = os.path.relpath(os.path.join(os.path.realpath(root), NAME), paths.checkout(root))
+    listed = os.path.relpath(os.path.join(os.path.realpath(root), NAME), top)
     pattern = "/" + "".join(f"\\{sign}" if sign in "\\*?[ " else sign for sign in listed) + "*"
     line = pattern.encode("utf-8", "surrogateescape")
     os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -120,7 +120,7 @@ def place(cwd: str) -> Place:
     name = os.path.basename(root).removesuffix(".git")
     spelled = text(_as_spelled(cwd, folder[len(at) :]))
     tops = (text(at), spelled) if git else (spelled,)
-    return Place(text(identity), text(name or root), text(root), branch, head, tops)
+    return Place(_distinct(identity), text(name or root), text(root), branch, head, tops)
 
 
 def _as_spelled(cwd: str, below: str) -> str:
@@ -235,14 +235,17 @@ def inside(folder: str, name: str) -> str:
 
 
 def text(path: str) -> str:
-    """A path as text that can be stored. A byte that is not UTF-8 becomes `//xNN`: no other path has `//`, so
-    a name stays distinct from every other, and the text of a folder begins that of what is in it."""
-    stored = os.fsencode(path).decode("utf-8", "surrogateescape")
-    if stored.isprintable():  # no surrogate is
-        return stored
-    return "".join(
-        f"//x{ord(char) - 0xDC00:02x}" if "\udc80" <= char <= "\udcff" else char for char in stored
-    )
+    """A path as text that can be told and stored."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _distinct(path: str) -> str:
+    """The same, and no two paths have the same text: a byte that is not UTF-8 becomes `//xNN`, and `//` is in
+    no real path."""
+    known = os.fsencode(path).decode("utf-8", "surrogateescape")
+    if known.isprintable():  # no surrogate is
+        return known
+    return "".join(f"//x{ord(sign) - 0xDC00:02x}" if "\ud800" <= sign <= "\udfff" else sign for sign in known)
 
 
 def _line(path: str) -> str | None:

@@ -602,6 +602,14 @@ def test_a_repository_that_cannot_be_told_is_initialised_all_the_same(tmp_path: 
     assert "git will show" in log_text(data)
 
 
+def test_the_list_is_hidden_in_a_folder_whose_name_is_not_utf_8(tmp_path: Path) -> None:
+    root = tmp_path / os.fsdecode(b"caf\xe9")
+    root.mkdir()
+    git(root, "init", "-q")
+    dirty.create(str(root))
+    assert dirty.NAME.encode() in (root / ".git/info/exclude").read_bytes()
+
+
 def test_no_link_leads_to_another_repository_s_list(tmp_path: Path) -> None:
     for name in ("victim", "evil", "forged"):
         (tmp_path / name).mkdir()

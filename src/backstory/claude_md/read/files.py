@@ -153,11 +153,11 @@ def _above(top: bytes) -> tuple[bool, bytes, _Chain]:
 
     Somebody who asks about an ignored folder wants to know about it: then nothing above counts.
     """
-    work = os.path.join(os.fsencode(paths.checkout(os.fsdecode(top))), b"")
-    if not os.path.lexists(work + b".git"):
+    checkout, git, common = paths.git_folders(os.fsdecode(top))
+    if git is None:
         return False, b"", ()
-    git = os.fsencode(paths.place(os.fsdecode(work)).identity)
-    chain = _with((), b"", os.path.join(git, b"info", b"exclude"))
+    work = os.path.join(os.fsencode(checkout), b"")
+    chain = _with((), b"", os.path.join(os.fsencode(common), b"info", b"exclude")) if common else ()
     base = b""
     for name in top[len(work) :].split(b"/")[:-1]:
         chain = _with(chain, base, work + base + b".gitignore")
