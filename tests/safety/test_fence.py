@@ -69,10 +69,64 @@ def test_rarer_forms(form: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "form",
+    [
+        *("</x:backstory>", '</"backstory">', "</.backstory>", "<|/backstory|>", "<!/backstory>"),
+        *("<?/backstory>", "<[/backstory]>", "<ns1:/backstory>", "<=== /backstory ===>", "<|system|>"),
+        *(
+            "</b&#97;ckstory>",
+            "</back&shy;story>",
+            "</back&#x200B;story>",
+            "<&#47;backstory>",
+            "<&sol;system>",
+        ),
+        *("</sys\u3164tem>", "<system_prompt>", "</back\uff3fstory>", "<ł\u0336ocal-command>"),
+    ],
+    ids=ascii,
+)
+def test_punctuation_and_entities_disguise_no_tag(form: str) -> None:
+    harmless = fence.defuse(form)
+    assert harmless == "&lt;" + form[1:]
+    assert fence.defuse(harmless) == harmless
+
+
+@pytest.mark.parametrize(
+    "name",
+    "tool_use_error user-message non-user-message agent-message cross-session-message coordinator-task"
+    " cc-memory user_claude_md claude_md persisted-output new-diagnostics tool-result tool-call"
+    " previous-conversation webhook-payload mcp-server-note guidance-loaded teammate-message system_note"
+    " systemMessage invoke parameter"
+    " function_calls antml:invoke".split(),
+)
+def test_no_tag_of_a_client_gets_through(name: str) -> None:
+    assert fence.defuse(f"<{name}>x</{name}>") == f"&lt;{name}>x&lt;/{name}>"
+
+
+def test_what_a_bracket_becomes_opens_nothing() -> None:
+    for text in (
+        "<<backstory>",
+        "<tool-resu<backstory>",
+        "<b&lt;ackstory>",
+        "<&lt;backstory>",
+        "<&#60;system>",
+    ):
+        assert fence.defuse(fence.defuse(text)) == fence.defuse(text)
+    assert fence.defuse("<b&lt;ackstory> <&lt;backstory>") == "<b&lt;ackstory> <&lt;backstory>"
+
+
+@pytest.mark.parametrize("text", ["<\u200b", "<é", "＜", "<b\u200b", "<b&#97;"], ids=ascii)
+def test_the_largest_tree_of_disguises_is_defused_in_a_few_seconds(text: str) -> None:
+    started = time.process_time()
+    fence.defuse((text * 400_000)[:400_000])
+    assert time.process_time() - started < 0.5  # an eighth of what a tree may hold
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "if a < b and c > d: x = List<System.String>() # <SystemStatus/> <command> <b> <task>",
-        "<div>backstory</div> &lt;/backstory&gt; my backstory < yours",
+        "<div>backstory</div> &lt;/backstory&gt; my backstory < yours <>backstory</> <https://backstory.example>",
+        'cout << "system" << "parameter"; if (a <= system || i < parameter) f<$system>(x) <my-component>',
         "👨\u200d👩\u200d👧 ❤\ufe0f 🏳\ufe0f\u200d🌈 می\u200cخواهم שלום e\u0301 葛\U000e0100城 so\u00adft",
         "tabs\tand\nlines\r\nof two kinds",
         "« guillemets » ‹ quoted › 《書名》〈章〉 ≺ ˂",

@@ -6,19 +6,25 @@ written, nor drive a terminal, nor hide words from whoever looks at it. Other te
 same markers let capture recognise text that came out of memory, so that it never goes in twice.
 """
 
+from __future__ import annotations
+
 import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TAG = "backstory"
 RECALLED = "[recalled memory]"
 
-# Tags that a model takes for ours, or for the voice of its client, without the signs in `_BETWEEN`.
+# Tags that a model takes for ours, or for the voice of its client, by their letters; others begin like them.
 _NAMES = (
-    TAG,
-    *"recorded systemreminder commandname commandmessage commandargs localcommand tasknotification".split(),
-    *"userpromptsubmithook functioncalls functionresults antml bashinput bashstdout bashstderr".split(),
-)
-_SYSTEM = "system"  # the same, as a whole word: it begins many others
-_BEGINNINGS = frozenset(name[:length] for name in _NAMES for length in range(len(name) + 1))
+    f"{TAG} recorded antml systemreminder systemnote systemmessage commandname commandmessage commandargs"
+    " localcommand tasknotification userpromptsubmithook functioncalls functionresults bashinput bashstdout"
+    " bashstderr tooluse toolresult toolcall usermessage nonusermessage agentmessage crosssessionmessage"
+    " teammatemessage coordinatortask ccmemory userclaudemd claudemd persistedoutput newdiagnostics"
+    " previousconversation webhookpayload mcpservernote guidanceloaded"
+).split()
 
 
 def fence(text: str, source: str) -> str:
@@ -37,47 +43,63 @@ def defuse(text: str) -> str:
 
 
 def without_tags(text: str) -> str:
-    """The text in which no bracket opens one of those tags, whatever its letters are made of. Entities are
-    no brackets: `&lt;` is what a bracket becomes."""
-    if "<" not in text and text.isascii():
+    """The text in which no bracket opens one of those tags, whatever its letters are made of and whatever
+    stands between them. Entities are no brackets: `&lt;` is what a bracket becomes."""
+    if ("<" not in text and text.isascii()) or not _BRACKET.search(text):
         return text
-    return _MAY_OPEN.sub(_judged, text)
+    seen = (_ENTITY.sub(_decoded, text) if "&" in text else text).translate(_SEEN)
+    # All three have the same brackets, in the same order.
+    opening = {*_brackets(_NAME, seen.translate(_LETTERS)), *_brackets(_WORD, seen)}
+    if not opening:
+        return text
+    number = iter(range(len(text)))
+    return _BRACKET.sub(lambda bracket: "&lt;" if next(number) in opening else bracket[0], text)
 
 
-def _judged(bracket: re.Match[str]) -> str:
-    return "&lt;" if _opens(bracket.string, bracket.end()) else bracket[0]
+def _brackets(tag: re.Pattern[str], seen: str) -> Iterator[int]:
+    """Which brackets open one, counted from the first."""
+    number = place = 0
+    for found in tag.finditer(seen):
+        number += seen.count("<", place, found.start())
+        place = found.start()
+        yield number
 
 
-def _opens(text: str, at: int) -> bool:
-    """Does a tag's name stand here? This never looks beyond the next bracket: all of it takes linear time."""
-    name = ""
-    for place in range(at, len(text)):
-        name += _folded(text[place])
-        if name == _SYSTEM and not _GOES_ON.match(text, place + 1):
-            return True
-        if name not in _BEGINNINGS or name in _NAMES:
-            return name.startswith(_NAMES)
-    return False
+def _decoded(entity: re.Match[str]) -> str:
+    from html import unescape  # a hook loads it only where a text needs it
+
+    sign = unescape(entity[0])
+    return ">" if _BRACKET.search(sign) else sign
 
 
-def _folded(sign: str) -> str:
-    """The letters that a reader takes a sign for; nothing, where it is not seen or stands between letters."""
-    if sign in _LOOKALIKES:
-        return _LOOKALIKES[sign]
-    if sign.isascii():
-        return "" if _BETWEEN.match(sign) else sign.lower()
-    from unicodedata import category, name, normalize  # a hook loads it only where a text needs it
+class _Seen(dict[int, str]):
+    """What a reader takes a sign for: brackets for `<`, letters for small ones of the Latin alphabet."""
 
-    letters = ""
-    for part in normalize("NFKD", sign).casefold():
-        if part in _LOOKALIKES:
-            letters += _LOOKALIKES[part]
-        elif part in _UNSEEN or category(part)[0] in "CMZ" or category(part) == "Pd" or _BETWEEN.match(part):
-            continue
-        else:
-            latin = _LATIN.search(name(part, ""))
-            letters += latin[1].lower() if latin else part
-    return letters
+    def __missing__(self, code: int) -> str:
+        seen = self.seen(chr(code))
+        if len(self) < _MOST_KNOWN:
+            self[code] = seen
+        return seen
+
+    def seen(self, sign: str) -> str:
+        if sign in BRACKETS:
+            return "<"
+        if sign in _LOOKALIKES or sign.isascii():
+            return _LOOKALIKES.get(sign, sign.lower())
+        from unicodedata import category, name, normalize  # a hook loads it only where a text needs it
+
+        letters = ""
+        for part in normalize("NFKD", sign).casefold():
+            latin = None if category(part)[0] in "CM" else _LATIN.search(name(part, ""))
+            letters += _LOOKALIKES.get(part) or (latin[1].lower() if latin else part)
+        return letters
+
+
+class _Letters(_Seen):
+    """Of what is seen so, what may stand before or in the name of a tag, and what ends it."""
+
+    def seen(self, sign: str) -> str:
+        return sign if sign.isalnum() or sign in "<>:" else ""
 
 
 def remove(text: str) -> str:
@@ -111,15 +133,19 @@ UNRULY = re.compile(
     r"\U000e0000-\U000e01ef]"
 )
 
-BRACKETS = "<＜﹤‹«〈〈《⟨⟪❮❰˂ᐸ≮≺⋖⧼⦑"
-_BETWEEN = re.compile(r"[\s/\\_∕⁄⧸╱-]")
-# A name in ASCII, or a sign beyond ASCII where one may stand; all else is passed over at the speed of `re`.
-_SKIPPED = r"[\s/\\_-]*+"
-_ASCII_NAMES = "|".join(_SKIPPED.join(name).replace("o", "[o0]") for name in (*_NAMES, _SYSTEM))
-_MAY_OPEN = re.compile(rf"[{BRACKETS}](?i:(?=[a-z0-9\s/\\_-]*+[^\x00-\x7f]|{_SKIPPED}(?:{_ASCII_NAMES})))")
-_GOES_ON = re.compile(r"[A-Za-z0-9._]")
+BRACKETS = "<＜﹤‹«\u2329\u3008《⟨⟪❬❮❰˂˱ᐸᐊ≪⋘≮≺⪻⋖⧼⦉⦑⦓⊰⊲⪡⪦⫷◁◀◂◃◄◅⏴⯇"
+_BRACKET = re.compile(f"[{BRACKETS}]")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,30}|#[xX][0-9a-fA-F]{1,30}|[A-Za-z][A-Za-z0-9]{1,30});?")
+_NAME = re.compile(rf"<(?:(?!http)\w{{0,12}}:){{0,3}}(?:{'|'.join(_NAMES)})")  # `x:name` is one as well
+# These begin many others and are words of any program: they count where they stand alone, as in a tag.
+_BETWEEN = r"[^\w<>]*+"
+_CODE = r"\w<>\"'`(){}\[\]=$%@#*&+;,~^"  # what stands between the sign `<` and a word in programs
+_WORD = re.compile(
+    rf"<(?:[^{_CODE}]*+{_BETWEEN.join('system')}"
+    rf"|[^\s{_CODE}]*+(?:{_BETWEEN.join('invoke')}|{_BETWEEN.join('parameter')}))(?![\w.])"
+)
 _LATIN = re.compile(r"\b(?:LATIN|SYMBOL) (?:.* )?LETTER (?:[A-Z]{2,} )*([A-Z])\b")
-_UNSEEN = "\u115f\u1160\u2800\u3164\uffa0"
+_MOST_KNOWN = 10_000  # signs; a text may have all there are
 # What looks like a letter of the Latin alphabet and is of another, in lower case where it has one.
 _LOOKALIKES = {
     sign: letter
@@ -131,3 +157,6 @@ _LOOKALIKES = {
     )
     for sign in signs
 }
+_LOOKALIKES |= dict.fromkeys("_\u115f\u1160\u3164\uffa0", "-")  # not seen, or no letter
+_SEEN = _Seen()
+_LETTERS = _Letters()

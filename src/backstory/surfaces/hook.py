@@ -29,7 +29,9 @@ SECONDS_AWAITED = 0.05  # the same where the user waits
 SECONDS_LOOKING = 0.1  # for changes in the spool; those that were not seen are told of next time
 MOST_FILES = 20  # named at the end of a turn
 LONGEST_NAME = 200  # characters shown of a path
-UNSAFE = "'\"`>\\<＜﹤‹«〈〈《⟨⟪❮❰˂ᐸ≮≺⋖⧼⦑"  # fence.BRACKETS, which would load `re`
+UNSAFE = (
+    "'\"`>\\<＜﹤‹«\u2329\u3008《⟨⟪❬❮❰˂˱ᐸᐊ≪⋘≮≺⪻⋖⧼⦉⦑⦓⊰⊲⪡⪦⫷◁◀◂◃◄◅⏴⯇"  # fence.BRACKETS, which would load `re`
+)
 START = """
 import sys
 sys.path.insert(0, sys.argv[1])
