@@ -113,14 +113,21 @@ def _find(text: str, depth: int) -> list[Span]:
         if row.is_possible(lowered, places):
             plain = row.apply(plain, places, found)
     if depth < _DEEPEST:
-        if (has_needles or "%" in plain or "&" in plain) and (view := disguise.decoded(plain)):
-            found += [(*view.origin(start, end), kind) for start, end, kind in _find(view.text, depth + 1)]
-        if words:
-            for start, end, said in disguise.base64_texts(plain):
-                if inner := _find(said, depth + 1):
-                    found.append((start, end, inner[0][2]))
+        found += _encoded(plain, depth + 1, has_needles, bool(words))
     for view in reversed(views):
         found = [(*view.origin(start, end), kind) for start, end, kind in found]
+    return found
+
+
+def _encoded(plain: str, depth: int, has_needles: bool, has_long_words: bool) -> list[Span]:
+    """The secrets in what is encoded."""
+    found: list[Span] = []
+    if (has_needles or "%" in plain or "&" in plain) and (view := disguise.decoded(plain)):
+        found += [(*view.origin(start, end), kind) for start, end, kind in _find(view.text, depth)]
+    if has_long_words:
+        for start, end, said in disguise.base64_texts(plain):
+            if inner := _find(said, depth):
+                found.append((start, end, inner[0][2]))
     return found
 
 
@@ -455,9 +462,10 @@ _NEXT_LINE = r"""(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)
 
 # The names that say what a value is, by the kind that the marker names.
 _PASSWORDS = (
-    r"passw(?:or[dt]|d)|passphrase|passcode|pwd|(?<![a-z0-9])(?-i:pw|PW|Pw)(?=\W{0,6}[:=])(?!\])|kennwort"
+    r"passw(?:or[dt]|d)|pass[ _-]?phrase|passcode|pwd|psk(?![a-z])"
+    r"|(?<![a-z0-9])(?-i:pw|PW|Pw)(?=\W{0,6}[:=])(?!\])|kennwort"
     r"|mot[ _-]?de[ _-]?passe|contrase(?:ñ|n|\\{1,4}u00f1)a"
-    "|senha|wachtwoord|парол[ьея]|密码|密碼|パスワード|비밀번호|hasło|lösenord|parola|şifre"
+    "|senha|wachtwoord|парол[ьея]|密码|密碼|密钥|パスワード|비밀번호|hasło|lösenord|parola|şifre"
 )
 _PASS = "|".join(
     ["(?<![a-z])pass", "(?<=[a-z])(?-i:Pass)"]
@@ -465,14 +473,14 @@ _PASS = "|".join(
 )
 _KEY_OWNERS = (
     "api access private encryption signing account auth master license licence shared deploy service "
-    "subscription integration ingest webhook instrumentation"
+    "subscription integration ingest webhook instrumentation consumer validation decryption"
 ).split()
 _NAMES = (
     rf"(?:{_PASSWORDS}|{_PASS}|secret(?:[_ -]?key)?|geheimnis|token|jeton"
     rf"|(?:{'|'.join(_KEY_OWNERS)})[_ -]?key|apikey|credential|zugangsdaten)"
 )
 _NAME_NEEDLES = (
-    "pass|pw|kennwort|mot|contrase|senha|wachtwoord|парол|密码|密碼|パスワード|비밀번호|hasło|lösenord|parola|şifre|"
+    "pass|pw|kennwort|mot|contrase|senha|wachtwoord|парол|密码|密碼|密钥|psk|パスワード|비밀번호|hasło|lösenord|parola|şifre|"
     "secret|geheimnis|token|jeton|credential|zugangsdaten|" + "|".join(_KEY_OWNERS)
 )
 _NAME = rf"""(?xi) (?P<name>{_NAMES})(?:s|n|es)?\d{{0,3}}
@@ -481,7 +489,7 @@ _NAME = rf"""(?xi) (?P<name>{_NAMES})(?:s|n|es)?\d{{0,3}}
 
 # In a sentence, between a name and its value.
 _WORD = r"(?:[ ][^\s:=,;{}<>|]{1,24})"
-_VERBS = "is|are|was|be|to|ist|war|lautet|lauten|hei(?:ß|ss)t|auf|zu|est|es|era|jest|è|é|→|->|=>"
+_VERBS = "is|are|was|be|to|from|von|ist|war|lautet|lauten|hei(?:ß|ss)t|auf|zu|est|es|era|jest|è|é|→|->|=>"
 
 
 _BEGINS = Pattern("names", "", "", rf"(?i){_NAMES}")
@@ -727,9 +735,9 @@ PATTERNS: tuple[Pattern, ...] = (
     Shape(
         "password hash",
         "password-hash",
-        "$2a$|$2b$|$2x$|$2y$|$1$|$5$|$6$|$y$|$7$|$apr1$|$argon2|pbkdf2|scrypt|bcrypt_sha256$",
+        "$2a$|$2b$|$2x$|$2y$|$1$|$5$|$6$|$y$|$7$|$8$|$9$|$apr1$|$argon2|pbkdf2|scrypt|bcrypt_sha256$",
         r"(?x) \$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}"
-        r" | \$(?:1|5|6|7|y|gy|apr1|argon2i?d?|scrypt)\$[^\s:\"'\\<>]{20,200}"
+        r" | \$(?:[156789]|y|gy|apr1|argon2i?d?|scrypt)\$[^\s:\"'\\<>]{20,200}"
         r" | (?<![\w$])(?:pbkdf2[_:]sha\d{1,3}|scrypt|bcrypt_sha256)[$:][^\s\"'\\<>]{30,300}",
         judge.is_mixed,
     ),
@@ -853,7 +861,7 @@ PATTERNS: tuple[Pattern, ...] = (
         (
             "htpasswd|openssl passwd|mkpasswd|vault login|ngrok|cargo login|rabbitmqctl|"
             "wpa_passphrase|user-secrets set|config set|mc alias set|http-basic|snyk auth|"
-            "bw unlock|requirepass|config:set|auth:token|rclone obscure"
+            "bw unlock|requirepass|b2 |config:set|auth:token|rclone obscure"
         ),
         rf"""(?x) (?:
           (?<![.\w/])htpasswd[ ](?:-[A-Za-z]{{1,6}}[ ](?:\d{{1,2}}[ ])?){{0,3}}?
@@ -866,7 +874,8 @@ PATTERNS: tuple[Pattern, ...] = (
           | rabbitmqctl\ (?:add_user|change_password)\ \S{{1,64}} | wpa_passphrase\ \S{{1,64}}
           | user-secrets\ set\ \S{{1,120}}
           | config\ set\ --secret\ \S{{1,120}} | http-basic\.\S{{1,120}}\ \S{{1,64}} | snyk\ auth
-          | mc\ alias\ set\ \S{{1,64}}\ \S{{1,200}}\ \S{{1,64}} | bw\ unlock | requirepass | rclone\ obscure )
+          | mc\ alias\ set\ \S{{1,64}}\ \S{{1,200}}\ \S{{1,64}} | bw\ unlock | requirepass
+          | b2\ (?:account\ )?authorize(?:[-_]account)?\ \S{{1,64}} | rclone\ obscure )
         [ \t]{{1,4}}(?!-){_ARGUMENT}""",
         judge.is_argument,
     ),
@@ -943,6 +952,24 @@ PATTERNS: tuple[Pattern, ...] = (
         "pass:|openssl enc",
         rf"""(?x) (?: pass:(?<=[ "']pass:) | openssl\ enc\b{_REST}-[kK]\ {{1,4}}) {_ARGUMENT}""",
         judge.is_openssl_password,
+    ),
+    # What is typed where a program asks: expect, pexpect.
+    Pattern(
+        "typed password",
+        "password",
+        "assword",
+        rf"""(?x) assword[^\n]{{0,20}}{_NEXT_LINE}[\w.]{{0,40}}send(?:line)?[ (]{{1,4}}
+        \\{{0,4}}["']([^"'\\\n]{{4,}}+)""",
+        judge.is_literal,
+    ),
+    # A literal that looks made up, behind others in a call that logs in.
+    Pattern(
+        "login call",
+        "password",
+        "connect(|login(|authenticate(|set_wallet(|basicauth(|basic_auth(|sign_in(|signin(",
+        r"""(?xi) [a-z_]{4,12}\( (?:[^()"'\n]{0,80}+["'][^"'\n]{0,120}+["']){0,6}?
+        [^()"'\n]{0,80}+(?:(?<=,)|(?<=,\s)|(?<=,\\)|(?<=,\s\\))["']([^"'\s\\]{8,100}+)\\{0,4}["']\s{0,4}[,)]""",
+        judge.is_login_argument,
     ),
     Near(
         "chpasswd",
@@ -1036,8 +1063,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "sql password",
         "password",
         "identified by|identified with|password '|password \\'|password \"",
-        r"""(?i)\b(?:user|role|login)\b[^;\n]{0,200}?\s(?:identified (?:with \S{1,40} )?by|(?:encrypted
-          )?password(?: ?=)?) """
+        r"""(?i)\b(?:(?:user|role|grant|alter|create)\b[^;\n]{0,200}?\sidentified (?:with \S{1,40} )?by"""
+        r"""|(?:user|role|login)\b[^;\n]{0,200}?\s(?:encrypted )?password(?: ?=)?) """
         r"""\\{0,8}["']((?:[^"'\\\n]|\\[^"'\n])++)""",
         judge.is_literal,
     ),
@@ -1097,10 +1124,20 @@ PATTERNS: tuple[Pattern, ...] = (
           | [\\"'`*_)\]]{{0,4}} (?:{_WORD}{{1,7}}?[ ]?[:=]|{_WORD}{{0,7}}?[ ](?:{_VERBS})[:=]?)
             [*]{{0,2}}(?:[ ](?:now|still|currently|jetzt|noch|again|set\ to))?[*]{{0,2}}[ \t]{{1,4}}
           | [\\"'`*]{{0,4}}(?:[ \t]{{1,8}}|\\t|\s{{0,8}}\|\s{{0,3}})
+          | [\u3041-\u9fff\uac00-\ud7a3]{{1,16}}[:\u300c]?[ ]?
         ) [*_]{{0,2}}(?P<quote>[\\"'`\u201c\u201e\u300c(]{{0,4}}|\u00ab\s?)
-        ((?:[^\s"'`<>|,;.:)*\u201c\u201d\u00bb\u300d\\]|[,;.:)*](?=[^\s"'`<>|\\])){{6,}}+)""",
+        ((?:[^\s"'`<>|,;.:)*\u201c\u201d\u00bb\u3001-\u9fff\\]|[,;.:)*](?=[^\s"'`<>|\u3001-\u9fff\\])){{6,}}+)""",
         judge.is_loose,
         tuple("0123456789!#$%^~"),
+    ),
+    # A table whose head has the name.
+    Named(
+        "table cell",
+        rf"""[ *`]{{0,4}}\|[^\n]{{0,200}}{_NEXT_LINE}\|[ |:-]{{3,200}}
+        (?:{_NEXT_LINE}\|[^\n]{{0,400}}){{0,30}}?
+        {_NEXT_LINE}\|[^\n]{{0,300}}?\|[ `*]{{0,4}}([^\s|`]{{6,200}}+)(?=[ `*]{{0,40}}\|)""",
+        judge.is_made_up,
+        ("|-", "| -", "|:"),
     ),
     # One-time codes for the day when a device is lost, the words of a wallet, the key of a licence.
     Pattern(
@@ -1126,8 +1163,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "licence key",
         "key",
-        "licen|product key|serial|activation",
-        r"""(?xi) (?:licen[sc]e|product|serial|activation)\w{0,8}[ _-]?(?:key|code|number)?\w{0,4}
+        "licen|product key|serial|activation|/ipk",
+        r"""(?xi) (?:licen[sc]e|product|serial|activation|/ipk)\w{0,8}[ _-]?(?:key|code|number)?\w{0,4}
         [^\n\w]{1,8}(?:is\ )?[\\"'`]{0,4}
         ((?:[A-Z0-9]{4,8}-){3,8}[A-Z0-9]{4,12})\b""",
         judge.is_mixed,
