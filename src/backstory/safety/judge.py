@@ -218,13 +218,7 @@ def is_on_the_next_line(match: re.Match[str]) -> bool:
 def is_sibling(match: re.Match[str]) -> bool:
     """The `value` of a `name` that says secret."""
     value = _value(match)
-    if (
-        len(value) < 3
-        or _is_about(match)
-        or _is_reference(value)
-        or _is_path(value)
-        or _is_pass(match["name"])
-    ):
+    if len(value) < 3 or _is_about(match) or _is_reference(value) or _is_path(value) or _is_pass(match):
         return False
     following = match.string[match.end() : match.end() + 1]
     if following in ("(", "[") or " " in value or _is_words(value) or not _has_digit(value) or len(value) < 6:
@@ -286,6 +280,11 @@ def is_key_value(match: re.Match[str]) -> bool:
     return is_mixed(match) and (not is_dotted or sum(sign.isdigit() for sign in value) > 3)
 
 
+def is_login_argument(match: re.Match[str]) -> bool:
+    value = _value(match)
+    return _has_digit(value) and looks_made_up(value) and not _is_reference(value) and not _is_path(value)
+
+
 def is_made_up(match: re.Match[str]) -> bool:
     return looks_made_up(_value(match))
 
@@ -313,12 +312,13 @@ def is_loose(match: re.Match[str]) -> bool:
     glue = match["glue"]
     is_quoted = bool(match["quote"].strip("("))
     following = match.string[match.end() : match.end() + 1]
-    if following in ("(", "[", "=") or value[0] == "-" or _is_pass(match["name"]) or _is_about(match):
+    if following in ("(", "[", "=") or value[0] == "-" or _is_pass(match) or _is_about(match):
         return False
     if _is_reference(value) or _is_path(value) or (("," in glue or match["call"]) and not is_quoted):
         return False
     if not is_quoted and (
-        any(sign in value for sign in "()[]{}") or ("=" in value and value.partition("=")[0].isidentifier())
+        any(sign in value for sign in "()[]{}")
+        or (value.find("=") > 2 and value.partition("=")[0].isidentifier())
     ):
         return False
     if "," in glue or match["call"]:
@@ -356,7 +356,7 @@ def _is_passphrase(value: str) -> bool:
     words = [part for part in parts if part.isalpha()]
     numbers = [part for part in parts if part.isdigit()]
     is_whole = len(words) + len(numbers) == len(parts) and len(words) > 1 and len(numbers) == 1
-    return is_whole and len(words) + len(numbers[0]) > 4 and min(map(len, words)) > 3
+    return is_whole and len(words) + len(numbers[0]) > 3 and min(map(len, words)) > 3
 
 
 def _is_date(value: str) -> bool:
@@ -476,13 +476,17 @@ def _is_about(match: re.Match[str]) -> bool:
     return _is_harmless_suffix(name[max(last, len(match["name"])) :])
 
 
-def _is_pass(name: str) -> bool:
-    return name.lower() == "pass"
+def _is_pass(match: re.Match[str]) -> bool:
+    """`pass` on its own is a word of tests; `DB_PASS` and `ftp_pass` are not."""
+    return match["name"].lower() == "pass" and match.string[match.start() - 1 : match.start()] not in (
+        "_",
+        "-",
+    )
 
 
 def is_assigned(match: re.Match[str]) -> bool:
     """Tell `password = "hunter2"` from `password = read()`, `token: str` and `tokens: 1532`."""
-    if _is_pass(match["name"]):
+    if match["name"].lower() == "pass":
         return _is_assigned_pass(match)
     return _is_assigned(match, is_password=_is_password_name(match["name"] + match["suffix"]))
 
@@ -541,7 +545,7 @@ def _is_quoted_secret(value: str, name: str, is_strong: bool) -> bool:
         return False
     if _has_digit(value):
         return True
-    if value.lower() == name.lower() or _is_label(value):
+    if value.lower() == name.lower() or _is_label(value) or value[0] == "\u00bf":
         return False  # `CONF_PASSWORD = "password"` names a field
     is_identifier = "_" in value and value.isidentifier()  # SECRET_KEY = "aws_secret_access_key"
     if (" " in value or is_identifier) and _names_a_secret(value):
