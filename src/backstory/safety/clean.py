@@ -4,6 +4,7 @@ that SQLite could not hold.
 
 from __future__ import annotations
 
+import re
 import sys
 
 from backstory.safety import fence
@@ -12,6 +13,11 @@ from backstory.safety.redact import redact
 TEXT_LIMIT = 8_000  # of any one string; no memory shows that much of a trace
 CLOSING = "</private>"
 CUT_MARGIN = 4_000  # redaction sees this much beyond a cut, so that no cut leaves half a secret
+LONG = 200_000  # characters; from here on the middle of an excerpt is not looked at
+END_MARGIN = 20_000  # the same before the end of a long text: more than the longest key has
+# What may open a private passage, disguised or not: it may go on to the end.
+_ANY = r"(?:\x1b\[[0-?]*+[ -/]*+[@-~]|[\W_])*+"
+_PRIVATE = re.compile(rf"(?i)<{_ANY}{_ANY.join('private')}")
 
 
 def clean(text: str, limit: int = TEXT_LIMIT, *, may_quote: bool = False) -> str:
@@ -33,16 +39,26 @@ def clean_whole(text: str, *, may_quote: bool = False) -> tuple[str, bool]:
 
 def excerpt(text: str, limit: int) -> str:
     """A clean text cut in the middle, with its size: what matters stands at the beginning and at the end."""
-    # The whole is cleaned before the cut: half a fence, half a private passage or key is not seen as one.
-    return without_middle(redact(fence.remove(storable(text))), limit)
+    # The whole is cleaned before the cut: half a fence, half a private passage or key is not seen as one. Of
+    # a long text that would take minutes; there, what may be half of something is left out.
+    text = fence.remove(storable(text))
+    if len(text) <= LONG:
+        return without_middle(redact(text), limit)
+    half = limit // 2
+    end = "" if _PRIVATE.search(text) else redact(text[-half - END_MARGIN :])[END_MARGIN:]
+    return _joined(clean(text, half), end[max(0, len(end) - half) :], len(text))
 
 
 def without_middle(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    left_out = f"[... {len(text) - 2 * half:,} of {len(text):,} characters left out ...]"
-    return f"{text[:half]}\n{left_out}\n{text[len(text) - half :]}"
+    return _joined(text[:half], text[len(text) - half :], len(text))
+
+
+def _joined(beginning: str, end: str, size: int) -> str:
+    left_out = size - len(beginning) - len(end)
+    return f"{beginning}\n[... {left_out:,} of {size:,} characters left out ...]\n{end}"
 
 
 def storable(text: str) -> str:
