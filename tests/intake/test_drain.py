@@ -18,6 +18,9 @@ import pytest
 from backstory.errors import StoreError
 from backstory.intake.drain import BATCH_EVENTS
 from backstory.store.file.connection import connect, transaction
+from backstory.surfaces import opened
+from backstory.surfaces.cli.common import store
+from backstory.surfaces.mcp import memory, server
 from backstory.surfaces.opened import open_drained
 from tests.conftest import REPOSITORY
 from tests.helpers.chaos import (
@@ -392,3 +395,18 @@ def test_the_benchmark_measures_the_drain_against_bare_inserts() -> None:
     assert budget["limit"] == 1000
     assert budget["measured"] > 100  # generous: other tests run beside this one
     assert 0 < report["ratio_to_bare_inserts"] < 100
+
+
+def test_a_call_waits_for_no_backlog_and_says_that_there_is_one(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(server, "ANSWER_SECONDS", 0)
+    monkeypatch.setattr(opened, "ANSWER_SECONDS", 0)
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path))
+    for number in range(3 * BATCH_EVENTS):
+        put(data, prompt(f"look for heron {number}", session_id=f"s{number}"))
+    assert "(500 captured events are still being taken in; " in memory.memory_search("heron", mode="keyword")
+    with store():
+        assert "backstory: 250 captured events are still being taken in" in capsys.readouterr().err
+    assert "captured events" not in memory.memory_search("heron", mode="keyword")
+    assert spooled(data) == []

@@ -128,10 +128,13 @@ def moment(given: str, now: int, is_end: bool = False) -> int:
 
 @contextmanager
 def store() -> Iterator[tuple[Connection, int]]:
-    from backstory.surfaces.opened import open_drained
+    from backstory.surfaces.opened import ANSWER_SECONDS, backlog, open_drained
 
     now = now_ms()
-    opened = open_drained(folder(), now=now, progress=_progress if sys.stderr.isatty() else None)
+    progress = _progress if sys.stderr.isatty() else None
+    opened = open_drained(folder(), now=now, seconds=ANSWER_SECONDS, progress=progress)
+    if left := backlog(folder()):
+        click.echo(f"{chr(10) if progress else ''}backstory: {left}", err=True)
     if opened.recovered:
         click.echo(f"backstory: {opened.recovered.sentence()}", err=True)
     with opened as db:

@@ -21,6 +21,7 @@ from backstory.surfaces.mcp import reply
 from backstory.surfaces.mcp.server import (
     ToolServer,
     changing,
+    data_folder,
     fill_in_background,
     index,
     project,
@@ -29,6 +30,7 @@ from backstory.surfaces.mcp.server import (
     store,
     warm_up,
 )
+from backstory.surfaces.opened import backlog
 
 INSTRUCTIONS = (
     "What happened in earlier Claude Code sessions of this project, and documents kept for reference."
@@ -106,7 +108,7 @@ def memory_search(
         relations = life.relations(db, answer.hits[0].memory.id) if answer.by_id else None
         if answer.waiting:
             fill_in_background(db)
-    return reply.memories(answer, relations)
+    return reply.memories(answer, relations, backlog(data_folder()))
 
 
 def memory_timeline(

@@ -28,13 +28,16 @@ SHOWN_IN_TIMELINE = 200
 SHOWN_OF_CHUNK = 1_500  # enough to answer from; the source has the rest
 
 
-def memories(answer: Answer, relations: Sequence[tuple[str, str, str]] | None = None) -> str:
+def memories(
+    answer: Answer, relations: Sequence[tuple[str, str, str]] | None = None, backlog: str | None = None
+) -> str:
     """`relations` are those of the one memory that was asked for by its id, which is shown whole."""
+    notice = "; ".join(told for told in (answer.notice, backlog) if told)
     if not answer.hits:
-        return _noticed("No memories found.", answer.notice)
+        return _noticed("No memories found.", notice)
     shown = [_hit(place, hit, relations) for place, hit in enumerate(answer.hits, 1)]
     shown[0] = shown[0] if answer.fits else f"{NO_FIT}\n{shown[0]}"
-    return _noticed(fence.fence("\n\n---\n\n".join(shown), "backstory memory_search"), answer.notice)
+    return _noticed(fence.fence("\n\n---\n\n".join(shown), "backstory memory_search"), notice)
 
 
 def timeline(found: Timeline) -> str:

@@ -38,7 +38,7 @@ from backstory.store.file import disk
 from backstory.store.file.connection import Connection, connect, transaction
 from backstory.surfaces.mcp import wire
 from backstory.surfaces.mcp.ending import Ending, after
-from backstory.surfaces.opened import open_drained
+from backstory.surfaces.opened import ANSWER_SECONDS, open_drained
 
 if TYPE_CHECKING:
     from backstory.recall.index import Index
@@ -130,7 +130,7 @@ def store() -> Iterator[tuple[Connection, int]]:
     now = now_ms()
     try:
         folder = data_folder()
-        opened = open_drained(folder, now=now)
+        opened = open_drained(folder, now=now, seconds=ANSWER_SECONDS)
         with opened as db:
             if not opened.is_read_only:
                 _keep_up(folder)
