@@ -63,9 +63,7 @@ def test_a_format_that_nobody_knows_is_refused(take_in: Take) -> None:
 @pytest.mark.parametrize("parse", [parse_markdown, parse_text])
 def test_a_document_of_too_many_nodes_is_refused(parse: Callable[[str, str], list[Made]]) -> None:
     assert len(parse("a\n\n" * (MOST_NODES - 1), "x")) == MOST_NODES
-    with pytest.raises(
-        BadInput, match="more than 30,000 nodes, and no import takes more; cut it into parts"
-    ):
+    with pytest.raises(BadInput, match="more than 30,000 nodes, and no import takes more; cut it into parts"):
         parse("a\n\n" * MOST_NODES, "x")
 
 

@@ -495,11 +495,11 @@ RECALLED = '<backstory source="backstory memory_search" note="stored data">\nOLD
 def test_recalled_text_is_stripped_from_prompts(data: Path) -> None:
     put(data, prompt(f"before {RECALLED} after"), at=NOW - 2)
     unclosed = "<backstory source=backstory,unclosed> OLD MEMORY"
-    put(data, prompt(f"shouted {RECALLED.upper()} and {unclosed}"), at=NOW - 1)
+    put(data, prompt(f"twice {RECALLED} and {unclosed}"), at=NOW - 1)
     drain(data)
     assert [row["prompt"] for row in rows(data, "SELECT prompt FROM prompts ORDER BY created_at")] == [
         "before [recalled memory] after",
-        "shouted [recalled memory] and [recalled memory]",
+        "twice [recalled memory] and [recalled memory]",
     ]
 
 

@@ -330,6 +330,7 @@ def test_a_store_of_a_newer_backstory_is_left_alone_and_the_log_says_so(data: Pa
     put(data, bash("echo waiting"))
     connect(str(data / "backstory.db")).close()
     db = sqlite3.connect(data / "backstory.db")
+    db.execute("CREATE TABLE of_a_later_version (id TEXT)")
     db.execute("PRAGMA user_version = 9999")
     db.close()
 

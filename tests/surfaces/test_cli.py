@@ -85,7 +85,7 @@ def test_without_any_home_the_cli_says_what_to_set(project: Path, monkeypatch: p
     monkeypatch.delenv("HOME")
     done = backstory("sessions", cwd=project)
     assert done.returncode == 2
-    assert "set HOME, or BACKSTORY_HOME" in done.stderr
+    assert "set HOME or BACKSTORY_HOME to an absolute path" in done.stderr
 
 
 def demo(*args: str) -> str:

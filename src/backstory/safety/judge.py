@@ -96,7 +96,7 @@ def _is_words(value: str) -> bool:
 def _is_variable(value: str) -> bool:
     """`$NAME`, `${NAME}`, `$(command)`, `%NAME%`, `%s`, `<name>`."""
     if value[0] == "$":
-        name = value[1:].replace("_", "").replace(":", "")
+        name = value[1:].partition("/")[0].replace("_", "").replace(":", "")  # `$HOME/x` as well
         return name[:1] in ("", "{", "(") or (name.isalnum() and not name[0].isdigit())
     return (value[0] == "<" and value[-1] == ">") or (value[0] == "%" and value[-1] in "%sd")
 
@@ -118,6 +118,7 @@ def _is_reference(value: str) -> bool:
     lowered = value.lower()
     return (
         not value.strip("*.xX-_#?\u2022\u2026")
+        or "xxxxxxxx" in lowered
         or lowered in _HARMLESS_VALUES
         or lowered.startswith(("your-", "your_", "your "))
         or _is_variable(value)
@@ -282,6 +283,8 @@ def is_key_value(match: re.Match[str]) -> bool:
 
 def is_login_argument(match: re.Match[str]) -> bool:
     value = _value(match)
+    if " " in value:  # an app password: four groups of four letters
+        return True
     return _has_digit(value) and looks_made_up(value) and not _is_reference(value) and not _is_path(value)
 
 
@@ -547,9 +550,10 @@ def _is_quoted_secret(value: str, name: str, is_strong: bool) -> bool:
         return True
     if value.lower() == name.lower() or _is_label(value) or value[0] == "\u00bf":
         return False  # `CONF_PASSWORD = "password"` names a field
+    is_title = " " in value and not _is_password_name(name) and value.replace(" ", "").isalpha()
     is_identifier = "_" in value and value.isidentifier()  # SECRET_KEY = "aws_secret_access_key"
-    if (" " in value or is_identifier) and _names_a_secret(value):
-        return False  # a label or a message: "Password is required"
+    if is_title or ((" " in value or is_identifier) and _names_a_secret(value)):
+        return False  # "secretKey": "Geheimer Schlüssel"; a label or a message: "Password is required"
     # `token = "IDENT"`, `credentials: "same-origin"`: a weak name needs a value that could be a key.
     could_be_key = len(value) >= 20 and " " not in value and not value.islower() and not value.isupper()
     return is_strong or could_be_key

@@ -704,7 +704,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Near(
         "discord bot token",
         "discord-token",
-        "discord|bot_token|bot token",
+        "discord|bot_token|bot token|bot.run|client.run|client.login|bot.login",
         r"(?<![\w.-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}+",
     ),
     # Account and key ids have two letters for a prefix, so only near these words.
@@ -918,7 +918,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "password",
         "log in|login|cred|zugangsdaten|account|auth",
         r"""(?xi) (?:
-          (?:log\ ?in|cred(?:ential)?s?|zugangsdaten|account)(?:[^\n:=]{0,40}[:=]|\ (?:with|as|mit))\ {1,4}
+          (?:log\ ?in|cred(?:ential)?s?|zugangsdaten|account)
+            (?:[^\n:=]{0,40}[:=]|[^\n:=]{0,30}\ (?:with|as|mit))\ {1,4}
             [`*"']{0,3}[\w.@-]{1,64}[`*"']{0,3}\ ?[/:]\ ?[`*"']{0,3}
           | auth\w{0,20}\s?[=:(]\s?[(\[]?\s?\\{0,4}["'][^"'\n\\]{1,64}\\{0,4}["'],\s{0,4}\\{0,4}["'] )
         ((?:[^\s"'`<>|,;.:)*\\]|[,;.:)*](?=[^\s"'`<>|\\])){6,}+)""",
@@ -966,9 +967,10 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "login call",
         "password",
-        "connect(|login(|authenticate(|set_wallet(|basicauth(|basic_auth(|sign_in(|signin(",
-        r"""(?xi) [a-z_]{4,12}\( (?:[^()"'\n]{0,80}+["'][^"'\n]{0,120}+["']){0,6}?
-        [^()"'\n]{0,80}+(?:(?<=,)|(?<=,\s)|(?<=,\\)|(?<=,\s\\))["']([^"'\s\\]{8,100}+)\\{0,4}["']\s{0,4}[,)]""",
+        "connect(|login(|pdo(|mysqli(|authenticate(|set_wallet(|basicauth(|basic_auth(|sign_in(|signin(",
+        r"""(?xi) [a-z_]{3,12}\( (?:[^()"'\n]{0,80}+["'][^"'\n]{0,120}+["']){0,6}?
+        [^()"'\n]{0,80}+(?:(?<=,)|(?<=,\s)|(?<=,\\)|(?<=,\s\\))
+        ["']((?:[a-z]{4}[ ]){3}[a-z]{4}|[^"'\s\\]{8,100}+)\\{0,4}["']\s{0,4}[,)]""",
         judge.is_login_argument,
     ),
     Near(
