@@ -189,7 +189,7 @@ def _present(lowered: str, words: str) -> list[str]:
         for head in heads & _TOKEN_HEADS:
             needles += [needle for needle in _BY_HEAD[head] if needle in words]
         needles += [needle for needle in _WITHIN_WORDS if needle in words]
-    return needles + _PARTLESS
+    return needles + (_PARTLESS_IN_ASCII if lowered.isascii() else _PARTLESS)
 
 
 _SHORT = 2_000
@@ -1208,6 +1208,7 @@ for _number, _row in enumerate(PATTERNS):
             else:
                 _PARTLESS.append(_needle)
         _ROWS.setdefault(_needle, []).append(_number)
+_PARTLESS_IN_ASCII = [_needle for _needle in _PARTLESS if _needle.isascii()]
 _COMMANDS = frozenset(_BY_COMMAND)
 _TOKEN_HEADS = frozenset(_BY_HEAD)
 _WORD_HEADS = frozenset(_BY_WORD)
