@@ -229,6 +229,8 @@ POSITIVES: list[tuple[str, str, str, str]] = [
         "password",
     ),
     ("table cell", "| User | Password |\n|---|---|\n| bob | {} |", "walnut-lagoon-cactus-32", "password"),
+    ("loose value", "the password is {} since today", "Hq7-vPz2-mmX9", "password"),
+    ("login", "login ada / {}", "Hq7vPz2mmX9!", "password"),
     ("loose value", "パスワードは「{}」です。", "k7SftN99V+hI2TmB", "password"),
     ("loose value", "I changed the SMTP password from {} yesterday", "k7SftN99V+hI2TmB", "password"),
     ("chpasswd", "echo root:{} | chpasswd", "hunter2", "password"),

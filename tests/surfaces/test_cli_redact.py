@@ -264,6 +264,16 @@ def test_what_is_no_secret_can_be_left_as_it_is(leaky: Path, run: Run) -> None:
     assert left["id"] == note
 
 
+def test_an_id_that_spares_nothing_is_refused_and_nothing_is_changed(leaky: Path, run: Run) -> None:
+    before = run("redact", "--json").json["found"]
+    refused = run("redact", "--yes", "--except", "mem_nothing")
+    assert refused.code == 2
+    assert "nothing to redact has the id 'mem_nothing'; nothing was changed" in refused.err
+    assert run("redact", "--json").json["found"] == before
+    run("redact", "--yes", "--except", before[0]["id"][:9])
+    assert before[0]["id"] in {row["id"] for row in run("redact", "--json").json["found"]}
+
+
 def test_a_folder_whose_name_is_a_secret_is_named(tmp_path: Path, data: Path, run: Run) -> None:
     folder = tmp_path / SECRET
     folder.mkdir()

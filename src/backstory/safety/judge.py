@@ -43,15 +43,26 @@ _PASSWORD_WORDS = (
         "passw",
         "pw",
         "passphrase",
+        "pass_phrase",
         "passcode",
+        "psk",
         "kennwort",
         "passe",
         "contrase",
         "senha",
+    ),
+    *(
         "wachtwoord",
         "парол",
+        "密码",
+        "密碼",
+        "パスワード",
+        "비밀번호",
+        "hasło",
+        "lösenord",
+        "parola",
+        "şifre",
     ),
-    *("密码", "密碼", "パスワード", "비밀번호", "hasło", "lösenord", "parola", "şifre"),
 )
 
 # Before `pass`: a round of something and no password, as in `first_pass`.
@@ -341,7 +352,7 @@ def looks_made_up(value: str, *, is_quoted: bool = False) -> bool:
     )
     if not _has_digit(value):
         return has_sign and len(value) >= 8 and not _is_words(value.translate(_NO_JOINTS))
-    if has_sign or _is_passphrase(value):
+    if has_sign or _is_passphrase(value) or _is_generated(value):
         return True
     return not _is_word_with_number(value) or (
         is_quoted and letters >= 3 and (value.isalnum() or len(value) >= 8)
@@ -351,6 +362,14 @@ def looks_made_up(value: str, *, is_quoted: bool = False) -> bool:
 _SIGNS = "!#$%^&*+?~"
 
 _NO_JOINTS = {ord(sign): None for sign in "+&*"}
+
+
+def _is_generated(value: str) -> bool:
+    """`Hq7-vPz2-mmX9`: a digit and both cases in most parts."""
+    parts = value.replace("_", "-").split("-")
+    mixed = [part for part in parts if part.isalnum() and not part.isalpha() and not part.isdigit()]
+    has_cases = any(not part.islower() and not part.isupper() and not part[:1].isupper() for part in mixed)
+    return len(mixed) > 1 and len(mixed) * 2 > len(parts) and has_cases
 
 
 def _is_passphrase(value: str) -> bool:

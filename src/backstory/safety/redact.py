@@ -463,7 +463,7 @@ _NEXT_LINE = r"""(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)
 # The names that say what a value is, by the kind that the marker names.
 _PASSWORDS = (
     r"passw(?:or[dt]|d)|pass[ _-]?phrase|passcode|pwd|psk(?![a-z])"
-    r"|(?<![a-z0-9])(?-i:pw|PW|Pw)(?=\W{0,6}[:=])(?!\])|kennwort"
+    r"|(?<![a-z0-9])(?-i:pw|PW|Pw)(?=\W{0,6}[:=]|\ is\ )(?!\])|kennwort"
     r"|mot[ _-]?de[ _-]?passe|contrase(?:ñ|n|\\{1,4}u00f1)a"
     "|senha|wachtwoord|парол[ьея]|密码|密碼|密钥|パスワード|비밀번호|hasło|lösenord|parola|şifre"
 )
@@ -919,7 +919,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "log in|login|cred|zugangsdaten|account|auth",
         r"""(?xi) (?:
           (?:log\ ?in|cred(?:ential)?s?|zugangsdaten|account)
-            (?:[^\n:=]{0,40}[:=]|[^\n:=]{0,30}\ (?:with|as|mit))\ {1,4}
+            (?:[^\n:=]{0,40}[:=]|[^\n:=]{0,30}\ (?:with|as|mit)|(?=\ \S{1,64}\ /\ ))\ {1,4}
             [`*"']{0,3}[\w.@-]{1,64}[`*"']{0,3}\ ?[/:]\ ?[`*"']{0,3}
           | auth\w{0,20}\s?[=:(]\s?[(\[]?\s?\\{0,4}["'][^"'\n\\]{1,64}\\{0,4}["'],\s{0,4}\\{0,4}["'] )
         ((?:[^\s"'`<>|,;.:)*\\]|[,;.:)*](?=[^\s"'`<>|\\])){6,}+)""",

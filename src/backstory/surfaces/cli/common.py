@@ -202,5 +202,9 @@ def unusable(error: BaseException | None) -> str | None:
 def folder() -> str:
     found = paths.data_folder(os.environ)
     if found is None:
-        raise errors.BadInput("there is no data folder; set HOME or BACKSTORY_HOME to an absolute path")
+        home = os.environ.get("BACKSTORY_HOME")
+        reason = (
+            f"BACKSTORY_HOME is {home!r}, which is no absolute path" if home else "there is no data folder"
+        )
+        raise errors.BadInput(f"{reason}; set HOME or BACKSTORY_HOME to an absolute path")
     return os.path.abspath(found)

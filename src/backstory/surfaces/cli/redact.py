@@ -36,27 +36,30 @@ Left = tuple[str, str, str]  # what holds a secret and is not changed, why, and 
     "spared",
     multiple=True,
     metavar="ID",
-    help="Leave this as it is, if it is no secret; may be given more than once.",
+    help="Leave this as it is, if it is no secret; the beginning of an id will do; may be given again.",
 )
 @json_option
 def redact(yes: bool, spared: tuple[str, ...], as_json: bool) -> None:
-    """Redact secrets in all that is stored already, of all projects. First look what that would change.
+    """Redact secrets that are stored already, of all projects.
 
-    For a secret that was stored before backstory knew its shape. Backups are not changed; those with
-    something to redact are named."""
+    For a secret that was stored before backstory knew its shape. Without --yes it only shows what would
+    change: what is redacted cannot be brought back. Backups are not changed; those with something to redact
+    are named."""
     home, redact_text = folder(), _remembering()
     marker = os.path.join(home, UNFINISHED)
     with store() as (db, now):
         with busy("looking for secrets"):
-            findings = [finding for finding in redaction.find(db, redact_text) if finding.id not in spared]
+            findings = _without(list(redaction.find(db, redact_text)), spared)
         if yes:
-            _write(home, marker, b"")
+            if findings:
+                _write(home, marker, b"")
             with busy("redacting"):
                 redaction.rewrite(db, findings, redact_text)
                 for project in projects.every(db):
                     refresh_views(db, project, [root.id for root in nodes.roots(db, project.number)], now)
                 if redaction.compact(db):
-                    os.unlink(marker)
+                    with suppress(FileNotFoundError):
+                        os.unlink(marker)
         files = list(_redact_files(home, redact_text, yes))
         with busy("looking into backups"):
             left = list(_left(db, home, redact_text, () if yes else files))
@@ -82,6 +85,13 @@ def redact(yes: bool, spared: tuple[str, ...], as_json: bool) -> None:
         raise errors.NotFound(
             f"{reason}: old text may be left in the file; `backstory redact --yes` clears it"
         )
+
+
+def _without(findings: list[Finding], spared: tuple[str, ...]) -> list[Finding]:
+    for start in spared:
+        if not start or not any(finding.id.startswith(start) for finding in findings):
+            raise errors.BadInput(f"nothing to redact has the id {start!r}; nothing was changed")
+    return [finding for finding in findings if not finding.id.startswith(spared)]
 
 
 def _remembering() -> Redact:
@@ -179,4 +189,9 @@ def _print(rows: Sequence[Finding], files: Sequence[str], left: Sequence[Left], 
     if not rows and not files:
         click.echo("Nothing that is stored needs to be redacted.")
     elif not yes:
-        click.echo("Nothing was changed. `backstory redact --yes` redacts it, but for an `--except ID`.")
+        click.echo(
+            "Nothing was changed. To redact it for good: backstory redact --yes"
+            " (with --except ID for each that is no secret)"
+        )
+    else:
+        click.echo("Whoever had it may still use it: replace the secret where it was issued.")
