@@ -11,7 +11,7 @@ import json
 from backstory.clients import canonical
 from backstory.intake.trace import is_echo
 from backstory.safety.clean import without_middle
-from backstory.safety.redact import redact
+from backstory.safety.redact import redact_together
 from backstory.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ def _json(value: object) -> str:
     except ValueError:  # Python reads and writes NaN and Infinity; SQLite knows no such JSON
         value = json.loads(json.dumps(value), parse_constant=str)
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    clean = redact(text)
+    clean = redact_together(text)
     if clean != text:
         try:
             json.loads(clean)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from backstory.clients.canonical import CHANGING, EDIT, READ, SEARCH, SHELL, WRITE
-from backstory.safety.redact import redact
+from backstory.safety.redact import redact_together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ def describe(use: Use) -> str:
     elif use.action == SEARCH and "pattern" in given:
         lines.append(f"Pattern: {given.get('pattern')}")
     else:
-        whole = redact(json.dumps(given, ensure_ascii=False, separators=(",", ":")))
+        whole = redact_together(json.dumps(given, ensure_ascii=False, separators=(",", ":")))
         lines.append(f"Input: {whole[:INPUT_LIMIT]}")
     if use.error is not None and not echoes:
         lines.append(f"Failed: {_ends(use.error, OUTPUT_LIMIT)}")
     # Each part is clean. Once more, because only beside its name does a value show what it is.
-    return redact("\n".join(lines))
+    return redact_together("\n".join(lines))
 
 
 def files_of(use: Use) -> list[str]:
@@ -90,7 +90,7 @@ def _command(given: object) -> str:
     if isinstance(given, str):
         return given
     # Not what the client sends; whatever it is, its parts show only together what they are.
-    return redact(" ".join(map(str, given)) if isinstance(given, list) else str(given))
+    return redact_together(" ".join(map(str, given)) if isinstance(given, list) else str(given))
 
 
 def _ends(text: str, limit: int) -> str:

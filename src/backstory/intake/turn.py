@@ -13,7 +13,7 @@ from backstory.clients import canonical
 from backstory.memory import turn as turns
 from backstory.memory.turn import LONGEST, MOST, Turn
 from backstory.safety.clean import clean, without_middle
-from backstory.safety.redact import redact
+from backstory.safety.redact import redact_together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def _use(turn: Turn, event: Event, use: Use, tops: Sequence[str]) -> None:
     elif use.action == canonical.AGENT:
         from backstory.intake import outcome
 
-        came = redact(" ".join(outcome.printed(use).split()))  # a value shows what it is beside its name
+        came = redact_together(
+            " ".join(outcome.printed(use).split())
+        )
         turn.agents.append([_word(use, "description"), without_middle(came, CAME)])
         del turn.agents[:-AGENTS]
 
@@ -111,7 +113,7 @@ def _choices(turn: Turn, use: Use) -> None:
         # As the name of an answer, a long question was cut.
         question = next((one for one in asked if isinstance(one, str) and one.startswith(name)), "")
         beside = f"{question.rstrip(' :?')}: {said}"
-        if name.strip() and question.strip() and said.strip() and redact(beside) == beside:
+        if name.strip() and question.strip() and said.strip() and redact_together(beside) == beside:
             described = next(
                 (_described(one, said) for one in listed if one.get("question") == question), said
             )
