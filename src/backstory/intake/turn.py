@@ -92,9 +92,7 @@ def _use(turn: Turn, event: Event, use: Use, tops: Sequence[str]) -> None:
     elif use.action == canonical.AGENT:
         from backstory.intake import outcome
 
-        came = redact_together(
-            " ".join(outcome.printed(use).split())
-        )
+        came = redact_together(" ".join(outcome.printed(use).split()))
         turn.agents.append([_word(use, "description"), without_middle(came, CAME)])
         del turn.agents[:-AGENTS]
 
