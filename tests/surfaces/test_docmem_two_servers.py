@@ -290,15 +290,19 @@ class Watcher:
 
     def look(self) -> None:
         self.looks += 1
-        edits, text = self.edits, self.file.read_bytes()
+        text = self.file.read_bytes()
         rest = dynamic.without(text)
         headers = text.count(b"\n# DOCMEM Dynamic\n")  # theirs has another end of line
         if headers != 1 or text.count(dynamic.END) != 1:
             self.odd.append(f"{headers} sections: {text!r}")
         if THEIRS not in rest:
             self.odd.append(f"what is the user's changed: {rest!r}")
-        if people(rest) != set(range(edits)):
-            self.odd.append(f"of {edits} edits there are {people(rest)}")
+        # A server that put its version in place and finds that a person wrote meanwhile takes it out again.
+        if not eventually(lambda: self.found_edits() == set(range(self.edits))):
+            self.odd.append(f"of {self.edits} edits there are {self.found_edits()}")
+
+    def found_edits(self) -> set[int]:
+        return people(dynamic.without(self.file.read_bytes()))
 
     def listen(self) -> None:
         """As the hook does at a prompt."""

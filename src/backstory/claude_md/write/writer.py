@@ -138,10 +138,11 @@ def rewrite(
 def _patiently(path: str, act: Callable[[], T]) -> T:
     deadline = time.monotonic() + PATIENCE
     while True:
+        is_last = time.monotonic() > deadline  # begun after it: a machine that stood still proves nothing
         try:
             return act()
         except _Unsettled as what:
-            if time.monotonic() > deadline:
+            if is_last:
                 raise Conflict(f"{_name(path)} {what}") from None
         time.sleep(SETTLED)
 

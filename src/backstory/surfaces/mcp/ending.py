@@ -7,17 +7,16 @@ for. The client does not wait either: it sends SIGINT, a moment later SIGTERM, a
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 
 from backstory import log
 
 PATIENCE_SECONDS = 1.0  # with a call that is under way when the client hangs up
 LONGEST_SECONDS = 5.0  # that whoever does it may take
-GRACE_SECONDS = 0.1  # in which the main thread meets a signal, if it is free
 
 
 class Ending:
@@ -61,15 +60,19 @@ class Ending:
     def _listen(self, told: int) -> None:
         number = os.read(told, 1)[0]
         if self.come():
-            os.kill(os.getpid(), number)
-            time.sleep(GRACE_SECONDS)
-            os._exit(128 + number)
+            _die_of(number)
 
     def _handle(self, number: int, _: object) -> None:
-        """A signal that comes when all is done ends us as always, and whoever waits for us learns of it."""
+        """A signal that comes when all is done ends us as always."""
         if self._is_over.is_set():
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
+            _die_of(number)
+
+
+def _die_of(number: int) -> None:
+    """So that whoever waits for us learns of the signal, whatever the main thread is at: Python would let
+    only that one take a handler away."""
+    ctypes.CDLL(None).signal(number, None)  # None is SIG_DFL
+    os.kill(os.getpid(), number)
 
 
 def after(seconds: float, act: Callable[[], None]) -> None:
