@@ -94,9 +94,10 @@ def test_nothing_found_is_said_in_a_sentence(desk: Desk) -> None:
 
 
 def test_a_folder_that_is_searched_does_not_become_a_project(desk: Desk) -> None:
-    before = desk.rows("SELECT count(*) AS n FROM projects")
     desk.ask("memory_search", query="unicorn")
-    assert desk.rows("SELECT count(*) AS n FROM projects") == before
+    assert desk.rows("SELECT * FROM projects WHERE identity = ?", str(desk.project.resolve())) == []
+    desk.add("The unicorn is white")
+    assert len(desk.rows("SELECT * FROM projects WHERE identity = ?", str(desk.project.resolve()))) == 1
 
 
 def test_what_hooks_captured_is_found_without_anybody_draining(desk: Desk) -> None:
