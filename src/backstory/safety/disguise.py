@@ -63,7 +63,9 @@ _JOIN = (
     r"""(["'`])(?:[ \t]{0,8}(?:\\{0,4}\n[ \t+>]{0,40})?(?:\+|\.\.?|&|\|\||\\\n)\s{0,40}"""
     r"""|[ \t]{0,4}\n[ \t]{1,40})\\{0,4}\1"""
 )
-_JOINTS = [quote + sign for quote in "\"'`" for sign in ("+", " +", ".", " .", " &", " |", "\n", " \\\n")]
+# How a join begins: 1 is a quote, 2 a sign, 3 one that a space stands before, 4 a backslash.
+_JOINT_SHAPE = bytes.maketrans(b"\"'`+.\n&|\\", b"\1\1\1\2\2\2\3\3\4")
+_JOINTS = (b"\1\2", b"\1 \2", b"\1 \3", b"\1 \4\2")
 
 
 def undone(text: str) -> list[View]:
@@ -94,12 +96,13 @@ def joined(text: str) -> View | None:
 
 
 def _joins(text: str) -> Iterator[re.Match[str]]:
+    shape = text.encode("ascii", "replace").translate(_JOINT_SHAPE)
     places: set[int] = set()
-    for joint in [joint for joint in _JOINTS if joint[0] in text]:
-        place = text.find(joint)
+    for joint in _JOINTS:
+        place = shape.find(joint)
         while place >= 0:
             places.add(place)
-            place = text.find(joint, place + 1)
+            place = shape.find(joint, place + 1)
     end = 0
     join = re.compile(_JOIN) if places else None
     for place in sorted(places):
@@ -166,11 +169,14 @@ def _decoded(escape: str) -> str:
     return chr(code) if 0x20 <= code < 0x7F else " "
 
 
-def base64_texts(text: str) -> Iterator[tuple[int, int, str]]:
-    """What is text once it is decoded: where it begins and ends, and what it says."""
+def base64_texts(text: str, words: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
+    """What is text once it is decoded, in these words: where it begins and ends, and what it says."""
     from binascii import Error, a2b_base64
 
-    for match in re.finditer(_BASE64, text):
+    if not words:
+        return
+    base64 = re.compile(_BASE64)
+    for match in [found for start, end in words for found in base64.finditer(text, start, end + 3)]:
         encoded = match[0][:_LONGEST].replace("-", "+").replace("_", "/").rstrip("=")
         encoded = encoded[: len(encoded) // 4 * 4] if len(encoded) % 4 == 1 else encoded
         try:

@@ -9,13 +9,11 @@ only in the long words of a text, which are few.
 
 Names and values. Most secrets have no shape of their own; a name says what they are. There is one list of
 such names (`_NAMES`), and a row for each way in which a value belongs to a name: behind an operator, in the
-next line, as the `value` of a sibling, between tags, as an argument, or in a sentence. The looser the way,
-          the
-more the value must look made up (judge.py).
+next line, as the `value` of a sibling, between tags, as an argument, or in a sentence. The looser the
+way, the more the value must look made up (judge.py).
 
-Disguises. The table sees a text without colours, invisible characters and joined strings, and what
-          URL-encoding,
-entities and base64 hide once more decoded (disguise.py). What it finds there is replaced in the text itself.
+Disguises. The table sees a text without colours, invisible characters and joined strings, and once more what
+URL-encoding, entities and base64 hide (disguise.py). What it finds there is replaced in the text itself.
 
 Why no library. Hooks run on the standard library alone. detect-secrets is the oracle in the tests instead:
 whatever it finds in a text must be gone from our output.
@@ -55,6 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     Span = tuple[int, int, str]  # from, to, what the marker says
+    Place = tuple[int, int]
 
 _DEEPEST = 2  # encodings within encodings
 
@@ -119,21 +118,20 @@ def _find(text: str, depth: int) -> list[Span]:
         if row.is_possible(lowered, places):
             plain = row.apply(plain, places, found)
     if depth < _DEEPEST:
-        found += _encoded(plain, depth + 1, has_needles, bool(words))
+        found += _encoded(plain, depth + 1, has_needles, words)
     for view in reversed(views):
         found = [(*view.origin(start, end), kind) for start, end, kind in found]
     return found
 
 
-def _encoded(plain: str, depth: int, has_needles: bool, has_long_words: bool) -> list[Span]:
+def _encoded(plain: str, depth: int, has_needles: bool, long_words: list[Place]) -> list[Span]:
     """The secrets in what is encoded."""
     found: list[Span] = []
     if (has_needles or "%" in plain or "&" in plain) and (view := disguise.decoded(plain)):
         found += [(*view.origin(start, end), kind) for start, end, kind in _find(view.text, depth)]
-    if has_long_words:
-        for start, end, said in disguise.base64_texts(plain):
-            if inner := _find(said, depth):
-                found.append((start, end, inner[0][2]))
+    for start, end, said in disguise.base64_texts(plain, long_words):
+        if inner := _find(said, depth):
+            found.append((start, end, inner[0][2]))
     return found
 
 
@@ -153,53 +151,79 @@ def _merged(spans: list[Span]) -> list[Span]:
 _COMMON = frozenset(("://",))
 
 
-def _places_of_needles(text: str) -> tuple[str, str, dict[str, list[int]]]:
-    """The text in small letters, its long words, and where each needle stands that is there at all."""
+def _places_of_needles(text: str) -> tuple[str, list[Place], dict[str, list[int]]]:
+    """The text in small letters, where its long words are, and where each needle stands that is there at all.
+    A text has far fewer different words than words, so these say which anchors of needles may be there."""
     lowered = text.lower()
     if len(lowered) != len(text):  # a few capitals become two letters
         lowered = "".join([small if len(small := letter.lower()) == 1 else letter for letter in text])
-    words = _long_words(lowered)
+    ascii_only = lowered.encode("ascii", "replace")
+    letters = ascii_only.decode()  # one byte each: nearly all needles are found twice as fast in it
+    parts = set(ascii_only.replace(b"\\n", b"  ").translate(_PART_SHAPE).split())
+    telling, vocabulary = _telling(parts, _LONGEST_PART if len(lowered) > _SHORT else len(lowered))
     found: dict[str, list[int]] = {}
-    for needle in _present(lowered, words):
-        place = lowered.find(needle)
-        if place >= 0:
-            places = found[needle] = []
-            while place >= 0:
-                places.append(place)
-                place = lowered.find(needle, place + 1)
-    return lowered, words, found
+    for anchor, needles in _ANCHORED.items():
+        if anchor in vocabulary:
+            there = _all_places(letters, anchor)
+            for needle, at in needles:
+                if needle in _OWNERS and "key" not in vocabulary:
+                    continue
+                if places := [
+                    place - at for place in there if place >= at and letters.startswith(needle, place - at)
+                ]:
+                    found[needle] = places
+    others = [needle for command in parts & _COMMANDS for needle in _BY_COMMAND[command]]
+    long_words = _long_words(ascii_only)
+    if long_words:
+        words = " ".join([letters[start:end] for start, end in long_words])
+        heads = {part[:_HEAD] for part in telling} & _HEADS
+        tokens = [needle for head in heads for needle in _BY_HEAD[head]]
+        others += [needle for needle in tokens + _WITHIN_WORDS if needle in words]
+    for needle in others + _PARTLESS:
+        if places := _all_places(letters, needle):
+            found[needle] = places
+    if not lowered.isascii():
+        found |= {needle: places for needle in _NOT_ASCII if (places := _all_places(lowered, needle))}
+    return lowered, long_words, found
 
 
-def _present(lowered: str, words: str) -> list[str]:
-    """The needles that may be there, by the words of the text: there are far fewer different ones."""
-    plain = lowered.replace("\\n", "  ").encode("ascii", "replace")
-    parts = set(plain.translate(_PART_SHAPE).split())
-    vocabulary = lowered
-    if len(lowered) > _SHORT:
-        few = [part for part in parts if part[0] > _NINE and len(part) <= _LONGEST_PART]
-        vocabulary = b" ".join(few).decode()
-    needles = [
-        needle
-        for root, by_part in _BY_ROOT.items()
-        if root in vocabulary
-        for part in by_part
-        if part in vocabulary
-        for needle in by_part[part]
-    ]
-    for command in parts & _COMMANDS:
-        needles += _BY_COMMAND[command]
-    heads = {part[:3] for part in parts}
-    for head in heads & _WORD_HEADS:
-        needles += _BY_WORD[head]
-    if words:
-        for head in heads & _TOKEN_HEADS:
-            needles += [needle for needle in _BY_HEAD[head] if needle in words]
-        needles += [needle for needle in _WITHIN_WORDS if needle in words]
-    return needles + (_PARTLESS_IN_ASCII if lowered.isascii() else _PARTLESS)
+def _all_places(text: str, word: str) -> list[int]:
+    places: list[int] = []
+    place = text.find(word)
+    while place >= 0:
+        places.append(place)
+        place = text.find(word, place + 1)
+    return places
+
+
+_dull: set[bytes] = set()  # parts of words that are no part of a needle: mostly the same are said again
+
+
+def _telling(parts: set[bytes], longest: int) -> tuple[set[bytes], str]:
+    """The parts that are not known as dull, and a text of those in which an anchor may be."""
+    telling = parts - _dull
+    names = [part for part in telling if len(part) <= longest and (part[0] > _NINE or part.strip(_NUMERALS))]
+    vocabulary = b" ".join(names).decode()
+    if len(names) < _MOST_NAMES:
+        anchors = [anchor.encode() for anchor in _ANCHORED if anchor in vocabulary]
+        if len(_dull) > _MOST_DULL:
+            _dull.clear()
+        _dull.update(
+            [
+                part
+                for part in names
+                if part[:_HEAD] not in _HEADS and not any(word in part for word in anchors)
+            ]
+        )
+    return telling, vocabulary
 
 
 _SHORT = 2_000
-_NINE = ord("9")
+_NINE, _DASH = b"9-"
+_NUMERALS = b"0123456789abcdef_"
+_MOST_NAMES = 3_000  # in a text that is worth learning from
+_MOST_DULL = 30_000
+_HEAD = 3  # letters that say which tokens may begin with a part
 _LONGEST_PART = 60  # a longer one is no name and no command
 
 
@@ -207,20 +231,20 @@ _LONGEST_PART = 60  # a longer one is no name and no command
 _LONG_WORD = 18
 
 
-def _long_words(lowered: str) -> str:
+def _long_words(lowered: bytes) -> list[Place]:
     """The words in which a token may hide. A search for a run of one letter leaps from word to word."""
-    shape = lowered.encode("ascii", "replace").translate(_WORD_SHAPE)
+    shape = lowered.translate(_WORD_SHAPE)
     run = b"w" * _LONG_WORD
-    words: list[str] = []
+    words: list[Place] = []
     end = 0
     while (start := shape.find(run, end)) >= 0:
         end = shape.find(b" ", start)
         if end < 0:
             end = len(shape)
-        word = lowered[start:end]
-        if not (word.startswith("20") and word[4] == "-" == word[7]):  # a line of a log begins with its time
-            words.append(word)
-    return " ".join(words)
+        # A line of a log begins with its time.
+        if not (lowered.startswith(b"20", start) and lowered[start + 4] == _DASH == lowered[start + 7]):
+            words.append((start, end))
+    return words
 
 
 # `w` for what a word is made of, a space for everything else.
@@ -1182,17 +1206,13 @@ PATTERNS: tuple[Pattern, ...] = (
 # --- where to look for the needles ------------------------------------------------------------------------
 
 _ROWS: dict[str, list[int]] = {}
-# Needles by the longest of their parts, which may be a part of a word, and these by what they have in common.
-_BY_ROOT: dict[str, dict[str, list[str]]] = {}
-_SHARED = (
-    *("key", "pass", "secret", "token", "auth", "login", "cookie", "code", "sess", "private", "kty", "_sid"),
-    *("_salt", "pw", "cred", "account", "hook", "sid", "srf", "sig", "hmac"),
-)
-_BY_WORD: dict[bytes, list[str]] = {}  # by how a word that begins one of them begins
 _BY_COMMAND: dict[bytes, list[str]] = {}  # by the word that they begin with
 _BY_HEAD: dict[bytes, list[str]] = {}  # those of tokens by how a word with them begins
 _WITHIN_WORDS: list[str] = []
 _PARTLESS: list[str] = []
+_NOT_ASCII: list[str] = []
+_OWNERS: set[str] = set()  # of keys: nothing without that word
+_longest: dict[str, str] = {}  # part of each of the others
 for _number, _row in enumerate(PATTERNS):
     for _needle in _row.needles:
         if _needle not in _ROWS:
@@ -1200,21 +1220,22 @@ for _number, _row in enumerate(PATTERNS):
             if isinstance(_row, Shape):
                 _WITHIN_WORDS.append(_needle)
             elif isinstance(_row, Token):
-                _BY_HEAD.setdefault(_parts[0][:3], []).append(_needle)
+                _BY_HEAD.setdefault(_parts[0][:_HEAD], []).append(_needle)
             elif isinstance(_row, Command):
                 _BY_COMMAND.setdefault(_parts[0], []).append(_needle)
-            elif _parts and not max(_parts, key=len)[:1].isdigit():
-                _part = max(_parts, key=len).decode()
-                _is_owner = isinstance(_row, Named) and _needle in _KEY_OWNERS
-                _root = "key" if _is_owner else next((root for root in _SHARED if root in _part), "")
-                if _root:
-                    _BY_ROOT.setdefault(_root, {}).setdefault(_part, []).append(_needle)
-                else:
-                    _BY_WORD.setdefault(_parts[0][:3], []).append(_needle)
+            elif not _needle.isascii():
+                _NOT_ASCII.append(_needle)
+            elif _parts and not (_part := max(_parts, key=len))[:1].isdigit():
+                _longest[_needle] = _part.decode()
+                if isinstance(_row, Named) and _needle in _KEY_OWNERS:
+                    _OWNERS.add(_needle)
             else:
                 _PARTLESS.append(_needle)
         _ROWS.setdefault(_needle, []).append(_number)
-_PARTLESS_IN_ASCII = [_needle for _needle in _PARTLESS if _needle.isascii()]
 _COMMANDS = frozenset(_BY_COMMAND)
-_TOKEN_HEADS = frozenset(_BY_HEAD)
-_WORD_HEADS = frozenset(_BY_WORD)
+_HEADS = frozenset(_BY_HEAD)
+# Needles by an anchor, which several have in common, with how far into the needle it stands.
+_ANCHORED: dict[str, list[tuple[str, int]]] = {"key": [], "token": [], "seed": []}
+for _needle in sorted(_longest, key=lambda needle: len(_longest[needle])):
+    _anchor = next((anchor for anchor in _ANCHORED if anchor in _needle), _longest[_needle])
+    _ANCHORED.setdefault(_anchor, []).append((_needle, _needle.index(_anchor)))
