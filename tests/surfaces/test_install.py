@@ -1,8 +1,10 @@
 """Both ways to get backstory into Claude Code, as a user goes them: pip and `backstory install`, or the
 plugin straight from its marketplace.
 
-Nothing is fetched twice: one folder of wheels serves every pip in here, also those that the plugin starts.
-Those of others are kept for the runs of a day.
+Nothing is fetched twice: one folder of wheels serves every pip that the plugin starts, and those of others
+are kept for the runs of a day. `pip install backstory` finds what it needs installed already, as links to the
+packages that run these tests: to unpack and compile them takes longer than all the rest, and the plugin from
+the marketplace does it.
 """
 
 from __future__ import annotations
@@ -18,16 +20,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.helpers.claude import Result, binary, cli, environment, run
+from tests.helpers.claude import NO_SERVERS, SERVERS, Result, binary, cli, environment, run
 from tests.helpers.scripted_model import ScriptedModel, Step, say, use
 
 pytestmark = pytest.mark.slow
@@ -61,8 +63,20 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def own_wheel(tmp_path_factory: pytest.TempPathFactory, checkout: Path) -> Path:
+    """A folder with our wheel."""
+
+    def build(place: Path) -> None:
+        quiet = ("--quiet", "--disable-pip-version-check")
+        how = ("wheel", *quiet, "--no-deps", "--no-build-isolation", "-w", str(place), str(checkout))
+        _call(sys.executable, "-m", "pip", *how)
+
+    return _once(tmp_path_factory, "wheel", build)
+
+
+@pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory, checkout: Path, pytestconfig: pytest.Config) -> Path:
-    """Our wheel, those it needs, and what builds it."""
+    """The wheels that ours needs, and what builds it."""
     assert pytestconfig.cache
     kept = pytestconfig.cache.mkdir("wheels")
 
@@ -73,8 +87,6 @@ def wheels(tmp_path_factory: pytest.TempPathFactory, checkout: Path, pytestconfi
                     wheel.unlink()
         pip = (sys.executable, "-m", "pip")
         quiet = ("--quiet", "--disable-pip-version-check")
-        ours = ("wheel", *quiet, "--no-deps", "--no-build-isolation", "-w", str(place), str(checkout))
-        _call(*pip, *ours)
         pinned = str(checkout / "requirements" / "run.txt")
         command = (*pip, "download", *quiet, "--require-hashes", "-r", pinned, "-d", str(place))
         # To ask an index takes longer than all the rest, so it is asked only where a wheel is missing.
@@ -85,24 +97,42 @@ def wheels(tmp_path_factory: pytest.TempPathFactory, checkout: Path, pytestconfi
             return
         _call(*command)
         for wheel in place.glob("*.whl"):
-            if not wheel.name.startswith("backstory-"):
-                new = shutil.copyfile(wheel, kept / f"{wheel.name}.{os.getpid()}")
-                os.replace(new, kept / wheel.name)  # another run may look for it now
+            new = shutil.copyfile(wheel, kept / f"{wheel.name}.{os.getpid()}")
+            os.replace(new, kept / wheel.name)  # another run may look for it now
 
     return _once(tmp_path_factory, "wheels", build)
 
 
 @pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Path:
-    """The `backstory` of a virtual environment into which our wheel was installed."""
+def installed(tmp_path_factory: pytest.TempPathFactory, checkout: Path, own_wheel: Path) -> Path:
+    """The `backstory` of a virtual environment into which our wheel was installed. What it says that it needs
+    must be there, for pip has nowhere to take it from."""
 
     def build(place: Path) -> None:
         _call(_python(), "-m", "venv", "--without-pip", str(place))
+        (packages,) = place.glob("lib/python3*/site-packages")
+        _link_pinned(checkout / "requirements" / "run.txt", packages)
         pip = (sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), "install", "--quiet")
         quick = ("--no-compile", "--disable-pip-version-check", "--no-index")
-        _call(*pip, *quick, "--find-links", wheels.as_uri(), "backstory")
+        _call(*pip, *quick, "--find-links", own_wheel.as_uri(), "backstory")
 
     return _once(tmp_path_factory, "installed", build) / "bin" / "backstory"
+
+
+def _link_pinned(requirements: Path, packages: Path) -> None:
+    """Those of the packages that run the tests which are pinned there, in the versions that are."""
+    pinned = re.findall(r"^([\w.-]+)(?:\[.*?\])?==([\w.+-]+)(.*)", requirements.read_text(), re.M)
+    for name, wanted, condition in pinned:
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            assert ";" in condition, f"{name} is not installed here; make test does it"
+            continue
+        if found.version != wanted:
+            assert ";" in condition, f"{name} {found.version} is installed here, not {wanted}"
+            continue
+        for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            (packages / top).symlink_to(str(found.locate_file(top)))
 
 
 def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], None]) -> Path:
@@ -163,10 +193,12 @@ def install(program: Path, env: Env) -> str:
     return done.stdout
 
 
-def session(prompt: str, *steps: Step, cwd: Path, env: Env) -> tuple[Result, ScriptedModel]:
+def session(
+    prompt: str, *steps: Step, cwd: Path, env: Env, servers: Sequence[str] = SERVERS
+) -> tuple[Result, ScriptedModel]:
     """A session as any other: the plugin comes from what is installed."""
     with ScriptedModel(*steps) as model:
-        result = run(prompt, cwd=cwd, env={**env, "ANTHROPIC_BASE_URL": model.url})
+        result = run(prompt, cwd=cwd, env={**env, "ANTHROPIC_BASE_URL": model.url}, servers=servers)
     assert result.code == 0, result.stderr
     return result, model
 
@@ -202,19 +234,6 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.client
-def test_installing_twice_registers_one_plugin_that_runs_from_the_data_folder(
-    installed: Path, env: dict[str, str]
-) -> None:
-    for _ in range(2):
-        assert "done" in install(installed, env)
-        (plugin,) = plugins(env)
-        assert plugin["enabled"] is True
-        assert plugin["readFromFolder"] == str(data_of(env) / "plugin")
-        assert plugin["folderVersion"] == version("backstory")
-    assert (data_of(env) / "plugin" / "interpreter").read_text() == f"{installed.parent / 'python'}\n"
-
-
-@pytest.mark.client
 def test_a_user_who_installed_with_pip_has_a_memory_until_they_uninstall(
     installed: Path, env: dict[str, str], project: Path
 ) -> None:
@@ -224,7 +243,8 @@ def test_a_user_who_installed_with_pip_has_a_memory_until_they_uninstall(
     assert len(checked) >= 10
     assert [check for check in checked if check["level"] != "ok"] == []
 
-    session("count", use("Bash", command="echo seven walruses"), say("seven"), cwd=project, env=env)
+    counted = [use("Bash", command="echo seven walruses"), say("seven")]
+    session("count", *counted, cwd=project, env=env, servers=NO_SERVERS)
     result, model = session("how many?", use(SEARCH, query="walruses"), say("seven"), cwd=project, env=env)
     assert server_status(result) == ["connected"]
     assert offered(result) == OFFERED
@@ -304,11 +324,20 @@ def test_install_takes_the_place_of_a_marketplace_that_points_elsewhere(
 
 
 @pytest.mark.client
-def test_an_upgrade_clears_away_old_files_and_the_hook_script_is_never_missing(
+def test_installing_twice_registers_one_plugin_clears_old_files_away_and_always_has_a_hook_script(
     installed: Path, env: dict[str, str]
 ) -> None:
-    install(installed, env)
     root = data_of(env) / "plugin"
+
+    def is_registered() -> None:
+        (plugin,) = plugins(env)
+        assert plugin["enabled"] is True
+        assert plugin["readFromFolder"] == str(root)
+        assert plugin["folderVersion"] == version("backstory")
+        assert (root / "interpreter").read_text() == f"{installed.parent / 'python'}\n"
+
+    assert "done" in install(installed, env)
+    is_registered()
     hook = root / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"
     current = hook.read_text()
     hook.write_text("#!/bin/sh\n# of an older version\n")
@@ -327,10 +356,11 @@ def test_an_upgrade_clears_away_old_files_and_the_hook_script_is_never_missing(
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        install(installed, env)
+        assert "done" in install(installed, env)
     finally:
         over.set()
         watcher.join()
+    is_registered()
     assert len(looks) > 1000
     assert all(looks)
     assert hook.read_text() == current
@@ -374,7 +404,8 @@ def test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile(
     _wait_until((own / "venv" / "bin" / "backstory").exists, 300)
     # As our skills have the model run it, in a shell that is not told where the plugin's data lies.
     ours = use("Bash", command=f'sh "{root}/src/backstory/plugin/bin/backstory.sh" --version')
-    result, model = session("how many?", use(SEARCH, query="walruses"), ours, say("7"), cwd=project, env=env)
+    asked = [use(SEARCH, query="walruses"), ours, say("7")]
+    result, model = session("how many?", *asked, cwd=project, env=env, servers=["memory"])
     assert server_status(result) == ["connected"]
     assert offered(result) == OFFERED
     assert model.results("Bash") == [f"backstory {plugin['version']}"]
@@ -621,12 +652,12 @@ def test_the_marketplace_accepts_the_plugin_at_its_strictest(checkout: Path, env
     assert done.code == 0, done.stdout + done.stderr
 
 
-def test_the_version_is_stated_once(installed: Path, wheels: Path, env: dict[str, str]) -> None:
+def test_the_version_is_stated_once(installed: Path, own_wheel: Path, env: dict[str, str]) -> None:
     manifests = REPOSITORY / ".claude-plugin"
     stated = json.loads((manifests / "plugin.json").read_text())["version"]
     assert version("backstory") == stated
     assert backstory(installed, "--version", env=env).stdout == f"backstory {stated}\n"
-    assert [path.name.split("-")[1] for path in wheels.glob("backstory-*.whl")] == [stated]
+    assert [path.name.split("-")[1] for path in own_wheel.glob("*.whl")] == [stated]
     elsewhere = [
         REPOSITORY / "pyproject.toml",
         manifests / "marketplace.json",
