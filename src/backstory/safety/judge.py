@@ -130,7 +130,7 @@ def _is_reference(value: str) -> bool:
     return (
         not value.strip("*.xX-_#?\u2022\u2026")
         or "xxxxxxxx" in lowered
-        or lowered in _HARMLESS_VALUES
+        or lowered.rstrip("!?") in _HARMLESS_VALUES  # GraphQL and others end a type so
         or lowered.startswith(("your-", "your_", "your "))
         or _is_variable(value)
         or _is_template(value)
@@ -141,7 +141,7 @@ def _is_reference(value: str) -> bool:
 def _is_path(value: str) -> bool:
     """A file or an address; base64 may begin with a slash too, but seldom lacks its other signs."""
     is_rooted = value.startswith(("/", "./", "../", "~/")) or "://" in value
-    return is_rooted and "=" not in value and "+" not in value
+    return is_rooted and "=" not in value and "+" not in value and not _is_jumble(value)
 
 
 def is_literal(match: re.Match[str]) -> bool:
@@ -170,7 +170,7 @@ def is_flag_value(match: re.Match[str]) -> bool:
 def is_argument(match: re.Match[str]) -> bool:
     """`-p hunter2` but not `-p PASSWORD`, `-p "$PW"`, `-p <password>`, and no prose about the command."""
     value = _value(match)
-    if value.lower() in _PROSE_WORDS or _is_reference(value):
+    if value.lower() in _PROSE_WORDS or value[0] == ")" or _is_reference(value):
         return False
     return not (value.isupper() and _is_words(value) and _names_a_secret(value))
 
@@ -227,6 +227,15 @@ def is_on_the_next_line(match: re.Match[str]) -> bool:
     return looks_made_up(value) or (bool(match["block"]) and not _is_words(value))
 
 
+def is_defined(match: re.Match[str]) -> bool:
+    """`#define WIFI_PASS "hunter2"` but not `#define PASS_TEXT "Enter the password"`."""
+    value = _value(match)
+    line = match.string[max(0, match.start() - 100) : match.start()].rpartition("\n")[2]
+    if "#define" not in line or _is_about(match) or len(value) < 6 or " " in value:
+        return False
+    return not _is_reference(value) and _is_quoted_secret(value, match["name"], True)
+
+
 def is_sibling(match: re.Match[str]) -> bool:
     """The `value` of a `name` that says secret."""
     value = _value(match)
@@ -234,7 +243,8 @@ def is_sibling(match: re.Match[str]) -> bool:
         return False
     following = match.string[match.end() : match.end() + 1]
     if following in ("(", "[") or " " in value or _is_words(value) or not _has_digit(value) or len(value) < 6:
-        return _is_password_name(match["name"]) and _is_quoted(match) and _is_words(value) and len(value) > 7
+        is_likely = (_is_words(value) and len(value) > 7) or looks_made_up(value)
+        return _is_password_name(match["name"]) and _is_quoted(match) and is_likely
     return not value.replace(".", "").isdigit()
 
 
@@ -242,8 +252,22 @@ def is_here_string(match: re.Match[str]) -> bool:
     """`gh secret set X <<< value`: the command says whether it is one."""
     start = match.string.rfind("\n", max(0, match.start() - 300), match.start()) + 1
     command = match.string[max(start, match.start() - 300) : match.start()]
-    is_about_secrets = _names_a_secret(command) or "login" in command
+    is_about_secrets = _names_a_secret(command) or "login" in command or "sudo -S" in command
     return is_about_secrets and "chpasswd" not in command and is_argument(match)
+
+
+def is_output_of_a_secret(match: re.Match[str]) -> bool:
+    """What `kubectl get secret ... | base64 -d` prints."""
+    start = match.string.rfind("\n", max(0, match.start() - 300), match.start()) + 1
+    return _names_a_secret(match.string[max(start, match.start() - 300) : match.start()])
+
+
+def is_typed_into_a_field(match: re.Match[str]) -> bool:
+    """`page.fill("#password", "hunter2")`, but not `("password", "text")`."""
+    value = _value(match)
+    before = match.string[max(0, match.start() - 60) : match.start()].rpartition("\n")[2].lower()
+    is_typing = bool(match["call"]) or any(verb in before for verb in ("fill", "type", "keys", "setvalue"))
+    return is_typing and _is_quoted_secret(value, "password", True) and not _is_reference(value)
 
 
 def is_in_a_line_about_private_keys(match: re.Match[str]) -> bool:
@@ -351,8 +375,10 @@ def looks_made_up(value: str, *, is_quoted: bool = False) -> bool:
         sign in value for sign in '(){}[]"'
     )
     if not _has_digit(value):
-        return has_sign and len(value) >= 8 and not _is_words(value.translate(_NO_JOINTS))
-    if has_sign or _is_passphrase(value) or _is_generated(value):
+        return _is_jumble(value) or (
+            has_sign and len(value) >= 8 and not _is_words(value.translate(_NO_JOINTS))
+        )
+    if has_sign or _is_passphrase(value) or _is_generated(value) or _is_jumble(value):
         return True
     return not _is_word_with_number(value) or (
         is_quoted and letters >= 3 and (value.isalnum() or len(value) >= 8)
@@ -372,6 +398,21 @@ def _is_generated(value: str) -> bool:
     return len(mixed) > 1 and len(mixed) * 2 > len(parts) and has_cases
 
 
+_SHORT_WORDS = frozenset(
+    "an as at be by db do go he hi id if in io ip is it js me my no of ok on or os so to ui up us we".split()
+)
+
+
+def _is_jumble(value: str) -> bool:
+    """`hwJMYnHCuBlC3`: capitals where no word begins."""
+    pairs = [
+        value[place : place + 2]
+        for place in range(len(value) - 2)
+        if value[place].isupper() and value[place + 1].islower() and not value[place + 2].islower()
+    ]
+    return len(value) > 9 and sum(pair.lower() not in _SHORT_WORDS for pair in pairs) > 1
+
+
 def _is_passphrase(value: str) -> bool:
     """`thunder-walnut-5701-puffin`"""
     parts = value.split("-")
@@ -388,6 +429,9 @@ def _is_date(value: str) -> bool:
 def _is_word_with_number(value: str) -> bool:
     """`sha256`, `OAuth2`, `v1.2.3-beta4`, `8-character`, `utf8mb4`: technical words, versions, names."""
     is_long = len(value) > 11 and not value.islower() and not value.isupper()
+    word, _, number = value.partition(".")
+    if is_long and word.isalpha() and number.isdigit() and len(number) > 2:
+        return False  # `mapleCopper.6021`: no attribute and no version
     for sign in "-_./:+,'":
         value = value.replace(sign, " ")
     for part in value.split():
@@ -499,11 +543,9 @@ def _is_about(match: re.Match[str]) -> bool:
 
 
 def _is_pass(match: re.Match[str]) -> bool:
-    """`pass` on its own is a word of tests; `DB_PASS` and `ftp_pass` are not."""
-    return match["name"].lower() == "pass" and match.string[match.start() - 1 : match.start()] not in (
-        "_",
-        "-",
-    )
+    """`pass` on its own is a word of tests; `DB_PASS`, `ftp_pass` and `user bob pass` are not."""
+    before = match.string[max(0, match.start() - 40) : match.start()].lower()
+    return match["name"].lower() == "pass" and before[-1:] not in ("_", "-") and "user" not in before
 
 
 def is_assigned(match: re.Match[str]) -> bool:
@@ -627,7 +669,8 @@ def _is_parameter(match: re.Match[str]) -> bool:
 def _is_bare_client_secret(match: re.Match[str], value: str, following: str) -> bool:
     """`client_secret=hunter2abc`: tight, with a digit, and not the argument of a call."""
     is_tight = "secret" in match["name"].lower() and match["operator"] == "=" and following not in (",", ")")
-    return is_tight and len(value) >= 6 and _has_digit(value) and not _names_a_secret(value)
+    is_name = _names_a_secret(value) and not _is_jumble(value)
+    return is_tight and len(value) >= 6 and _has_digit(value) and not is_name
 
 
 def _is_bare_word_password(match: re.Match[str], word: str, following: str) -> bool:

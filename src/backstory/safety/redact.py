@@ -869,11 +869,17 @@ PATTERNS: tuple[Pattern, ...] = (
             "ldapsearch|ldapadd|ldapmodify|ldapdelete|ldapwhoami|ldappasswd|kadmin|generic-password|"
             "internet-password|mongo|mongosh|mongodump|mongorestore|mongoimport|mongoexport|cqlsh|twine|"
             "evil-winrm|rdesktop|psexec|xfreerdp|cf login|argocd login|doctl|glab|nuget|gem push|"
-            "snmpwalk|snmpget|snmpset|" + "|".join([f"{tool} login" for tool in _LOGIN_TOOLS])
+            "unlock-keychain|create-keychain|security import|set-key-partition-list|signtool|ssh-keygen|"
+            "expo login|supabase|altool|notarytool|cmdkey|wmic|schtasks|nmcli|snmpwalk|snmpget|snmpset|"
+            + "|".join([f"{tool} login" for tool in _LOGIN_TOOLS])
         ),
         rf"""(?x) (?:
           (?:sshpass|twine|cqlsh|evil-winrm|rdesktop|mongo(?:sh|dump|restore|import|export)?
-          |(?:cf|argocd)\ login|psexec)\b{_REST}-p
+          |(?:cf|argocd|expo)\ login|psexec|(?:unlock|create)-keychain|supabase
+          |altool|notarytool)\b{_REST}-p
+          | security\ import\b{_REST}-P | set-key-partition-list\b{_REST}-k | ssh-keygen\b{_REST}-N
+          | signtool\b{_REST}/p | (?:cmdkey|wmic|schtasks)\b{_REST}/(?:pass(?:word)?:|rp)
+          | nmcli\b{_REST}(?:password|[\w.-]{{1,30}}\.psk)
           | (?:{"|".join(_LOGIN_TOOLS)})\ login\b{_REST}-p(?=[ =])
           | (?:redis-cli|valkey-cli)\b{_REST}-a
           | (?:sqlcmd|mssql-cli|bcp|isql|(?:un)?zip|mosquitto_\w{{2,6}}|ipmitool)\b{_REST}-P
@@ -891,7 +897,7 @@ PATTERNS: tuple[Pattern, ...] = (
         (
             "htpasswd|openssl passwd|mkpasswd|vault login|ngrok|cargo login|rabbitmqctl|"
             "wpa_passphrase|user-secrets set|config set|mc alias set|http-basic|snyk auth|"
-            "bw unlock|requirepass|b2 |config:set|auth:token|rclone obscure"
+            "bw unlock|requirepass|b2 |config:set|auth:token|rclone obscure|wandb login|net use|net user"
         ),
         rf"""(?x) (?:
           (?<![.\w/])htpasswd[ ](?:-[A-Za-z]{{1,6}}[ ](?:\d{{1,2}}[ ])?){{0,3}}?
@@ -905,8 +911,11 @@ PATTERNS: tuple[Pattern, ...] = (
           | user-secrets\ set\ \S{{1,120}}
           | config\ set\ --secret\ \S{{1,120}} | http-basic\.\S{{1,120}}\ \S{{1,64}} | snyk\ auth
           | mc\ alias\ set\ \S{{1,64}}\ \S{{1,200}}\ \S{{1,64}} | bw\ unlock | requirepass
-          | b2\ (?:account\ )?authorize(?:[-_]account)?\ \S{{1,64}} | rclone\ obscure )
-        [ \t]{{1,4}}(?!-){_ARGUMENT}""",
+          | b2\ (?:account\ )?authorize(?:[-_]account)?\ \S{{1,64}} | rclone\ obscure
+          | wandb\ login(?:\ --relogin)? | net\ use\ [^\n]{{0,120}}?/user:\S{{1,64}}
+          | net\ use\ (?:\S{{1,3}}\ )?\\\\\S{{1,120}}(?=\ \S{{1,64}}\ /user:)
+          | net\ user\ \S{{1,64}} )
+        [ \t]{{1,4}}(?![-/]){_ARGUMENT}""",
         judge.is_argument,
     ),
     # Commands that put something where secrets are kept: whatever they put there is one.
@@ -993,14 +1002,60 @@ PATTERNS: tuple[Pattern, ...] = (
         \\{{0,4}}["']([^"'\\\n]{{4,}}+)""",
         judge.is_literal,
     ),
+    # What a test types into the field of a page.
+    Pattern(
+        "password for a field",
+        "password",
+        "assword",
+        r"""(?xi) assword[\w\]"'=*^$ -]{0,12}["'`]\)?\s{0,2}
+        (?:(?P<call>\)?\.(?:fill|type|send_?keys|set_?value|enter_?text|press_?sequentially)\()|,\s{0,4})
+        \\{0,4}["'`]([^"'`\s\\]{6,}+)\\{0,4}["'`]\s?[,)]""",
+        judge.is_typed_into_a_field,
+    ),
+    Pattern(
+        "output of a secret",
+        "secret",
+        "base64 -d|base64 --decode",
+        rf"""(?xi) base64\ -(?:d|-decode)[^\n\\]{{0,20}}{_NEXT_LINE}
+        ([^\s"'\\]{{8,}}+)(?=[ \t]*(?:\r?\n|\\|$))""",
+        judge.is_output_of_a_secret,
+    ),
+    Near(
+        "url key",
+        "key",
+        "key=|appid=",
+        r"(?i)[?&](?:[\w-]{0,16}[_-])?(?:key|appid)=([A-Za-z0-9_-]{20,}+)",
+        judge.is_vendor_token,
+    ),
+    Pattern(
+        "key in a sentence",
+        "key",
+        "key is |key ist ",
+        r"""(?i)key\ (?:is|ist)\ {1,4}[\\"'`]{0,4}([A-Za-z0-9_-]{20,}+)(?![.(\[])""",
+        judge.is_vendor_token,
+    ),
+    Pattern("database key", "key", "pragma key", r"""(?i)pragma\ key\s?=\s?\\{0,4}["']([^"'\n]{4,}+)["']"""),
+    # Kaggle's file, and what wandb.login takes.
+    Pattern(
+        "key of a user",
+        "key",
+        'username"|login(key',
+        r"""(?xi) (?:username"\s?:\s?"[^"\n]{1,64}",\s{0,8}"key"\s?:\s?|login\(key\s?=\s?)
+        ["']([a-z0-9]{20,}+)["']""",
+        judge.is_mixed,
+    ),
     # A literal that looks made up, behind others in a call that logs in.
     Pattern(
         "login call",
         "password",
-        "connect(|login(|pdo(|mysqli(|authenticate(|set_wallet(|basicauth(|basic_auth(|sign_in(|signin(",
+        (
+            "connect(|login(|pdo(|mysqli(|authenticate(|set_wallet(|basicauth(|basic_auth(|sign_in(|signin(|"
+            "begin(|superuser(|create_user("
+        ),
         r"""(?xi) [a-z_]{3,12}\( (?:[^()"'\n]{0,80}+["'][^"'\n]{0,120}+["']){0,6}?
         [^()"'\n]{0,80}+(?:(?<=,)|(?<=,\s)|(?<=,\\)|(?<=,\s\\))
-        ["']((?:[a-z]{4}[ ]){3}[a-z]{4}|[^"'\s\\]{8,100}+)\\{0,4}["']\s{0,4}[,)]""",
+        ["']((?:[a-z]{4}[ ]){3}[a-z]{4}
+          |(?=[^"'\d]{0,99}\d)(?![^"'\s@]{1,64}@[\w.-]{1,64}["'])[^"'\s\\]{8,100}+)\\{0,4}["']\s{0,4}[,)]""",
         judge.is_login_argument,
     ),
     Near(
@@ -1105,9 +1160,10 @@ PATTERNS: tuple[Pattern, ...] = (
         "environment key",
         "key",
         "_key=|_key:|_key =|_key\"|_key'|_key\\|_salt",
-        r"""(?x) [A-Z0-9]_(?:KEY|SALT)[\\"']{0,8}\s{0,4} (?:
+        r"""(?x) [A-Z0-9]_(?:KEY|SALT)[\\"'\]]{0,8}\s{0,4} (?:
           [:=]\s{0,4}[\\"']{0,8}((?:base64:)?[A-Za-z0-9+/_]{20,}+={0,2})(?![\w.:(\[-])
-          | [,=]>?\s{0,4}\\{0,4}['"]([^'"\s]{32,}+) )""",
+          | [,=]>?\s{0,4}\\{0,4}['"]([^'"\s]{32,}+) )
+          | (?:AUTH|LOGGED_IN|NONCE)_(?:KEY|SALT)'[ ]?,\s{0,12}'([^'\n]{8,}+)'""",
         judge.is_key_value,
     ),
     # --- a value that belongs to a name ---
@@ -1120,6 +1176,8 @@ PATTERNS: tuple[Pattern, ...] = (
         {_VALUE}""",
         judge.is_assigned,
     ),
+    # `#define NAME "value"`
+    Named("definition", rf"""(?P<operator>[ \t]{{1,20}}){_QUOTED}""", judge.is_defined, ('"',)),
     # `name:` or `name: >-` and the value in the next line.
     Named(
         "next line",
