@@ -20,7 +20,7 @@ from tests.conftest import REPOSITORY
 from tests.end_to_end.test_memory import BIN, repository, rows
 from tests.helpers.chaos import eventually
 from tests.helpers.claude import SERVERS, Json, Result, converse, environment, killed, run
-from tests.helpers.mcp_client import serving
+from tests.helpers.mcp_client import forked_backstory, serving
 from tests.helpers.scripted_model import ScriptedModel, Step, say, text_of, use
 
 OURS = "mcp__plugin_backstory_docmem__docmem_"
@@ -123,9 +123,15 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def env(home: Path) -> dict[str, str]:
     variables = environment(home, "")
-    variables["PATH"] = os.pathsep.join((str(BIN), variables["PATH"]))
+    variables["PATH"] = os.pathsep.join((forked_backstory(), str(BIN), variables["PATH"]))
     variables["BACKSTORY_SYNTHESIZER"] = "off"
     return variables
+
+
+@pytest.fixture
+def cold(env: dict[str, str]) -> dict[str, str]:
+    """The server that is killed, or whose client is, was started as a user's is."""
+    return env | {"PATH": env["PATH"].partition(os.pathsep)[2]}
 
 
 def talk(
@@ -262,9 +268,9 @@ def test_a_cleared_session_is_told_of_changes_as_well(data: Path, project: Path,
 
 
 @pytest.mark.client
-def test_a_client_that_is_killed_leaves_nothing_in_the_file(project: Path, env: dict[str, str]) -> None:
+def test_a_client_that_is_killed_leaves_nothing_in_the_file(project: Path, cold: dict[str, str]) -> None:
     with Harbour(project, *showing(use("Bash", command="kill -9 $PPID"))) as model:
-        at = env | {"ANTHROPIC_BASE_URL": model.url}
+        at = cold | {"ANTHROPIC_BASE_URL": model.url}
         result = run("paint the boats", cwd=project, env=at, plugin_dir=REPOSITORY, servers=DOCMEM)
     assert result.code == -9
     assert HEADER in model.files[-1]
@@ -273,11 +279,11 @@ def test_a_client_that_is_killed_leaves_nothing_in_the_file(project: Path, env: 
 
 @pytest.mark.client
 def test_what_a_server_left_that_was_killed_is_gone_once_the_next_one_runs(
-    project: Path, env: dict[str, str]
+    project: Path, env: dict[str, str], cold: dict[str, str]
 ) -> None:
     file = project / "CLAUDE.md"
     with Harbour(project, *showing(say("shown").after(20))) as model:
-        at = env | {"ANTHROPIC_BASE_URL": model.url}
+        at = cold | {"ANTHROPIC_BASE_URL": model.url}
         killed(
             "paint the boats",
             lambda: len(model.files) == 5,

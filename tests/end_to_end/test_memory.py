@@ -26,6 +26,7 @@ from backstory.surfaces.mcp import docmem, memory
 from backstory.surfaces.opened import open_drained
 from tests.conftest import REPOSITORY
 from tests.helpers.claude import NO_SERVERS, SERVERS, Json, Result, converse, environment, run
+from tests.helpers.mcp_client import forked_backstory
 from tests.helpers.scripted_model import ScriptedModel, Step, say, use
 from tests.test_plugin_texts import AGENTS, SKILLS, name_of, read
 
@@ -59,12 +60,15 @@ def session(
     *steps: Step,
     servers: Sequence[str] = MEMORY,
     extra: Sequence[str] = (),
+    cold: bool = False,
     **variables: str,
 ) -> Session:
-    """Claude Code in this folder, with backstory on PATH and the plugin of this checkout."""
+    """Claude Code in this folder, with backstory on PATH and the plugin of this checkout. Servers are forked,
+    unless they are to start `cold`, as they do for a user."""
     with ScriptedModel(*steps) as model:
         env = environment(home, model.url)
-        env["PATH"] = os.pathsep.join((str(BIN), env["PATH"]))
+        forked = () if cold else (forked_backstory(),)
+        env["PATH"] = os.pathsep.join((*forked, str(BIN), env["PATH"]))
         env["BACKSTORY_SYNTHESIZER"] = "off"  # what is captured, and nothing that a worker makes of it later
         env |= variables
         if isinstance(prompts, str):
@@ -121,6 +125,7 @@ def test_a_session_is_kept_with_all_it_did_and_the_agent_never_hears_of_it(
         say("painted"),
         servers=SERVERS,
         extra=["--include-hook-events"],
+        cold=True,
     )
     assert done.result.text == "painted"
     assert file.read_text() == "stripes"

@@ -15,6 +15,7 @@ from tests.end_to_end.test_synthesis import briefs, wait_until_no_worker
 from tests.helpers.claude import Json, environment, run
 from tests.helpers.claude_terminal import at_terminal
 from tests.helpers.commands import backstory
+from tests.helpers.mcp_client import forked_backstory
 from tests.helpers.scripted_model import ScriptedModel, Step, say, use
 
 pytestmark = pytest.mark.client
@@ -40,7 +41,7 @@ def project(tmp_path: Path) -> Path:
 
 def settings(home: Path, model: ScriptedModel) -> dict[str, str]:
     env = environment(home, model.url)
-    env["PATH"] = os.pathsep.join((str(BIN), env["PATH"]))
+    env["PATH"] = os.pathsep.join((forked_backstory(), str(BIN), env["PATH"]))
     return env
 
 

@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from io import TextIOWrapper
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 MOST_FILES = 16
@@ -110,6 +111,11 @@ def _become(environment: dict[str, str], pid_file: str, places: list[int], files
     for copy, place in zip(copies, places, strict=True):
         os.dup2(copy, place)
         os.close(copy)
+    # Python remembers of a stream whether it can be sought in; these may be files of another kind.
+    for number, (name, mode) in enumerate((("stdin", "rb"), ("stdout", "wb"), ("stderr", "wb"))):
+        old = getattr(sys, name)
+        raw = os.fdopen(number, mode, closefd=False)
+        setattr(sys, name, TextIOWrapper(raw, old.encoding, old.errors, line_buffering=old.line_buffering))
     os.environ.clear()
     os.environ.update(environment)
     with open(pid_file, "w") as note:

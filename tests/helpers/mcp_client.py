@@ -13,6 +13,7 @@ import json
 import os
 import re
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -165,6 +166,24 @@ def _ready() -> str:
 
     atexit.register(end)
     return address
+
+
+@cache
+def forked_backstory() -> str:
+    """A folder for PATH with a `backstory` whose MCP servers are forked, for sessions of the real client: a
+    server takes longer to start than the session itself. All else is done by the one that is installed."""
+    installed = os.path.join(os.path.dirname(sys.executable), "backstory")
+    if not hasattr(os, "pidfd_open"):
+        return os.path.dirname(installed)
+    python, address = os.path.realpath(sys.executable), _ready()
+    forked = [python, "-I", "-S", str(FORKED), "stand-in", address, os.devnull, "backstory"]
+    folder = Path(address).with_name("bin")
+    folder.mkdir()
+    program = folder / "backstory"
+    run = f'[ "$1" = mcp ] && exec {shlex.join(forked)} "$@"\nexec {shlex.quote(installed)} "$@"\n'
+    program.write_text(f"#!/bin/sh\n{run}")
+    program.chmod(0o755)
+    return str(folder)
 
 
 def environment(data: Path, project: Path, session_id: str) -> dict[str, str]:
