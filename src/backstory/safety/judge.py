@@ -130,6 +130,7 @@ def _is_reference(value: str) -> bool:
     return (
         not value.strip("*.xX-_#?\u2022\u2026")
         or "xxxxxxxx" in lowered
+        or (len(value) < 16 and value.endswith(("...", "\u2026")))
         or lowered.rstrip("!?") in _HARMLESS_VALUES  # GraphQL and others end a type so
         or lowered.startswith(("your-", "your_", "your "))
         or _is_variable(value)
@@ -203,15 +204,18 @@ def _longest_random_run(value: str) -> int:
     return longest
 
 
+def is_jumble(match: re.Match[str]) -> bool:
+    return _is_jumble(_value(match)) and _has_digit(_value(match))
+
+
 def is_vendor_token(match: re.Match[str]) -> bool:
     """Generated tokens have a long run with digits in it; `xai-grok-4-fast-reasoning` has none."""
     value = match[match.lastindex or 0]
     longest = _longest_random_run(value)
     digits = sum(sign.isdigit() for sign in value)
-    is_mixture = digits > 1 and not value[6:].islower() and not value[6:].isupper()
-    return len(value) >= 20 and (
-        longest >= 12 or (longest >= 6 and (is_mixture or (len(value) >= 28 and digits >= 4)))
-    )
+    is_mixture = not value[6:].islower() and not value[6:].isupper()
+    is_likely = (is_mixture and digits > (longest < 8)) or (len(value) >= 28 and digits >= 4)
+    return len(value) >= 20 and (longest >= 12 or (longest >= 6 and is_likely and digits > 0))
 
 
 def is_on_the_next_line(match: re.Match[str]) -> bool:
@@ -231,7 +235,7 @@ def is_defined(match: re.Match[str]) -> bool:
     """`#define WIFI_PASS "hunter2"` but not `#define PASS_TEXT "Enter the password"`."""
     value = _value(match)
     line = match.string[max(0, match.start() - 100) : match.start()].rpartition("\n")[2]
-    if "#define" not in line or _is_about(match) or len(value) < 6 or " " in value:
+    if "define" not in line or _is_about(match) or len(value) < 6 or " " in value:
         return False
     return not _is_reference(value) and _is_quoted_secret(value, match["name"], True)
 
@@ -257,9 +261,9 @@ def is_here_string(match: re.Match[str]) -> bool:
 
 
 def is_output_of_a_secret(match: re.Match[str]) -> bool:
-    """What `kubectl get secret ... | base64 -d` prints."""
-    start = match.string.rfind("\n", max(0, match.start() - 300), match.start()) + 1
-    return _names_a_secret(match.string[max(start, match.start() - 300) : match.start()])
+    """What `kubectl get secret ... | base64 -d` prints, or a program that made a password."""
+    before = match.string[max(0, match.start() - 200) : match.start()]
+    return _names_a_secret(before) and _has_digit(_value(match))
 
 
 def is_typed_into_a_field(match: re.Match[str]) -> bool:
@@ -323,6 +327,15 @@ def is_login_argument(match: re.Match[str]) -> bool:
     return _has_digit(value) and looks_made_up(value) and not _is_reference(value) and not _is_path(value)
 
 
+def is_signing_key(match: re.Match[str]) -> bool:
+    """`jwt.sign(claims, "my-secret")`, but not `createHmac("RSA-SHA256", ...)`."""
+    value = _value(match)
+    is_algorithm = value[:3].upper() in ("RSA", "SHA", "HS2", "HS5")
+    is_phrase = _names_a_secret(value) and ("-" in value or "_" in value)
+    is_likely = looks_made_up(value) or _has_digit(value) or is_phrase
+    return is_likely and not is_algorithm and not _is_reference(value) and not _is_path(value)
+
+
 def is_made_up(match: re.Match[str]) -> bool:
     return looks_made_up(_value(match))
 
@@ -352,14 +365,15 @@ def is_loose(match: re.Match[str]) -> bool:
     following = match.string[match.end() : match.end() + 1]
     if following in ("(", "[", "=") or value[0] == "-" or _is_pass(match) or _is_about(match):
         return False
-    if _is_reference(value) or _is_path(value) or (("," in glue or match["call"]) and not is_quoted):
+    is_argument = bool(match["call"]) or glue.rstrip().endswith(",")
+    if _is_reference(value) or _is_path(value) or (is_argument and not is_quoted):
         return False
     if not is_quoted and (
         any(sign in value for sign in "()[]{}")
         or (value.find("=") > 2 and value.partition("=")[0].isidentifier())
     ):
         return False
-    if "," in glue or match["call"]:
+    if is_argument:
         return len(value) >= 10 and looks_made_up(value)
     return looks_made_up(value, is_quoted=is_quoted)
 
@@ -414,11 +428,14 @@ def _is_jumble(value: str) -> bool:
 
 
 def _is_passphrase(value: str) -> bool:
-    """`thunder-walnut-5701-puffin`"""
-    parts = value.split("-")
+    """`thunder-walnut-5701-puffin`, `banjo-gecko-cactus60`"""
+    stem = value.rstrip("0123456789")
+    number = value[len(stem) :]
+    is_attached = len(number) > 1 and stem[-1:].isalpha()
+    parts = [*stem.split("-"), number] if is_attached else value.split("-")
     words = [part for part in parts if part.isalpha()]
     numbers = [part for part in parts if part.isdigit()]
-    is_whole = len(words) + len(numbers) == len(parts) and len(words) > 1 and len(numbers) == 1
+    is_whole = len(words) + len(numbers) == len(parts) and len(words) > 1 + is_attached and len(numbers) == 1
     return is_whole and len(words) + len(numbers[0]) > 3 and min(map(len, words)) > 3
 
 
@@ -552,6 +569,8 @@ def is_assigned(match: re.Match[str]) -> bool:
     """Tell `password = "hunter2"` from `password = read()`, `token: str` and `tokens: 1532`."""
     if match["name"].lower() == "pass":
         return _is_assigned_pass(match)
+    if "arn:aws" in match.string[max(0, match.start() - 60) : match.start()]:
+        return False
     return _is_assigned(match, is_password=_is_password_name(match["name"] + match["suffix"]))
 
 

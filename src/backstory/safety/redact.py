@@ -486,7 +486,7 @@ _REST = r"[^\n|;&]{0,300}?\s"  # of a command, up to the flag
 # The next line, whatever `cat -n`, a diff, a quotation or a log puts before it.
 _NEXT_LINE = r"""(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)
     (?:[ \t]{0,8}\d{1,6}[\u2192\t|:] | [+>-](?![ \t]?-)
-          | \[?\d{4}-\d\d-\d\d[T ][\d:.,+Z]{5,20}\]?
+          | (?:[^\t\n]{1,60}\t){0,2}\[?\d{4}-\d\d-\d\d[T ][\d:.,+Z]{5,20}\]?
             (?:\ (?:\[[\w.-]{1,20}\]|(?-i:[A-Z]{4,8})|info|debug|warn|error):?){0,2})?
     (?:[ \t]|\\t){0,40}"""
 
@@ -518,7 +518,7 @@ _NAME = rf"""(?xi) (?P<name>{_NAMES})(?:s|n|es)?\d{{0,3}}
 
 
 # In a sentence, between a name and its value.
-_WORD = r"(?:[ ][^\s:=,;{}<>|]{1,24})"
+_WORD = r"(?:,?[ ][^\s:=,;{}<>|]{1,24})"
 _VERBS = "is|are|was|be|to|from|von|ist|war|lautet|lauten|hei(?:ß|ss)t|auf|zu|est|es|era|jest|è|é|→|->|=>"
 
 
@@ -798,8 +798,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "bearer token",
         "token",
-        "bearer |basic ",
-        r"(?i)\b(?:bearer|basic) ([A-Za-z0-9._~+/=-]{16,}+)",
+        'bearer |basic |bearer"|bearer\\',
+        r"""(?i)\b(?:bearer|basic)(?: |\\{0,4}["'],\s{0,4}\\{0,4}["'])([A-Za-z0-9._~+/=-]{16,}+)""",
         judge.looks_random,
     ),
     # Of a response, the value of the cookie; what follows are its attributes. Short ones are settings.
@@ -870,16 +870,16 @@ PATTERNS: tuple[Pattern, ...] = (
             "internet-password|mongo|mongosh|mongodump|mongorestore|mongoimport|mongoexport|cqlsh|twine|"
             "evil-winrm|rdesktop|psexec|xfreerdp|cf login|argocd login|doctl|glab|nuget|gem push|"
             "unlock-keychain|create-keychain|security import|set-key-partition-list|signtool|ssh-keygen|"
-            "expo login|supabase|altool|notarytool|cmdkey|wmic|schtasks|nmcli|snmpwalk|snmpget|snmpset|"
-            + "|".join([f"{tool} login" for tool in _LOGIN_TOOLS])
+            "setuser|expo login|supabase|altool|notarytool|cmdkey|wmic|schtasks|nmcli|snmpwalk|snmpget|"
+            "snmpset|" + "|".join([f"{tool} login" for tool in _LOGIN_TOOLS])
         ),
         rf"""(?x) (?:
           (?:sshpass|twine|cqlsh|evil-winrm|rdesktop|mongo(?:sh|dump|restore|import|export)?
           |(?:cf|argocd|expo)\ login|psexec|(?:unlock|create)-keychain|supabase
           |altool|notarytool)\b{_REST}-p
           | security\ import\b{_REST}-P | set-key-partition-list\b{_REST}-k | ssh-keygen\b{_REST}-N
+          | (?i:setuser)\b[^\n]{{0,80}}?\s> | nmcli\b{_REST}(?:password|[\w.-]{{1,30}}\.psk)
           | signtool\b{_REST}/p | (?:cmdkey|wmic|schtasks)\b{_REST}/(?:pass(?:word)?:|rp)
-          | nmcli\b{_REST}(?:password|[\w.-]{{1,30}}\.psk)
           | (?:{"|".join(_LOGIN_TOOLS)})\ login\b{_REST}-p(?=[ =])
           | (?:redis-cli|valkey-cli)\b{_REST}-a
           | (?:sqlcmd|mssql-cli|bcp|isql|(?:un)?zip|mosquitto_\w{{2,6}}|ipmitool)\b{_REST}-P
@@ -970,7 +970,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "jwt.|createhmac|hmac.new|hmac(",
         r"""(?xi) (?:jwt\.(?:sign|verify|encode|decode)|createhmac|hmac(?:\.new)?)\(
         [^\n]{0,120}?,\s{0,4}b?\\{0,4}["']([^"'\s\\]{8,}+)""",
-        judge.is_made_up,
+        judge.is_signing_key,
     ),
     Pattern(
         "hexadecimal private key",
@@ -1007,7 +1007,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "password for a field",
         "password",
         "assword",
-        r"""(?xi) assword[\w\]"'=*^$ -]{0,12}["'`]\)?\s{0,2}
+        r"""(?xi) assword[\w\]"'=*^$ \\-]{0,16}["'`]\)?\s{0,2}
         (?:(?P<call>\)?\.(?:fill|type|send_?keys|set_?value|enter_?text|press_?sequentially)\()|,\s{0,4})
         \\{0,4}["'`]([^"'`\s\\]{6,}+)\\{0,4}["'`]\s?[,)]""",
         judge.is_typed_into_a_field,
@@ -1015,9 +1015,10 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "output of a secret",
         "secret",
-        "base64 -d|base64 --decode",
-        rf"""(?xi) base64\ -(?:d|-decode)[^\n\\]{{0,20}}{_NEXT_LINE}
-        ([^\s"'\\]{{8,}}+)(?=[ \t]*(?:\r?\n|\\|$))""",
+        "base64 -d|base64 --decode|new value: |generated for ",
+        rf"""(?xi) (?:base64\ -(?:d|-decode)[^\n\\]{{0,20}}{_NEXT_LINE}
+          |new\ value:\ |generated\ for\ [^\s:]{{1,60}}:\ )
+        ([^\s"'\\]{{8,}}+)(?=[ \t]*(?:\r?\n|["'\\]|$))""",
         judge.is_output_of_a_secret,
     ),
     Near(
@@ -1033,6 +1034,14 @@ PATTERNS: tuple[Pattern, ...] = (
         "key is |key ist ",
         r"""(?i)key\ (?:is|ist)\ {1,4}[\\"'`]{0,4}([A-Za-z0-9_-]{20,}+)(?![.(\[])""",
         judge.is_vendor_token,
+    ),
+    # `"Key": "..."` as in appsettings.json: only what no word and no digest is.
+    Pattern(
+        "bare key",
+        "key",
+        'key"',
+        r"""(?xi)(?<=["'])key\\{0,4}"\s?:\s?\\{0,4}"([a-z0-9+/_-]{32,}+={0,2})\\{0,4}["']""",
+        judge.is_jumble,
     ),
     Pattern("database key", "key", "pragma key", r"""(?i)pragma\ key\s?=\s?\\{0,4}["']([^"'\n]{4,}+)["']"""),
     # Kaggle's file, and what wandb.login takes.
@@ -1159,8 +1168,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Near(
         "environment key",
         "key",
-        "_key=|_key:|_key =|_key\"|_key'|_key\\|_salt",
-        r"""(?x) [A-Z0-9]_(?:KEY|SALT)[\\"'\]]{0,8}\s{0,4} (?:
+        '_key=|_key:|_key =|_key"|_key\'|_key\\|_salt|_pat=|_pat:|_pat =|_pat"',
+        r"""(?x) [A-Z0-9]_(?:KEY|SALT|PAT)[\\"'\]]{0,8}\s{0,4} (?:
           [:=]\s{0,4}[\\"']{0,8}((?:base64:)?[A-Za-z0-9+/_]{20,}+={0,2})(?![\w.:(\[-])
           | [,=]>?\s{0,4}\\{0,4}['"]([^'"\s]{32,}+) )
           | (?:AUTH|LOGGED_IN|NONCE)_(?:KEY|SALT)'[ ]?,\s{0,12}'([^'\n]{8,}+)'""",
@@ -1176,8 +1185,13 @@ PATTERNS: tuple[Pattern, ...] = (
         {_VALUE}""",
         judge.is_assigned,
     ),
-    # `#define NAME "value"`
-    Named("definition", rf"""(?P<operator>[ \t]{{1,20}}){_QUOTED}""", judge.is_defined, ('"',)),
+    # `#define NAME "value"`, PHP's `define('NAME', 'value')`
+    Named(
+        "definition",
+        rf"""(?P<operator>(?:[\\"']{{1,4}}\s{{0,4}},)?[ \t]{{1,20}}){_QUOTED}""",
+        judge.is_defined,
+        ('"', "'"),
+    ),
     # `name:` or `name: >-` and the value in the next line.
     Named(
         "next line",
@@ -1255,7 +1269,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "key",
         "licen|product key|serial|activation|/ipk",
         r"""(?xi) (?:licen[sc]e|product|serial|activation|/ipk)\w{0,8}[ _-]?(?:key|code|number)?\w{0,4}
-        [^\n\w]{1,8}(?:is\ )?[\\"'`]{0,4}
+        (?:[^\n\w]{1,8}(?:is\ )?|[^\n:]{1,60}:\ )[\\"'`]{0,4}
         ((?:[A-Z0-9]{4,8}-){3,8}[A-Z0-9]{4,12})\b""",
         judge.is_mixed,
     ),
