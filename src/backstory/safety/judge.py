@@ -375,7 +375,34 @@ def is_loose(match: re.Match[str]) -> bool:
         return False
     if is_argument:
         return len(value) >= 10 and looks_made_up(value)
-    return looks_made_up(value, is_quoted=is_quoted)
+    return looks_made_up(value, is_quoted=is_quoted) or _is_told(match, value, glue.split())
+
+
+# Before a number these are no passwords: "the password is sha256", "... is base64 encoded".
+_TECHNICAL = tuple(
+    "aes argon2 base bcrypt blake crypt des3 ed25519 http ip log4j md4 md5 node oauth os2 p256 pbkdf2 php "
+    "pkcs python rc4 rfc rsa scrypt sha step table utf version win x509".split()
+)
+_IS = frozenset("is was ist war lautet est es era jest and und with mit use using".split())
+_CHANGED = frozenset("changed set reset rotated updated ge\u00e4ndert gesetzt".split())
+
+
+def _is_told(match: re.Match[str], value: str, glue: list[str]) -> bool:
+    """'The password is hunter2', 'use password hunter2': a sentence that can mean nothing else."""
+    if not _is_password_name(match["name"]) or match["suffix"] or len(glue) > 5:
+        return False
+    before = match.string[max(0, match.start() - 20) : match.start()].split()
+    is_changed = glue[-1:] in (["to"], ["auf"]) and not _CHANGED.isdisjoint(glue)
+    says_so = is_changed or (glue or before or [""])[-1].lower() in _IS
+    if not says_so or not _HARMLESS_SUFFIXES.isdisjoint(glue):
+        return False
+    is_word = value[0].isalpha() and value[-1].isdigit() and value.lower().rstrip("0123456789") not in _NOUNS
+    return is_word and len(value) > 6 and not value.lower().startswith(_TECHNICAL)
+
+
+_NOUNS = frozenset(
+    "column field file group line node option part password role row section user value".split()
+)
 
 
 def looks_made_up(value: str, *, is_quoted: bool = False) -> bool:
