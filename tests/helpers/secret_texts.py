@@ -460,7 +460,7 @@ NEAR_MISSES: list[tuple[str, str]] = [
     ("url key", "https://x.example/list?sort_key=date_of_birth_and_name&page=2"),
     ("key in a sentence", "the key is user_profile_settings_page, see below"),
     ("database key", "PRAGMA key_length; a pragma key is set elsewhere"),
-    ("loose value", "the password is sha256 hashed, the password column is varchar255"),
+    ("loose value", "the password is sha256 hashed, the password column is varchar64"),
     ("loose value", "the password must be passed to handler2, the password manager is bitwarden2"),
     ("bare key", f'{{"key": "{made_up(40, HEX)}", "etag": "x"}}'),
     ("output of a secret", "the token changed. new value: see-above"),

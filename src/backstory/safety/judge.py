@@ -394,7 +394,7 @@ def _is_told(match: re.Match[str], value: str, glue: list[str]) -> bool:
     before = match.string[max(0, match.start() - 20) : match.start()].split()
     is_changed = glue[-1:] in (["to"], ["auf"]) and not _CHANGED.isdisjoint(glue)
     says_so = is_changed or (glue or before or [""])[-1].lower() in _IS
-    if not says_so or not _HARMLESS_SUFFIXES.isdisjoint(glue):
+    if not says_so or not (_HARMLESS_SUFFIXES - _CHANGED).isdisjoint(glue):
         return False
     is_word = value[0].isalpha() and value[-1].isdigit() and value.lower().rstrip("0123456789") not in _NOUNS
     return is_word and len(value) > 6 and not value.lower().startswith(_TECHNICAL)
