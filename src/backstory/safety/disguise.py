@@ -58,9 +58,12 @@ _COLOUR = r"(?:\x1b|\\{1,4}(?:u001b|x1b|033|e))\[[0-9;]{0,24}[A-Za-z]"
 _ESCAPES = ("\x1b[", "\\u001b[", "\\x1b[", "\\033[", "\\e[")
 _UNSEEN = "[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\uff01-\uff5e]"
 _SPELLED = r"\\{1,4}u(?!00[0189]|[dD][89a-fA-F])[0-9a-fA-F]{4}"
+# What `cat -n`, a diff or a log puts before a line.
+_LINE_START = r"(?:\d{1,6}[\u2192\t|:]|[+>]|(?:[^\t\n\"'`]{1,60}\t){0,2}\d{4}-\d\d-\d\d[T ][\d:.,+Z]{5,20})"
 # "abc" + "def", also over lines; strings that stand below each other are joined in many languages.
 _JOIN = (
     r"""(["'`])(?:[ \t]{0,8}(?:\\{0,4}\n[ \t+>]{0,40})?(?:\+|\.\.?|&|\|\||\\\n)\s{0,40}"""
+    rf"""(?:{_LINE_START}[ \t]{{0,40}})?"""
     r"""|[ \t]{0,4}\n[ \t]{1,40})\\{0,4}\1"""
 )
 # How a join begins: 1 is a quote, 2 a sign, 3 one that a space stands before, 4 a backslash.

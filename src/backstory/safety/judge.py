@@ -240,6 +240,14 @@ def is_defined(match: re.Match[str]) -> bool:
     return not _is_reference(value) and _is_quoted_secret(value, match["name"], True)
 
 
+def is_fallback(match: re.Match[str]) -> bool:
+    """`process.env.SECRET || "hunter2"` but not `password or "Enter it"`."""
+    value = _value(match)
+    if _is_about(match) or len(value) < 6 or " " in value or _is_reference(value) or _is_path(value):
+        return False
+    return _is_quoted_secret(value, match["name"], _is_password_name(match["name"]) or _names_a_secret(value))
+
+
 def is_sibling(match: re.Match[str]) -> bool:
     """The `value` of a `name` that says secret."""
     value = _value(match)
@@ -248,7 +256,8 @@ def is_sibling(match: re.Match[str]) -> bool:
     following = match.string[match.end() : match.end() + 1]
     if following in ("(", "[") or " " in value or _is_words(value) or not _has_digit(value) or len(value) < 6:
         is_likely = (_is_words(value) and len(value) > 7) or looks_made_up(value)
-        return _is_password_name(match["name"]) and _is_quoted(match) and is_likely
+        is_password = _is_password_name(match["name"]) and _is_quoted(match)
+        return (is_password and is_likely) or (_is_jumble(value) and following not in ("(", "["))
     return not value.replace(".", "").isdigit()
 
 
@@ -695,7 +704,7 @@ def _is_bare_secret(match: re.Match[str], value: str, is_password: bool, is_envi
     if "." in core and (_names_a_secret(core) or _is_words(core)):
         return False  # an attribute
     is_environment = is_environment or _is_bare_client_secret(match, core, following)
-    if not is_environment and _is_words(core):
+    if not is_environment and _is_words(core) and not _is_jumble(core):
         return is_password and _is_bare_word_password(match, core, following)
     return is_environment or is_password or _could_be_bare_key(core)
 

@@ -1192,6 +1192,13 @@ PATTERNS: tuple[Pattern, ...] = (
         judge.is_defined,
         ('"', "'"),
     ),
+    # `process.env.NAME || "value"`
+    Named(
+        "fallback",
+        rf"""(?P<operator>[\\"'`\])]{{0,4}}\s{{0,4}}(?:\|\||\?\?|\bor\b)\s{{0,4}}){_QUOTED}""",
+        judge.is_fallback,
+        ("||", "??", "or"),
+    ),
     # `name:` or `name: >-` and the value in the next line.
     Named(
         "next line",
@@ -1240,7 +1247,9 @@ PATTERNS: tuple[Pattern, ...] = (
         "table cell",
         rf"""[ *`]{{0,4}}\|[^\n]{{0,200}}{_NEXT_LINE}\|[ |:-]{{3,200}}
         (?:{_NEXT_LINE}\|[^\n]{{0,400}}){{0,30}}?
-        {_NEXT_LINE}\|[^\n]{{0,300}}?\|[ `*]{{0,4}}([^\s|`]{{6,200}}+)(?=[ `*]{{0,40}}\|)""",
+        {_NEXT_LINE}\|[^\n]{{0,300}}?\|[ `*]{{0,4}}
+        (?=[^\s|]{{0,80}}[\d!#$%^~])(?![^\s|@]{{1,64}}@[\w-]{{1,64}}\.)
+        ([^\s|`]{{6,200}}+)(?=[ `*]{{0,40}}\|)""",
         judge.is_made_up,
         ("|-", "| -", "|:"),
     ),
