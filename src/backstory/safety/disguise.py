@@ -64,7 +64,7 @@ _LINE_START = r"(?:\d{1,6}[\u2192\t|:]|[+>]|(?:[^\t\n\"'`]{1,60}\t){0,2}\d{4}-\d
 _JOIN = (
     r"""(["'`])(?:[ \t]{0,8}(?:\\{0,4}\n[ \t+>]{0,40})?(?:\+|\.\.?|&|\|\||\\\n)\s{0,40}"""
     rf"""(?:{_LINE_START}[ \t]{{0,40}})?"""
-    r"""|[ \t]{0,4}\n[ \t]{1,40})\\{0,4}\1"""
+    rf"""|[ \t]{{0,4}}\n[ \t]{{0,8}}(?:{_LINE_START})?[ \t]{{1,40}})\\{{0,4}}\1"""
 )
 # How a join begins: 1 is a quote, 2 a sign, 3 one that a space stands before, 4 a backslash.
 _JOINT_SHAPE = bytes.maketrans(b"\"'`+.\n&|\\", b"\1\1\1\2\2\2\3\3\4")

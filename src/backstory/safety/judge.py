@@ -240,6 +240,11 @@ def is_defined(match: re.Match[str]) -> bool:
     return not _is_reference(value) and _is_quoted_secret(value, match["name"], True)
 
 
+def is_hashed(match: re.Match[str]) -> bool:
+    """`hash("hunter2")` but not `hash("sha256")`."""
+    return is_mixed(match) and not _value(match).lower().startswith(_TECHNICAL)
+
+
 def is_fallback(match: re.Match[str]) -> bool:
     """`process.env.SECRET || "hunter2"` but not `password or "Enter it"`."""
     value = _value(match)
@@ -271,8 +276,9 @@ def is_here_string(match: re.Match[str]) -> bool:
 
 def is_output_of_a_secret(match: re.Match[str]) -> bool:
     """What `kubectl get secret ... | base64 -d` prints, or a program that made a password."""
+    is_telling = match[0][:4].lower() not in ("base", "new ", "gene")  # else only the text before tells
     before = match.string[max(0, match.start() - 200) : match.start()]
-    return _names_a_secret(before) and _has_digit(_value(match))
+    return (is_telling or _names_a_secret(before)) and _has_digit(_value(match))
 
 
 def is_typed_into_a_field(match: re.Match[str]) -> bool:
@@ -302,7 +308,8 @@ def is_card_number(match: re.Match[str]) -> bool:
 
 def is_url_password(match: re.Match[str]) -> bool:
     value = _value(match)
-    return not _is_reference(value) and not (value.isupper() and _names_a_secret(value))
+    is_name = value.lower() in ("password", "passwd", "pass", "pwd") or value.isupper()
+    return not _is_reference(value) and not (is_name and _names_a_secret(value))
 
 
 def is_login_password(match: re.Match[str]) -> bool:
@@ -382,6 +389,9 @@ def is_loose(match: re.Match[str]) -> bool:
         or (value.find("=") > 2 and value.partition("=")[0].isidentifier())
     ):
         return False
+    before = match.string[max(0, match.start() - 40) : match.start()].rpartition("\n")[2]
+    if is_argument and "env" in before and _is_password_name(match["name"]):
+        return _is_quoted_secret(value, match["name"], True)  # os.getenv("DB_PASSWORD", "hunter2")
     if is_argument:
         return len(value) >= 10 and looks_made_up(value)
     return looks_made_up(value, is_quoted=is_quoted) or _is_told(match, value, glue.split())
@@ -392,17 +402,17 @@ _TECHNICAL = tuple(
     "aes argon2 base bcrypt blake crypt des3 ed25519 http ip log4j md4 md5 node oauth os2 p256 pbkdf2 php "
     "pkcs python rc4 rfc rsa scrypt sha step table utf version win x509".split()
 )
-_IS = frozenset("is was ist war lautet est es era jest and und with mit use using".split())
+_IS = frozenset("is was ist war lautet est es era jest \u00e9 \u00e8 and und with mit use using".split())
 _CHANGED = frozenset("changed set reset rotated updated ge\u00e4ndert gesetzt".split())
 
 
 def _is_told(match: re.Match[str], value: str, glue: list[str]) -> bool:
     """'The password is hunter2', 'use password hunter2': a sentence that can mean nothing else."""
-    if not _is_password_name(match["name"]) or match["suffix"] or len(glue) > 5:
+    if not _is_password_name(match["name"]) or match["suffix"] or len(glue) > 8:
         return False
     before = match.string[max(0, match.start() - 20) : match.start()].split()
     is_changed = glue[-1:] in (["to"], ["auf"]) and not _CHANGED.isdisjoint(glue)
-    says_so = is_changed or (glue or before or [""])[-1].lower() in _IS
+    says_so = is_changed or (glue or before or [""])[-1].lower() in _IS or glue[-1:] == ["\u662f"]
     if not says_so or not (_HARMLESS_SUFFIXES - _CHANGED).isdisjoint(glue):
         return False
     is_word = value[0].isalpha() and value[-1].isdigit() and value.lower().rstrip("0123456789") not in _NOUNS
@@ -457,8 +467,10 @@ def _is_jumble(value: str) -> bool:
     """`hwJMYnHCuBlC3`: capitals where no word begins."""
     pairs = [
         value[place : place + 2]
-        for place in range(len(value) - 2)
-        if value[place].isupper() and value[place + 1].islower() and not value[place + 2].islower()
+        for place in range(len(value) - 1)
+        if value[place].isupper()
+        and value[place + 1].islower()
+        and not value[place + 2 : place + 3].islower()
     ]
     return len(value) > 9 and sum(pair.lower() not in _SHORT_WORDS for pair in pairs) > 1
 
@@ -645,9 +657,9 @@ def _is_assigned_pass(match: re.Match[str]) -> bool:
     if name.isupper() and operator == "=":
         return _is_assigned(match, is_password=True)
     is_login = "user" in before or "login" in before or "smtp" in before
-    could_be_key = " " not in value and is_mixed(match)
+    could_be_key = (" " not in value and is_mixed(match)) or _is_app_password(value)
     if _is_quoted(match):
-        is_compared = operator.strip() not in ("=", ":", ":=", "=>")
+        is_compared = operator.strip("* \t") not in ("=", ":", ":=", "=>")
         is_likely = could_be_key or (not is_compared and (is_login or (is_part and name.isupper())))
         return is_likely and _is_assigned(match, is_password=True)
     # Bare, and so the end of a test report as likely as a line of YAML.
@@ -662,7 +674,7 @@ def _is_quoted_secret(value: str, name: str, is_strong: bool) -> bool:
         return True  # a part of it was a secret, so is the rest
     if _is_after_a_string(value):
         return False
-    if _has_digit(value):
+    if _has_digit(value) or _is_app_password(value):
         return True
     if value.lower() == name.lower() or _is_label(value) or value[0] == "\u00bf":
         return False  # `CONF_PASSWORD = "password"` names a field
@@ -673,6 +685,11 @@ def _is_quoted_secret(value: str, name: str, is_strong: bool) -> bool:
     # `token = "IDENT"`, `credentials: "same-origin"`: a weak name needs a value that could be a key.
     could_be_key = len(value) >= 20 and " " not in value and not value.islower() and not value.isupper()
     return is_strong or could_be_key
+
+
+def _is_app_password(value: str) -> bool:
+    """Google's: `abcd efgh ijkl mnop`"""
+    return len(value) == 19 and value.islower() and [len(part) for part in value.split()] == [4, 4, 4, 4]
 
 
 _LABELS = ("pass", "kenn", "cont", "senh", "wach", "паро", "hasł", "löse")
@@ -697,7 +714,7 @@ def _is_bare_secret(match: re.Match[str], value: str, is_password: bool, is_envi
     is_call_or_subscript = following in ("(", "[")
     if is_call_or_subscript or core.startswith(("self.", "this.")) or core[:1] in ("", ":"):
         return False
-    if match["operator"].strip() not in ("=", ":", ":=", "=>"):
+    if match["operator"].strip("* \t") not in ("=", ":", ":=", "=>"):
         return False
     if is_password and _is_parameter(match):
         return True

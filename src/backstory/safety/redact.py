@@ -958,7 +958,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "log in|login|cred|zugangsdaten|account|auth",
         r"""(?xi) (?:
           (?:log\ ?in|cred(?:ential)?s?|zugangsdaten|account)
-            (?:[^\n:=]{0,40}[:=]|[^\n:=]{0,30}\ (?:with|as|mit)|(?=\ \S{1,64}\ /\ ))\ {1,4}
+            (?:[^\n:=]{0,40}[:=]|[^\n:=]{0,30}\ (?:with|as|mit|is|ist)|(?=\ \S{1,64}\ /\ ))\ {1,4}
             [`*"']{0,3}[\w.@-]{1,64}[`*"']{0,3}\ ?[/:]\ ?[`*"']{0,3}
           | auth\w{0,20}\s?[=:(]\s?[(\[]?\s?\\{0,4}["'][^"'\n\\]{1,64}\\{0,4}["'],\s{0,4}\\{0,4}["'] )
         ((?:[^\s"'`<>|,;.:)*\\]|[,;.:)*](?=[^\s"'`<>|\\])){6,}+)""",
@@ -1015,11 +1015,29 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "output of a secret",
         "secret",
-        "base64 -d|base64 --decode|new value: |generated for ",
-        rf"""(?xi) (?:base64\ -(?:d|-decode)[^\n\\]{{0,20}}{_NEXT_LINE}
+        (
+            "base64 -d|base64 --decode|new value: |generated for |openssl rand|token_hex(|token_urlsafe(|"
+            "master.key|secret.key"
+        ),
+        rf"""(?xi) (?:(?:base64\ -(?:d|-decode)|openssl\ rand|token_(?:hex|urlsafe)\(|(?:master|secret)\.key)
+            [^\n\\]{{0,30}}{_NEXT_LINE}
           |new\ value:\ |generated\ for\ [^\s:]{{1,60}}:\ )
         ([^\s"'\\]{{8,}}+)(?=[ \t]*(?:\r?\n|["'\\]|$))""",
         judge.is_output_of_a_secret,
+    ),
+    # A password that is hashed at once, and the seed of one-time codes.
+    Near(
+        "hashed literal",
+        "password",
+        "hash(|hashpw(|hashsync(|_hash(|hash_password(|make_password(|set_password(|setpassword(",
+        r"""(?i)(?:password|bcrypt|argon2|hashpw|hashsync)[^\n"'`]{0,60}\(\s{0,4}b?\\{0,4}["'`]([^"'`\s\\]{6,}+)""",
+        judge.is_hashed,
+    ),
+    Pattern(
+        "one-time seed",
+        "totp-secret",
+        "totp(",
+        r"""(?i)totp\(\s{0,4}\\{0,4}["']([A-Z2-7 ]{16,}+)={0,6}\\{0,4}["']""",
     ),
     Near(
         "url key",
@@ -1040,7 +1058,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "bare key",
         "key",
         'key"',
-        r"""(?xi)(?<=["'])key\\{0,4}"\s?:\s?\\{0,4}"([a-z0-9+/_-]{32,}+={0,2})\\{0,4}["']""",
+        r"""(?xi)(?<=["'])key\\{0,4}"\s?:\s?\\{0,4}"([a-z0-9+/_-]{16,}+={0,2})\\{0,4}["']""",
         judge.is_jumble,
     ),
     Pattern("database key", "key", "pragma key", r"""(?i)pragma\ key\s?=\s?\\{0,4}["']([^"'\n]{4,}+)["']"""),
@@ -1059,7 +1077,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "password",
         (
             "connect(|login(|pdo(|mysqli(|authenticate(|set_wallet(|basicauth(|basic_auth(|sign_in(|signin(|"
-            "begin(|superuser(|create_user("
+            "begin(|superuser(|create_user(|connection("
         ),
         r"""(?xi) [a-z_]{3,12}\( (?:[^()"'\n]{0,80}+["'][^"'\n]{0,120}+["']){0,6}?
         [^()"'\n]{0,80}+(?:(?<=,)|(?<=,\s)|(?<=,\\)|(?<=,\s\\))
@@ -1181,7 +1199,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "assignment",
         rf"""(?:\\{{0,8}}["'`])? \]?  # "name": and config["name"] =
         (?:[ \t]?:[ \t]?[&*]?(?:'static\ )?[A-Za-z][\w.\[\]|, ?]{{0,40}}(?=\ ?=[ \t]*[^=\s]))?  # name: str =
-        (?P<operator>[ \t]{{0,8}}(?: ={{1,3}}>? | !={{1,2}} | :=? )[ \t]{{0,8}})
+        (?P<operator>[ \t]{{0,8}}(?: ={{1,3}}>? | !={{1,2}} | :=? )(?:\*\*)?[ \t]{{0,8}})
         {_VALUE}""",
         judge.is_assigned,
     ),
