@@ -162,7 +162,7 @@ def _places_of_needles(text: str) -> tuple[str, list[Place], dict[str, list[int]
     parts = set(ascii_only.replace(b"\\n", b"  ").translate(_PART_SHAPE).split())
     telling, vocabulary = _telling(parts, _LONGEST_PART if len(lowered) > _SHORT else len(lowered))
     found: dict[str, list[int]] = {}
-    for anchor, needles in _ANCHORED.items():
+    for anchor, needles in _ANCHORED.items() if vocabulary else ():
         if anchor in vocabulary:
             there = _all_places(letters, anchor)
             for needle, at in needles:
@@ -204,7 +204,7 @@ def _telling(parts: set[bytes], longest: int) -> tuple[set[bytes], str]:
     telling = parts - _dull
     names = [part for part in telling if len(part) <= longest and (part[0] > _NINE or part.strip(_NUMERALS))]
     vocabulary = b" ".join(names).decode()
-    if len(names) < _MOST_NAMES:
+    if 0 < len(names) < _MOST_NAMES:
         anchors = [anchor.encode() for anchor in _ANCHORED if anchor in vocabulary]
         if len(_dull) > _MOST_DULL:
             _dull.clear()
