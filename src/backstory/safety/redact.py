@@ -160,18 +160,20 @@ def _places_of_needles(text: str) -> tuple[str, list[Place], dict[str, list[int]
     ascii_only = lowered.encode("ascii", "replace")
     letters = ascii_only.decode()  # one byte each: nearly all needles are found twice as fast in it
     parts = set(ascii_only.replace(b"\\n", b"  ").translate(_PART_SHAPE).split())
-    telling, vocabulary = _telling(parts, _LONGEST_PART if len(lowered) > _SHORT else len(lowered))
+    telling = parts - _dull
+    anchors = _anchors(telling, _LONGEST_PART if len(lowered) > _SHORT else len(lowered)) if telling else ()
     found: dict[str, list[int]] = {}
-    for anchor, needles in _ANCHORED.items() if vocabulary else ():
-        if anchor in vocabulary:
-            there = _all_places(letters, anchor)
-            for needle, at in needles:
-                if needle in _OWNERS and "key" not in vocabulary:
-                    continue
-                if places := [
+    for anchor in anchors:
+        there = _all_places(letters, anchor)
+        for needle, at in _ANCHORED[anchor]:
+            if needle == anchor:
+                places = there
+            else:
+                places = [
                     place - at for place in there if place >= at and letters.startswith(needle, place - at)
-                ]:
-                    found[needle] = places
+                ]
+            if places and (needle not in _OWNERS or "key" in anchors):
+                found[needle] = places
     others = [needle for command in parts & _COMMANDS for needle in _BY_COMMAND[command]]
     long_words = _long_words(ascii_only)
     if long_words:
@@ -196,33 +198,46 @@ def _all_places(text: str, word: str) -> list[int]:
     return places
 
 
-_dull: set[bytes] = set()  # parts of words that are no part of a needle: mostly the same are said again
+# Parts of words, which are mostly the same: those that say nothing, and the anchors in others.
+_dull: set[bytes] = set()
+_known: dict[bytes, list[str]] = {}
 
 
-def _telling(parts: set[bytes], longest: int) -> tuple[set[bytes], str]:
-    """The parts that are not known as dull, and a text of those in which an anchor may be."""
-    telling = parts - _dull
-    names = [part for part in telling if len(part) <= longest and (part[0] > _NINE or part.strip(_NUMERALS))]
-    vocabulary = b" ".join(names).decode()
-    if 0 < len(names) < _MOST_NAMES:
-        anchors = [anchor.encode() for anchor in _ANCHORED if anchor in vocabulary]
-        if len(_dull) > _MOST_DULL:
-            _dull.clear()
-        _dull.update(
-            [
-                part
-                for part in names
-                if part[:_HEAD] not in _HEADS and not any(word in part for word in anchors)
-            ]
-        )
-    return telling, vocabulary
+def _anchors(parts: set[bytes], longest: int) -> set[str]:
+    """Those that stand in one of the parts."""
+    found: set[str] = set()
+    fresh: list[bytes] = []
+    for part in parts:
+        if (anchors := _known.get(part)) is not None:
+            found.update(anchors)
+        elif len(part) <= longest and (part[0] > _NINE or part.strip(_NUMERALS)):
+            fresh.append(part)
+    if fresh:
+        vocabulary = b" ".join(fresh).decode()
+        present = [anchor for anchor in _ANCHORED if anchor in vocabulary]
+        found.update(present)
+        if len(fresh) < _MOST_FRESH:
+            _learn(fresh, present)
+    return found
+
+
+def _learn(parts: list[bytes], anchors: list[str]) -> None:
+    if len(_dull) + len(_known) > _MOST_KNOWN:
+        _dull.clear()
+        _known.clear()
+    for part in parts:
+        mine = [anchor for anchor in anchors if anchor in part.decode()] if anchors else []
+        if mine or part[:_HEAD] in _HEADS:
+            _known[part] = mine
+        else:
+            _dull.add(part)
 
 
 _SHORT = 2_000
 _NINE, _DASH = b"9-"
 _NUMERALS = b"0123456789abcdef_"
-_MOST_NAMES = 3_000  # in a text that is worth learning from
-_MOST_DULL = 30_000
+_MOST_FRESH = 3_000  # in a text that is worth learning from
+_MOST_KNOWN = 30_000
 _HEAD = 3  # letters that say which tokens may begin with a part
 _LONGEST_PART = 60  # a longer one is no name and no command
 
