@@ -97,6 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("client") or "end_to_end" in item.path.parts:
             item.add_marker("slow")
+    items.sort(key=lambda item: item.path.name != "test_install.py")  # takes longest, so nobody waits for it
 
 
 @pytest.hookimpl(tryfirst=True)

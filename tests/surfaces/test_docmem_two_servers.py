@@ -363,8 +363,7 @@ def test_two_servers_and_a_person_work_at_once_and_nothing_is_lost(tmp_path: Pat
             watching.result()
 
         assert watcher.odd == [], watcher.odd[:3]
-        assert watcher.has_seen_enough()
-        assert book.conflicts > 3, "nobody met anybody"
+        assert watcher.has_seen_enough() and book.conflicts > 3
 
         # The last word, when no person writes: what the file shows is what there is.
         other.ask("docmem_create_node", **node("the last word", ROOT))
@@ -385,9 +384,10 @@ def test_two_servers_and_a_person_work_at_once_and_nothing_is_lost(tmp_path: Pat
 
 
 def work(writer: Writer, watcher: Watcher) -> None:
-    """Until all have done their part and the watcher has seen enough of it; a fast machine writes more."""
-    while writer.writes < WRITES // THREADS or not watcher.has_seen_enough():
-        assert writer.writes < 10 * WRITES, "nothing is to be seen"
+    """Until all have done their part, some have met, and the watcher has seen enough; a fast machine writes
+    more."""
+    while writer.writes < WRITES // THREADS or writer.book.conflicts <= 3 or not watcher.has_seen_enough():
+        assert writer.writes < 10 * WRITES, "nobody met anybody, or nothing is to be seen"
         writer.turn()
 
 
