@@ -77,20 +77,20 @@ def log_file(folder: str) -> str:
 
 
 class Place:
-    """A folder seen as a project: what identifies it, what to call it, and git's state there."""
+    """A folder seen as a project: where it lies, what to call it, and git's state there."""
 
-    __slots__ = ("branch", "head", "identity", "name", "root", "tops")
+    __slots__ = ("branch", "head", "location", "name", "root", "tops")
 
     def __init__(
         self,
-        identity: str,
+        location: str,
         name: str,
         root: str,
         branch: str | None,
         head: str | None,
         tops: tuple[str, ...] = (),
     ) -> None:
-        self.identity = identity
+        self.location = location
         self.name = name
         self.root = root
         self.branch = branch
@@ -103,24 +103,24 @@ class Place:
 def place(cwd: str) -> Place:
     """The project that a folder belongs to.
 
-    Identity is the git common directory, so that worktrees share one memory and two folders called `api` do
-    not; outside git it is the real path. A `.git` may name any folder, also one of somebody else's: of one
-    that does not name this checkout in turn nothing is read, and identity is the checkout's path.
+    Its location is the git common directory, so that worktrees share one memory and two folders called `api`
+    do not; outside git it is the real path. A `.git` may name any folder, also one of somebody else's: of one
+    that does not name this checkout in turn nothing is read, and the location is the checkout's path.
     """
     folder = os.path.realpath(cwd)
     at, git, common = git_folders(folder)
     if git is None or common is None:
-        identity = root = at
+        location = root = at
         branch = head = None
     else:
-        identity, root = common, at
+        location, root = common, at
         branch, head = _head(git, common)
         if git != common:  # a linked worktree
             root = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     name = os.path.basename(root).removesuffix(".git")
     spelled = text(_as_spelled(cwd, folder[len(at) :]))
     tops = (text(at), spelled) if git else (spelled,)
-    return Place(_distinct(identity), text(name or root), text(root), branch, head, tops)
+    return Place(_distinct(location), text(name or root), text(root), branch, head, tops)
 
 
 def _as_spelled(cwd: str, below: str) -> str:

@@ -156,7 +156,9 @@ def test_a_session_is_kept_with_all_it_did_and_the_agent_never_hears_of_it(
     head = git(project, "rev-parse", "HEAD")
     assert rows(data, about) == [(done.id, "completed", "main", head, "paint the zebra", True)]
     assert rows(data, "SELECT session_id, prompt FROM prompts") == [(done.id, "paint the zebra")]
-    assert rows(data, "SELECT identity, name FROM projects") == [(str(project / ".git"), "project")]
+    assert rows(data, "SELECT path, name FROM checkouts JOIN projects ON id = project_id") == [
+        (str(project / ".git"), "project")
+    ]
     assert [path for path in (data / "spool").rglob("*") if path.is_file()] == []
 
     assert _noise(done) == []

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("store_made_anew")
 NOW = 1_800_000_000_000
 FIRST = Path(connection.MIGRATIONS) / "0001_foundation.sql"
 DUMP = {
-    "projects": "SELECT number, id, identity, name, root, created_at FROM projects ORDER BY number",
+    "projects": "SELECT number, id, name, root, created_at FROM projects ORDER BY number",
     "sessions": "SELECT id, project_id, cwd, user_prompt, branch, head, status, started_at, last_event_at,"
     " opened_at, ended_at, summary FROM sessions ORDER BY id",
     "prompts": "SELECT * FROM prompts ORDER BY id",
@@ -155,8 +156,12 @@ def found(db: sqlite3.Connection, project: str, query: str) -> list[str]:
 
 def test_everything_is_there_as_it_was(path: str) -> None:
     before = dump(path)
+    with closing(sqlite3.connect(path)) as old:
+        places = old.execute("SELECT identity, id FROM projects ORDER BY id").fetchall()
     connect(path).close()
     assert dump(path) == before
+    with closing(sqlite3.connect(path)) as new:
+        assert new.execute("SELECT path, project_id FROM checkouts ORDER BY project_id").fetchall() == places
     assert {name for name, rows in before.items() if not rows} == set()
 
 

@@ -40,7 +40,7 @@ def db(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def a_place(name: str = "api") -> Place:
-    return Place(identity=f"/x/{name}/.git", name=name, root=f"/x/{name}", branch="main", head="abc")
+    return Place(location=f"/x/{name}/.git", name=name, root=f"/x/{name}", branch="main", head="abc")
 
 
 def a_session(db: sqlite3.Connection, session_id: str = "s1", place: Place | None = None) -> str:

@@ -210,7 +210,8 @@ def test_only_ids_and_names_are_kept_as_they_are(db: sqlite3.Connection) -> None
     assert {(name,) for name in redaction.NAMES} <= there
     tables = redaction._tables(db).items()
     assert {f"{table}.{name}" for table, of in tables for name in of.names} - set(redaction.NAMES) == set(
-        """archived_memories.id archived_memories.project_id claude_files.path claude_sections.name
+        """archived_memories.id archived_memories.project_id checkouts.path checkouts.project_id
+        claude_files.path claude_sections.name
         claude_sections.path claude_texts.digest claude_texts.name claude_texts.place docmem_nodes.id
         docmem_nodes.parent_id docmem_nodes.root_id docmem_servers.id docmem_servers.session_id
         docmem_views.node_id docmem_views.server_id document_chunks.document_id documents.id

@@ -95,9 +95,9 @@ def test_nothing_found_is_said_in_a_sentence(desk: Desk) -> None:
 
 def test_a_folder_that_is_searched_does_not_become_a_project(desk: Desk) -> None:
     desk.ask("memory_search", query="unicorn")
-    assert desk.rows("SELECT * FROM projects WHERE identity = ?", str(desk.project.resolve())) == []
+    assert desk.rows("SELECT * FROM checkouts WHERE path = ?", str(desk.project.resolve())) == []
     desk.add("The unicorn is white")
-    assert len(desk.rows("SELECT * FROM projects WHERE identity = ?", str(desk.project.resolve()))) == 1
+    assert len(desk.rows("SELECT * FROM checkouts WHERE path = ?", str(desk.project.resolve()))) == 1
 
 
 def test_what_hooks_captured_is_found_without_anybody_draining(desk: Desk) -> None:

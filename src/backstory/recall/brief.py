@@ -21,7 +21,7 @@ from backstory.memory import turn as turns_of
 from backstory.memory.salience import DAY_MS
 from backstory.recall import lead
 from backstory.safety import fence
-from backstory.store import sessions, standing, turns
+from backstory.store import projects, sessions, standing, turns
 from backstory.store.file.connection import unhurried
 from backstory.store.projects import GLOBAL
 
@@ -614,7 +614,7 @@ def _newest_of_a_subject(known: Iterable[Content]) -> set[str]:
 
 
 def _read(db: Connection, place: paths.Place, session_id: str, source: str) -> _Found:
-    project_id = sessions.project_of(db, session_id) or standing.project_at(db, place.identity)
+    project_id = sessions.project_of(db, session_id) or projects.id_at(db, place)
     found = _Found(place, source in GOING_ON)
     attended = True
     if project_id:

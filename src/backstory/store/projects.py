@@ -17,15 +17,24 @@ GLOBAL = "global"
 
 def ensure(db: Connection, place: Place, now: int) -> str:
     """The id of the project at this place, new or known."""
-    row = db.execute("SELECT id FROM projects WHERE identity = ?", (place.identity,)).fetchone()
-    if row:
-        return str(row["id"])
+    known = id_at(db, place)
+    if known:
+        return known
     project_id = new_id("prj_")
     db.execute(
-        "INSERT INTO projects (id, identity, name, root, created_at) VALUES (?, ?, ?, ?, ?)",
-        (project_id, place.identity, place.name, place.root, now),
+        "INSERT INTO projects (id, identity, name, root, created_at) VALUES (?1, ?1, ?2, ?3, ?4)",
+        (project_id, place.name, place.root, now),
+    )
+    db.execute(
+        "INSERT INTO checkouts (path, project_id, root, seen_at) VALUES (?, ?, ?, ?)",
+        (place.location, project_id, place.root, now),
     )
     return project_id
+
+
+def id_at(db: Connection, place: Place) -> str | None:
+    row = db.execute("SELECT project_id FROM checkouts WHERE path = ?", (place.location,)).fetchone()
+    return str(row["project_id"]) if row else None
 
 
 def ensure_global(db: Connection, now: int) -> str:
@@ -50,8 +59,8 @@ def every(db: Connection) -> list[Project]:
 
 
 def at(db: Connection, place: Place) -> Project | None:
-    row = db.execute("SELECT * FROM projects WHERE identity = ?", (place.identity,)).fetchone()
-    return _project(row) if row else None
+    known = id_at(db, place)
+    return by_id(db, known) if known else None
 
 
 def by_id(db: Connection, project_id: str) -> Project:

@@ -37,8 +37,8 @@ AROUND = 60  # characters of an excerpt on each side of a marker
 # Ids and names say which project, checkout or document it is. They are stored as they are on the way in as
 # well: reported, not changed. Nothing refers to the key of an event.
 NAMES = (
-    "claude_files.place docmem_servers.folder documents.source_path projects.name projects.root"
-    " sessions.branch sessions.cwd"
+    "checkouts.mark checkouts.root claude_files.place docmem_servers.folder documents.source_path"
+    " projects.name projects.remote projects.root projects.roots sessions.branch sessions.cwd"
 ).split()
 COLUMNS = """
 SELECT name, pk, type = 'TEXT' AND NOT hidden AND name <> 'terms' AS is_text,

@@ -110,11 +110,6 @@ class Outcome:
         self.turns: list[Turn] = []  # oldest first, once they were read
 
 
-def project_at(db: Connection, identity: str) -> str | None:
-    row = db.execute("SELECT id FROM projects WHERE identity = ?", (identity,)).fetchone()
-    return str(row["id"]) if row else None
-
-
 def newest(db: Connection, project_id: str, kind: str, attended: bool) -> list[Standing]:
     """The newest living memories of a kind, with the branch they came from. Of sessions that nobody attended:
     notes, and the others where no other sessions are told of; but nobody prefers anything there."""
