@@ -79,7 +79,18 @@ def log_file(folder: str) -> str:
 class Place:
     """A folder seen as a project: where it lies, what to call it, and git's state there."""
 
-    __slots__ = ("branch", "head", "location", "name", "root", "tops")
+    __slots__ = (
+        "branch",
+        "common",
+        "head",
+        "is_shallow",
+        "location",
+        "mark",
+        "name",
+        "remote",
+        "root",
+        "tops",
+    )
 
     def __init__(
         self,
@@ -89,6 +100,8 @@ class Place:
         branch: str | None,
         head: str | None,
         tops: tuple[str, ...] = (),
+        common: str | None = None,
+        remote: str = "",
     ) -> None:
         self.location = location
         self.name = name
@@ -98,6 +111,22 @@ class Place:
         # The top of the work tree that the folder is in, which may be a linked one: as it is, as it was
         # spelled on the way there, and the root.
         self.tops = tuple(dict.fromkeys((*tops, root)))
+        self.common = common  # the git common directory; None outside git
+        self.remote = remote  # where it is pushed to; "" where nowhere
+        self.is_shallow = common is not None and os.path.isfile(os.path.join(common, "shallow"))
+        # What is quickly said of a repository. Where it is another than before, its history may be as well.
+        self.mark = ""
+        if common:
+            more = f"{' shallow' if self.is_shallow else ''}{'' if head else ' empty'}"
+            self.mark = f"{inode(common)} {remote}{more}"
+
+
+def inode(folder: str) -> int:
+    """The number that a folder keeps when it is moved; 0 where it is gone."""
+    try:
+        return os.stat(folder).st_ino
+    except OSError:
+        return 0
 
 
 def place(cwd: str) -> Place:
@@ -112,15 +141,17 @@ def place(cwd: str) -> Place:
     if git is None or common is None:
         location = root = at
         branch = head = None
+        remote = ""
     else:
         location, root = common, at
         branch, head = _head(git, common)
+        remote = _remote(common, at)
         if git != common:  # a linked worktree
             root = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     name = os.path.basename(root).removesuffix(".git")
     spelled = text(_as_spelled(cwd, folder[len(at) :]))
     tops = (text(at), spelled) if git else (spelled,)
-    return Place(_distinct(location), text(name or root), text(root), branch, head, tops)
+    return Place(_distinct(location), text(name or root), text(root), branch, head, tops, common, remote)
 
 
 def _as_spelled(cwd: str, below: str) -> str:
@@ -196,6 +227,51 @@ def _work_tree(config: str) -> str | None:
             plain = value.replace("\\\\", "\0").replace('\\"', "\1").replace('"', "")
             work = plain.replace("\0", "\\").replace("\1", '"')
     return work
+
+
+def _remote(common: str, at: str) -> str:
+    """Where a repository is pushed to. Of one that was cloned from a folder, where that one is."""
+    url = _url(common)
+    if not (path := _local(url, at)):
+        return text(spelled(url))
+    for git in (os.path.join(path, ".git"), path):
+        if os.path.isfile(os.path.join(git, "HEAD")) and (further := _url(git)) and not _local(further, path):
+            return text(spelled(further))
+    return text(path)
+
+
+def _url(common: str) -> str:
+    """Of the remote `origin`, or of the only one."""
+    urls: dict[str, str] = {}
+    section = ""
+    for line in _lines(os.path.join(common, "config")):
+        key, _, value = line.strip().partition("=")
+        if key.startswith("["):
+            section = key
+        elif section.startswith('[remote "') and key.strip() == "url":
+            urls.setdefault(section[9:].removesuffix('"]'), value.strip().strip('"').replace("\\\\", "\\"))
+    return urls.get("origin") or ("".join(urls.values()) if len(urls) == 1 else "")
+
+
+def _local(url: str, at: str) -> str:
+    """The folder that a remote is; "" where it is none."""
+    if url.startswith("file://"):
+        url = url.removeprefix("file://")
+    elif not url or ":" in url.partition("/")[0]:
+        return ""
+    return os.path.realpath(os.path.join(at, url))
+
+
+def spelled(url: str) -> str:
+    """A remote, the same however it was written: https, ssh, with a user, a port or a token, with `.git`."""
+    scheme, is_url, rest = url.partition("://")
+    if not is_url:
+        rest = url.replace(":", "/", 1)  # git@host:path
+    host, _, path = rest.partition("/")
+    host = host.rpartition("@")[2]
+    for port in {"http": ":80", "https": ":443", "ssh": ":22"}.get(scheme, ""), ":":
+        host = host.removesuffix(port)
+    return f"{host}/{path.strip('/').removesuffix('.git')}".strip("/").lower()
 
 
 def _is_same(folder: str, at: str) -> bool:

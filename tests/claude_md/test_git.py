@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from backstory.claude_md.read import git
 from backstory.claude_md.read.git import changed_since, insights
 from backstory.model import Insights
 from tests.helpers.forged_git import FORGERIES
@@ -415,7 +414,7 @@ def test_a_bare_repository_and_a_broken_one_tell_nothing(tmp_path: Path) -> None
 def test_a_git_that_hangs_is_left(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(repository, "Begin", a="1\n")
     os.mkfifo(repository / ".gitignore")  # git opens it, and waits
-    monkeypatch.setattr(git, "SECONDS", 0.5)
+    monkeypatch.setattr("backstory.git.SECONDS", 0.5)
     start = time.monotonic()
     head = commit_id(repository)
     assert names(repository, changed_since(str(repository), head, 0)) == []
@@ -714,6 +713,6 @@ def test_a_thousand_commits_take_less_than_a_second(repository: Path) -> None:
 
 def test_an_endless_answer_is_cut(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grown(repository, 100, 50)
-    monkeypatch.setattr(git, "MOST_BYTES", 10_000)
+    monkeypatch.setattr("backstory.git.MOST_BYTES", 10_000)
     found = insights(str(repository))
     assert found and found.hot
