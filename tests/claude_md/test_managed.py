@@ -447,7 +447,7 @@ def test_a_project_that_comes_under_git_keeps_what_is_known_of_its_file(desk: De
     desk.write("Old.")
     assert desk.facts() == ("model", False, None)
     managed.register(desk.db, root, str(desk.file), "root", NOW)
-    assert [place.root for place in projects.every(desk.db)] == [root, root]
+    assert [place.root for place in projects.every(desk.db)] == [root]
     assert desk.facts() == ("model", False, None)
     assert desk.put("New.") == "written"
 

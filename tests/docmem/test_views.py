@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from backstory import paths
 from backstory.claude_md.write import writer
 from backstory.docmem import expand, tree
 from backstory.docmem.views import Shown, Views
 from backstory.errors import BackstoryError, BadInput, Conflict, NotFound
-from backstory.store import nodes
+from backstory.store import nodes, projects
+from backstory.store.file.connection import transaction
 from backstory.surfaces.view_files import Removed
 from tests.helpers.live_views import Desk
 
@@ -469,13 +471,14 @@ def test_a_node_that_is_deleted_just_before_it_is_shown(
 # --- another project ----------------------------------------------------------------------------------------
 
 
-def test_after_git_init_the_views_of_the_former_project_go_and_nobody_says_they_were_deleted(
+def test_where_a_folder_is_given_to_another_project_its_views_go_and_are_not_called_deleted(
     desk: Desk, data: Path
 ) -> None:
     desk.trees("plan")
     server = desk.server("plan")
-    (desk.folder / ".git").mkdir()
-    (desk.folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    with transaction(desk.db):
+        other = projects.create(desk.db, "other", str(desk.folder), 1)
+        projects.attach(desk.db, paths.place(str(desk.folder)), other, 1, said_by="user")
     with Desk(data, desk.folder) as later:
         assert later.project != desk.project
         later.trees("new")

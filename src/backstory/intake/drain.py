@@ -18,6 +18,7 @@ from backstory.capture import spool
 from backstory.capture.event import read_event
 from backstory.clients.canonical import NOTIFICATION, PROMPT, SESSION_END, SESSION_START, WEB
 from backstory.errors import BadPayload
+from backstory.intake import checkouts
 from backstory.intake import turn as turns_of_events
 from backstory.intake.item import item_of
 from backstory.intake.trace import trace
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 BATCH_EVENTS = 250
 BATCH_BYTES = 16_000_000
+LEARN_SECONDS = 1.0  # for the history of a checkout that is new
 HURRIED_EVENTS = 25  # a batch where somebody waits: small enough to stop in time
 HURRIED_BYTES = 200_000  # to read, clean and redact a megabyte takes a sixth of a second
 
@@ -73,6 +75,8 @@ def drain(
         if deadline is not None and time.monotonic() >= deadline:
             break
     done.left = len(waiting)
+    if not hurried:
+        checkouts.learn(db, now, LEARN_SECONDS)
     if sessions.any_silent(db, now):
         with transaction(db):
             sessions.mark_interrupted(db, now)

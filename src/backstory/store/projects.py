@@ -1,11 +1,26 @@
-"""Projects: whose memories these are."""
+"""Projects: whose memories these are.
+
+A project is known by the root commits of its repository and by where that is pushed to; outside git, and as
+long as there is no commit, by its path. `checkouts` notes where projects lie, so that mostly a look at one
+row is enough. Where a path is new, or its repository is another than before (`Place.mark`), `id_at` asks what
+a repository can prove at once: that it has the root commits of a project that is pushed to the same place, or
+that was moved, or cloned from a folder that is known. Everything else waits until a drain has walked the
+history (intake/checkouts.py), and `settle` knows the root commits themselves.
+
+    same root commits, and the same remote or one of them without   the same project
+    same root commits, another remote                               another: a fork, or made from a template
+    a shallow clone, which has no root commit                       by its remote, if it has a commit we know
+    more than one project fits                                      none of them, until somebody says which
+"""
 
 from __future__ import annotations
 
+from backstory import git_objects, paths
 from backstory.ids import new_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from sqlite3 import Connection, Row
 
     from backstory.model import Project
@@ -13,28 +28,208 @@ if TYPE_CHECKING:
 
 
 GLOBAL = "global"
+GONE = "gone"  # the mark of a checkout whose folder is not there
+SLOW = "slow"  # of one whose history is too long for who waits
+KNOWN_COMMITS = 500  # by which a shallow clone may be known
 
 
 def ensure(db: Connection, place: Place, now: int) -> str:
-    """The id of the project at this place, new or known."""
-    known = id_at(db, place)
-    if known:
-        return known
+    """The id of the project at this place, new or known. Expects to run inside a transaction."""
+    project_id = id_at(db, place)
+    if project_id is None:
+        project_id = create(db, place.name, place.root, now)
+    row = _checkout(db, place)
+    if row is None:
+        attach(db, place, project_id, now)
+    elif (row["project_id"], row["root"]) != (project_id, place.root) or _is_another(row, place):
+        # It is looked at again; a person's word stands.
+        db.execute(
+            "UPDATE checkouts SET project_id = ?2, root = ?3, seen_at = max(seen_at, ?4),"
+            " mark = iif(said_by = 'user', ?5, NULL) WHERE path = ?1",
+            (place.location, project_id, place.root, now, place.mark),
+        )
+    db.execute("UPDATE projects SET root = ?2 WHERE id = ?1 AND root <> ?2", (project_id, place.root))
+    return project_id
+
+
+def create(db: Connection, name: str, root: str, now: int) -> str:
     project_id = new_id("prj_")
     db.execute(
         "INSERT INTO projects (id, identity, name, root, created_at) VALUES (?1, ?1, ?2, ?3, ?4)",
-        (project_id, place.name, place.root, now),
-    )
-    db.execute(
-        "INSERT INTO checkouts (path, project_id, root, seen_at) VALUES (?, ?, ?, ?)",
-        (place.location, project_id, place.root, now),
+        (project_id, name, root, now),
     )
     return project_id
 
 
+def attach(db: Connection, place: Place, project_id: str, now: int, *, said_by: str = "rule") -> None:
+    """From now on this place is the project's."""
+    mark = place.mark if said_by == "user" else None
+    db.execute(
+        "INSERT INTO checkouts (path, project_id, root, mark, said_by, seen_at) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET project_id = excluded.project_id, root = excluded.root,"
+        " mark = excluded.mark, said_by = excluded.said_by, seen_at = excluded.seen_at",
+        (place.location, project_id, place.root, mark, said_by, now),
+    )
+
+
+# --- which one ----------------------------------------------------------------------------------------------
+
+
 def id_at(db: Connection, place: Place) -> str | None:
-    row = db.execute("SELECT project_id FROM checkouts WHERE path = ?", (place.location,)).fetchone()
-    return str(row["project_id"]) if row else None
+    """The project at this place, as far as that can be said without a walk through its history."""
+    row = _checkout(db, place)
+    if row is not None and not _is_another(row, place):
+        return str(row["project_id"])
+    if row is not None and _is_still(_row(db, row["project_id"]), row, place):
+        return str(row["project_id"])
+    if place.common is None:
+        return None
+    return _proved(db, place) or (_before_git(db, place) if row is None else None)
+
+
+def _checkout(db: Connection, place: Place) -> Row | None:
+    row: Row | None = db.execute("SELECT * FROM checkouts WHERE path = ?", (place.location,)).fetchone()
+    return row
+
+
+def _is_another(checkout: Row, place: Place) -> bool:
+    """Whether the repository at a known path may be another than when it was looked at."""
+    is_noted = checkout["said_by"] == "user" or checkout["mark"] in (None, SLOW, place.mark)
+    return place.common is not None and not is_noted
+
+
+def _is_still(project: Row, checkout: Row, place: Place) -> bool:
+    """Whether the repository at a known path is the project's, though something about it is new: its first
+    commit, its remote. One that was put there anew is a fork if it is pushed elsewhere."""
+    if not project["roots"]:
+        return True
+    is_moved = str(checkout["mark"]).partition(" ")[0] == str(paths.inode(place.common or ""))
+    remotes = {project["remote"], place.remote} - {""}
+    return (is_moved or len(remotes) < 2) and _has(place, project["roots"])
+
+
+def _before_git(db: Connection, place: Place) -> str | None:
+    """A folder that is under git now, and was not when it became a project."""
+    row = db.execute(
+        "SELECT p.id FROM checkouts c JOIN projects p ON p.id = c.project_id"
+        " WHERE c.path = ? AND p.roots = ''",
+        (place.root,),
+    ).fetchone()
+    return str(row["id"]) if row else None
+
+
+def _proved(db: Connection, place: Place) -> str | None:
+    """The one project of which this repository has the root commits, if something else says so too: that it
+    is pushed to the same place, that its folder is the one that was moved, or the one it was cloned from."""
+    same_remote = "remote = ?1 AND remote <> ''"
+    if place.is_shallow:
+        rows = db.execute(f"SELECT * FROM projects WHERE {same_remote}", (place.remote,)).fetchall()
+        return _only(row for row in rows if _shares_a_commit(db, place, row["id"]))
+    rows = db.execute(
+        f"SELECT *, {same_remote} AS is_same, EXISTS (SELECT 1 FROM checkouts c WHERE c.project_id = id"
+        " AND (c.mark LIKE ?2 || ' %' OR c.root = ?1)) AS is_near FROM projects"
+        f" WHERE roots <> '' AND ({same_remote} OR ?1 = '' OR remote = '')",
+        (place.remote, str(paths.inode(place.common or ""))),
+    ).fetchall()
+    for how in ("is_same", "is_near"):
+        likely = [row for row in rows if row[how]]
+        if likely:
+            return _only(row for row in likely if _has(place, row["roots"]))
+    return None
+
+
+def _only(rows: Iterable[Row]) -> str | None:
+    ids = [str(row["id"]) for row in rows]
+    return ids[0] if len(ids) == 1 else None
+
+
+def _has(place: Place, roots: str) -> bool:
+    """Whether a repository has these commits, and not only says so."""
+    objects = paths.inside(place.common, "objects") if place.common else ""
+    return bool(objects) and all(git_objects.commit(objects, one) for one in roots.split(","))
+
+
+def _shares_a_commit(db: Connection, place: Place, project_id: str) -> bool:
+    """A shallow clone has no root commit. Its newest one is known where somebody worked on it, or on the one
+    before it; who has neither may have made the rest up."""
+    objects = paths.inside(place.common, "objects") if place.common else ""
+    text = git_objects.commit(objects, place.head) if objects and place.head else None
+    if text is None or place.head is None:
+        return False
+    rows = db.execute(
+        "SELECT head FROM sessions WHERE project_id = ?1 AND head IS NOT NULL UNION"
+        " SELECT * FROM (SELECT t.record ->> 'head' FROM turns t JOIN memories m ON m.row = t.row"
+        " WHERE m.project_id = ?1 ORDER BY t.row DESC LIMIT ?2)",
+        (project_id, KNOWN_COMMITS),
+    )
+    known = {row[0] for row in rows}
+    return not known.isdisjoint((place.head, *git_objects.parents(text)))
+
+
+# --- what a walk through the history has found --------------------------------------------------------------
+
+
+def unread(db: Connection, most: int, *, slow: bool) -> list[tuple[str, str]]:
+    """(path, root) of checkouts whose history nobody has looked at, the latest first; also of `slow` ones."""
+    rows = db.execute(
+        "SELECT path, root FROM checkouts WHERE mark IS NULL OR (?2 AND mark = ?3)"
+        " ORDER BY seen_at DESC, path LIMIT ?1",
+        (most, slow, SLOW),
+    )
+    return [(row["path"], row["root"]) for row in rows]
+
+
+def note_mark(db: Connection, path: str, mark: str) -> None:
+    db.execute("UPDATE checkouts SET mark = ?2 WHERE path = ?1", (path, mark))
+
+
+def settle(db: Connection, place: Place, roots: Sequence[str], now: int) -> str | None:
+    """The root commits of this place are known now: note whose it is. The id of a project that was only
+    thought to be another one, and is to be merged into the one that this place is now of."""
+    row = _checkout(db, place)
+    if row is None:
+        return None
+    note_mark(db, place.location, place.mark)
+    was = _row(db, row["project_id"])
+    found = ",".join(sorted(roots))
+    if not found or row["said_by"] == "user":
+        if not was["roots"]:
+            _know(db, was["id"], found, place.remote)
+        return None
+    is_same = was["roots"] == found or (was["roots"] and _has(place, was["roots"]))
+    # Of a repository without commits, or one that git could not walk through, nothing but the path is known.
+    other = None if is_same else _with(db, found, place.remote, was["id"])
+    if is_same or (other is None and not was["roots"]):
+        _know(db, was["id"], found, place.remote)
+        return None
+    is_alone = (
+        db.execute("SELECT count(*) FROM checkouts WHERE project_id = ?", (was["id"],)).fetchone()[0] == 1
+    )
+    if other is None:
+        other = create(db, place.name, place.root, now)
+        _know(db, other, found, place.remote)
+    db.execute("UPDATE checkouts SET project_id = ?2 WHERE path = ?1", (place.location, other))
+    db.execute("UPDATE projects SET root = ?2 WHERE id = ?1", (other, place.root))
+    return str(was["id"]) if is_alone and not was["roots"] else None
+
+
+def _with(db: Connection, roots: str, remote: str, but: str) -> str | None:
+    """The one project with these root commits, and this remote; else the one where either has none."""
+    rows = db.execute("SELECT * FROM projects WHERE roots = ? AND id <> ?", (roots, but)).fetchall()
+    same = [row for row in rows if row["remote"] == remote]
+    return _only(same or [row for row in rows if not remote or not row["remote"]])
+
+
+def _know(db: Connection, project_id: str, roots: str, remote: str) -> None:
+    db.execute(
+        # A folder that somebody cloned from is a worse name than a place on the network.
+        "UPDATE projects SET roots = iif(?2 = '', roots, ?2),"
+        " remote = iif(?3 = '' OR (?3 LIKE '/%' AND remote <> ''), remote, ?3) WHERE id = ?1",
+        (project_id, roots, remote),
+    )
+
+
+# --- reading ------------------------------------------------------------------------------------------------
 
 
 def ensure_global(db: Connection, now: int) -> str:
@@ -64,11 +259,11 @@ def at(db: Connection, place: Place) -> Project | None:
 
 
 def by_id(db: Connection, project_id: str) -> Project:
-    return _project(db.execute("SELECT * FROM projects WHERE id = ?", (project_id,)).fetchone())
+    return _project(_row(db, project_id))
 
 
 def root_of(db: Connection, project_id: str) -> str:
-    return str(db.execute("SELECT root FROM projects WHERE id = ?", (project_id,)).fetchone()["root"])
+    return str(_row(db, project_id)["root"])
 
 
 def rows(number: int) -> tuple[int, int]:
@@ -87,6 +282,11 @@ def next_rows(db: Connection, project_id: str, count: int) -> int:
         (project_id, count),
     ).fetchone()
     return rows(number)[0] | (int(counter) - count + 1)
+
+
+def _row(db: Connection, project_id: str) -> Row:
+    row: Row = db.execute("SELECT * FROM projects WHERE id = ?", (project_id,)).fetchone()
+    return row
 
 
 def _project(row: Row) -> Project:

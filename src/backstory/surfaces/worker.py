@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 
 from backstory import config, locks, log, paths
 from backstory.errors import Damaged
+from backstory.intake import checkouts
 from backstory.model import now_ms
 from backstory.store import queue
 from backstory.store.file import backup, recovery
@@ -24,6 +25,7 @@ from backstory.synthesis.local import Local
 from backstory.synthesis.runner import Settings, Worker
 
 DRAIN_SECONDS = 2.0
+LEARN_SECONDS = 60.0  # for the history of a checkout that is new
 
 
 def main() -> None:
@@ -77,6 +79,8 @@ async def _work(folder: str) -> bool:
         claude=None if away else Claude(env, config.setting("claude.model", env)),
         missing=str(away or ""),
     )
+    with _store(folder) as db:
+        checkouts.learn(db, now_ms(), LEARN_SECONDS, slow=True)
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, worker.stop)

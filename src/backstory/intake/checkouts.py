@@ -1,0 +1,56 @@
+"""Whose a checkout is: the drain walks through its history once, and notes what it found.
+
+Never where somebody waits for a session to start. A history that takes long is left to the worker.
+"""
+
+from __future__ import annotations
+
+import os
+
+from backstory import log, paths
+from backstory.errors import Unavailable
+from backstory.store import moving, projects
+from backstory.store.file.connection import may_be_unavailable, transaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from backstory.store.file.connection import Connection
+
+AT_ONCE = 20
+
+
+def learn(db: Connection, now: int, seconds: float, *, slow: bool = False) -> None:
+    """Look at the checkouts that nobody has looked at, so many seconds at each; with `slow` also at those
+    that took longer before. While others write, that can wait."""
+    try:
+        with may_be_unavailable():
+            _learn(db, now, seconds, slow)
+    except Unavailable:
+        pass
+
+
+def _learn(db: Connection, now: int, seconds: float, slow: bool) -> None:
+    for path, root in projects.unread(db, AT_ONCE, slow=slow):
+        place = paths.place(root) if os.path.isdir(root) else None
+        if place is None or place.location != path:
+            with transaction(db):
+                projects.note_mark(db, path, projects.GONE)
+            continue
+        roots: tuple[str, ...] | None = ()
+        if place.common and place.head and not place.is_shallow:
+            from backstory import git  # it loads a good deal, and most drains have nothing to learn
+
+            roots = git.root_commits(root, seconds)
+        with transaction(db):
+            if roots is None:
+                log.write("info", f"the history of {root} could not be read; it is known by its path")
+                projects.note_mark(db, path, place.mark if slow else projects.SLOW)
+                continue
+            doubled = projects.settle(db, place, roots, now)
+            if doubled:
+                known = projects.at(db, place)
+                assert known is not None  # noqa: S101  it was settled a line ago
+                moving.merge(db, doubled, known.id)
+                log.write(
+                    "info", f"{root} is the project {known.name} of {known.root}; its memory is one now"
+                )
