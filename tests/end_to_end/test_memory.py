@@ -545,3 +545,28 @@ def test_no_memory_can_pose_as_another_or_close_the_fence(
         assert [line for line in lines if line.startswith("ID: ")] == lines[2:3]
         assert re.findall(r"(?i)</backstory\s*>", reply) == ["</backstory>"]
         assert lines[-1] == "</backstory>"
+
+
+@pytest.mark.client
+def test_a_moved_repository_and_a_fresh_clone_of_it_start_with_its_memory(
+    home: Path, data: Path, project: Path, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "--quiet", "--bare", "origin.git")
+    git(project, "remote", "add", "origin", str(tmp_path / "origin.git"))
+    git(project, "push", "--quiet", "origin", "main")
+    session(home, project, "count the animals", say("seven walruses"), servers=NO_SERVERS)
+
+    moved = project.rename(tmp_path / "renamed")
+    after = session(home, moved, "and now?", say("still seven"), servers=NO_SERVERS)
+    git(tmp_path, "clone", "--quiet", "-b", "main", str(tmp_path / "origin.git"), "fresh")
+    search = [use(SEARCH, query="walruses"), say("done")]
+    fresh = session(home, tmp_path / "fresh", "and here?", *search)
+    other = repository(tmp_path / "elsewhere" / "project")
+    elsewhere = session(home, other, "and there?", say("nothing"), servers=NO_SERVERS)
+
+    for told in (after, fresh):
+        assert "seven walruses" in json.dumps(told.model.requests[0])
+    assert "seven walruses" in fresh.model.results(SEARCH)[0]
+    assert "walruses" not in json.dumps(elsewhere.model.requests)
+    known = rows(data, "SELECT count(DISTINCT project_id) FROM sessions WHERE cwd NOT LIKE '%elsewhere%'")
+    assert known == [(1,)]

@@ -141,6 +141,17 @@ def copied_and_the_first_one_deleted(world: World) -> Path:
     return world.folder / "copy"
 
 
+def copied_without_a_remote(world: World) -> Path:
+    shutil.copytree(_ready(world), world.folder / "copy")
+    return world.folder / "copy"
+
+
+def copied_without_a_remote_and_the_first_one_deleted(world: World) -> Path:
+    copy = copied_without_a_remote(world)
+    shutil.rmtree(world.home)
+    return copy
+
+
 def cloned_from_the_same_origin(world: World) -> Path:
     return world.copy(_origin(world), "clone")
 
@@ -389,6 +400,8 @@ CASES = [
     Case(moved_and_packed, HOME, HOME),
     Case(moved_with_sha256, HOME, HOME),
     Case(copied_and_the_first_one_deleted, HOME, HOME),
+    Case(copied_without_a_remote, AWAY, "new"),
+    Case(copied_without_a_remote_and_the_first_one_deleted, AWAY, HOME),
     Case(cloned_from_the_same_origin, HOME, HOME),
     Case(cloned_after_others_pushed, HOME, HOME),
     Case(cloned_from_the_folder, HOME, HOME),

@@ -8,12 +8,15 @@ that was moved, or cloned from a folder that is known. Everything else waits unt
 history (intake/checkouts.py), and `settle` knows the root commits themselves.
 
     same root commits, and the same remote or one of them without   the same project
+    same root commits, both without a remote                        the same, if the first one is gone
     same root commits, another remote                               another: a fork, or made from a template
     a shallow clone, which has no root commit                       by its remote, if it has a commit we know
     more than one project fits                                      none of them, until somebody says which
 """
 
 from __future__ import annotations
+
+import os
 
 from backstory import git_objects, paths
 from backstory.ids import new_id
@@ -216,8 +219,14 @@ def settle(db: Connection, place: Place, roots: Sequence[str], now: int) -> str 
 def _with(db: Connection, roots: str, remote: str, but: str) -> str | None:
     """The one project with these root commits, and this remote; else the one where either has none."""
     rows = db.execute("SELECT * FROM projects WHERE roots = ? AND id <> ?", (roots, but)).fetchall()
-    same = [row for row in rows if row["remote"] == remote]
-    return _only(same or [row for row in rows if not remote or not row["remote"]])
+    same = [row for row in rows if row["remote"] == remote and (remote or _is_gone(db, row["id"]))]
+    return _only(same or [row for row in rows if bool(remote) != bool(row["remote"])])
+
+
+def _is_gone(db: Connection, project_id: str) -> bool:
+    """A copy beside the first one, neither pushed anywhere, is its own project; what was moved is not."""
+    rows = db.execute("SELECT root FROM checkouts WHERE project_id = ?", (project_id,))
+    return not any(os.path.isdir(row["root"]) for row in rows)
 
 
 def _know(db: Connection, project_id: str, roots: str, remote: str) -> None:
