@@ -61,7 +61,7 @@ def commands() -> str:
     parts = [COMMANDS]
     for path, command in _walk(cli, "backstory"):
         context = click.Context(command, info_name=path)
-        if not isinstance(command, click.Group):
+        if not isinstance(command, click.Group) or command.params:
             parts.append(_command(path, command, context))
         elif path != "backstory":
             parts.append(f"## {path}\n\n{_prose(command.help)}\n")

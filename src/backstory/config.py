@@ -23,11 +23,13 @@ DEFAULTS: dict[str, str] = {
     "embedding.key": "",
     "embedding.url": "",
     "log.level": "info",
+    "recall.everywhere": "off",
     "synthesizer": "auto",
 }
 NUMBERS: dict[str, float] = {"brief.tokens": 1500, "spend.daily_usd": 1.0, "worker.idle_seconds": 30}
 SYNTHESIZERS = ("auto", "claude", "local", "off")
 ON_STOP = ("agent", "auto", "off")
+ON_OFF = ("on", "off")
 
 
 def setting(name: str, env: Mapping[str, str]) -> str:
@@ -57,6 +59,18 @@ def synthesizer(env: Mapping[str, str]) -> str:
 def on_stop(env: Mapping[str, str]) -> str:
     """What the end of a turn does about changed files: ask the agent, compute by itself, or nothing."""
     return _one_of("claude_md.on_stop", ON_STOP, env)
+
+
+def recall_everywhere(env: Mapping[str, str]) -> str:
+    return _one_of("recall.everywhere", ON_OFF, env)
+
+
+def may_recall_everywhere(env: Mapping[str, str]) -> bool:
+    """Whether a model may look into other projects than the one it works in. Only who says `on` allows it."""
+    try:
+        return recall_everywhere(env) == "on"
+    except BadInput:
+        return False  # `backstory doctor` tells
 
 
 def _one_of(name: str, values: tuple[str, ...], env: Mapping[str, str]) -> str:

@@ -26,6 +26,27 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectOverview:
+    """What there is of a project."""
+
+    id: str
+    name: str
+    root: str
+    roots: str  # its root commits
+    remote: str
+    paused_at: int | None
+    sessions: int
+    turns: int
+    memories: int  # besides turns and traces
+    traces: int
+    bytes: int  # of text
+    documents: int
+    trees: int
+    last_used: int
+    paths: tuple[str, ...] = ()  # where it lies or lay, the latest first
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     id: str
     project_id: str
@@ -113,6 +134,7 @@ class Hit:
     is_pasted: bool = False  # and that was no typed text
     commits: tuple[str, ...] = ()  # of a turn, a line each
     pieces: tuple[Piece, ...] = ()  # of a turn: what fits the query, the best first
+    project: Project | None = None  # where it is another than the one that was asked from
 
 
 @dataclass(frozen=True, slots=True)

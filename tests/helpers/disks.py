@@ -128,6 +128,8 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
     made("docmem", "import", "guide.md")
     made("docs", "ingest", "guide.md")
     made("forget", memories[3])
+    (project / "elsewhere").mkdir()
+    made("add", "a stork", "--project", "elsewhere")
     made("backup", "now")
     hook(tool_use(project, "make"))
     made("sessions")
@@ -158,6 +160,10 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
         "forget": memories[1:2],
         "init": ["--yes", "--offline"],
         "install": ["--claude", str(client)],
+        "projects attach": ["elsewhere", "--to", "project", "--yes"],
+        "projects merge": ["elsewhere", "project", "--yes"],
+        "projects rename": ["project", "walrus"],
+        "projects split": ["s1", "--to", "elsewhere", "--yes"],
         "reinforce": memories[:1],
         "restore": memories[3:],
         "search": ["walrus"],

@@ -198,9 +198,12 @@ def _remember(db: Connection, prepared: _Prepared) -> bool:
     event, place = prepared.event, prepared.place
     if not events.first_time(db, event.key, event.name, event.session_id, event.at):
         return False
-    project_id = sessions.project_of(db, event.session_id)
+    project_id = known = sessions.project_of(db, event.session_id)
     if project_id is None:
         project_id = projects.ensure(db, place, event.at)
+    if projects.is_paused(db, project_id):
+        return False  # only that it was there is noted, or a later reading of the transcript would store it
+    if known is None:
         sessions.start(db, event.session_id, project_id, event.cwd, place, event.at)
     if event.kind in (PROMPT, NOTIFICATION, SESSION_START):
         sessions.reopen(db, event.session_id, event.at)

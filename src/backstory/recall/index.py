@@ -69,9 +69,11 @@ class Index:
             raise EmbedderAway("the embedder is switched off; set `embedder` to static to search by meaning")
         return self._embedder
 
-    def corpus(self, db: Connection, source: Source, project: Project | None) -> Corpus:
-        """The lines that a search in this project looks at, as they are now."""
-        ranges = projects.ranges(db, project)
+    def corpus(
+        self, db: Connection, source: Source, project: Project | None, *, everywhere: bool = False
+    ) -> Corpus:
+        """The lines that a search in this project, or in all of them, looks at, as they are now."""
+        ranges = projects.all_ranges(db) if everywhere else projects.ranges(db, project)
         key = (source.TABLE, tuple(ranges))
         corpus = self._corpora.pop(key, None)
         if corpus is None or corpus.removed > max(REMOVED, corpus.size // 10):

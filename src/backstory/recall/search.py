@@ -97,19 +97,20 @@ def search(
     include_superseded: bool = False,
     asking: str | None = None,
     patience: float = PATIENCE,
+    everywhere: bool = False,
 ) -> Answer:
-    """What fits the query best of this folder's project and of the user's global memories. The id of a memory
-    finds that one, superseded or not. The turn that asks is no answer to itself."""
+    """What fits the query best of this folder's project and of the user's global memories, or `everywhere`.
+    The id of a memory finds that one, superseded or not. The turn that asks is no answer to itself."""
     query = checked(query, mode, limit, filters)
     project = projects.at(db, paths.place(cwd))
     named = memories.get(db, query.strip(), now)
     if (
         named
         and not named.deleted_at
-        and named.project_id in (project.id if project else "", projects.GLOBAL)
+        and (everywhere or named.project_id in (project.id if project else "", projects.GLOBAL))
     ):
         by_id = [(named, 1.0, [Part("id", 1.0)])]
-        return Answer(_hits(db, by_id, paths.checkout(cwd)), by_id=True)
+        return Answer(_hits(db, by_id, paths.checkout(cwd), project), by_id=True)
     if ids.is_id(query.strip()):
         return Answer(())  # of another project, or erased: its letters are no words
 
@@ -127,15 +128,15 @@ def search(
             passing &= corpus.without_turn(own.row or 0)
         return passing
 
-    found = ranked(index, db, memories, project, query, mode, limit * POOL, patience, wanted)
+    look = partial(ranked, index, db, memories, project, query, mode, limit * POOL, patience)
+    found = look(wanted, everywhere=everywhere)
     if not found.best and not traces:
-        every = partial(wanted, traces=True)
-        found = ranked(index, db, memories, project, query, mode, limit * POOL, patience, every)
+        found = look(partial(wanted, traces=True), everywhere=everywhere)
     best = _each_once(db, _lifted(db, found.best, now), limit, now)
     with index.lock:
         covered = [found.covered(one.line) for one, _ in best]
     fits = mode == "semantic" or not best or any(one.covers >= rank.FITS for one in covered)
-    hits = _hits(db, [(memory, one.score, one.parts) for one, memory in best], paths.checkout(cwd))
+    hits = _hits(db, [(memory, one.score, one.parts) for one, memory in best], paths.checkout(cwd), project)
     shown = _pieces(db, covered)
     known = turns.by_ids(db, [hit.memory.id for hit in hits if hit.memory.kind == "turn"])
     told = tuple(
@@ -243,10 +244,12 @@ def ranked(
     count: int,
     patience: float,
     wanted: Callable[[Corpus], Column] = living,
+    *,
+    everywhere: bool = False,
 ) -> Ranking:
     """The best of the wanted lines of a project, and what there is to say about how they were found."""
     with index.lock:
-        corpus = index.corpus(db, source, project)
+        corpus = index.corpus(db, source, project, everywhere=everywhere)
     asked = _ask(index, db, corpus, query, mode, patience)
     with index.lock:
         best, covered = _top(db, corpus, query, asked, wanted(corpus), count)
@@ -407,10 +410,17 @@ def _passing(db: Connection, corpus: Corpus, filters: Filters) -> Column:
     return passing
 
 
-def _hits(db: Connection, ranked: list[tuple[Memory, float, list[Part]]], root: str) -> tuple[Hit, ...]:
+def _hits(
+    db: Connection, ranked: list[tuple[Memory, float, list[Part]]], root: str, project: Project | None
+) -> tuple[Hit, ...]:
     known = sessions.by_ids(db, sorted({memory.session_id for memory, _, _ in ranked if memory.session_id}))
     successors = life.successors(db, [memory.id for memory, _, _ in ranked if memory.valid_until])
     related = life.related(db, [memory.id for memory, _, _ in ranked])
+    here = (project.id if project else "", projects.GLOBAL)
+    others = {
+        one: projects.by_id(db, one)
+        for one in {memory.project_id for memory, _, _ in ranked}.difference(here)
+    }
     return tuple(
         Hit(
             memory=memory,
@@ -419,7 +429,11 @@ def _hits(db: Connection, ranked: list[tuple[Memory, float, list[Part]]], root: 
             session=known.get(memory.session_id or ""),
             superseded_by=successors.get(memory.id),
             related=related.get(memory.id, 0),
-            stale=fresh.stale(memory, root),
+            # Files of another project are looked at where that lies.
+            stale=fresh.stale(
+                memory, others[memory.project_id].root if memory.project_id in others else root
+            ),
+            project=others.get(memory.project_id),
         )
         for memory, score, parts in ranked
     )

@@ -35,7 +35,7 @@ MOVED = "IN (SELECT old FROM temp.moved)"
 NEW = "(SELECT new FROM temp.moved WHERE old = {})"
 
 
-def merge(db: Connection, source: str, target: str) -> None:
+def merge(db: Connection, source: str, target: str, *, said_by: str = "rule") -> None:
     """All of a project becomes part of another, with its checkouts; the project itself is gone."""
     first, second = (projects.by_id(db, one).number for one in (source, target))
     _move_memories(db, "project_id", [source], target)
@@ -49,6 +49,8 @@ def merge(db: Connection, source: str, target: str) -> None:
     _move(db, "docmem_nodes", f"row = {NEW.format('row')}, project = {second}")
     for table in ("sessions", "session_summaries", "documents", "checkouts"):
         db.execute(f"UPDATE {table} SET project_id = ? WHERE project_id = ?", (target, source))
+    if said_by == "user":  # whatever git says of them
+        db.execute("UPDATE checkouts SET said_by = 'user' WHERE project_id = ?", (target,))
     for table in ("claude_files", "claude_texts", "docmem_servers"):
         db.execute(f"UPDATE OR IGNORE {table} SET project = ? WHERE project = ?", (second, first))
     db.execute("DELETE FROM projects WHERE id = ?", (source,))

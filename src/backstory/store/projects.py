@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from sqlite3 import Connection, Row
 
-    from backstory.model import Project
+    from backstory.model import Project, ProjectOverview
     from backstory.paths import Place
 
 
@@ -73,6 +73,15 @@ def attach(db: Connection, place: Place, project_id: str, now: int, *, said_by: 
         " mark = excluded.mark, said_by = excluded.said_by, seen_at = excluded.seen_at",
         (place.location, project_id, place.root, mark, said_by, now),
     )
+
+
+def pause(db: Connection, project_id: str, now: int | None) -> None:
+    """From now on nothing that happens there is stored; None: it is again."""
+    db.execute("UPDATE projects SET paused_at = ? WHERE id = ?", (now, project_id))
+
+
+def is_paused(db: Connection, project_id: str) -> bool:
+    return _row(db, project_id)["paused_at"] is not None
 
 
 # --- which one ----------------------------------------------------------------------------------------------
@@ -258,6 +267,10 @@ def ranges(db: Connection, project: Project | None) -> list[tuple[int, int]]:
     return [rows(number) for number in dict.fromkeys(numbers) if number is not None]
 
 
+def all_ranges(db: Connection) -> list[tuple[int, int]]:
+    return [rows(row["number"]) for row in db.execute("SELECT number FROM projects ORDER BY number")]
+
+
 def every(db: Connection) -> list[Project]:
     return [_project(row) for row in db.execute("SELECT * FROM projects ORDER BY number")]
 
@@ -265,6 +278,46 @@ def every(db: Connection) -> list[Project]:
 def at(db: Connection, place: Place) -> Project | None:
     known = id_at(db, place)
     return by_id(db, known) if known else None
+
+
+def overview(db: Connection) -> list[ProjectOverview]:
+    """What there is of each project, the latest used first."""
+    from backstory.model import ProjectOverview
+
+    found = []
+    for row in db.execute(_OVERVIEW).fetchall():
+        places = db.execute(
+            "SELECT root FROM checkouts WHERE project_id = ? ORDER BY seen_at DESC, path", (row["id"],)
+        )
+        roots = dict.fromkeys(place["root"] for place in places)
+        found.append(ProjectOverview(**dict(row), paths=tuple(roots)))
+    return found
+
+
+_OVERVIEW = """
+SELECT p.id, p.name, p.root, p.roots, p.remote, p.paused_at,
+    (SELECT count(*) FROM sessions s WHERE s.project_id = p.id) AS sessions,
+    coalesce(m.turns, 0) AS turns, coalesce(m.memories, 0) AS memories, coalesce(m.traces, 0) AS traces,
+    coalesce(m.bytes, 0) AS bytes,
+    (SELECT count(*) FROM documents d WHERE d.project_id = p.id) AS documents,
+    (SELECT count(*) FROM docmem_nodes n WHERE n.project = p.number AND n.parent_id IS NULL) AS trees,
+    max(coalesce((SELECT max(last_event_at) FROM sessions s WHERE s.project_id = p.id), 0),
+        coalesce(m.latest, 0), p.created_at) AS last_used
+FROM projects p LEFT JOIN (
+    SELECT project_id, sum(kind = 'turn') AS turns, sum(kind NOT IN ('turn', 'tool')) AS memories,
+        sum(kind = 'tool') AS traces, sum(length(CAST(content AS BLOB))) AS bytes, max(updated_at) AS latest
+    FROM memories WHERE deleted_at IS NULL GROUP BY project_id) m ON m.project_id = p.id
+WHERE p.id <> 'global' ORDER BY last_used DESC, p.number"""
+
+
+def rename(db: Connection, project_id: str, name: str) -> None:
+    db.execute("UPDATE projects SET name = ? WHERE id = ?", (name, project_id))
+
+
+def claimed(db: Connection, place: Place) -> list[Project]:
+    """The projects that a folder may be, by what it says of itself and has not proved."""
+    rows = db.execute("SELECT * FROM projects WHERE remote = ?1 AND remote <> ''", (place.remote,))
+    return [_project(row) for row in rows]
 
 
 def by_id(db: Connection, project_id: str) -> Project:

@@ -143,6 +143,15 @@ def starting_with(db: Connection, prefix: str) -> list[Session]:
     return [_session(row) for row in rows]
 
 
+def under(db: Connection, folder: str) -> list[str]:
+    """Those that began in a folder, or below it."""
+    rows = db.execute(
+        "SELECT id FROM sessions WHERE substr(cwd || '/', 1, length(?1)) = ?1 ORDER BY number",
+        (f"{folder.rstrip('/')}/",),
+    )
+    return [row["id"] for row in rows]
+
+
 def by_ids(db: Connection, session_ids: list[str]) -> dict[str, Session]:
     rows = db.execute(f"{_SELECT} WHERE s.id IN ({marks(session_ids)})", session_ids)
     return {row["id"]: _session(row) for row in rows}

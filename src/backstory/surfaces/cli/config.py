@@ -32,6 +32,7 @@ ABOUT = {
     "embedding.key": "the key of the embedder's server",
     "embedding.url": "the embedder's server",
     "log.level": f"what the log tells: {', '.join(log.LEVELS)}",
+    "recall.everywhere": "whether a model may also search in other projects: on or off",
     "spend.daily_usd": "what the model may cost a day, in US dollars; at the cap, rules observe instead",
     "synthesizer": "who observes: auto (the model, else rules), claude, local (rules) or off",
     "worker.idle_seconds": "how long a worker without work waits for more",
@@ -145,6 +146,8 @@ def _valid(name: str, env: Mapping[str, str]) -> str | float:
         return settings.synthesizer(env)
     if name == "claude_md.on_stop":
         return settings.on_stop(env)
+    if name == "recall.everywhere":
+        return settings.recall_everywhere(env)
     value = settings.setting(name, env)
     if name == "log.level":
         if value.lower() not in log.LEVELS:

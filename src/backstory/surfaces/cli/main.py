@@ -21,6 +21,7 @@ from backstory.store import memories, projects, summaries
 from backstory.store import sessions as stored
 from backstory.store import turns as stored_turns
 from backstory.surfaces.cli import backup, claude_md, common, docmem, docs, life, output, redact, sections
+from backstory.surfaces.cli import projects as projects_command
 from backstory.surfaces.cli.common import folder, json_option, project_and_json, store, typed
 
 MOST_LISTED = 1_000
@@ -37,6 +38,7 @@ def cli() -> None:
 @click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to look.")
 @common.filter_options
 @click.option("--superseded", is_flag=True, help="Also what something newer replaced.")
+@click.option("--everywhere", is_flag=True, help="In all projects, not only in this one.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 @click.option("--limit", default=10, show_default=True, help="How many, 1 to 100.")
 @project_and_json
@@ -46,6 +48,7 @@ def search(
     limit: int,
     project: str,
     superseded: bool,
+    everywhere: bool,
     explain: bool,
     as_json: bool,
     **filters: Any,
@@ -70,6 +73,7 @@ def search(
             filters=common.filters_from(db, now, filters),
             include_superseded=superseded,
             patience=common.FILL_SECONDS,
+            everywhere=everywhere,
         )
         sentence = "No memories found. Other words may do; `backstory sessions` lists what there is."
         none = "" if found.hits else common.nothing(db, sentence)
@@ -261,7 +265,7 @@ def doctor(claude: str | None, as_json: bool) -> None:
         sys.exit(1)
 
 
-groups = (backup.backup, docmem.docmem, docs.docs, sections.claude_md)
+groups = (backup.backup, docmem.docmem, docs.docs, sections.claude_md, projects_command.projects)
 for command in (*groups, *claude_md.COMMANDS, *life.COMMANDS, redact.redact):
     cli.add_command(command)
 

@@ -89,6 +89,7 @@ def plain_hit(hit: Hit) -> dict[str, Any]:
         "superseded_by": hit.superseded_by,
         "related": hit.related,
         "stale": list(hit.stale),
+        **({"project": asdict(hit.project)} if hit.project else {}),
         **({"asked": hit.asked, "excerpt": of_turn(hit, SHOWN_AS_JSON)} if hit.memory.kind == "turn" else {}),
         **asdict(hit.memory),
     }
@@ -113,10 +114,10 @@ def _explained(out: Console, parts: Sequence[Part]) -> None:
     out.print(Text("    " + "  ".join(f"{part.name} {part.value:+.2f}" for part in parts), style="dim"))
 
 
-def hits(found: Sequence[Hit], root: str, explain: bool = False) -> None:
+def hits(found: Sequence[Hit], here: str, explain: bool = False) -> None:
     out = console()
     for place, hit in enumerate(found, 1):
-        memory = hit.memory
+        memory, root = hit.memory, here
         score = Text(f"  score {hit.score:.2f}", style="green")
         if memory.valid_until:
             score.append(f"  superseded by {hit.superseded_by or 'something newer'}", style="yellow")
@@ -128,6 +129,9 @@ def hits(found: Sequence[Hit], root: str, explain: bool = False) -> None:
             if head.cell_len <= out.width:
                 break
         one_row(out, head)
+        if hit.project:
+            root = hit.project.root
+            one_row(out, Text(f"    in {visible(hit.project.name)}  {visible(root)}", style="yellow"))
         if memory.kind == "turn":
             _turn_hit(out, hit, root, is_best=place == 1)
         elif not is_said(memory):

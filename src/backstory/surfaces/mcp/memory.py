@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
-from backstory import log
+from backstory import config, log
 from backstory.errors import NotFound, Unavailable
 from backstory.memory import salience
 from backstory.model import Answer, Filters, Memory
@@ -25,6 +25,7 @@ from backstory.surfaces.mcp.server import (
     fill_in_background,
     index,
     project,
+    readable,
     scope,
     session,
     store,
@@ -58,11 +59,12 @@ def server() -> ToolServer:
     write = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
     destroy = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
     fetch = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
+    is_allowed = config.may_recall_everywhere(os.environ)
     return ToolServer(
         "memory",
         INSTRUCTIONS,
         {
-            memory_search: read,
+            memory_search_everywhere if is_allowed else memory_search: read,
             memory_timeline: read,
             memory_add: write,
             memory_reinforce: write,
@@ -75,19 +77,53 @@ def server() -> ToolServer:
     )
 
 
+Query = Annotated[str, Field(description="Search query: words, a question, or the id of one memory")]
+InSector = Annotated[Sector | None, Field(description="Filter by memory sector")]
+Limit = Annotated[int, Field(description="Max results, 1 to 100 (default: 10)")]
+InMode = Annotated[Mode, Field(description="Search mode (default: hybrid)")]
+Superseded = Annotated[bool, Field(description="Include memories that have been superseded (default: false)")]
+Everywhere = Annotated[bool, Field(description="Search all of the user's projects (default: only this one)")]
+
+
 def memory_search(
-    query: Annotated[str, Field(description="Search query: words, a question, or the id of one memory")],
-    sector: Annotated[Sector | None, Field(description="Filter by memory sector")] = None,
-    limit: Annotated[int, Field(description="Max results, 1 to 100 (default: 10)")] = 10,
-    mode: Annotated[Mode, Field(description="Search mode (default: hybrid)")] = "hybrid",
-    include_superseded: Annotated[
-        bool, Field(description="Include memories that have been superseded (default: false)")
-    ] = False,
+    query: Query,
+    sector: InSector = None,
+    limit: Limit = 10,
+    mode: InMode = "hybrid",
+    include_superseded: Superseded = False,
 ) -> str:
     """Search memories by semantic similarity and keywords. Returns relevant memories with session context,
     superseded status, and whether the files they are about changed since. A hit may be a turn: what was
     asked, and what fits the query of what was answered and done. A query that is a memory id returns that
     memory or turn whole, with its relations."""
+    return _search(query, sector, limit, mode, include_superseded)
+
+
+def memory_search_everywhere(
+    query: Query,
+    sector: InSector = None,
+    limit: Limit = 10,
+    mode: InMode = "hybrid",
+    include_superseded: Superseded = False,
+    everywhere: Everywhere = False,
+) -> str:
+    return _search(query, sector, limit, mode, include_superseded, everywhere=everywhere)
+
+
+# The same tool, for who may look into other projects: the setting `recall.everywhere`.
+memory_search_everywhere.__name__ = memory_search.__name__
+memory_search_everywhere.__doc__ = memory_search.__doc__
+
+
+def _search(
+    query: str,
+    sector: Sector | None,
+    limit: int,
+    mode: Mode,
+    include_superseded: bool,
+    *,
+    everywhere: bool = False,
+) -> str:
     from backstory.recall.search import search
 
     with store() as (db, now):
@@ -103,6 +139,7 @@ def memory_search(
             filters=Filters(sector=sector),
             include_superseded=include_superseded,
             asking=asking,
+            everywhere=everywhere,
         )
         _note_recall(db, answer, asking, now)
         relations = life.relations(db, answer.hits[0].memory.id) if answer.by_id else None
@@ -121,7 +158,7 @@ def memory_timeline(
     from backstory.recall.timeline import timeline
 
     with store() as (db, now):
-        anchor = life.living(db, anchor_id.strip(), scope(db))
+        anchor = life.living(db, anchor_id.strip(), readable(db))
         return reply.timeline(timeline(db, anchor, depth_before, depth_after, now))
 
 

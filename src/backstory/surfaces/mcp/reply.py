@@ -96,6 +96,8 @@ def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None)
         f"[{place}] ({memory.sector}, score: {hit.score:.2f}, salience: {memory.salience:.2f})",
         f"ID: {memory.id}",
     ]
+    if hit.project:
+        lines.append(f"Project: {_line(hit.project.name)} (another one)")
     if memory.title and memory.kind != "turn":
         lines.append(f"Title: {_line(memory.title)} ({memory.kind})")
     if memory.valid_until:

@@ -27,7 +27,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, ToolAnnotations
 from pydantic import ValidationError
 
-from backstory import log, paths
+from backstory import config, log, paths
 from backstory.clients import claude_code
 from backstory.errors import BackstoryError, StoreError
 from backstory.model import now_ms
@@ -174,6 +174,13 @@ def scope(db: Connection) -> list[str]:
     """The projects whose memories this server may touch: its own, and the global one."""
     here = projects.at(db, paths.place(project()))
     return [here.id, projects.GLOBAL] if here else [projects.GLOBAL]
+
+
+def readable(db: Connection) -> list[str]:
+    """The projects that a model may read: where the user allows it, all of them."""
+    if config.may_recall_everywhere(os.environ):
+        return [one.id for one in projects.every(db)]
+    return scope(db)
 
 
 def project() -> str:

@@ -1,0 +1,261 @@
+"""`backstory projects`: which there are, and what a person says about them: this folder is that one, these
+two are one, these sessions belong elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import click
+
+from backstory import errors, paths
+from backstory.model import Project, ProjectOverview
+from backstory.store import moving, sessions
+from backstory.store import projects as stored
+from backstory.store.file.connection import Connection, transaction
+from backstory.surfaces.cli import common, output
+from backstory.surfaces.cli.common import json_option, store, sure, typed
+
+LONGEST_NAME = 100
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+PROJECT = "its name, the beginning of its id, or a folder of it"
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def projects(context: click.Context, as_json: bool) -> None:
+    """List the projects, and say which folder, session or memory belongs to which.
+
+    A repository is known by its root commits and its remote, so it keeps its memory when it is moved or
+    cloned. Everything else can be said here. PROJECT is a name, the beginning of an id, or a folder."""
+    if context.invoked_subcommand is None:
+        _list(as_json)
+
+
+@projects.command("list")
+@json_option
+def listing(as_json: bool) -> None:
+    """List the projects, the latest used first."""
+    _list(as_json)
+
+
+def _list(as_json: bool) -> None:
+    from backstory.surfaces.cli import terminal
+
+    with store() as (db, now):
+        found = stored.overview(db)
+        none = "" if found else common.nothing(db, "No projects yet. They appear with the first session.")
+    if as_json:
+        return output.as_json([asdict(one) for one in found])
+    if not found:
+        raise errors.NotFound(none)
+    rows = [
+        {
+            "project": output.one_line(one.name, 30),
+            "id": one.id,
+            "sessions": f"{one.sessions:,}",
+            "turns": f"{one.turns:,}",
+            "memories": f"{one.memories:,}",
+            "size": output.size(one.bytes) if one.bytes > 100_000 else f"{one.bytes / 1000:.1f} kB",
+            "last used": output.lately(one.last_used, now),
+            "folders": _paths(one),
+        }
+        for one in found
+    ]
+    right = {"sessions", "turns", "memories", "size"}
+    terminal.table(terminal.console(), rows, right, ("turns", "size", "sessions", "memories"), last=20)
+    return None
+
+
+def _paths(one: ProjectOverview) -> str:
+    shown = [output.one_line(path, 80) + ("" if os.path.isdir(path) else " (gone)") for path in one.paths[:3]]
+    more = [f"and {len(one.paths) - 3} more"] if len(one.paths) > 3 else []
+    paused = ["paused"] if one.paused_at else []
+    return ", ".join([*paused, *shown, *more]) or "-"
+
+
+@projects.command()
+@click.argument("source", metavar="PROJECT")
+@click.argument("target", metavar="INTO")
+@yes_option
+@json_option
+def merge(source: str, target: str, yes: bool, as_json: bool) -> None:
+    """Make PROJECT a part of INTO, with its sessions, memories, trees, documents and folders.
+
+    Ids stay as they are. A tree whose name is taken there gets a number. To take them apart again, split."""
+    with store() as (db, _):
+        one, other = _named(db, source), _named(db, target)
+        if one.id == other.id:
+            raise errors.BadInput("both are the same project; `backstory projects` lists the others")
+        becomes = f"will be part of {output.visible(other.name)} ({other.id})"
+        _ask(yes, f"{output.visible(one.name)} ({one.id}) {becomes}: {_counts(db, one)}.", "merged")
+        with common.busy("merging"), transaction(db):
+            moving.merge(db, one.id, other.id, said_by="user")
+    said = f"{output.visible(one.name)} is part of {output.visible(other.name)} now"
+    output.answer(as_json, {"merged": one.id, "into": other.id}, said)
+
+
+@projects.command()
+@click.argument("chosen", metavar="[SESSION]...", nargs=-1)
+@click.option("--to", "target", metavar="PROJECT", help=f"Where they go: {PROJECT}.")
+@click.option("--new", "name", metavar="NAME", help="Where they go: to a new project of this name.")
+@click.option("--under", metavar="DIR", help="The sessions that worked in this folder or below it.")
+@yes_option
+@json_option
+def split(
+    chosen: tuple[str, ...], target: str | None, name: str | None, under: str | None, yes: bool, as_json: bool
+) -> None:
+    """Move sessions to another project, with what was made in them: by their ids, or by the folder."""
+    if (target is None) == (name is None):
+        raise errors.BadInput("say where they go: --to PROJECT, or --new NAME")
+    if not chosen and under is None:
+        raise errors.BadInput(
+            "say which sessions: their ids, or --under DIR; `backstory sessions` lists them"
+        )
+    with store() as (db, now):
+        ids = [common.session_id(db, one) for one in chosen]
+        if under is not None:
+            ids += sessions.under(db, os.path.abspath(under))
+        ids = list(dict.fromkeys(ids))
+        if not ids:
+            raise errors.NotFound(f"No session worked in {under}; `backstory sessions` lists what there is.")
+        other = _named(db, target) if target else None
+        called = output.visible(other.name if other else name or "")
+        count = output.number_of(len(ids), "session", "sessions")
+        _ask(yes, f"{count}, with turns and memories, will be of {called}.", "moved")
+        with transaction(db):
+            to = (
+                other.id if other else stored.create(db, _name(name or ""), os.path.abspath(under or ""), now)
+            )
+            moving.move_sessions(db, ids, to)
+    output.answer(as_json, {"moved": ids, "to": to}, f"{count} moved to {called} ({to})")
+
+
+@projects.command()
+@click.argument("project", metavar="PROJECT")
+@click.argument("name", metavar="NAME")
+@json_option
+def rename(project: str, name: str, as_json: bool) -> None:
+    """Give a project another name. That is for people: what belongs to it stays."""
+    with store() as (db, _):
+        one = _named(db, project)
+        with transaction(db):
+            stored.rename(db, one.id, new := _name(name))
+    output.answer(as_json, {"id": one.id, "name": new}, f"{one.id} is called {output.visible(new)} now")
+
+
+@projects.command()
+@click.argument("folder", metavar="[DIR]", default=".", type=click.Path(exists=True, file_okay=False))
+@click.option("--to", "target", metavar="PROJECT", help=f"Which project it is: {PROJECT}.")
+@yes_option
+@json_option
+def attach(folder: str, target: str | None, yes: bool, as_json: bool) -> None:
+    """Say that a folder is a project: one that was moved without git, a copy, a fork, a shallow clone.
+
+    Without --to it is the one with the same remote. From then on every session in the folder starts with the
+    memory of that project and adds to it. What the folder itself has gathered stays where it is: merge."""
+    place = paths.place(folder)
+    with store() as (db, now):
+        one = _named(db, target) if target else _claimed(db, place)
+        now_of = stored.at(db, place)
+        if now_of and now_of.id == one.id:
+            said = f"{output.visible(place.root)} is {output.visible(one.name)} already"
+            return output.answer(as_json, {"attached": place.root, "to": one.id}, said)
+        told = (
+            f"{output.visible(place.root)} will see and add to the memory of {output.visible(one.name)}"
+            f" ({one.id}, {output.visible(one.root)}). Do that only for a folder whose files you trust:"
+            " what they say can ask the model for that memory."
+        )
+        _ask(yes, told, "attached")
+        with transaction(db):
+            stored.attach(db, place, one.id, now, said_by="user")
+    left = f"; what it had is in {now_of.id}: backstory projects merge {now_of.id} {one.id}" if now_of else ""
+    said = f"{output.visible(place.root)} is {output.visible(one.name)} from now on{left}"
+    return output.answer(as_json, {"attached": place.root, "to": one.id}, said)
+
+
+@projects.command()
+@click.argument("project", metavar="[PROJECT]", default=".")
+@json_option
+def pause(project: str, as_json: bool) -> None:
+    """Store nothing of what happens in a project, until `resume`. What is known stays, and is found."""
+    with store() as (db, now):
+        one = _named(db, project)
+        with transaction(db):
+            stored.pause(db, one.id, now)
+    output.answer(as_json, {"id": one.id, "paused": True}, f"{output.visible(one.name)} is paused")
+
+
+@projects.command()
+@click.argument("project", metavar="[PROJECT]", default=".")
+@json_option
+def resume(project: str, as_json: bool) -> None:
+    """Store again what happens in a project."""
+    with store() as (db, _):
+        one = _named(db, project)
+        with transaction(db):
+            stored.pause(db, one.id, None)
+    output.answer(as_json, {"id": one.id, "paused": False}, f"{output.visible(one.name)} is not paused")
+
+
+def _named(db: Connection, given: str) -> Project:
+    """The project that a person means."""
+    name = typed([given])
+    every = [one for one in stored.every(db) if one.id != stored.GLOBAL]
+    found = [one for one in every if one.id == name] or [one for one in every if one.name == name]
+    if not found and len(name) > 2:
+        found = [one for one in every if one.id.startswith((name, f"prj_{name}"))]
+    if not found and os.path.isdir(given):
+        here = stored.at(db, paths.place(given))
+        found = [here] if here else []
+    if not found:  # a folder that is not there any more
+        path = os.path.abspath(given)
+        found = [stored.by_id(db, one.id) for one in stored.overview(db) if path in one.paths]
+    if len(found) > 1:
+        ids = ", ".join(f"{one.id} ({output.visible(one.root)})" for one in found[:5])
+        raise errors.BadInput(f"more than one project is called {output.visible(name)}: {ids}; give the id")
+    if not found:
+        raise errors.NotFound(f"There is no project {output.visible(name)}; `backstory projects` lists them.")
+    return found[0]
+
+
+def _claimed(db: Connection, place: paths.Place) -> Project:
+    found = stored.claimed(db, place)
+    if len(found) == 1:
+        return found[0]
+    why = "more than one project has" if found else "no project has"
+    remote = output.visible(place.remote) or "none"
+    raise errors.BadInput(f"{why} the remote of this folder ({remote}); say which one it is: --to PROJECT")
+
+
+def _name(name: str) -> str:
+    name = " ".join(typed([name]).split())
+    if not name or len(name) > LONGEST_NAME:
+        raise errors.BadInput(f"a name has 1 to {LONGEST_NAME} characters")
+    return name
+
+
+def _ask(yes: bool, told: str, done: str) -> None:
+    """Say what will happen, and go on only if a person agrees."""
+    if not yes:
+        click.echo(told, err=True)
+        if not sure("Go on?"):
+            raise errors.NotFound(f"Nothing was {done}; --yes does it without asking.")
+
+
+def _counts(db: Connection, one: Project) -> str:
+    (about,) = (row for row in stored.overview(db) if row.id == one.id)
+    names: Sequence[tuple[str, str]] = (
+        ("sessions", "session"),
+        ("turns", "turn"),
+        ("memories", "memory"),
+        ("traces", "trace"),
+        ("documents", "document"),
+        ("trees", "tree"),
+    )
+    counted = [
+        output.number_of(count, single, many) for many, single in names if (count := getattr(about, many))
+    ]
+    return ", ".join(counted) or "nothing is in it"

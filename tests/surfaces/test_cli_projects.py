@@ -1,0 +1,207 @@
+"""The command line: projects, what a person says about them, and a search in all of them."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Run
+from tests.helpers.chaos import event, prompt, put
+from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
+from tests.helpers.forged_git import git, repository
+from tests.helpers.mcp_client import serving
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    made = tmp_path / "other"
+    made.mkdir()
+    return made
+
+
+def lived(data: Path, folder: Path | str, words: str, session: str) -> None:
+    common = {"session_id": session, "cwd": str(folder)}
+    put(data, prompt(words, **common))
+    put(data, event("Stop", last_assistant_message=f"Done: {words}", **common))
+
+
+def names(run: Run) -> list[str]:
+    return [one["name"] for one in run("projects", "--json").json]
+
+
+def test_projects_are_listed_with_what_there_is_of_them(
+    run: Run, project: str, other: Path, data: Path
+) -> None:
+    assert run("projects").code == 1
+    run("add", "the heron stands in the pond")
+    lived(data, other, "count the walruses", "s-other")
+    listed = run("projects").out.splitlines()
+    assert listed[0].split()[:5] == ["project", "id", "sessions", "turns", "memories"]
+    assert {line.split()[0] for line in listed[1:]} == {"other", Path(project).name}
+    (one,) = (row for row in run("projects", "list", "--json").json if row["name"] == "other")
+    assert (one["sessions"], one["turns"], one["memories"], one["paths"]) == (1, 1, 0, [str(other)])
+    other.rmdir()
+    assert f"{other} (gone)" in run("projects").out
+
+
+def test_a_merge_says_what_goes_and_asks(run: Run, project: str, other: Path) -> None:
+    run("add", "the heron stands in the pond")
+    run("add", "the walrus sleeps", "--project", str(other))
+    asked = run("projects", "merge", "other", ".")
+    assert asked.code == 1
+    assert "1 memory" in asked.err
+    assert "Nothing was merged" in asked.err
+    assert run("projects", "merge", "other", ".", "--yes").code == 0
+    assert names(run) == [Path(project).name]
+    assert "walrus" in run("search", "walrus").out
+    assert "heron" in run("search", "heron", "--project", str(other)).out
+
+
+def test_a_folder_that_was_merged_by_a_person_stays_whatever_git_says(
+    run: Run, project: str, tmp_path: Path
+) -> None:
+    run("add", "the heron stands in the pond")
+    code = repository(tmp_path / "code")
+    run("add", "the walrus sleeps", "--project", str(code))
+    run("projects", "merge", "code", ".", "--yes")
+    git(code, "remote", "add", "origin", "https://forge.example/team/code.git")
+    assert "heron" in run("search", "heron", "--project", str(code)).out
+
+
+def test_sessions_are_split_off_by_their_ids_or_their_folder(
+    run: Run, project: str, other: Path, data: Path
+) -> None:
+    lived(data, project, "count the walruses", "s-one")
+    lived(data, f"{project}/deep", "count the herons", "s-two")
+    (Path(project) / "deep").mkdir()
+    run("projects", "merge", "deep", ".", "--yes")
+    assert names(run) == [Path(project).name]
+    assert run("projects", "split", "s-two").code == 2
+    assert run("projects", "split", "--new", "birds").code == 2
+    done = run("projects", "split", "--under", f"{project}/deep", "--new", "birds", "--yes", "--json").json
+    assert done["moved"] == ["s-two"]
+    assert sorted(names(run)) == sorted(["birds", Path(project).name])
+    assert run("search", "herons").code == 1
+    run("projects", "split", "s-two", "--to", ".", "--yes")
+    assert "herons" in run("search", "herons").out
+
+
+def test_a_folder_is_attached_by_a_person_s_word(run: Run, project: str, other: Path) -> None:
+    run("add", "the heron stands in the pond")
+    known = run("projects", "--json").json[0]["id"]
+    refused = run("projects", "attach", str(other))
+    assert refused.code == 2
+    assert "--to PROJECT" in refused.err
+    asked = run("projects", "attach", str(other), "--to", known)
+    assert (asked.code, "Nothing was attached" in asked.err) == (1, True)
+    assert run("projects", "attach", str(other), "--to", known, "--yes").code == 0
+    assert "heron" in run("search", "heron", "--project", str(other)).out
+    assert "already" in run("projects", "attach", str(other), "--to", known).out
+
+
+def test_without_saying_which_it_is_the_one_with_the_same_remote(run: Run, tmp_path: Path) -> None:
+    url = "https://forge.example/team/app.git"
+    for name in ("one", "claims"):
+        git(repository(tmp_path / name), "remote", "add", "origin", url)
+        git(tmp_path / name, "commit", "-q", "--allow-empty", "--amend", "-m", name)
+    run("add", "the heron stands in the pond", "--project", str(tmp_path / "one"))
+    assert run("search", "heron", "--project", str(tmp_path / "claims")).code == 1
+    assert run("projects", "attach", str(tmp_path / "claims"), "--yes").code == 0
+    assert "heron" in run("search", "heron", "--project", str(tmp_path / "claims")).out
+
+
+def test_nothing_of_a_paused_project_is_stored(run: Run, project: str, data: Path) -> None:
+    lived(data, project, "count the walruses", "s-one")
+    assert run("projects", "pause").code == 0
+    assert "paused" in run("projects").out
+    lived(data, project, "count the secret herons", "s-one")
+    lived(data, project, "count more secret herons", "s-two")
+    assert run("search", "herons").code == 1
+    with closing(sqlite3.connect(data / "backstory.db")) as db:
+        assert not [line for line in db.iterdump() if "heron" in line]
+    assert "walruses" in run("search", "walruses").out
+    run("projects", "resume")
+    lived(data, project, "count the storks", "s-three")
+    assert "storks" in run("search", "storks").out
+    assert run("search", "herons").code == 1
+
+
+def test_a_project_has_another_name(run: Run, project: str) -> None:
+    run("add", "the heron stands in the pond")
+    assert run("projects", "rename", ".", "  my \n birds ").code == 0
+    assert names(run) == ["my birds"]
+    assert run("projects", "rename", "my birds", " ").code == 2
+
+
+@pytest.mark.parametrize("command", ["merge nothing .", "rename nothing x", "pause nothing"])
+def test_a_project_that_is_not_there_is_said_to_be_listed(command: str, run: Run) -> None:
+    run("add", "the heron stands in the pond")
+    said = run("projects", *command.split())
+    assert said.code == 1
+    assert "`backstory projects` lists them" in said.err
+
+
+def test_two_projects_of_one_name_are_told_apart(run: Run, tmp_path: Path) -> None:
+    for parent in ("a", "b"):
+        (tmp_path / parent / "api").mkdir(parents=True)
+        run("add", f"the {parent} heron", "--project", str(tmp_path / parent / "api"))
+    said = run("projects", "rename", "api", "x")
+    assert said.code == 2
+    assert str(tmp_path / "a" / "api") in said.err
+    assert run("projects", "rename", str(tmp_path / "a" / "api"), "x").code == 0
+
+
+def test_a_search_everywhere_says_where_it_was_found(run: Run, project: str, other: Path) -> None:
+    run("add", "the heron stands in the pond")
+    run("add", "the walrus of the other project sleeps", "--project", str(other))
+    assert run("search", "walrus").code == 1
+    found = run("search", "walrus", "--everywhere")
+    assert f"in other  {other}" in found.out
+    (hit,) = run("search", "walrus", "--everywhere", "--json").json
+    assert hit["project"]["root"] == str(other)
+    own = run("search", "heron", "--everywhere").out
+    assert "in " + Path(project).name not in own
+    assert run("search", hit["id"], "--everywhere").code == 0
+    assert run("search", hit["id"]).code == 1
+
+
+@pytest.mark.slow
+def test_a_model_searches_everywhere_only_where_the_user_allows_it(
+    run: Run, project: str, other: Path, data: Path
+) -> None:
+    run("add", "the heron stands in the pond")
+    run("add", "the walrus of the other project sleeps", "--project", str(other))
+    with serving(data, Path(project)) as server:
+        assert "knows no 'everywhere'" in server.refusal("memory_search", query="walrus", everywhere=True)
+        assert server.search("walrus") == []
+    for value, allowed in (("on", True), ("yes please", False), ("off", False)):
+        with serving(data, Path(project), env={"BACKSTORY_RECALL_EVERYWHERE": value}) as server:
+            assert server.search("walrus") == [], "only where it asks for it"
+            if allowed:
+                found = server.ask("memory_search", query="walrus", everywhere=True)
+                assert "Project: other (another one)" in found
+                assert len(server.search("walrus", everywhere=True)) == 1
+            else:
+                assert "knows no" in server.refusal("memory_search", query="walrus", everywhere=True)
+
+
+def test_hostile_names_do_nothing_in_a_terminal(run: Run, tmp_path: Path) -> None:
+    evil = tmp_path / "a\x1b[2Jb"
+    evil.mkdir()
+    run("add", "the heron", "--project", str(evil))
+    for command in (("projects",), ("search", "heron", "--everywhere")):
+        assert "\x1b[2J" not in run(*command).out
+
+
+def test_the_latest_used_comes_first(run: Run, project: str, other: Path) -> None:
+    run("add", "the heron")
+    time.sleep(0.01)
+    run("add", "the walrus", "--project", str(other))
+    assert names(run) == ["other", Path(project).name]
+    time.sleep(0.01)
+    run("add", "the stork")
+    assert names(run) == [Path(project).name, "other"]
