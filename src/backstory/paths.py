@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
+MOST_LINES = 10_000  # of a repository's configuration
+
+
 def data_folder(env: Mapping[str, str]) -> str | None:
     """The folder that holds everything; None where not even a home is known.
 
@@ -244,7 +247,9 @@ def _url(common: str) -> str:
     """Of the remote `origin`, or of the only one."""
     urls: dict[str, str] = {}
     section = ""
-    for line in _lines(os.path.join(common, "config")):
+    for number, line in enumerate(_lines(os.path.join(common, "config"))):
+        if number > MOST_LINES:
+            break
         key, _, value = line.strip().partition("=")
         if key.startswith("["):
             section = key

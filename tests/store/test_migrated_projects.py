@@ -36,7 +36,7 @@ sys.stdout.flush()
 connect(sys.argv[2] + "/backstory.db").close()
 """
 DUMP = {
-    "memories": "SELECT row, id, project_id, session_id, kind, content, salience, created_at FROM memories ORDER BY 1",
+    "memories": "SELECT row, id, project_id, session_id, kind, content, salience FROM memories ORDER BY row",
     "sessions": "SELECT id, project_id, cwd, started_at, last_event_at FROM sessions ORDER BY id",
     "turns": "SELECT * FROM turns ORDER BY row",
     "pieces": "SELECT * FROM turn_pieces ORDER BY row",
