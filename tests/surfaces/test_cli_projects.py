@@ -205,3 +205,19 @@ def test_the_latest_used_comes_first(run: Run, project: str, other: Path) -> Non
     time.sleep(0.01)
     run("add", "the stork")
     assert names(run) == [Path(project).name, "other"]
+
+
+def test_who_finds_nothing_in_a_folder_that_was_moved_is_told_how_to_attach_it(
+    run: Run, tmp_path: Path
+) -> None:
+    old, new = tmp_path / "old" / "zoo", tmp_path / "new" / "zoo"
+    old.mkdir(parents=True)
+    run("add", "the heron stands in the pond", "--project", str(old))
+    new.parent.mkdir()
+    old.rename(new)
+    known = run("projects", "--json").json[0]["id"]
+    said = run("search", "heron", "--project", str(new))
+    assert said.code == 1
+    assert f"backstory projects attach --to {known}" in said.err
+    assert run("projects", "attach", str(new), "--yes").code == 0
+    assert "heron" in run("search", "heron", "--project", str(new)).out

@@ -315,9 +315,15 @@ def rename(db: Connection, project_id: str, name: str) -> None:
 
 
 def claimed(db: Connection, place: Place) -> list[Project]:
-    """The projects that a folder may be, by what it says of itself and has not proved."""
-    rows = db.execute("SELECT * FROM projects WHERE remote = ?1 AND remote <> ''", (place.remote,))
-    return [_project(row) for row in rows]
+    """The projects that a folder may be, though it has not proved that: they have its remote, or its name and
+    are gone from where they lay. A person knows."""
+    known = id_at(db, place)
+    rows = db.execute(
+        "SELECT *, remote = ?1 AND remote <> '' AS is_same FROM projects WHERE id <> ?3"
+        " AND (is_same OR name = ?2) ORDER BY number",
+        (place.remote, place.name, known or ""),
+    ).fetchall()
+    return [_project(row) for row in rows if row["is_same"] or _is_gone(db, row["id"])]
 
 
 def by_id(db: Connection, project_id: str) -> Project:

@@ -152,10 +152,16 @@ def lost(db: Connection, home: str) -> tuple[str, str] | None:
     return there, f"`backstory backup restore {name}` brings it back"
 
 
-def nothing(db: Connection, sentence: str) -> str:
+def nothing(db: Connection, sentence: str, project: str = ".") -> str:
     """What to say where nothing was found."""
     gone = lost(db, folder())
-    return f"{sentence} But {gone[0].replace(', but', ', and')}; {gone[1]}." if gone else sentence
+    if gone:
+        return f"{sentence} But {gone[0].replace(', but', ', and')}; {gone[1]}."
+    may_be = projects.claimed(db, paths.place(project))
+    if may_be:
+        of = f"{output.visible(may_be[0].name)} ({output.visible(may_be[0].root)})"
+        return f"{sentence} If this folder is {of}: backstory projects attach --to {may_be[0].id}"
+    return sentence
 
 
 def _progress(stored: int, total: int) -> None:

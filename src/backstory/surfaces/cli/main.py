@@ -76,7 +76,7 @@ def search(
             everywhere=everywhere,
         )
         sentence = "No memories found. Other words may do; `backstory sessions` lists what there is."
-        none = "" if found.hits else common.nothing(db, sentence)
+        none = "" if found.hits else common.nothing(db, sentence, project)
     if found.hits and not found.fits:
         click.echo("Nothing fits well; these are the nearest:", err=True)
     if as_json:
@@ -112,7 +112,7 @@ def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters:
         sentence = (
             "No memories. `backstory add` keeps a note; sessions bring the rest. --kind tool lists tool uses."
         )
-        none = "" if found else common.nothing(db, sentence)
+        none = "" if found else common.nothing(db, sentence, project)
     if as_json:
         output.as_json([asdict(memory) for memory in found])
     else:
@@ -186,7 +186,7 @@ def sessions(prefix: str | None, limit: int, project: str, as_json: bool) -> Non
         here = projects.at(db, paths.place(project))
         found = stored.recent(db, here.id, limit) if here else []
         sentence = "No sessions here yet. They appear with the first Claude Code session."
-        none = "" if found else common.nothing(db, sentence)
+        none = "" if found else common.nothing(db, sentence, project)
     if as_json:
         output.as_json([asdict(session) for session in found])
     elif found:

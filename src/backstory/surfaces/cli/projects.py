@@ -45,7 +45,7 @@ def _list(as_json: bool) -> None:
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
-        found = stored.overview(db)
+        found, may_be = stored.overview(db), stored.claimed(db, paths.place("."))
         none = "" if found else common.nothing(db, "No projects yet. They appear with the first session.")
     if as_json:
         return output.as_json([asdict(one) for one in found])
@@ -66,6 +66,9 @@ def _list(as_json: bool) -> None:
     ]
     right = {"sessions", "turns", "memories", "size"}
     terminal.table(terminal.console(), rows, right, ("turns", "size", "sessions", "memories"), last=20)
+    for one in may_be[:3]:
+        name, root = output.visible(one.name), output.visible(one.root)
+        click.echo(f"If this folder is {name} ({root}): backstory projects attach --to {one.id}", err=True)
     return None
 
 
@@ -154,8 +157,9 @@ def rename(project: str, name: str, as_json: bool) -> None:
 def attach(folder: str, target: str | None, yes: bool, as_json: bool) -> None:
     """Say that a folder is a project: one that was moved without git, a copy, a fork, a shallow clone.
 
-    Without --to it is the one with the same remote. From then on every session in the folder starts with the
-    memory of that project and adds to it. What the folder itself has gathered stays where it is: merge."""
+    Without --to it is the one with the same remote, or with the same name whose folder is gone. From then on
+    every session in the folder starts with the memory of that project and adds to it. What the folder itself
+    has gathered stays where it is: merge."""
     place = paths.place(folder)
     with store() as (db, now):
         one = _named(db, target) if target else _claimed(db, place)
@@ -225,9 +229,9 @@ def _claimed(db: Connection, place: paths.Place) -> Project:
     found = stored.claimed(db, place)
     if len(found) == 1:
         return found[0]
-    why = "more than one project has" if found else "no project has"
-    remote = output.visible(place.remote) or "none"
-    raise errors.BadInput(f"{why} the remote of this folder ({remote}); say which one it is: --to PROJECT")
+    ids = ", ".join(one.id for one in found)
+    why = f"it may be any of {ids}" if found else "no project has its remote, or had its name and is gone"
+    raise errors.BadInput(f"{why}; say which one this folder is: --to PROJECT")
 
 
 def _name(name: str) -> str:
