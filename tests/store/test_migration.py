@@ -31,7 +31,7 @@ DUMP = {
     "projects": "SELECT number, id, name, root, created_at FROM projects ORDER BY number",
     "sessions": "SELECT id, project_id, cwd, user_prompt, branch, head, status, started_at, last_event_at,"
     " opened_at, ended_at, summary FROM sessions ORDER BY id",
-    "prompts": "SELECT * FROM prompts ORDER BY id",
+    "prompts": "SELECT id, session_id, prompt, created_at FROM prompts ORDER BY id",
     "events": "SELECT * FROM events ORDER BY key",
     "memories": "SELECT row, id, project_id, session_id, kind, sector, tier, title, content, tags, concepts,"
     " files, importance, salience, access_count, created_at, updated_at, last_accessed, valid_from,"

@@ -6,7 +6,7 @@ import json
 
 from backstory.memory import terms
 from backstory.memory import turn as turns
-from backstory.store import memories, projects
+from backstory.store import memories, projects, queue, sessions
 from backstory.store.file.connection import marks
 
 TYPE_CHECKING = False
@@ -77,7 +77,8 @@ def spans(db: Connection, memory_id: str) -> list[tuple[str, int, int]]:
 
 
 def save(db: Connection, turn: Turn, project_id: str) -> None:
-    """Store a turn as it is now, with its memory and its pieces."""
+    """Store a turn as it is now, with its memory and its pieces. What comes late to a turn, or a session,
+    that was forgotten is forgotten with it."""
     content, title = turns.told(turn), turn.asked[:TITLE] or None
     if turn.row is None:
         turn.id = memories.add(
@@ -96,9 +97,11 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
         )
         row = db.execute("SELECT row FROM memories WHERE id = ?", (turn.id,)).fetchone()
         turn.row = int(row["row"])
+        forgotten_at = _forgotten_with_its_session(db, turn)
     else:
-        db.execute(
-            "UPDATE memories SET title = ?, content = ?, files = ?, updated_at = ?, words = ? WHERE row = ?",
+        row = db.execute(
+            "UPDATE memories SET title = ?, content = ?, files = ?, updated_at = ?, words = ? WHERE row = ?"
+            " RETURNING deleted_at",
             (
                 title,
                 content,
@@ -107,7 +110,8 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
                 terms.count_words(content),
                 turn.row,
             ),
-        )
+        ).fetchone()
+        forgotten_at = row["deleted_at"]
     db.execute(
         "INSERT INTO turns (row, session_id, state, started_at, ended_at, record) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (row) DO UPDATE SET state = excluded.state, started_at = excluded.started_at,"
@@ -115,6 +119,31 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
         (turn.row, turn.session_id, turn.state, turn.started_at, turn.ended_at, turn.record()),
     )
     _put_pieces(db, turn, project_id)
+    if forgotten_at is not None:
+        _forget_what_is_late(db, turn, forgotten_at)
+
+
+def _forgotten_with_its_session(db: Connection, turn: Turn) -> int | None:
+    """When that was, where the turn began before it."""
+    found = db.execute(
+        "SELECT min(at) FROM forgotten_sessions WHERE session_id = ? AND at >= ?",
+        (turn.session_id, turn.started_at),
+    )
+    at: int | None = found.fetchone()[0]
+    if at is not None:
+        db.execute("UPDATE memories SET deleted_at = ? WHERE row = ?", (at, turn.row))
+    return at
+
+
+def _forget_what_is_late(db: Connection, turn: Turn, at: int) -> None:
+    span = turn.session_id, turn.started_at, turn.ended_at
+    db.execute(
+        "UPDATE memories SET deleted_at = ?4 WHERE session_id = ?1 AND kind = 'tool'"
+        " AND created_at BETWEEN ?2 AND ?3 AND deleted_at IS NULL",
+        (*span, at),
+    )
+    queue.forget_between(db, *span, at)
+    sessions.hide_prompts(db, *span, at)
 
 
 def _put_pieces(db: Connection, turn: Turn, project_id: str) -> None:
