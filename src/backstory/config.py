@@ -25,7 +25,12 @@ DEFAULTS: dict[str, str] = {
     "log.level": "info",
     "synthesizer": "auto",
 }
-NUMBERS: dict[str, float] = {"brief.tokens": 1500, "spend.daily_usd": 1.0, "worker.idle_seconds": 30}
+NUMBERS: dict[str, float] = {
+    "brief.tokens": 1500,
+    "retention.days": 0,
+    "spend.daily_usd": 1.0,
+    "worker.idle_seconds": 30,
+}
 SYNTHESIZERS = ("auto", "claude", "local", "off")
 ON_STOP = ("agent", "auto", "off")
 

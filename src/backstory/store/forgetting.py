@@ -15,10 +15,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from sqlite3 import DatabaseError
 from typing import Any
 
-from backstory.errors import BadInput, NotFound
+from backstory.errors import BadInput, Damaged, NotFound
 from backstory.store import projects, queue, sessions
+from backstory.store.file import backup
 from backstory.store.file.connection import Connection, marks, transaction, tuples, unhurried
 
 CHUNK = 500  # memories that are erased at a time
@@ -129,8 +131,8 @@ def _stays(db: Connection, wanted: Conditions, hard: bool) -> dict[str, int]:
             db, Conditions(before=wanted.before, match=wanted.match, kind=wanted.kind)
         )
         counted = tuples(db).execute(
-            f"SELECT m.project_id = '{projects.GLOBAL}', count(*) FROM memories m WHERE {' AND '.join(clauses)}"
-            " AND m.project_id <> ? AND m.deleted_at IS NULL GROUP BY 1",
+            f"SELECT m.project_id = '{projects.GLOBAL}', count(*) FROM memories m"
+            f" WHERE {' AND '.join(clauses)} AND m.project_id <> ? AND m.deleted_at IS NULL GROUP BY 1",
             [*values, wanted.project_id],
         )
         for is_global, number in counted.fetchall():
@@ -283,7 +285,10 @@ def _choose_what_waits(db: Connection, wanted: Conditions, hard: bool) -> None:
         into = "chosen_items" if table == "observation_queue" else "chosen_prompts"
         also = " OR q.memory_id IN (SELECT m.id FROM temp.chosen c JOIN memories m ON m.row = c.row)"
         of_chosen = _IN_TURNS.format("q", at) + (also if table == "observation_queue" else "")
-        insert = f"INSERT OR IGNORE INTO temp.{into} SELECT q.id FROM {table} q JOIN sessions s ON s.id = q.session_id"
+        insert = (
+            f"INSERT OR IGNORE INTO temp.{into} SELECT q.id FROM {table} q"
+            " JOIN sessions s ON s.id = q.session_id"
+        )
         alive = "1" if hard else shown
         db.execute(f"{insert} WHERE {alive} AND ({of_chosen})")
         if wanted.match and wanted.kind in (None, "turn"):
@@ -363,6 +368,13 @@ def note(
     return Forgetting(int(made.lastrowid or 0), at, said_by, wanted, *counts, erasing)
 
 
+def counted(db: Connection, at: int) -> tuple[int, int, int]:
+    """How many sessions, turns and other memories were hidden at a moment."""
+    turns = _count(db, "memories WHERE deleted_at = ? AND kind = 'turn'", [at])
+    every = _count(db, "memories WHERE deleted_at = ?", [at])
+    return _count(db, "forgotten_sessions WHERE at = ?", [at]), turns, every - turns
+
+
 def _hide(db: Connection, at: int, *, hard: bool) -> None:
     """All that is chosen is forgotten at this moment. Whatever changes is undone by `undo`."""
     alive = "1" if hard else "deleted_at IS NULL"
@@ -376,12 +388,13 @@ def _hide(db: Connection, at: int, *, hard: bool) -> None:
     )
     db.execute(
         "UPDATE observation_queue SET skipped = ?, forgotten_at = ?,"
-        " processed_at_epoch = coalesce(processed_at_epoch, ?2) WHERE id IN (SELECT id FROM temp.chosen_items)",
+        " processed_at_epoch = coalesce(processed_at_epoch, ?2)"
+        " WHERE id IN (SELECT id FROM temp.chosen_items)",
         (queue.FORGOTTEN, at),
     )
     db.execute("UPDATE prompts SET forgotten_at = ? WHERE id IN (SELECT id FROM temp.chosen_prompts)", (at,))
     db.execute(
-        f"INSERT INTO forgotten_sessions (session_id, at) SELECT id, ? FROM temp.chosen_sessions", (at,)
+        "INSERT INTO forgotten_sessions (session_id, at) SELECT id, ? FROM temp.chosen_sessions", (at,)
     )
     db.execute(
         "UPDATE sessions SET summary = NULL WHERE id IN (SELECT y.session_id FROM temp.chosen c"
@@ -431,8 +444,7 @@ def undo(db: Connection, number: int | None = None) -> Forgetting:
             row[0]
             for row in tuples(db).execute(
                 "SELECT session_id FROM prompts WHERE forgotten_at = ?1"
-                " UNION SELECT session_id FROM forgotten_sessions WHERE at = ?1"
-                " UNION SELECT session_id FROM memories WHERE deleted_at = ?1",
+                " UNION SELECT session_id FROM forgotten_sessions WHERE at = ?1",
                 (one.at,),
             )
         ]
@@ -491,11 +503,6 @@ def _drop_what_cannot_hide(db: Connection, wanted: Conditions) -> None:
         )
 
 
-def erase_again(db: Connection, number: int) -> None:
-    """A forgetting that could be undone until now is to be erased."""
-    db.execute("UPDATE forgettings SET erasing = 'store' WHERE id = ?", (number,))
-
-
 def sweep(db: Connection, one: Forgetting, progress: Callable[[int], None] | None = None) -> int:
     """Remove what was hidden at that moment: memories with their words, vectors and links, what their
     sessions keep of turns, whole sessions. How many memories they were."""
@@ -537,7 +544,8 @@ def done_erasing(db: Connection, one: Forgetting) -> None:
     with transaction(db):
         db.execute("DELETE FROM forgettings WHERE id = ?", (one.id,))
         db.execute(
-            "DELETE FROM forgettings WHERE NOT EXISTS (SELECT 1 FROM memories WHERE deleted_at = forgettings.at)"
+            "DELETE FROM forgettings WHERE"
+            " NOT EXISTS (SELECT 1 FROM memories m WHERE m.deleted_at = forgettings.at)"
             " AND NOT EXISTS (SELECT 1 FROM forgotten_sessions f WHERE f.at = forgettings.at)"
             " AND NOT EXISTS (SELECT 1 FROM prompts WHERE forgotten_at = forgettings.at)"
             " AND NOT EXISTS (SELECT 1 FROM observation_queue WHERE forgotten_at = forgettings.at)"
@@ -564,7 +572,6 @@ def erase_in_copy(db: Connection, wanted: Conditions, ids: Sequence[str], sessio
             " WHERE id IN (SELECT value FROM json_each(?))",
             (json.dumps(list(session_ids)),),
         )
-        db.execute(f"{_INTO} WHERE m.session_id IN {_SESSIONS} AND ?", (not wanted.is_retention,))
         clause, values = _archived(wanted)
         archived = _count(db, f"archived_memories a WHERE {clause}", values)
         found = archived or any(
@@ -590,8 +597,8 @@ def _erase_chosen(db: Connection, at: int) -> None:
         " iif((t.state = 'open' OR t.left_open_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM turns later"
         " WHERE later.session_id = t.session_id AND later.started_at > t.started_at), NULL, t.ended_at), ?1"
         f" {of_turns} WHERE t.session_id IS NOT NULL"
-        " ON CONFLICT DO UPDATE SET at = max(at, ?1), last_at = iif(last_at IS NULL OR excluded.last_at IS NULL,"
-        " NULL, max(last_at, excluded.last_at))",
+        " ON CONFLICT DO UPDATE SET at = max(at, ?1), last_at ="
+        " iif(last_at IS NULL OR excluded.last_at IS NULL, NULL, max(last_at, excluded.last_at))",
         (at,),
     )
     for table, when in ("prompts", "created_at"), ("observation_queue", "created_at_epoch"):
@@ -635,15 +642,28 @@ def hidden_ids(db: Connection, at: int) -> tuple[list[str], list[str]]:
     return [row[0] for row in ids], [row[0] for row in whole]
 
 
-def held_by(db: Connection, ids: Sequence[str], session_ids: Sequence[str]) -> bool:
-    """Does a backup, at whatever schema, hold any of these?"""
-    return any(
-        db.execute(
-            f"SELECT 1 FROM {table} WHERE id IN (SELECT value FROM json_each(?)) LIMIT 1",
-            (json.dumps(list(of)),),
-        ).fetchone()
-        for table, of in (("memories", ids), ("sessions", session_ids))
-    )
+def is_held(path: str, wanted: Conditions, ids: Sequence[str], session_ids: Sequence[str]) -> bool:
+    """Does a backup, at whatever schema, hold any of these, or the text that was looked for?"""
+    queries: list[tuple[str, object]] = [
+        ("memories WHERE id IN (SELECT value FROM json_each(?))", json.dumps(list(ids))),
+        ("sessions WHERE id IN (SELECT value FROM json_each(?))", json.dumps(list(session_ids))),
+    ]
+    if wanted.match:
+        of_project = "(?1 IS NULL OR project_id = ?1)"
+        queries += [
+            (f"memories WHERE {of_project} AND has_text(title, content)", wanted.project_id),
+            (
+                f"prompts p JOIN sessions s ON s.id = p.session_id WHERE {of_project} AND has_text(p.prompt)",
+                wanted.project_id,
+            ),
+        ]
+    try:
+        with backup.read_only(path) as db:
+            _look_for(db, wanted.match or "")
+            found = (db.execute(f"SELECT 1 FROM {of} LIMIT 1", (value,)).fetchone() for of, value in queries)
+            return any(found)
+    except DatabaseError as error:
+        raise Damaged(f"{path} cannot be read ({error})") from error
 
 
 def erase_project(db: Connection, project_id: str, now: int) -> None:
@@ -690,7 +710,8 @@ def retain(db: Connection, days: float, now: int) -> Forgetting | None:
     done = forget(db, wanted, now, "retention")
     with transaction(db):
         db.execute(
-            "UPDATE forgettings SET erasing = 'store' WHERE said_by = 'retention' AND erasing IS NULL AND at < ?",
+            "UPDATE forgettings SET erasing = 'store'"
+            " WHERE said_by = 'retention' AND erasing IS NULL AND at < ?",
             (now - ERASED_AFTER_MS,),
         )
     return done
@@ -699,7 +720,8 @@ def retain(db: Connection, days: float, now: int) -> Forgetting | None:
 def note_run(db: Connection, run: Run) -> None:
     with transaction(db):
         db.execute(
-            "INSERT OR REPLACE INTO retention_runs (at, days, sessions, memories, erased) VALUES (?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO retention_runs (at, days, sessions, memories, erased)"
+            " VALUES (?, ?, ?, ?, ?)",
             (run.at, run.days, run.sessions, run.memories, run.erased),
         )
         db.execute(

@@ -92,8 +92,8 @@ def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> 
         queue.forget_between(db, *span, now)
         for part in turns.made_of(db, memory_id, *span):
             forget(db, part, session_id, now)
-        sessions.note_the_first_prompt(db, span[0])
-        turns.interrupt(db, memory_id)  # or the next prompt would be joined to it, and forgotten as well
+        sessions.hide_prompts(db, *span, now)
+        turns.interrupt(db, memory_id, now)  # or the next prompt would be joined to it, and forgotten as well
     summaries.hide(db, memory_id)
     memories.link(db, session_id, memory_id, "updated", now)
 
@@ -143,7 +143,6 @@ def restore(db: Connection, memory_id: str, session_id: str | None, now: int) ->
                 for part in turns.made_of(db, memory_id, *span):
                     if (_row(db, part) or row)["deleted_at"] == row["deleted_at"]:  # forgotten with it
                         restore(db, part, session_id, now)
-                sessions.note_the_first_prompt(db, span[0])
             summaries.show(db, memory_id)
         else:
             db.execute(

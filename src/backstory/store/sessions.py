@@ -138,9 +138,7 @@ def drop_prompts(db: Connection, session_id: str, first: int, last: int) -> None
 
 def note_the_first_prompt(db: Connection, session_id: str) -> None:
     """What a session began with, as far as nobody forgot it."""
-    db.execute(
-        f"UPDATE sessions SET user_prompt = {FIRST_PROMPT} WHERE id = ?", (session_id,)
-    )
+    db.execute(f"UPDATE sessions SET user_prompt = {FIRST_PROMPT} WHERE id = ?", (session_id,))
 
 
 def starting_with(db: Connection, prefix: str, *, forgotten: bool = False) -> list[Session]:

@@ -187,12 +187,12 @@ def texts(db: Connection, rows: Sequence[int]) -> dict[int, tuple[int, str]]:
     return {row["row"]: (row["part"], row["text"]) for row in found}
 
 
-def interrupt(db: Connection, memory_id: str) -> None:
+def interrupt(db: Connection, memory_id: str, now: int) -> None:
     """The next prompt begins another turn, also where this one has not ended."""
     db.execute(
-        "UPDATE turns SET state = 'interrupted' WHERE state = 'open'"
+        "UPDATE turns SET state = 'interrupted', left_open_at = ? WHERE state = 'open'"
         " AND row = (SELECT row FROM memories WHERE id = ?)",
-        (memory_id,),
+        (now, memory_id),
     )
 
 

@@ -236,6 +236,44 @@ def copy(source: str, target: str, *, is_live: bool = False) -> None:
         made.execute("PRAGMA journal_mode = DELETE")
 
 
+def rewritten(folder: str, one: Backup, change: Callable[[sqlite3.Connection], bool]) -> bool:
+    """Change a backup: a copy is changed and checked, and takes its place. False: there was nothing to do.
+    For who is `alone`."""
+    made = os.path.join(_place(folder), one.name + UNFINISHED)
+    try:
+        copy(one.path, made)
+        with _opened(made) as db:
+            db.row_factory = sqlite3.Row
+            db.execute("PRAGMA foreign_keys = ON")
+            if not change(db):
+                return False
+        check(made)
+        swap.sync(made)
+        for beside in swap.BESIDE:  # of what was set aside: the copy has what is in it
+            try:
+                os.unlink(one.path + beside)
+            except FileNotFoundError:
+                pass
+        os.rename(made, one.path)
+        swap.sync(os.path.dirname(one.path))
+    finally:
+        _tidy(_place(folder))
+    return True
+
+
+def last_day(found: Sequence[Backup], holding: Sequence[Backup], now: int) -> int | None:
+    """When the last of these is removed by itself, if there is a new backup every day; None: not within a
+    year, for only newer ones of their kind take the place of those that somebody asked for."""
+    left, sizes = list(found), {one.path: _size(one) for one in found}
+    for day in range(1, 366):
+        new = Backup(f"day-{day}", now + day * DAY_MS, "daily")
+        sizes[new.path] = max(sizes.values(), default=0) if day == 1 else sizes["day-1"]
+        left = kept([*left, new], lambda one: sizes[one.path])
+        if not any(one.path in {held.path for held in holding} for one in left):
+            return new.at
+    return None
+
+
 def examine(path: str) -> tuple[int, str]:
     """(schema, what is wrong) of a database; '' where nothing is. As slow as to read all of it."""
     schema = 0

@@ -32,6 +32,7 @@ ABOUT = {
     "embedding.key": "the key of the embedder's server",
     "embedding.url": "the embedder's server",
     "log.level": f"what the log tells: {', '.join(log.LEVELS)}",
+    "retention.days": "sessions older than this are forgotten, and erased 30 days later; 0: never",
     "spend.daily_usd": "what the model may cost a day, in US dollars; at the cap, rules observe instead",
     "synthesizer": "who observes: auto (the model, else rules), claude, local (rules) or off",
     "worker.idle_seconds": "how long a worker without work waits for more",
