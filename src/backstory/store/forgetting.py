@@ -440,6 +440,7 @@ def undo(db: Connection, number: int | None = None) -> Forgetting:
             which = f"there is no forgetting {number}" if number is not None else "nothing was forgotten"
             raise NotFound(f"{which} that could be undone; `backstory forget --list` shows what can")
         one = found[0]
+        _leave_to_others(db, one.at)
         touched = [
             row[0]
             for row in tuples(db).execute(
@@ -473,6 +474,33 @@ def undo(db: Connection, number: int | None = None) -> Forgetting:
             (json.dumps(touched),),
         )
     return one
+
+
+def _leave_to_others(db: Connection, at: int) -> None:
+    """What else says what a turn says stays hidden with a turn that was forgotten at another moment."""
+    others = (
+        "SELECT t.session_id, t.started_at, t.ended_at, m.id, m.deleted_at AS at FROM memories m"
+        " JOIN turns t ON t.row = m.row WHERE m.deleted_at IS NOT NULL AND m.deleted_at <> ?1"
+    )
+    within = "q.session_id = other.session_id AND q.{} BETWEEN other.started_at AND other.ended_at"
+    for made_of in (
+        f"JOIN memories q ON q.kind = 'tool' AND {within.format('created_at')}",
+        "JOIN memory_relationships r ON r.target_id = other.id AND r.relationship_type = 'BUILDS_ON'"
+        " JOIN memories q ON q.id = r.source_id",
+        "JOIN session_summaries y ON y.session_id = other.session_id JOIN memories q ON q.id = y.memory_id",
+    ):
+        db.execute(
+            "UPDATE memories SET deleted_at = theirs.at FROM (SELECT q.row, max(other.at) AS at"
+            f" FROM ({others}) other {made_of} WHERE q.deleted_at = ?1 GROUP BY q.row) theirs"
+            " WHERE memories.row = theirs.row",
+            (at,),
+        )
+    db.execute(
+        "UPDATE observation_queue SET forgotten_at = theirs.at FROM (SELECT q.id, max(other.at) AS at"
+        f" FROM ({others}) other JOIN observation_queue q ON {within.format('created_at_epoch')}"
+        " WHERE q.forgotten_at = ?1 GROUP BY q.id) theirs WHERE observation_queue.id = theirs.id",
+        (at,),
+    )
 
 
 # --- erasing ------------------------------------------------------------------------------------------------

@@ -141,7 +141,10 @@ def restore(db: Connection, memory_id: str, session_id: str | None, now: int) ->
                 queue.remember_between(db, *span)
                 sessions.hide_prompts(db, *span, None)
                 for part in turns.made_of(db, memory_id, *span):
-                    if (_row(db, part) or row)["deleted_at"] == row["deleted_at"]:  # forgotten with it
+                    made = _row(db, part) or row
+                    # A summary tells of the other turns as well.
+                    may_be_told = made["kind"] != "summary" or not turns.is_any_forgotten(db, span[0])
+                    if made["deleted_at"] == row["deleted_at"] and may_be_told:  # forgotten with it
                         restore(db, part, session_id, now)
             summaries.show(db, memory_id)
         else:

@@ -76,6 +76,14 @@ def spans(db: Connection, memory_id: str) -> list[tuple[str, int, int]]:
     return [(row["session_id"], row["started_at"], row["ended_at"]) for row in rows]
 
 
+def is_any_forgotten(db: Connection, session_id: str) -> bool:
+    """Is there a turn of the session that was forgotten?"""
+    found = db.execute(
+        f"{_SELECT} WHERE t.session_id = ? AND m.deleted_at IS NOT NULL LIMIT 1", (session_id,)
+    )
+    return found.fetchone() is not None
+
+
 def save(db: Connection, turn: Turn, project_id: str) -> None:
     """Store a turn as it is now, with its memory and its pieces. What comes late to a turn, or a session,
     that was forgotten is forgotten with it."""
