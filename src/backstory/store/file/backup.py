@@ -240,6 +240,7 @@ def rewritten(folder: str, one: Backup, change: Callable[[sqlite3.Connection], b
     """Change a backup: a copy is changed and checked, and takes its place. False: there was nothing to do.
     For who is `alone`."""
     made = os.path.join(_place(folder), one.name + UNFINISHED)
+    _tidy(_place(folder))
     try:
         copy(one.path, made)
         with _opened(made) as db:
