@@ -31,6 +31,7 @@ PAGES = 1_000  # a step: between two of them a signal gets through
 UNFINISHED = ".making"
 FAILED = "backup.failed"  # in the data folder; its time is when
 RETRY_MS = 3600 * 1000
+JSON = re.compile(r"json_valid\((\w+)\)")
 NAME = re.compile(r"backstory-(\d{8}T\d{6}Z)(?:-(before-\d+|manual))?\.db")
 
 
@@ -299,10 +300,13 @@ def _fault(db: sqlite3.Connection) -> str:
         return f"it says that {free} of its {pages} pages are free"
     for table, *_ in db.execute("PRAGMA foreign_key_check"):
         return f"a row of {table} refers to one that is not there"
-    for kind, name, *_ in db.execute("SELECT * FROM sqlite_master").fetchall():
+    for kind, name, *_, sql in db.execute("SELECT * FROM sqlite_master").fetchall():
         if kind == "table" and "_fts" not in name and "_terms" not in name:
             for _ in db.execute(f"SELECT * FROM {name}"):
                 pass  # every text has to be one
+            for column in JSON.findall(sql or ""):  # who may only read has no constraints
+                if db.execute(f"SELECT 1 FROM {name} WHERE NOT json_valid({column}) LIMIT 1").fetchone():
+                    return f"{column} in a row of {name} is no JSON"
     return ""
 
 
