@@ -125,7 +125,7 @@ def test_no_byte_of_it_is_left_in_the_data_folder(given: tuple[str, ...], plante
     run("search", "anything")  # makes vectors
     assert len(holding(planted)) >= 5
     shown = run("erase", *given, "--dry-run")
-    assert shown.out.startswith("To erase: ") and "1 archived traces" in shown.out
+    assert shown.out.startswith("To erase: ") and "1 archived trace" in shown.out
     done = run("erase", *given, "--yes", "--json")
     assert done.code == 0 and done.json["holding"] == [] and done.json["unfinished"] is False
     assert holding(planted) == []
@@ -208,8 +208,22 @@ def test_backups_that_hold_it_are_named_with_the_day_they_go(planted: Path, run:
     assert done.code == 0
     (name,) = [one for one in os.listdir(planted / "backups") if one.endswith(".db")]
     assert f"Still holds it: {planted}/backups/{name}" in done.out
-    assert "Backups keep it until 20" in done.out and "--everywhere" in done.out
+    assert "the last daily one is removed on 20" in done.out and "--everywhere" in done.out
     assert holding(planted) == [f"backups/{name}"]
+
+
+def test_backups_that_do_not_rotate_say_so(planted: Path, run: Run) -> None:
+    backup.make(str(planted), NOW - 2 * DAY, "manual")
+    (planted / "set-aside").mkdir()
+    shutil.copyfile(planted / "backstory.db", planted / "set-aside" / "backstory-20260101T000000Z.db")
+    done = run("erase", "--match", "-", "--all-projects", "--yes", stdin=f"{WORD}\n")
+    assert "manual.db (until newer ones of its kind are made, or you delete it)" in done.out
+    assert "000000Z.db (set aside: yours to delete)" in done.out
+    assert "removed on" not in done.out
+    assert len(holding(planted)) == 2
+    again = run("erase", "--match", WORD, "--all-projects", "--everywhere", "--yes")
+    assert again.code == 0 and "Nothing in the store fits; backups are looked at." in again.out
+    assert holding(planted) == []
 
 
 def test_the_day_on_which_the_last_backup_goes_is_that_of_the_rotation(planted: Path) -> None:
@@ -250,7 +264,7 @@ def test_a_whole_project_goes_with_its_documents_and_trees(planted: Path, projec
         tree.build(db, here, [Made(None, None, f"the way to {WORD}", ("note", "way", "there"))], now=NOW)
         ingest(db, project, now=NOW, content=f"# {WORD}\n\nGo there.", title="Travels")
     shown = run("forget", "--project", ".", "--dry-run").out
-    assert "Stays: 1 documents" in shown and "Stays: 1 trees" in shown
+    assert "Stays: 1 document" in shown and "Stays: 1 tree" in shown
     done = run("erase", "--project", ".", "--yes")
     assert done.code == 0, done.err
     with closing(opened(planted)) as db:

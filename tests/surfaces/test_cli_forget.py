@@ -132,9 +132,10 @@ def test_the_preview_counts_by_kind_and_shows_the_first_ten_lines(stored: Path, 
     assert "note 1" in shown[0] and "tool " in shown[0] and "summary 3" in shown[0]
     assert len([line for line in shown if line.startswith("  mem_")]) == 10
     assert shown[11].startswith("  and ")
-    assert "Stays: 1 global memories; --all-projects covers them" in shown
+    assert "Stays: 1 global memory" in shown
     matched = run("forget", "--match", "walrus", "--dry-run").out
-    assert "Stays: 1 global memories" in matched and "of other projects; --all-projects" in matched
+    assert "Stays: 1 global memory with the text; --all-projects covers that" in matched
+    assert "of other projects with the text; --all-projects" in matched
 
 
 def test_without_yes_and_without_a_terminal_nothing_is_done(stored: Path, run: Run) -> None:

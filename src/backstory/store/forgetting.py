@@ -136,7 +136,9 @@ def _stays(db: Connection, wanted: Conditions, hard: bool) -> dict[str, int]:
             [*values, wanted.project_id],
         )
         for is_global, number in counted.fetchall():
-            stays["global memories" if is_global else "memories of other projects"] = number
+            stays[f"{'global memories' if is_global else 'memories of other projects'} with the text"] = (
+                number
+            )
     elif wanted.project_id is not None:
         stays["global memories"] = _count(
             db, "memories WHERE project_id = ? AND deleted_at IS NULL", [projects.GLOBAL]

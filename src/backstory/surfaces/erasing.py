@@ -72,8 +72,10 @@ def finish(home: str, db: Connection, now: int, progress: Callable[[int], None] 
         ids, session_ids = forgetting.hidden_ids(db, one.at)
         _clear_files(home, db, one.conditions, session_ids, one.at)
         # First the backups: they are known by what is still in the store.
-        with backup.alone(home):
-            old = _clear_backups(home, one, ids, session_ids, done)
+        old = []
+        if one.said_by == "user":
+            with backup.alone(home):
+                old = _clear_backups(home, one, ids, session_ids, done)
         done.memories += forgetting.sweep(db, one, progress)
         _replace(home, db, old, now, done)
         forgetting.done_erasing(db, one)

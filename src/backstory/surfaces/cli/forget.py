@@ -47,7 +47,7 @@ OPTIONS = (
         "--match",
         metavar="TEXT",
         help="Only with this text in the title or content, or anywhere in a turn: letter by letter, but for"
-        " upper and lower case; no pattern.",
+        " upper and lower case; no pattern. - reads it from standard input.",
     ),
     click.option("--kind", type=click.Choice(KINDS), help="Only this kind of memory."),
     click.option("--dry-run", is_flag=True, help="Only show what it would be."),
@@ -155,6 +155,8 @@ def erase(ids: tuple[str, ...], yes: bool, dry_run: bool, everywhere: bool, **gi
             return
         if not as_json:
             _show(seen, False, "erase")
+            if seen.is_empty:
+                click.echo("Nothing in the store fits; backups are looked at.")
         _ask(yes, "Erase this for good? It cannot be undone.", "erased")
         trees = _trees(db, wanted)
         with busy("erasing"):
@@ -189,6 +191,8 @@ def _wanted(
     if given["all_projects"] and given["project"]:
         raise errors.BadInput("--project and --all-projects contradict each other; give one of them")
     match = typed([given["match"]]) if given["match"] is not None else None
+    if match == "-":
+        match = (sys.stdin.read() if sys.stdin else "").strip("\n")
     if match is not None and not match.strip():
         raise errors.BadInput("--match has no text to look for; give a word or more")
     session = session_id(db, given["session"], forgotten=hard) if given["session"] else None
@@ -344,18 +348,25 @@ def _show(seen: Preview, as_json: bool, verb: str, also: dict[str, Any] | None =
         ("trees", seen.trees),
     ):
         if number:
-            click.echo(f"To {verb}: {number:,} {what}")
+            click.echo(f"To {verb}: {_many(number, what)}")
     for memory, kind, at, text in seen.lines:
         click.echo(f"  {memory}  {output.when(at)}  {kind:<10} {output.one_line(text, 100)}")
     if (more := seen.turns + seen.memories - len(seen.lines)) > 0:
         click.echo(f"  and {more:,} more")
     for what, number in seen.stays.items():
-        hint = "; --all-projects covers them" if what.startswith(("global", "memories")) else ""
-        click.echo(f"Stays: {number:,} {what}{hint}")
+        hint = "; --all-projects covers that" if what.endswith("with the text") else ""
+        click.echo(f"Stays: {_many(number, what)}{hint}")
+
+
+def _many(number: int, what: str) -> str:
+    one = {"memories": "memory", "traces": "trace", "documents": "document", "trees": "tree", "nodes": "node"}
+    words = what.split() if number != 1 else [one.get(word, word) for word in what.split()]
+    return f"{number:,} {' '.join(words)}"
 
 
 def _tell_erased(home: str, seen: Preview | None, done: Any, as_json: bool) -> None:
-    last = backup.last_day(backup.listed(home), done.holding, done.at) if done.holding else None
+    rotating = [one for one in done.holding if one.reason == "daily"]
+    last = backup.last_day(backup.listed(home), rotating, done.at) if rotating else None
     if as_json:
         output.as_json(
             {
@@ -377,14 +388,13 @@ def _tell_erased(home: str, seen: Preview | None, done: Any, as_json: bool) -> N
         for path in done.changed:
             click.echo(f"Backup without it: {output.visible(path)}")
         for one in done.holding:
-            click.echo(f"Still holds it: {output.visible(one.path)}")
+            stays = {"daily": "", "set aside": " (set aside: yours to delete)"}
+            until = stays.get(one.reason, " (until newer ones of its kind are made, or you delete it)")
+            click.echo(f"Still holds it: {output.visible(one.path)}{until}")
+        if last:
+            click.echo(f"With a backup every day, the last daily one is removed on {output.when(last)[:10]}.")
         if done.holding:
-            until = (
-                f"until {output.when(last)[:10]}, if one is made every day"
-                if last
-                else "until newer ones are made"
-            )
-            click.echo(f"Backups keep it {until}; --everywhere takes it out of them at once.")
+            click.echo("To take it out of backups now: the same command with --everywhere")
         for path, why in done.left:
             click.echo(f"Left: {output.visible(path)}: {output.visible(why)}")
     _complain_of_bytes(done)
