@@ -23,6 +23,7 @@ from backstory.recall.documents.ingest import ingest
 from backstory.store import forgetting, life, projects
 from backstory.store.file import backup
 from backstory.store.file.connection import apply, connect, transaction
+from backstory.store.keep import build_on, keep_memory, wording
 from backstory.surfaces import erasing, worker
 from tests.conftest import Run
 from tests.helpers.chaos import bash, drain, event, log_text, prompt, put, rows
@@ -400,6 +401,39 @@ def test_the_worker_forgets_old_sessions_once_a_day_and_erases_them_a_month_late
     assert {one["content"] for one in run("list", "--kind", "note", "--json").json} == kept
     assert rows(aging, "SELECT id FROM sessions WHERE id = 'old'") == []
     assert rows(aging, "SELECT id FROM sessions WHERE id = 'older'") != []
+    assert_sound(aging)
+
+
+def test_what_was_said_again_since_is_not_old(aging: Path, project: str, run: Run) -> None:
+    with closing(opened(aging)) as db:
+        turns = {
+            row["session_id"]: row["id"] for row in db.execute("SELECT * FROM memories WHERE kind = 'turn'")
+        }
+        owner = db.execute("SELECT project_id FROM sessions LIMIT 1").fetchone()["project_id"]
+        for text, rests_on, is_global in (
+            ("use tabs", ["old", "new"], False),
+            ("use spaces", ["old"], False),
+            ("call me Ishmael", ["old"], True),
+        ):
+            memory_id, _ = keep_memory(
+                db,
+                wording(text),
+                project_id=owner,
+                session_id="old",
+                kind="preference",
+                sector="semantic",
+                importance=0.6,
+                now=NOW - 365 * DAY,
+                is_global=is_global,
+                source="user",
+            )
+            for session in rests_on:
+                build_on(db, memory_id, turns[session], "rule", NOW)
+    worker.run(str(aging))
+    shown = {one["content"] for one in run("list", "--kind", "preference", "--json").json}
+    assert shown == {"use tabs", "call me Ishmael"}
+    assert erasing.retain(str(aging), NOW + 40 * DAY)
+    assert {one["content"] for one in run("list", "--kind", "preference", "--json").json} == shown
     assert_sound(aging)
 
 

@@ -165,21 +165,20 @@ def choose(db: Connection, wanted: Conditions, *, hard: bool = False) -> None:
     _empty_tables(db)
     if wanted.match:
         _look_for(db, wanted.match)
-    alive = "1" if hard else "m.deleted_at IS NULL"
-    if wanted.is_whole:
-        _choose_sessions(db, wanted, hard)
+    may_go = f"(?1 IS NULL OR m.project_id = ?1) AND {'1' if hard else 'm.deleted_at IS NULL'}"
     if wanted.is_retention:
-        kept = f"m.kind <> 'note' AND m.tier <> 'global' AND m.project_id <> '{projects.GLOBAL}'"
-        db.execute(f"{_INTO} WHERE m.session_id IN {_SESSIONS} AND {kept} AND {alive}")
+        may_go += f" AND m.kind <> 'note' AND m.tier <> 'global' AND m.project_id <> '{projects.GLOBAL}'"
     else:
         clauses, values = _memories(db, wanted)
+        alive = "1" if hard else "m.deleted_at IS NULL"
         db.execute(f"{_INTO} WHERE {' AND '.join(clauses)} AND {alive}", values)
-        db.execute(
-            f"{_INTO} WHERE m.session_id IN {_SESSIONS} AND (?1 IS NULL OR m.project_id = ?1) AND {alive}",
-            (wanted.project_id,),
-        )
+    if wanted.is_whole:
+        _choose_sessions(db, wanted, hard)
+        db.execute(f"{_INTO} WHERE m.session_id IN {_SESSIONS} AND {may_go}", (wanted.project_id,))
     for made_of in _MADE_OF:
-        db.execute(f"{made_of} AND {alive}")
+        db.execute(f"{made_of} AND {may_go}", (wanted.project_id,))
+    if wanted.before is not None and not wanted.match:
+        db.execute(_STILL_HOLDS)
     _choose_what_waits(db, wanted, hard)
 
 
@@ -195,6 +194,13 @@ _MADE_OF = (
     " AND r.relationship_type = 'BUILDS_ON' JOIN memories m ON m.id = r.source_id WHERE 1",
     "INSERT OR IGNORE INTO temp.chosen SELECT m.row FROM temp.chosen c JOIN turns t ON t.row = c.row"
     " JOIN session_summaries y ON y.session_id = t.session_id JOIN memories m ON m.id = y.memory_id WHERE 1",
+)
+# What was said long ago and again since, in a turn that stays, is not old.
+_STILL_HOLDS = (
+    "DELETE FROM temp.chosen WHERE row IN (SELECT m.row FROM temp.chosen c JOIN memories m ON m.row = c.row"
+    " JOIN memory_relationships r ON r.source_id = m.id AND r.relationship_type = 'BUILDS_ON'"
+    " JOIN memories turn ON turn.id = r.target_id WHERE turn.deleted_at IS NULL"
+    " AND turn.row NOT IN (SELECT row FROM temp.chosen))"
 )
 # What a session keeps of the time of its chosen turns, and of those that go whole.
 _IN_TURNS = (
