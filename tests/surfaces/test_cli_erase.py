@@ -229,10 +229,16 @@ def test_backups_that_do_not_rotate_say_so(planted: Path, run: Run) -> None:
 
 def test_the_day_on_which_the_last_backup_goes_is_that_of_the_rotation(planted: Path) -> None:
     made = [backup.make(str(planted), NOW - days * DAY) for days in (3, 2, 1)]
-    until = backup.last_day(backup.listed(str(planted)), made, NOW)
-    assert until is not None and NOW + 7 * DAY <= until <= NOW + 5 * 7 * DAY
+    until = backup.last_day(str(planted), made, NOW)
+    assert until is not None and NOW + 6 * DAY <= until <= NOW + 5 * 7 * DAY
+    with open(made[0].path, "ab") as file:
+        file.truncate(50_000_000)
+    largest = backup.last_day(str(planted), made, NOW)
+    assert (
+        largest is not None and NOW + 24 * DAY < largest < NOW + 29 * DAY
+    )  # of the last four weeks it stays
     asked_for = backup.make(str(planted), NOW, "manual")
-    assert backup.last_day(backup.listed(str(planted)), [asked_for], NOW) is None
+    assert backup.last_day(str(planted), [asked_for], NOW) is None
 
 
 def test_everywhere_takes_it_out_of_backups_and_what_was_set_aside(planted: Path, run: Run) -> None:

@@ -263,13 +263,15 @@ def rewritten(folder: str, one: Backup, change: Callable[[sqlite3.Connection], b
     return True
 
 
-def last_day(found: Sequence[Backup], holding: Sequence[Backup], now: int) -> int | None:
-    """When the last of these is removed by itself, if there is a new backup every day; None: not within a
-    year, for only newer ones of their kind take the place of those that somebody asked for."""
-    left, sizes = list(found), {one.path: _size(one) for one in found}
+def last_day(folder: str, holding: Sequence[Backup], now: int) -> int | None:
+    """When the last of these is removed by itself, if there is a new backup of the store as it is every day;
+    None: not within a year, for only newer ones of their kind take the place of those somebody asked for."""
+    left = listed(folder)
+    sizes = {one.path: _size(one) for one in left}
+    size_now = os.path.getsize(paths.database(folder))
     for day in range(1, 366):
         new = Backup(f"day-{day}", now + day * DAY_MS, "daily")
-        sizes[new.path] = max(sizes.values(), default=0) if day == 1 else sizes["day-1"]
+        sizes[new.path] = size_now
         left = kept([*left, new], lambda one: sizes[one.path])
         if not any(one.path in {held.path for held in holding} for one in left):
             return new.at

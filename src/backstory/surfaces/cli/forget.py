@@ -366,7 +366,7 @@ def _many(number: int, what: str) -> str:
 
 def _tell_erased(home: str, seen: Preview | None, done: Any, as_json: bool) -> None:
     rotating = [one for one in done.holding if one.reason == "daily"]
-    last = backup.last_day(backup.listed(home), rotating, done.at) if rotating else None
+    last = backup.last_day(home, rotating, done.at) if rotating else None
     if as_json:
         output.as_json(
             {
