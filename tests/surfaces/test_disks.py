@@ -30,7 +30,16 @@ READ = {  # nothing in the store changes
 }
 WRITE = {
     *("add", "backup now", "backup restore", "claude-md section keep", "claude-md section set", "config"),
-    *("deemphasize", "docmem delete", "docmem import", "docs ingest", "docs remove", "forget", "init"),
+    *(
+        "deemphasize",
+        "docmem delete",
+        "docmem import",
+        "docs ingest",
+        "docs remove",
+        "erase",
+        "forget",
+        "init",
+    ),
     *("install", "reinforce", "restore", "supersede", "sync", "worker"),
 }
 

@@ -85,8 +85,8 @@ def is_any_forgotten(db: Connection, session_id: str) -> bool:
 
 
 def save(db: Connection, turn: Turn, project_id: str) -> None:
-    """Store a turn as it is now, with its memory and its pieces. What comes late to a turn, or a session,
-    that was forgotten is forgotten with it."""
+    """Store a turn as it is now, with its memory and its pieces. What comes late to a turn that was forgotten
+    while it was open, or with its session, is forgotten with it."""
     content, title = turns.told(turn), turn.asked[:TITLE] or None
     if turn.row is None:
         turn.id = memories.add(
@@ -127,7 +127,7 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
         (turn.row, turn.session_id, turn.state, turn.started_at, turn.ended_at, turn.record()),
     )
     _put_pieces(db, turn, project_id)
-    if forgotten_at is not None:
+    if forgotten_at is not None and _was_going_on(db, turn, forgotten_at):
         _forget_what_is_late(db, turn, forgotten_at)
 
 
@@ -141,6 +141,16 @@ def _forgotten_with_its_session(db: Connection, turn: Turn) -> int | None:
     if at is not None:
         db.execute("UPDATE memories SET deleted_at = ? WHERE row = ?", (at, turn.row))
     return at
+
+
+def _was_going_on(db: Connection, turn: Turn, forgotten_at: int) -> bool:
+    """When it was forgotten, there was more to come of it."""
+    found = db.execute(
+        "SELECT 1 FROM turns WHERE row = ?1 AND left_open_at IS NOT NULL UNION ALL"
+        " SELECT 1 FROM forgotten_sessions WHERE session_id = ?2 AND at = ?3",
+        (turn.row, turn.session_id, forgotten_at),
+    )
+    return found.fetchone() is not None
 
 
 def _forget_what_is_late(db: Connection, turn: Turn, at: int) -> None:

@@ -307,7 +307,8 @@ def _fault(db: sqlite3.Connection) -> str:
             for _ in db.execute(f"SELECT * FROM {name}"):
                 pass  # every text has to be one
             for column in JSON.findall(sql or ""):  # who may only read has no constraints
-                if db.execute(f"SELECT 1 FROM {name} WHERE NOT json_valid({column}) LIMIT 1").fetchone():
+                wrong = f"{column} IS NOT NULL AND NOT json_valid({column})"
+                if db.execute(f"SELECT 1 FROM {name} WHERE {wrong} LIMIT 1").fetchone():
                     return f"{column} in a row of {name} is no JSON"
     return ""
 
