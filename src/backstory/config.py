@@ -26,7 +26,12 @@ DEFAULTS: dict[str, str] = {
     "recall.everywhere": "off",
     "synthesizer": "auto",
 }
-NUMBERS: dict[str, float] = {"brief.tokens": 1500, "spend.daily_usd": 1.0, "worker.idle_seconds": 30}
+NUMBERS: dict[str, float] = {
+    "brief.tokens": 1500,
+    "retention.days": 0,
+    "spend.daily_usd": 1.0,
+    "worker.idle_seconds": 30,
+}
 SYNTHESIZERS = ("auto", "claude", "local", "off")
 ON_STOP = ("agent", "auto", "off")
 ON_OFF = ("on", "off")

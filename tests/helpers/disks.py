@@ -157,6 +157,7 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
         "docs search": ["walrus"],
         "docs show": [document],
         "doctor": ["--claude", str(client)],
+        "erase": [*memories[2:3], "--yes"],
         "forget": memories[1:2],
         "init": ["--yes", "--offline"],
         "install": ["--claude", str(client)],

@@ -267,3 +267,18 @@ def test_pruning_removes_what_is_not_needed_and_nothing_else(data: Path) -> None
     assert len(gone) + len(left) == 40
     assert {"mine.db", "backstory-99999999T999999Z.db"} <= set(names(data))
     assert not set(gone) & set(names(data))
+
+
+def test_a_column_that_is_no_json_is_found_and_an_empty_one_is_none(one_day: Path) -> None:
+    """Who may only read a file has none of its constraints."""
+    with closing(sqlite3.connect(path_of(one_day))) as db:
+        db.execute("INSERT INTO docmem_servers VALUES ('srv', 1, '/x', '', 0)")
+        db.execute(
+            "INSERT INTO docmem_views (server_id, node_id, shown, seen) VALUES ('srv', 'n', '[]', '[]')"
+        )
+        db.commit()
+        assert backup.examine(path_of(one_day))[1] == ""
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        db.execute("UPDATE docmem_views SET seen = '[' || char(0) || ']'")
+        db.commit()
+    assert backup.examine(path_of(one_day))[1] == "seen in a row of docmem_views is no JSON"

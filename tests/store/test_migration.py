@@ -19,7 +19,7 @@ from backstory.memory.turn import COMPLETE, PASTED, PROMPT, Turn
 from backstory.paths import Place
 from backstory.recall.index import Index
 from backstory.recall.search import search
-from backstory.store import memories, projects, sessions, turns
+from backstory.store import forgetting, memories, projects, sessions, turns
 from backstory.store.file import connection
 from backstory.store.file.connection import connect, transaction
 
@@ -31,7 +31,7 @@ DUMP = {
     "projects": "SELECT number, id, name, root, created_at FROM projects ORDER BY number",
     "sessions": "SELECT id, project_id, cwd, user_prompt, branch, head, status, started_at, last_event_at,"
     " opened_at, ended_at, summary FROM sessions ORDER BY id",
-    "prompts": "SELECT * FROM prompts ORDER BY id",
+    "prompts": "SELECT id, session_id, prompt, created_at FROM prompts ORDER BY id",
     "events": "SELECT * FROM events ORDER BY key",
     "memories": "SELECT row, id, project_id, session_id, kind, sector, tier, title, content, tags, concepts,"
     " files, importance, salience, access_count, created_at, updated_at, last_accessed, valid_from,"
@@ -375,3 +375,28 @@ def test_a_migration_that_is_killed_half_way_leaves_the_old_store_intact(path: s
     assert everything(path) == before
     connect(path).close()
     assert len(dump(path)["memories"]) == 7
+
+
+def test_what_was_forgotten_before_there_were_forgettings_stays_so(tmp_path: Path, project: str) -> None:
+    (tmp_path / "eight").mkdir()
+    path = str(tmp_path / "eight" / "backstory.db")
+    with closing(sqlite3.connect(path, isolation_level=None)) as old:
+        connection.apply(old, upto=8)
+        old.execute(
+            "INSERT INTO projects (id, identity, name, root, created_at) VALUES ('p', 'p', 'api', ?, 0)",
+            (project,),
+        )
+        old.execute("INSERT INTO sessions (id, project_id, started_at, number) VALUES ('s', 'p', 0, 1)")
+        old.execute("INSERT INTO prompts (session_id, prompt, created_at) VALUES ('s', 'hello', 5)")
+        old.execute(
+            "INSERT INTO memories (row, id, project_id, session_id, kind, sector, tier, content, salience,"
+            " created_at, updated_at, last_accessed, deleted_at)"
+            " VALUES (1, 'mem_1', 'p', 's', 'note', 'semantic', 'project', 'gone', 0.5, 0, 0, 0, 7)"
+        )
+    with closing(connect(path)) as db:
+        assert [one.id for one in sessions.recent(db, "p", 5)] == ["s"]
+        assert sessions.prompts(db, "s") == [(5, "hello")]
+        assert forgetting.listed(db) == []
+        assert forgetting.forget(db, forgetting.Conditions(session_id="s"), 7)
+        forgetting.undo(db)
+        assert db.execute("SELECT deleted_at FROM memories").fetchone()[0] == 7

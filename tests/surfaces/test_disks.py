@@ -31,8 +31,8 @@ READ = {  # nothing in the store changes
 }
 WRITE = {
     *("add", "backup now", "backup restore", "claude-md section keep", "claude-md section set", "config"),
-    *("deemphasize", "docmem delete", "docmem import", "docs ingest", "docs remove", "forget", "init"),
-    *("install", "projects attach", "projects merge", "projects pause", "projects rename"),
+    *("deemphasize", "docmem delete", "docmem import", "docs ingest", "docs remove", "erase", "forget"),
+    *("init", "install", "projects attach", "projects merge", "projects pause", "projects rename"),
     *("projects resume", "projects split", "reinforce", "restore", "supersede", "sync", "worker"),
 }
 

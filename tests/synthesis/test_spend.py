@@ -393,6 +393,7 @@ def test_the_status_says_what_waits_and_what_went_wrong(
             {"state": "waiting", "reason": "the network is away", "items": 1, "at": now},
             {"state": "local", "reason": "the daily cap is reached", "items": 2, "at": now},
         ],
+        "retention": {"days": 0, "last": None},
     }
     with transaction(store):
         queue.put(store, "abcdef01-2345", queue.FINALIZE, "{}", "{}", now, None)

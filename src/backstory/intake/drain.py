@@ -198,6 +198,8 @@ def _remember(db: Connection, prepared: _Prepared) -> bool:
     event, place = prepared.event, prepared.place
     if not events.first_time(db, event.key, event.name, event.session_id, event.at):
         return False
+    if events.is_erased(db, event.session_id, event.at, begins=event.kind in turns_of_events.BEGINNING):
+        return False
     project_id = known = sessions.project_of(db, event.session_id)
     if project_id is None:
         project_id = projects.ensure(db, place, event.at)

@@ -14,3 +14,31 @@ def first_time(db: Connection, key: str, name: str, session_id: str, at: int) ->
         (key, name, session_id, at),
     )
     return added.rowcount == 1
+
+
+def is_erased(db: Connection, session_id: str, at: int, *, begins: bool) -> bool:
+    """Does an event belong to what was erased for good? What was erased while it went on ends with the first
+    event after it that `begins` a turn."""
+    row = db.execute(
+        "SELECT first_at, last_at, at FROM erased_spans WHERE session_id = ?1 AND first_at <= ?2"
+        " AND coalesce(last_at, ?2) >= ?2 LIMIT 1",
+        (session_id, at),
+    ).fetchone()
+    if row is None:
+        return False
+    if row["last_at"] is None and begins and at > row["at"]:
+        db.execute(
+            "UPDATE erased_spans SET last_at = ? WHERE session_id = ? AND first_at = ?",
+            (at - 1, session_id, row["first_at"]),
+        )
+        return False
+    return True
+
+
+def note_erased(db: Connection, session_id: str, first: int, last: int) -> None:
+    """Nothing of that time of a session is ever stored again."""
+    db.execute(
+        "INSERT INTO erased_spans (session_id, first_at, last_at, at) VALUES (?1, ?2, ?3, ?3)"
+        " ON CONFLICT DO UPDATE SET last_at = iif(last_at IS NULL, NULL, max(last_at, ?3))",
+        (session_id, first, last),
+    )

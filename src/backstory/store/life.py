@@ -10,7 +10,7 @@ import json
 
 from backstory.errors import BadInput, NotFound
 from backstory.memory import salience
-from backstory.store import memories, projects, queue, sessions, summaries, turns
+from backstory.store import events, memories, projects, queue, sessions, summaries, turns
 from backstory.store.file.connection import marks, transaction
 
 TYPE_CHECKING = False
@@ -92,8 +92,8 @@ def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> 
         queue.forget_between(db, *span, now)
         for part in turns.made_of(db, memory_id, *span):
             forget(db, part, session_id, now)
-        sessions.note_the_first_prompt(db, span[0])
-        turns.interrupt(db, memory_id)  # or the next prompt would be joined to it, and forgotten as well
+        sessions.hide_prompts(db, *span, now)
+        turns.interrupt(db, memory_id, now)  # or the next prompt would be joined to it, and forgotten as well
     summaries.hide(db, memory_id)
     memories.link(db, session_id, memory_id, "updated", now)
 
@@ -109,6 +109,7 @@ def erase(db: Connection, memory_id: str) -> None:
             erase(db, part)
         sessions.drop_prompts(db, session_id, first, last)
         queue.erase_between(db, session_id, first, last)
+        events.note_erased(db, session_id, first, last)
     db.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
     db.execute("DELETE FROM archived_memories WHERE id = ?", (memory_id,))
     queue.erase(db, memory_id)
@@ -138,10 +139,13 @@ def restore(db: Connection, memory_id: str, session_id: str | None, now: int) ->
             queue.remember(db, memory_id)
             for span in turns.spans(db, memory_id):
                 queue.remember_between(db, *span)
+                sessions.hide_prompts(db, *span, None)
                 for part in turns.made_of(db, memory_id, *span):
-                    if (_row(db, part) or row)["deleted_at"] == row["deleted_at"]:  # forgotten with it
+                    made = _row(db, part) or row
+                    # A summary tells of the other turns as well.
+                    may_be_told = made["kind"] != "summary" or not turns.is_any_forgotten(db, span[0])
+                    if made["deleted_at"] == row["deleted_at"] and may_be_told:  # forgotten with it
                         restore(db, part, session_id, now)
-                sessions.note_the_first_prompt(db, span[0])
             summaries.show(db, memory_id)
         else:
             db.execute(
@@ -236,6 +240,7 @@ def faded(db: Connection, now: int, limit: int | None = 1_000) -> list[str]:
     found: list[str] = []
     for row in db.execute(
         "SELECT * FROM memories WHERE kind = 'tool' AND tier = 'session' AND last_accessed < ?"
+        " AND deleted_at IS NULL"  # or undoing what forgot it would not find it
         " AND NOT EXISTS (SELECT 1 FROM memory_relationships WHERE source_id = id OR target_id = id)"
         " ORDER BY last_accessed",
         (now - salience.FADED_DAYS * salience.DAY_MS,),

@@ -97,7 +97,7 @@ def add_trace(
     content_hash = digest(f"{session_id}\n{content}".encode())
     row = db.execute(
         "UPDATE memories SET times = times + 1, updated_at = max(updated_at, ?2), hashes = ?3"
-        " WHERE content_hash = ?1 AND kind = 'tool' RETURNING id",
+        " WHERE content_hash = ?1 AND kind = 'tool' AND deleted_at IS NULL RETURNING id",
         (content_hash, now, _list(hashes)),
     ).fetchone()
     if row:

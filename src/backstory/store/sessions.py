@@ -118,6 +118,16 @@ def keep_prompt(db: Connection, session_id: str, prompt: str, at: int) -> None:
     note_the_first_prompt(db, session_id)
 
 
+def hide_prompts(db: Connection, session_id: str, first: int, last: int, at: int | None) -> None:
+    """What the user said in a turn is forgotten with it, or (None) remembered again."""
+    db.execute(
+        "UPDATE prompts SET forgotten_at = ?4 WHERE session_id = ?1 AND created_at BETWEEN ?2 AND ?3"
+        " AND (forgotten_at IS NULL) = (?4 IS NOT NULL)",
+        (session_id, first, last, at),
+    )
+    note_the_first_prompt(db, session_id)
+
+
 def drop_prompts(db: Connection, session_id: str, first: int, last: int) -> None:
     """What the user said in a turn goes with it."""
     db.execute(
@@ -128,18 +138,16 @@ def drop_prompts(db: Connection, session_id: str, first: int, last: int) -> None
 
 def note_the_first_prompt(db: Connection, session_id: str) -> None:
     """What a session began with, as far as nobody forgot it."""
-    db.execute(
-        "UPDATE sessions SET user_prompt = (SELECT prompt FROM prompts p WHERE session_id = ?1 AND NOT EXISTS"
-        " (SELECT 1 FROM turns t JOIN memories m ON m.row = t.row WHERE t.session_id = ?1"
-        " AND p.created_at BETWEEN t.started_at AND t.ended_at AND m.deleted_at IS NOT NULL)"
-        " ORDER BY created_at, id LIMIT 1) WHERE id = ?1",
-        (session_id,),
+    db.execute(f"UPDATE sessions SET user_prompt = {FIRST_PROMPT} WHERE id = ?", (session_id,))
+
+
+def starting_with(db: Connection, prefix: str, *, forgotten: bool = False) -> list[Session]:
+    """Sessions by their id, or by the beginning of it: nobody types 36 characters. The `forgotten` ones too
+    are for who erases them."""
+    rows = db.execute(
+        f"{_SELECT} WHERE substr(s.id, 1, ?) = ? AND (? OR {SHOWN}) ORDER BY s.id LIMIT 5",
+        (len(prefix), prefix, forgotten),
     )
-
-
-def starting_with(db: Connection, prefix: str) -> list[Session]:
-    """Sessions by their id, or by the beginning of it: nobody types 36 characters."""
-    rows = db.execute(f"{_SELECT} WHERE substr(s.id, 1, ?) = ? ORDER BY s.id LIMIT 5", (len(prefix), prefix))
     return [_session(row) for row in rows]
 
 
@@ -159,15 +167,18 @@ def by_ids(db: Connection, session_ids: list[str]) -> dict[str, Session]:
 
 def recent(db: Connection, project_id: str, limit: int) -> list[Session]:
     rows = db.execute(
-        f"{_SELECT} WHERE s.project_id = ? ORDER BY s.started_at DESC LIMIT ?", (project_id, limit)
+        f"{_SELECT} WHERE s.project_id = ? AND {SHOWN} ORDER BY s.started_at DESC LIMIT ?",
+        (project_id, limit),
     )
     return [_session(row) for row in rows]
 
 
 def prompts(db: Connection, session_id: str) -> list[tuple[int, str]]:
-    """(when, what) the user said."""
+    """(when, what) the user said, as far as nobody forgot it."""
     rows = db.execute(
-        "SELECT created_at, prompt FROM prompts WHERE session_id = ? ORDER BY created_at, id", (session_id,)
+        f"SELECT created_at, prompt FROM prompts p WHERE session_id = ? AND {_REMEMBERED}"
+        " ORDER BY created_at, id",
+        (session_id,),
     )
     return [(row["created_at"], row["prompt"]) for row in rows]
 
@@ -193,6 +204,20 @@ def purge(db: Connection, session_id: str) -> None:
     )
 
 
+# A session that went on after it was forgotten is shown again, with what is new in it.
+SHOWN = (
+    "(NOT EXISTS (SELECT 1 FROM forgotten_sessions f WHERE f.session_id = s.id) OR EXISTS (SELECT 1"
+    " FROM turns t JOIN memories m ON m.row = t.row WHERE t.session_id = s.id AND m.deleted_at IS NULL))"
+)
+_REMEMBERED = (
+    "p.forgotten_at IS NULL AND NOT EXISTS (SELECT 1 FROM turns t JOIN memories m ON m.row = t.row"
+    " WHERE t.session_id = p.session_id AND p.created_at BETWEEN t.started_at AND t.ended_at"
+    " AND m.deleted_at IS NOT NULL)"
+)
+FIRST_PROMPT = (
+    f"(SELECT prompt FROM prompts p WHERE p.session_id = sessions.id AND {_REMEMBERED}"
+    " ORDER BY p.created_at, p.id LIMIT 1)"
+)
 _SELECT = (
     "SELECT s.*, (SELECT count(*) FROM memories m WHERE m.session_id = s.id AND m.deleted_at IS NULL"
     " AND m.kind <> 'tool') AS memories FROM sessions s"

@@ -6,7 +6,7 @@ import json
 
 from backstory.memory import terms
 from backstory.memory import turn as turns
-from backstory.store import memories, projects
+from backstory.store import memories, projects, queue, sessions
 from backstory.store.file.connection import marks
 
 TYPE_CHECKING = False
@@ -76,8 +76,17 @@ def spans(db: Connection, memory_id: str) -> list[tuple[str, int, int]]:
     return [(row["session_id"], row["started_at"], row["ended_at"]) for row in rows]
 
 
+def is_any_forgotten(db: Connection, session_id: str) -> bool:
+    """Is there a turn of the session that was forgotten?"""
+    found = db.execute(
+        f"{_SELECT} WHERE t.session_id = ? AND m.deleted_at IS NOT NULL LIMIT 1", (session_id,)
+    )
+    return found.fetchone() is not None
+
+
 def save(db: Connection, turn: Turn, project_id: str) -> None:
-    """Store a turn as it is now, with its memory and its pieces."""
+    """Store a turn as it is now, with its memory and its pieces. What comes late to a turn that was forgotten
+    while it was open, or with its session, is forgotten with it."""
     content, title = turns.told(turn), turn.asked[:TITLE] or None
     if turn.row is None:
         turn.id = memories.add(
@@ -96,9 +105,11 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
         )
         row = db.execute("SELECT row FROM memories WHERE id = ?", (turn.id,)).fetchone()
         turn.row = int(row["row"])
+        forgotten_at = _forgotten_with_its_session(db, turn)
     else:
-        db.execute(
-            "UPDATE memories SET title = ?, content = ?, files = ?, updated_at = ?, words = ? WHERE row = ?",
+        row = db.execute(
+            "UPDATE memories SET title = ?, content = ?, files = ?, updated_at = ?, words = ? WHERE row = ?"
+            " RETURNING deleted_at",
             (
                 title,
                 content,
@@ -107,7 +118,8 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
                 terms.count_words(content),
                 turn.row,
             ),
-        )
+        ).fetchone()
+        forgotten_at = row["deleted_at"]
     db.execute(
         "INSERT INTO turns (row, session_id, state, started_at, ended_at, record) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (row) DO UPDATE SET state = excluded.state, started_at = excluded.started_at,"
@@ -115,6 +127,41 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
         (turn.row, turn.session_id, turn.state, turn.started_at, turn.ended_at, turn.record()),
     )
     _put_pieces(db, turn, project_id)
+    if forgotten_at is not None and _was_going_on(db, turn, forgotten_at):
+        _forget_what_is_late(db, turn, forgotten_at)
+
+
+def _forgotten_with_its_session(db: Connection, turn: Turn) -> int | None:
+    """When that was, where the turn began before it."""
+    found = db.execute(
+        "SELECT min(at) FROM forgotten_sessions WHERE session_id = ? AND at >= ?",
+        (turn.session_id, turn.started_at),
+    )
+    at: int | None = found.fetchone()[0]
+    if at is not None:
+        db.execute("UPDATE memories SET deleted_at = ? WHERE row = ?", (at, turn.row))
+    return at
+
+
+def _was_going_on(db: Connection, turn: Turn, forgotten_at: int) -> bool:
+    """When it was forgotten, there was more to come of it."""
+    found = db.execute(
+        "SELECT 1 FROM turns WHERE row = ?1 AND left_open_at IS NOT NULL UNION ALL"
+        " SELECT 1 FROM forgotten_sessions WHERE session_id = ?2 AND at = ?3",
+        (turn.row, turn.session_id, forgotten_at),
+    )
+    return found.fetchone() is not None
+
+
+def _forget_what_is_late(db: Connection, turn: Turn, at: int) -> None:
+    span = turn.session_id, turn.started_at, turn.ended_at
+    db.execute(
+        "UPDATE memories SET deleted_at = ?4 WHERE session_id = ?1 AND kind = 'tool'"
+        " AND created_at BETWEEN ?2 AND ?3 AND deleted_at IS NULL",
+        (*span, at),
+    )
+    queue.forget_between(db, *span, at)
+    sessions.hide_prompts(db, *span, at)
 
 
 def _put_pieces(db: Connection, turn: Turn, project_id: str) -> None:
@@ -158,12 +205,12 @@ def texts(db: Connection, rows: Sequence[int]) -> dict[int, tuple[int, str]]:
     return {row["row"]: (row["part"], row["text"]) for row in found}
 
 
-def interrupt(db: Connection, memory_id: str) -> None:
+def interrupt(db: Connection, memory_id: str, now: int) -> None:
     """The next prompt begins another turn, also where this one has not ended."""
     db.execute(
-        "UPDATE turns SET state = 'interrupted' WHERE state = 'open'"
+        "UPDATE turns SET state = 'interrupted', left_open_at = ? WHERE state = 'open'"
         " AND row = (SELECT row FROM memories WHERE id = ?)",
-        (memory_id,),
+        (now, memory_id),
     )
 
 

@@ -85,9 +85,21 @@ async def _work(folder: str) -> bool:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, worker.stop)
     await worker.run()
+    if not worker.stopped:
+        _retain(folder)
     if backup.due(folder, now_ms()) and not worker.stopped:  # last: the copy of a large store takes its time
         _back_up(folder)
     return worker.stopped
+
+
+def _retain(folder: str) -> None:
+    """Before the backup: what is erased today is not in it."""
+    from backstory.surfaces import erasing
+
+    try:
+        erasing.retain(folder, now_ms())
+    except Exception:  # noqa: BLE001  the next worker tries again; the backup must be made all the same
+        log.crash("retention")
 
 
 def _back_up(folder: str) -> None:

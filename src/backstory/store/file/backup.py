@@ -31,6 +31,7 @@ PAGES = 1_000  # a step: between two of them a signal gets through
 UNFINISHED = ".making"
 FAILED = "backup.failed"  # in the data folder; its time is when
 RETRY_MS = 3600 * 1000
+JSON = re.compile(r"json_valid\((\w+)\)")
 NAME = re.compile(r"backstory-(\d{8}T\d{6}Z)(?:-(before-\d+|manual))?\.db")
 
 
@@ -236,6 +237,47 @@ def copy(source: str, target: str, *, is_live: bool = False) -> None:
         made.execute("PRAGMA journal_mode = DELETE")
 
 
+def rewritten(folder: str, one: Backup, change: Callable[[sqlite3.Connection], bool]) -> bool:
+    """Change a backup: a copy is changed and checked, and takes its place. False: there was nothing to do.
+    For who is `alone`."""
+    made = os.path.join(_place(folder), one.name + UNFINISHED)
+    _tidy(_place(folder))
+    try:
+        copy(one.path, made)
+        with _opened(made) as db:
+            db.row_factory = sqlite3.Row
+            db.execute("PRAGMA foreign_keys = ON")
+            if not change(db):
+                return False
+        check(made)
+        swap.sync(made)
+        for beside in swap.BESIDE:  # of what was set aside: the copy has what is in it
+            try:
+                os.unlink(one.path + beside)
+            except FileNotFoundError:
+                pass
+        os.rename(made, one.path)
+        swap.sync(os.path.dirname(one.path))
+    finally:
+        _tidy(_place(folder))
+    return True
+
+
+def last_day(folder: str, holding: Sequence[Backup], now: int) -> int | None:
+    """When the last of these is removed by itself, if there is a new backup of the store as it is every day;
+    None: not within a year, for only newer ones of their kind take the place of those somebody asked for."""
+    left = listed(folder)
+    sizes = {one.path: _size(one) for one in left}
+    size_now = os.path.getsize(paths.database(folder))
+    for day in range(1, 366):
+        new = Backup(f"day-{day}", now + day * DAY_MS, "daily")
+        sizes[new.path] = size_now
+        left = kept([*left, new], lambda one: sizes[one.path])
+        if not any(one.path in {held.path for held in holding} for one in left):
+            return new.at
+    return None
+
+
 def examine(path: str) -> tuple[int, str]:
     """(schema, what is wrong) of a database; '' where nothing is. As slow as to read all of it."""
     schema = 0
@@ -260,10 +302,14 @@ def _fault(db: sqlite3.Connection) -> str:
         return f"it says that {free} of its {pages} pages are free"
     for table, *_ in db.execute("PRAGMA foreign_key_check"):
         return f"a row of {table} refers to one that is not there"
-    for kind, name, *_ in db.execute("SELECT * FROM sqlite_master").fetchall():
+    for kind, name, *_, sql in db.execute("SELECT * FROM sqlite_master").fetchall():
         if kind == "table" and "_fts" not in name and "_terms" not in name:
             for _ in db.execute(f"SELECT * FROM {name}"):
                 pass  # every text has to be one
+            for column in JSON.findall(sql or ""):  # who may only read has no constraints
+                wrong = f"{column} IS NOT NULL AND NOT json_valid({column})"
+                if db.execute(f"SELECT 1 FROM {name} WHERE {wrong} LIMIT 1").fetchone():
+                    return f"{column} in a row of {name} is no JSON"
     return ""
 
 

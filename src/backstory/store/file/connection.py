@@ -297,7 +297,8 @@ def may_be_damage(path: str, error: BaseException | None) -> bool:
     not what they were, and a text may be none any more."""
     is_sql = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_ERROR
     is_text = isinstance(error, sqlite3.OperationalError) and "decode to UTF-8" in str(error)
-    return is_damage(error) or is_sql or is_text or is_read_only_by_itself(path, error)
+    is_place = isinstance(error, IndexError)  # a row's number led outside of its project
+    return is_damage(error) or is_sql or is_text or is_place or is_read_only_by_itself(path, error)
 
 
 def is_read_only_by_itself(path: str, error: BaseException | None) -> bool:

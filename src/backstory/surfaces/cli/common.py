@@ -104,9 +104,9 @@ def memory_id(db: Connection, prefix: str, project: str) -> str:
     return only("memory", prefix, ours, "backstory search")
 
 
-def session_id(db: Connection, prefix: str) -> str:
+def session_id(db: Connection, prefix: str, *, forgotten: bool = False) -> str:
     prefix = typed([prefix])
-    found = [session.id for session in sessions.starting_with(db, prefix)]
+    found = [session.id for session in sessions.starting_with(db, prefix, forgotten=forgotten)]
     return only("session", prefix, found, "backstory sessions")
 
 

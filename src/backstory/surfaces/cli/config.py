@@ -33,6 +33,7 @@ ABOUT = {
     "embedding.url": "the embedder's server",
     "log.level": f"what the log tells: {', '.join(log.LEVELS)}",
     "recall.everywhere": "whether a model may also search in other projects: on or off",
+    "retention.days": "sessions older than this are forgotten, and erased 30 days later; 0: never",
     "spend.daily_usd": "what the model may cost a day, in US dollars; at the cap, rules observe instead",
     "synthesizer": "who observes: auto (the model, else rules), claude, local (rules) or off",
     "worker.idle_seconds": "how long a worker without work waits for more",

@@ -29,11 +29,12 @@ from backstory.ids import new_id
 from backstory.model import now_ms
 from backstory.recall.index import Index
 from backstory.recall.search import search
-from backstory.store import documents, memories, nodes, sessions, spend, vectors
+from backstory.store import documents, forgetting, memories, nodes, sessions, spend, vectors
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import connect, has_fts5, sqlite_version, transaction
 from backstory.store.file.connection import version as schema_of
 from backstory.store.file.disk import existing
+from backstory.surfaces import erasing
 from backstory.surfaces.cli import config as settings
 from backstory.surfaces.cli import install, output, terminal, worker_status
 from backstory.surfaces.cli import spend as spends
@@ -64,6 +65,7 @@ def examine(folder: str, env: Mapping[str, str], claude: str | None = None) -> l
         ("canary", lambda: _canary(folder, env)),
         ("database", lambda: _database(folder)),
         ("backup", lambda: _backup(folder)),
+        ("retention", lambda: _retention(folder, env)),
         ("search", lambda: _search(folder)),
         ("spool", lambda: _spool(folder)),
         ("worker", lambda: _worker(folder, env)),
@@ -214,6 +216,20 @@ def _backup(folder: str) -> Check:
     size = output.size(sum(one.size for one in found))
     many = output.number_of(len(found), "backup", "backups")
     return Check("backup", "ok", f"{many}, the newest of {output.when(found[0].at)}, {size}")
+
+
+def _retention(folder: str, env: Mapping[str, str]) -> Check:
+    """Is anything forgotten by itself, what was it last, and was every erasing finished?"""
+    if erasing.is_unfinished(folder):
+        finding = "an erasing was not finished: old text may be left in the store's file"
+        return Check("retention", "warn", finding, "backstory erase")
+    days, now = config.number("retention.days", env), now_ms()
+    with open_drained(folder, now=now) as db:
+        last = forgetting.last_run(db)
+    told = worker_status.retention_told(days, last, now)
+    if days and last and now - last.at > LATE_MS:
+        return Check("retention", "warn", told, "backstory worker")
+    return Check("retention", "ok", told)
 
 
 def _search(folder: str) -> Check:

@@ -8,12 +8,12 @@ from dataclasses import asdict
 
 import click
 
-from backstory import errors, paths
+from backstory import paths
 from backstory.memory import salience
 from backstory.store import documents, life, memories, nodes, projects, turns
 from backstory.store.file.connection import Connection, transaction
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import json_option, memory_id, project_and_json, store, sure
+from backstory.surfaces.cli.common import json_option, memory_id, project_and_json, store
 
 
 @click.command()
@@ -63,26 +63,6 @@ def deemphasize(memory: str, amount: float, project: str, as_json: bool) -> None
     """Make a memory less present. By 0.2, unless said otherwise."""
     with _changing(memory, project, as_json, "de-emphasized") as (db, known, now):
         life.deemphasize(db, known, amount, None, now)
-
-
-@click.command()
-@click.argument("memory", metavar="ID")
-@click.option("--hard", is_flag=True, help="Remove it for good, with its vector, words and links.")
-@click.option("--yes", is_flag=True, help="With --hard: do not ask.")
-@project_and_json
-def forget(memory: str, hard: bool, yes: bool, project: str, as_json: bool) -> None:
-    """Take a memory out of every answer. It can be restored, unless it is removed with --hard."""
-    if not hard:
-        with _changing(memory, project, as_json, "forgotten") as (db, known, now):
-            life.forget(db, known, None, now)
-        return
-    with store() as (db, _):
-        known = memory_id(db, memory, project)
-        if not yes and not sure(f"Remove {known} for good?"):
-            raise errors.NotFound("Nothing was removed; --yes removes it without asking.")
-        with transaction(db):
-            life.erase(db, known)
-    output.answer(as_json, {"id": known, "done": "erased"}, f"Memory erased: {known}")
 
 
 @click.command()
@@ -162,4 +142,4 @@ def _changing(
     output.answer(as_json, {"done": done, **asdict(memory)}, said)
 
 
-COMMANDS = (timeline, reinforce, deemphasize, forget, restore, supersede, prune, reindex)
+COMMANDS = (timeline, reinforce, deemphasize, restore, supersede, prune, reindex)

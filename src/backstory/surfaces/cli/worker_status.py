@@ -12,8 +12,9 @@ import click
 from rich.text import Text
 
 from backstory import config, locks, paths
-from backstory.store import queue, spend
+from backstory.store import forgetting, queue, spend
 from backstory.store.file.connection import Connection
+from backstory.store.forgetting import Run
 from backstory.surfaces.cli import output, terminal
 
 
@@ -93,8 +94,11 @@ def status(db: Connection, folder: str, now: int, as_json: bool) -> None:
     pid = running(folder)
     seen = look(db, now)
     setting = config.synthesizer(os.environ)
+    days, last = config.number("retention.days", os.environ), forgetting.last_run(db)
     if as_json:
-        output.as_json({"running": pid is not None, "pid": pid, "synthesizer": setting, **seen.plain})
+        retention = {"days": days, "last": asdict(last) if last else None}
+        plain = {"running": pid is not None, "pid": pid, "synthesizer": setting, **seen.plain}
+        output.as_json({**plain, "retention": retention})
         return
     out = terminal.console()
     if setting == "off":
@@ -106,8 +110,21 @@ def status(db: Connection, folder: str, now: int, as_json: bool) -> None:
     else:
         out.print(Text(f"a worker runs, process {pid}", style="green"))
     out.print(Text(waiting_told(seen)))
+    if days:
+        out.print(Text(retention_told(days, last, now)))
     for line in troubles_told(seen, now):
         out.print(Text(output.visible(line), style="yellow"))
+
+
+def retention_told(days: float, last: Run | None, now: int) -> str:
+    """Whether old sessions are forgotten by themselves, and what of that was done last."""
+    setting = f"on, {days:g} days" if days else "off: nothing is forgotten by itself"
+    if last is None:
+        return f"retention is {setting}{'; it was not needed yet' if days else ''}"
+    sessions = output.number_of(last.sessions, "session", "sessions")
+    memories = output.number_of(last.memories, "memory", "memories")
+    done = f"{sessions} with {memories} forgotten, {last.erased:,} erased"
+    return f"retention is {setting}; last {output.lately(last.at, now)}: {done}"
 
 
 def waiting_told(seen: Queue) -> str:
