@@ -480,11 +480,12 @@ def _trees(merge: Merge, seen: _Seen) -> list[str]:
             if node.root_id != root_id:
                 problems.append(f"{node.where}: root_id is {_shown(node.root_id)}, its root is {root_id}")
         reached |= {(project_id, node_id) for node_id in below}
-    return problems or [
-        f"{node.where}: the node {_shown(place[1])} is below itself, or below one that is"
+    problems += [
+        f"{node.where}: the node {_shown(place[1])} hangs below no root; is it below itself?"
         for place, node in seen.nodes.items()
         if place not in reached
     ]
+    return problems
 
 
 def _children(seen: _Seen) -> tuple[dict[tuple[str, str], list[str]], list[str]]:
