@@ -107,7 +107,7 @@ def entries(name: str, text: str, files: set[str]) -> Iterator[Entry]:
         return
     for headings, part in _sections(body):
         above = " > ".join(filter(None, (about, *headings)))
-        for piece in _items(part, files) if name == INDEX else cut_up(part, PIECE):
+        for piece in _items(part, files) if name == INDEX else [part]:
             for cut in cut_up(piece, PIECE) if len(piece) > PIECE else [piece.strip()]:
                 if len(cut) >= SHORTEST:
                     yield from _worth(name, f"{above}\n{cut}" if above else cut)

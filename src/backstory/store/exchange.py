@@ -615,6 +615,8 @@ def put(db: Connection, merge: Merge, line: Values, where: str) -> None:
     standing = meet(db, merge, line)
     if standing not in (NEW, CHANGED):
         return
+    if "project_id" in line and not known(db, "project", _here(merge, line)):
+        raise BadInput(f"{where}: its project was removed meanwhile; nothing was imported, try again")
     ready = line if "computed" in line else prepare(line)
     try:
         _PUT[line["type"]](db, merge, ready, standing)
