@@ -129,6 +129,9 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
     made("docs", "ingest", "guide.md")
     made("forget", memories[3])
     made("backup", "now")
+    seal = json.loads(made("add", "a seal", "--json"))["id"]
+    made("export", str(folder / "all.jsonl"))
+    made("forget", seal, "--hard", "--yes")
     hook(tool_use(project, "make"))
     made("sessions")
     document = json.loads(made("docs", "list", "--json"))[0]["id"]
@@ -156,6 +159,7 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
         "docs show": [document],
         "doctor": ["--claude", str(client)],
         "forget": memories[1:2],
+        "import": [str(folder / "all.jsonl")],
         "init": ["--yes", "--offline"],
         "install": ["--claude", str(client)],
         "reinforce": memories[:1],

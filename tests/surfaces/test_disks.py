@@ -25,13 +25,24 @@ CHECKS = {"doctor"}
 READ = {  # nothing in the store changes
     *("claude-md section accept", "claude-md section diff", "claude-md section list"),  # nothing is offered
     *("docmem expand", "docmem export", "docmem list", "docmem search", "docmem show", "docmem tree"),
-    *("docs list", "docs search", "docs show", "list", "prune", "redact", "search", "sessions", "show"),
+    *(
+        "docs list",
+        "docs search",
+        "docs show",
+        "export",
+        "list",
+        "prune",
+        "redact",
+        "search",
+        "sessions",
+        "show",
+    ),
     *("spend", "status", "timeline"),
 }
 WRITE = {
     *("add", "backup now", "backup restore", "claude-md section keep", "claude-md section set", "config"),
-    *("deemphasize", "docmem delete", "docmem import", "docs ingest", "docs remove", "forget", "init"),
-    *("install", "reinforce", "restore", "supersede", "sync", "worker"),
+    *("deemphasize", "docmem delete", "docmem import", "docs ingest", "docs remove", "forget", "import"),
+    *("init", "install", "reinforce", "restore", "supersede", "sync", "worker"),
 }
 
 

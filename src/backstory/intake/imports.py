@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import IO, Any, NamedTuple
 
 from backstory.errors import BadInput
+from backstory.memory.turn import Turn, told
 from backstory.safety.clean import clean_whole, storable
 from backstory.store import exchange
 from backstory.store.exchange import LINES, PARTS, VERSION, Column, Merge, Scratch, Tree, Values
@@ -125,7 +126,8 @@ def import_lines(
                 if len(problems) > MOST_TOLD:
                     break
                 if not problems:
-                    ready.write(exchange.encode({"where": where, "line": _ready(db, done, line, dry_run)}))
+                    laid = {"where": where, "line": _ready(db, done, line, dry_run)}
+                    ready.write(b"" if dry_run else exchange.encode(laid))
         finally:
             scratch.close()
         problems += [] if problems else _left_open(db, merge, seen)
@@ -144,15 +146,13 @@ def import_lines(
 
 
 def _ready(db: Connection, done: Import, line: Values, dry_run: bool) -> Values:
-    """A line that was checked, as it will be stored. For what is known already nothing is computed."""
-    cleaned = _cleaned(line, may_quote=line["type"] in _QUOTING)
+    """A line that was checked, as it will be stored. To what is known already nothing is done."""
+    is_node = line["type"] == "node"  # what it is to the store depends on the whole tree
+    if not is_node and exchange.meet(db, done.merge, line) not in (exchange.NEW, exchange.CHANGED):
+        return line
+    cleaned = _cleaned(line)
     done.redacted += cleaned != line
-    if line["type"] == "node":  # what it is to the store depends on the whole tree
-        return exchange.prepare(cleaned) if not dry_run else {}
-    standing = exchange.meet(db, done.merge, cleaned)
-    if standing not in (exchange.NEW, exchange.CHANGED) or dry_run:
-        return cleaned if not dry_run else {}
-    return exchange.prepare(cleaned)
+    return cleaned if dry_run else exchange.prepare(cleaned)
 
 
 def _refuse(problems: list[str], named: str) -> None:
@@ -320,9 +320,9 @@ def _check_row(scratch: Scratch, part: str, columns: list[Column], row: Values, 
         value = row[column.name]
         if value is not None or column.is_required:
             _check_value(part, column, value, inside)
-    for key in row:
-        if not any(column.name == key for column in columns):
-            raise Damage(f"{inside}there is no field {_shown(key)} in version {VERSION}")
+    if len(row) > len(columns):
+        unknown = next(iter(row.keys() - {column.name for column in columns}))
+        raise Damage(f"{inside}there is no field {_shown(unknown)} in version {VERSION}")
     values = row if part != "archived" else {key: row[key] for key in ("id", "project_id", "archived_at")}
     refusal = scratch.refusal(part, values)
     if part == "archived" and not refusal:
@@ -331,31 +331,37 @@ def _check_row(scratch: Scratch, part: str, columns: list[Column], row: Values, 
         raise Damage(f"{inside}{refusal}")
 
 
-def _check_value(part: str, column: Column, value: object, inside: str) -> None:
+def _check_value(part: str, column: Column, value: Any, inside: str) -> None:
     name = column.name
-    named = f"{inside}{name} is {_shown(value)}"
+    wanted = None
     if name in exchange.JSON_COLUMNS:
         if not _fits(value, _shape(name)):
-            raise Damage(f"{named}, not {'a record of a turn' if name == 'record' else 'a list of texts'}")
+            wanted = "a record of a turn" if name == "record" else "a list of texts"
     elif column.type == "TEXT":
-        if not isinstance(value, str):
-            raise Damage(f"{named}, not a text")
-        is_name = name == "id" or name.endswith("_id")
-        is_short = is_name or f"{PARTS[part].table}.{name}" in NAMES or name == "path"
-        longest = LONGEST_ID if is_name else LONGEST_NAME if is_short else LONGEST_TEXT
-        longest = LONGEST.get(f"{part}.{name}", longest)
-        if len(value) > longest:
-            raise Damage(f"{inside}{name} has {len(value):,} characters, it may have {longest:,}")
-        if is_short and storable(value) != value:
-            raise Damage(f"{named}, with signs that cannot be stored")
+        wanted = _no_text(part, name, value) if isinstance(value, str) else "a text"
     elif isinstance(value, bool) or not isinstance(value, int if column.type == "INTEGER" else (int, float)):
-        raise Damage(f"{named}, not a {'whole ' if column.type == 'INTEGER' else ''}number")
+        wanted = "a whole number" if column.type == "INTEGER" else "a number"
     elif not math.isfinite(value):
-        raise Damage(f"{named}, not a number")
+        wanted = "a number"
     elif _TIME.search(name) and not 0 <= value <= LATEST:
-        raise Damage(f"{named}, not a time: milliseconds since 1970")
+        wanted = "a time: milliseconds since 1970"
     elif name in _COUNTS and not 0 <= value < 2**31:
-        raise Damage(f"{named}, not a count")
+        wanted = "a count"
+    if wanted:
+        raise Damage(f"{inside}{name} is {_shown(value)}, not {wanted}")
+
+
+def _no_text(part: str, name: str, value: str) -> str | None:
+    """What a text should be that is too long, or cannot be stored."""
+    is_id = name == "id" or name.endswith("_id")
+    is_short = is_id or f"{PARTS[part].table}.{name}" in NAMES or name == "path"
+    longest = LONGEST_ID if is_id else LONGEST_NAME if is_short else LONGEST_TEXT
+    longest = LONGEST.get(f"{part}.{name}", longest)
+    if len(value) > longest:
+        return f"a text of at most {longest:,} characters; it has {len(value):,}"
+    if is_short and storable(value) != value:
+        return "a text that can be stored"
+    return None
 
 
 def _shape(name: str) -> object:
@@ -533,8 +539,22 @@ def _circles(db: Connection, seen: _Seen) -> list[str]:
 # --- cleaning -----------------------------------------------------------------------------------------------
 
 
-def _cleaned(line: Values, *, may_quote: bool) -> Values:
-    return {name: _cleaned_value(name, value, may_quote) for name, value in line.items()}
+def _cleaned(line: Values) -> Values:
+    may_quote = line["type"] in _QUOTING
+    told = _told(line["turn"]) if "turn" in line else None
+    return {
+        name: value if name == "content" and value == told else _cleaned_value(name, value, may_quote)
+        for name, value in line.items()
+    }
+
+
+def _told(given: Values) -> str | None:
+    """The text of a turn as its record makes it, if that is clean: to clean it again takes its time."""
+    record = _cleaned_value("record", given["record"], False)
+    turn = Turn("", given["started_at"])
+    turn.state = given["state"]
+    turn.read_record(json.dumps(record))
+    return told(turn) if record == given["record"] else None
 
 
 def _cleaned_value(name: str, value: Any, may_quote: bool) -> Any:

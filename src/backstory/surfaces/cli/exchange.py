@@ -57,6 +57,7 @@ def export(
 ) -> None:
     """Write what is remembered to FILE, as JSON Lines; without FILE, or with `-`, to standard output.
 
+    It is all that there is, unless --project names the folder of one project.
     `backstory import FILE` takes it in again, here or on another machine. What is computed (vectors, the
     keyword index) is not in it. The file is for you alone: it says all that your sessions said."""
     if file == "-" and sys.stdout.isatty():
@@ -164,9 +165,8 @@ def import_(
     The whole file is checked first; if a line is wrong, it is named and nothing is imported. What is here
     already stays, unless the file has it newer. --dry-run shows what would come of it.
 
-    \b
-      backstory import --claude-mem    takes in a database of claude-mem (also: backstory import FILE.db)
-      backstory import --memory-md     takes in what Claude Code noted in MEMORY.md about this project
+    `backstory import --claude-mem` takes in the database of claude-mem, `backstory import --memory-md` what
+    Claude Code noted about this project in its MEMORY.md.
 
     Import only files that you trust: what they say is told to your agent as your memory."""
     if claude_mem and memory_md:
