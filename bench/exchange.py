@@ -90,14 +90,17 @@ def _add(
     text = " ".join(chance.choices(WORDS, k=60)) + f" {number}"
     if number % 3 == 0:
         says = keep.wording(text)
-        keep.keep_memory(
+        memories.add(
             db,
-            says,
             project_id=project_id,
             session_id=session_id,
             kind="note",
             sector="semantic",
+            tier="project",
+            content=text,
             importance=0.5,
+            content_hash=says.content_hash,
+            simhash=says.simhash,
             source="user",
             now=now,
         )

@@ -34,4 +34,4 @@ for (const [name, project] of [["11111111-aaaa", "api"], ["22222222-bbbb", "web"
 const count = (table) => store.db.query(`SELECT count(*) AS n FROM ${table}`).get().n;
 console.log(JSON.stringify(Object.fromEntries(
   ["sdk_sessions", "user_prompts", "observations", "session_summaries"].map((table) => [table, count(table)]))));
-if (process.argv[4] !== "open") store.close();
+store.close();

@@ -179,6 +179,7 @@ def meanings(lines: list[Json]) -> Iterator[Damaged]:
         (node, {"context_name": "x" * 25}),
         (node, {"text": "x" * 100_001}),
         (node, {"id": "a b"}),
+        (node, {"id": "AKIA" + "2E5GHJ7KLMNP3QRS"}),
         (node, {"order_value": None}),
         (root, {"order_value": 2.0}),
         (relation, {"source_id": "mem_000000000000"}),
@@ -218,6 +219,7 @@ def meanings(lines: list[Json]) -> Iterator[Damaged]:
     )
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_refused_with_the_line_and_the_store_is_unchanged(
     valid: bytes, store: sqlite3.Connection
 ) -> None:

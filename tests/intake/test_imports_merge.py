@@ -341,6 +341,7 @@ imports.import_lines(connect(path), imports.read_lines(open(file, "rb"), problem
 """
 
 
+@pytest.mark.slow
 def test_an_import_that_is_killed_leaves_nothing(
     full: sqlite3.Connection, used: sqlite3.Connection, tmp_path: Path
 ) -> None:

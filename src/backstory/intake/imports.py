@@ -388,8 +388,8 @@ def _check_ids(db: Connection, seen: _Seen, where: str, name: str, line: Values)
     pattern = IDS.get(name)
     if pattern and not pattern.fullmatch(line["id"]):
         raise Damage(f"{_shown(line['id'])} is no id of a {name}")
-    if name == "session" and (not line["id"].strip() or _clean(line["id"]) != line["id"]):
-        raise Damage("its id is empty, or looks like a secret")
+    if name in ("session", "node") and (not line["id"].strip() or _clean(line["id"]) != line["id"]):
+        raise Damage("its id is empty, or looks like a secret; leave it out, or give it another")
     among = ("memory", "archived") if name in ("memory", "archived") else (name,)
     for known in among:
         if own in seen.ids[known]:

@@ -670,11 +670,14 @@ def _put_memory(db: Connection, merge: Merge, line: Values, standing: str) -> No
     if standing == NEW:
         _insert(db, "memories", values | {"row": projects.next_row(db, project_id)})
     else:
+        if line["session_id"] is None:  # an export of a part may not know it
+            del values["session_id"], values["thread"]
         _update(db, "memories", values, "id")
     if line["kind"] == "turn":
-        (row,) = db.execute("SELECT row FROM memories WHERE id = ?", (line["id"],)).fetchone()
+        stored = db.execute("SELECT row, session_id FROM memories WHERE id = ?", (line["id"],)).fetchone()
+        row, session_id = stored["row"], stored["session_id"]
         db.execute("DELETE FROM turns WHERE row = ?", (row,))
-        _insert(db, "turns", line["turn"] | {"row": row, "session_id": line["session_id"]})
+        _insert(db, "turns", line["turn"] | {"row": row, "session_id": session_id})
         turns.put_pieces(db, turns.by_ids(db, [line["id"]])[line["id"]], project_id)
     db.executemany(
         "INSERT INTO session_memories (session_id, memory_id, usage_type, created_at) VALUES (?, ?, ?, ?)"
