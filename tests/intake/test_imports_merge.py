@@ -265,6 +265,18 @@ def test_texts_of_a_file_are_redacted_and_harmless(db: sqlite3.Connection, proje
     assert "\x1b" not in told
 
 
+def test_what_is_deleted_while_it_is_imported_comes_back_clean(
+    db: sqlite3.Connection, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it was looked at it was known, so nothing was done to it."""
+    taken_in(db, written(hostile(project, text="plain")))
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    monkeypatch.setattr(exchange, "begin", lambda db: db.execute("DELETE FROM memories"))
+    done = taken_in(db, written(hostile(project, text=f"GITHUB_TOKEN={token}")))
+    assert done.counts["memory"] == {"new": 1}
+    assert token not in repr(dump(db))
+
+
 # --- parts of a store ---------------------------------------------------------------------------------------
 
 

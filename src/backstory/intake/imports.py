@@ -141,12 +141,12 @@ def import_lines(
         with transaction(db):
             exchange.begin(db)
             for laid in map(json.loads, ready):
-                exchange.put(db, done.merge, laid["line"], laid["where"])
+                exchange.put(db, done.merge, laid["line"], laid["where"], _made_ready)
     return done
 
 
 def _ready(db: Connection, done: Import, line: Values, dry_run: bool) -> Values:
-    """A line that was checked, as it will be stored. To what is known already nothing is done."""
+    """A line that was checked, as it will be stored. To what is known already nothing is done yet."""
     is_node = line["type"] == "node"  # what it is to the store depends on the whole tree
     if not is_node and exchange.meet(db, done.merge, line) not in (exchange.NEW, exchange.CHANGED):
         return line
@@ -155,12 +155,17 @@ def _ready(db: Connection, done: Import, line: Values, dry_run: bool) -> Values:
     return cleaned if dry_run else exchange.prepare(cleaned)
 
 
+def _made_ready(line: Values) -> Values:
+    """The same for what was known when it was looked at, and is not any more."""
+    return exchange.prepare(_cleaned(line))
+
+
 def _refuse(problems: list[str], named: str) -> None:
     if not problems:
         return
     more = "\n  and more" if len(problems) > MOST_TOLD else ""
-    told = "".join(f"\n  {problem}" for problem in problems[:MOST_TOLD])
-    raise BadInput(f"{named} was not imported, nothing was changed:{told}{more}")
+    listed = "".join(f"\n  {problem}" for problem in problems[:MOST_TOLD])
+    raise BadInput(f"{named} was not imported, nothing was changed:{listed}{more}")
 
 
 # --- the lines of a file ------------------------------------------------------------------------------------

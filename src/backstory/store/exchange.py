@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -586,23 +586,18 @@ def _here(merge: Merge, line: Values) -> str:
 
 def prepare(line: Values) -> Values:
     """The line with what is computed from its texts: slow, so it is done before the store is locked."""
+    computed: object = {}
     if line["type"] in ("memory", "archived"):
         kind = line["kind"]
         is_hashed = kind in (*OBSERVATIONS, "note") or (kind == "tool" and line["session_id"])
         given = {**line, "content_hash": is_hashed or None}
-        computed = {
-            "content_hash": None,
-            "simhash": None,
-            "terms": "",
-            **redaction.computed("memories", given),
-        }
-        return line | {"computed": computed}
-    if line["type"] == "node":
-        return line | {"computed": redaction.computed("docmem_nodes", line)}
-    if line["type"] == "document":
-        chunks = [(chunk["heading"], chunk["content"]) for chunk in line["chunks"]]
-        return line | {"computed": documents.prepared(chunks)}
-    return line
+        unless = {"content_hash": None, "simhash": None, "terms": ""}
+        computed = {**unless, **redaction.computed("memories", given)}
+    elif line["type"] == "node":
+        computed = redaction.computed("docmem_nodes", line)
+    elif line["type"] == "document":
+        computed = documents.prepared((chunk["heading"], chunk["content"]) for chunk in line["chunks"])
+    return line | {"computed": computed}
 
 
 def begin(db: Connection) -> None:
@@ -610,14 +605,16 @@ def begin(db: Connection) -> None:
     db.execute("PRAGMA defer_foreign_keys = ON")
 
 
-def put(db: Connection, merge: Merge, line: Values, where: str) -> None:
-    """Take in one line, inside a transaction."""
+def put(
+    db: Connection, merge: Merge, line: Values, where: str, made_ready: Callable[[Values], Values]
+) -> None:
+    """Take in one line, inside a transaction. One that was not prepared is `made_ready`, if it is needed."""
     standing = meet(db, merge, line)
     if standing not in (NEW, CHANGED):
         return
     if "project_id" in line and not known(db, "project", _here(merge, line)):
         raise BadInput(f"{where}: its project was removed meanwhile; nothing was imported, try again")
-    ready = line if "computed" in line else prepare(line)
+    ready = line if "computed" in line else made_ready(line)
     try:
         _PUT[line["type"]](db, merge, ready, standing)
     except sqlite3.IntegrityError as error:
