@@ -8,7 +8,6 @@ a new store by plain INSERTs, without checks, redaction, or anything computed bu
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import resource
@@ -34,6 +33,7 @@ from backstory.store.file.connection import connect, transaction
 BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
 SESSION = 100  # memories in one
 MOST_RAM = 300  # MB
+EXPORT, DRY_RUN, IMPORT, AGAIN = COMMANDS = "export", "import --dry-run", "import", "import of what is known"
 WORDS = (
     "the session token expires before refresh so login fails with status in middleware while parser returns"
     " None for empty input cache invalidation order schema migration index query config path user error test"
@@ -53,10 +53,10 @@ def main() -> int:
     least = {row["case"]: row for row in rows}
     budgets = [
         Budget(f"most memory of an {case}", "below", MOST_RAM, least[case]["peak_mb"], "MB")
-        for case in ("export", "import")
+        for case in (EXPORT, IMPORT)
     ]
     figures = {"memories": given.size, "results": rows}
-    return report.tell("exchange", given, figures, budgets, lambda console: show(console, given, rows))
+    return report.tell("exchange", given, figures, budgets, lambda console: show(console, rows))
 
 
 def fill(size: int, home: str, project: str) -> dict[str, Any]:
@@ -119,22 +119,22 @@ def _add(
 
 def measure(home: str, folder: str) -> list[dict[str, Any]]:
     file, other = os.path.join(folder, "all.jsonl"), os.path.join(folder, "other")
-    rows = [_command("export", home, "export", file)]
+    rows = [_command(EXPORT, home, "export", file)]
     size = os.path.getsize(file) / 1e6
-    rows.append(_command("import, only checked", other, "import", file, "--dry-run"))
-    rows.append(_command("import", other, "import", file))
-    rows.append(_command("import of what is known", other, "import", file))
+    rows.append(_command(DRY_RUN, other, "import", file, "--dry-run"))
+    rows.append(_command(IMPORT, other, "import", file))
+    rows.append(_command(AGAIN, other, "import", file))
     rows.append(
         _forked("every row as SQL text", lambda: _dump(paths.database(home), os.path.join(folder, "sql")))
     )
     rows.append(_forked("plain INSERTs", lambda: _copy(paths.database(home), os.path.join(folder, "copy"))))
     again = os.path.join(folder, "again.jsonl")
-    _command("", other, "export", again)
+    _command(EXPORT, other, "export", again)
     with open(file, "rb") as one, open(again, "rb") as two:
         if one.read() != two.read():
             raise SystemExit("the second export is not the first one")
     for row in rows:
-        row["file_mb"] = round(size, 1) if "SQL" not in row["case"] and "plain" not in row["case"] else None
+        row["file_mb"] = round(size, 1) if row["case"] in COMMANDS else None
     rows[-2]["file_mb"] = round(os.path.getsize(os.path.join(folder, "sql")) / 1e6, 1)
     return rows
 
@@ -151,19 +151,19 @@ def _forked(case: str, act: Any) -> dict[str, Any]:
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         started = time.perf_counter()
         act()
         seconds = time.perf_counter() - started
-        child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        os.write(writer, f"{seconds} {child or max(own, before)}".encode())
+        whose = resource.RUSAGE_CHILDREN if case in COMMANDS else resource.RUSAGE_SELF
+        used = resource.getrusage(whose)
+        os.write(writer, f"{seconds} {used.ru_utime + used.ru_stime} {used.ru_maxrss}".encode())
         os._exit(0)
     os.waitpid(pid, 0)
-    seconds, peak = map(float, os.read(reader, 100).split())
+    seconds, cpu, peak = map(float, os.read(reader, 100).split())
     os.close(reader)
     os.close(writer)
-    return {"case": case, "seconds": round(seconds, 1), "peak_mb": round(peak / 1024)}
+    figures = {"seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1), "peak_mb": round(peak / 1024)}
+    return {"case": case, **figures}
 
 
 def _dump(path: str, file: str) -> None:
@@ -208,11 +208,11 @@ def _copy(path: str, folder: str) -> None:
     shutil.rmtree(folder)
 
 
-def show(console: Console, given: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
-    table = Table("case", "seconds", "memories a second", "file, MB", "most memory, MB")
+def show(console: Console, rows: list[dict[str, Any]]) -> None:
+    table = Table("case", "seconds", "of the processor", "file, MB", "most memory, MB")
     for row in rows:
-        rate = f"{given.size / max(row['seconds'], 0.1):,.0f}"
-        table.add_row(row["case"], str(row["seconds"]), rate, str(row["file_mb"] or ""), str(row["peak_mb"]))
+        named = ("case", "seconds", "cpu_seconds", "file_mb", "peak_mb")
+        table.add_row(*("" if row[name] is None else str(row[name]) for name in named))
     console.print(table)
 
 
