@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 import sys
@@ -56,6 +57,9 @@ def test_a_file_is_not_overwritten_unless_it_is_said(run: Run, tmp_path: Path) -
     assert run("export", str(file), "--force").code == 0
     assert json.loads(file.read_text().splitlines()[0])["backstory"] == "export"
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".backstory")) == []
+    os.mkfifo(tmp_path / "pipe")
+    assert "is no file" in run("export", str(tmp_path / "pipe"), "--force").err
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     nowhere = run("export", str(tmp_path / "no" / "file"))
     assert (nowhere.code, "cannot be written (No such file or directory)" in nowhere.err) == (2, True)
 
@@ -140,3 +144,20 @@ def test_claude_codes_own_memory_of_the_project_is_found(run: Run, home: Path, p
     assert run("import", "--memory-md", "--json").json["new"] == 1
     assert "never pip" in run("search", "pip").out
     assert "0 new notes, 1 known already" in run("import", "--memory-md", str(folder)).out
+
+
+def test_a_file_that_the_disk_has_no_room_for_is_not_begun(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("add", "the walrus sleeps")
+
+    def full(handle: int) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(os, "fsync", full)
+    refused = run("export", str(tmp_path / "all.jsonl"))
+    assert refused.code == 2
+    assert "all.jsonl cannot be written (No space left on device); name another file" in refused.err
+    assert [
+        path.name for path in tmp_path.iterdir() if "jsonl" in path.name or "backstory" in path.name
+    ] == []

@@ -109,6 +109,8 @@ def _target(file: str, force: bool) -> Iterator[IO[bytes]]:
     path = os.path.abspath(file)
     if os.path.lexists(path) and not force:
         raise errors.BadInput(f"{path} is there already; name a new file, or replace it with --force")
+    if os.path.exists(path) and not os.path.isfile(path):  # a folder, or a device
+        raise errors.BadInput(f"{path} is no file; name another, or `-` for standard output")
     beside = os.path.join(os.path.dirname(path), new_id(".backstory_"))
     try:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
