@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 import re
 import sqlite3
@@ -21,7 +22,17 @@ from backstory.intake.imports import BOM, header
 from backstory.intake.note import keep
 from backstory.store.exchange import Chosen
 from tests.helpers.chaos import NOW
-from tests.helpers.rich_store import Json, dump, exported, lines_of, new_store, rich, taken_in, written
+from tests.helpers.rich_store import (
+    Json,
+    assert_sound,
+    dump,
+    exported,
+    lines_of,
+    new_store,
+    rich,
+    taken_in,
+    written,
+)
 
 Damaged = tuple[str, bytes, int | None]  # what was done, the file, and the line that must be named
 
@@ -152,6 +163,9 @@ def meanings(lines: list[Json]) -> Iterator[Damaged]:
             (note, {"id": value})
             for value in ("mem_", "mem_XXXXXXXXXXXX", "mem_0123456789ab\n", "../etc", "")
         ),
+        *((note, {key: value}) for key in ("content", "title", "sector") for value in ("\ud800", "nul \0")),
+        (note, {"tags": ["\udfff"]}),
+        (turn, {"turn": lines[turn]["turn"] | {"record": {"failing": {"\ud800": ["a", "b"]}}}}),
         (note, {"hashes": ["not a hash"]}),
         (note, {"access_count": -3}),
         (note, {"project_id": "prj_000000000000"}),
@@ -262,3 +276,45 @@ def test_at_most_twenty_bad_lines_are_told(valid: bytes, store: sqlite3.Connecti
         taken_in(store, written(lines))
     assert str(error.value).count("\n  line ") == 20
     assert str(error.value).endswith("and more")
+
+
+ODD: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 1.5, 2**63, -(2**63), 1e308, 10**15, "", "x", "\ud800", "a\0b", "<private>"),
+    *([], [None], {}, {"": ""}, [[]], [["a", "b"]], "mem_000000000000", "global", {"a": {"b": []}}),
+)
+
+
+def places(value: object, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to everything in a line."""
+    entries = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, below in entries:
+        yield (*above, key)
+        yield from places(below, (*above, key))
+
+
+@pytest.mark.slow
+def test_whatever_stands_anywhere_is_taken_in_or_refused(valid: bytes, tmp_path: Path) -> None:
+    """No line makes it fail in any other way, and what is taken in is sound. BACKSTORY_IMPORT_FUZZ: how many."""
+    chance, lines = random.Random(1), lines_of(valid)  # noqa: S311
+    refused = 0
+    tries = int(os.environ.get("BACKSTORY_IMPORT_FUZZ", "25"))
+    for number in range(tries):
+        made = copy.deepcopy(lines)
+        for _ in range(chance.choice((1, 1, 2))):
+            at = chance.randrange(len(made))
+            *way, last = chance.choice(list(places(made[at])))
+            inside: Any = made[at]
+            for key in way:
+                inside = inside[key]
+            inside[last] = chance.choice(ODD)
+        db = new_store(tmp_path, str(number))
+        try:
+            taken_in(db, without_digest(made))
+            assert_sound(db)
+        except BadInput:
+            refused += 1
+            assert db.execute("SELECT count(*) FROM projects").fetchone()[0] == 0
+        db.close()
+    assert tries // 2 < refused

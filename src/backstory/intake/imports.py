@@ -364,9 +364,7 @@ def _no_text(part: str, name: str, value: str) -> str | None:
     longest = LONGEST.get(f"{part}.{name}", longest)
     if len(value) > longest:
         return f"a text of at most {longest:,} characters; it has {len(value):,}"
-    if is_short and storable(value) != value:
-        return "a text that can be stored"
-    return None
+    return None if storable(value) == value else "a text that can be stored"
 
 
 def _shape(name: str) -> object:
@@ -377,13 +375,15 @@ def _fits(value: object, shape: object) -> bool:
     """Whether a value of JSON looks like this: `text`, `text?` (or null), a list of such, a list of so many
     different ones, an object of these fields, or with any names."""
     if isinstance(shape, str):
-        is_text = isinstance(value, str) and len(value) <= LONGEST_TEXT
+        is_text = isinstance(value, str) and len(value) <= LONGEST_TEXT and storable(value) == value
         return is_text or (value is None and shape.endswith("?"))
     if isinstance(shape, list) and isinstance(value, list):
         shapes = shape * len(value) if len(shape) == 1 else shape
         return len(value) == len(shapes) and all(map(_fits, value, shapes))
     if isinstance(shape, Mapping) and isinstance(value, dict):
-        return all(_fits(one, shape.get(name, shape.get(""))) for name, one in value.items())
+        return all(
+            _fits(name, "text") and _fits(one, shape.get(name, shape.get(""))) for name, one in value.items()
+        )
     return False
 
 
