@@ -296,7 +296,7 @@ def places(value: object, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
 
 @pytest.mark.slow
 def test_whatever_stands_anywhere_is_taken_in_or_refused(valid: bytes, tmp_path: Path) -> None:
-    """No line makes it fail in any other way, and what is taken in is sound. BACKSTORY_IMPORT_FUZZ: how many."""
+    """Nothing else comes of it, and what is taken in is sound. BACKSTORY_IMPORT_FUZZ says how many."""
     chance, lines = random.Random(1), lines_of(valid)  # noqa: S311
     refused = 0
     tries = int(os.environ.get("BACKSTORY_IMPORT_FUZZ", "25"))

@@ -355,6 +355,7 @@ class Scratch:
                 for row in db.execute(f"PRAGMA table_xinfo({part.table})")
                 if row["notnull"] and row["dflt_value"] is None and row["name"] in part.left_out
             }
+        self._db.execute("BEGIN")  # a commit for each row would take longer than the row
 
     def close(self) -> None:
         self._db.close()
