@@ -53,6 +53,7 @@ bench: $(VENV)/installed-dev
 	$(if $(SESSIONS),$(BIN)/python bench/real_sessions.py $(SESSIONS) $(addprefix --questions ,$(QUESTIONS)) --seen-errors)
 	$(BIN)/python bench/recall_speed.py --sizes 10000,100000
 	$(BIN)/python bench/docmem.py
+	$(BIN)/python bench/exchange.py
 	$(BIN)/python bench/claude_md.py
 
 bench-million: $(VENV)/installed-dev

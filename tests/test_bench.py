@@ -374,3 +374,18 @@ def test_what_init_should_find_is_written_down_for_packages_of_five_languages() 
     languages = {f"language: {name}" for name in ("Python", "JavaScript", "TypeScript", "Go", "Rust", "Java")}
     assert languages <= facts
     assert all(len(one["facts"]) == len(set(one["facts"])) for one in expected)
+
+
+def test_a_small_store_is_exported_and_imported(bench: Bench, tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+
+    shown = bench("exchange.py", "--size", "90", "--dir", tmp_path, "--json", figures)
+
+    found = json.loads(figures.read_text())
+    rows = {row["case"]: row for row in found["results"]}
+    assert found["memories"] == 90
+    assert rows["export"]["file_mb"] > 0.05
+    assert all(row["seconds"] >= 0 and row["peak_mb"] > 5 for row in rows.values())
+    assert {"every row as SQL text", "plain INSERTs"} < set(rows)
+    assert all(budget["passed"] for budget in found["budgets"])
+    assert "most memory of an import" in shown

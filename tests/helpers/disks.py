@@ -131,6 +131,9 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
     (project / "elsewhere").mkdir()
     made("add", "a stork", "--project", "elsewhere")
     made("backup", "now")
+    seal = json.loads(made("add", "a seal", "--json"))["id"]
+    made("export", str(folder / "all.jsonl"))
+    made("forget", seal, "--hard", "--yes")
     hook(tool_use(project, "make"))
     made("sessions")
     document = json.loads(made("docs", "list", "--json"))[0]["id"]
@@ -159,6 +162,7 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
         "doctor": ["--claude", str(client)],
         "erase": [*memories[2:3], "--yes"],
         "forget": memories[1:2],
+        "import": [str(folder / "all.jsonl")],
         "init": ["--yes", "--offline"],
         "install": ["--claude", str(client)],
         "projects attach": ["elsewhere", "--to", "project", "--yes"],

@@ -57,7 +57,7 @@ def full() -> Turn:
 def test_a_record_brings_back_all_that_a_turn_knows() -> None:
     again = Turn("s1", AT)
     again.read_record(full().record())
-    for name in turns._FIELDS:
+    for name in turns.FIELDS:
         assert getattr(again, name) == getattr(full(), name) != getattr(Turn("s1", AT), name), name
 
 

@@ -374,3 +374,11 @@ def test_the_beginning_of_an_id_finds_living_and_archived_memories(db: sqlite3.C
         assert memories.starting_with(db, memory_id[:12]) == [(memory_id, project_id)]
     assert memories.starting_with(db, "mem_") == [(memory_id, project_id) for memory_id in sorted(ids)]
     assert memories.starting_with(db, "mem_!") == []
+
+
+def test_a_transaction_whose_references_do_not_hold_at_its_end_is_undone(db: sqlite3.Connection) -> None:
+    with pytest.raises(sqlite3.IntegrityError), transaction(db):
+        db.execute("PRAGMA defer_foreign_keys = ON")
+        db.execute("INSERT INTO prompts (session_id, prompt, created_at) VALUES ('nobody', 'x', 1)")
+    assert not db.in_transaction
+    assert db.execute("SELECT count(*) FROM prompts").fetchone()[0] == 0

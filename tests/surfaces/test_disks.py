@@ -25,13 +25,32 @@ CHECKS = {"doctor"}
 READ = {  # nothing in the store changes
     *("claude-md section accept", "claude-md section diff", "claude-md section list"),  # nothing is offered
     *("docmem expand", "docmem export", "docmem list", "docmem search", "docmem show", "docmem tree"),
-    *("docs list", "docs search", "docs show", "list", "projects list", "prune", "redact", "search"),
+    *(
+        "docs list",
+        "docs search",
+        "docs show",
+        "export",
+        "list",
+        "projects list",
+        "prune",
+        "redact",
+        "search",
+    ),
     *("sessions", "show"),
     *("spend", "status", "timeline"),
 }
 WRITE = {
     *("add", "backup now", "backup restore", "claude-md section keep", "claude-md section set", "config"),
-    *("deemphasize", "docmem delete", "docmem import", "docs ingest", "docs remove", "erase", "forget"),
+    *(
+        "deemphasize",
+        "docmem delete",
+        "docmem import",
+        "docs ingest",
+        "docs remove",
+        "erase",
+        "forget",
+        "import",
+    ),
     *("init", "install", "projects attach", "projects merge", "projects pause", "projects rename"),
     *("projects resume", "projects split", "reinforce", "restore", "supersede", "sync", "worker"),
 }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # --- the environment of its hooks and servers ---------------------------------------------------------------
 
 SESSION_ID, PROJECT_DIR, PLUGIN_DATA = "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_DATA"
+CONFIG_DIR = "CLAUDE_CONFIG_DIR"
 ATTENDED = "CLAUDE_CODE_SESSION_ATTENDED"  # "0" where no person is there, as with `claude -p`
 
 
@@ -33,6 +34,14 @@ def is_attended(env: Mapping[str, str]) -> bool:
 
 def project_folder(env: Mapping[str, str]) -> str:
     return env.get(PROJECT_DIR) or os.getcwd()
+
+
+def memory_folder(env: Mapping[str, str], folder: str) -> str:
+    """Where the client keeps what it remembers of a project by itself: MEMORY.md and files about topics. The
+    project goes by the folder that the client was started in."""
+    settings = env.get(CONFIG_DIR) or os.path.join(env.get("HOME", ""), ".claude")
+    named = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in folder)
+    return os.path.join(settings, "projects", named, "memory")
 
 
 # --- events -------------------------------------------------------------------------------------------------

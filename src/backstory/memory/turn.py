@@ -31,7 +31,7 @@ SHOWN_FILES = 30
 MOST_ERRORS = 12
 PLAN_PROMPT = "Implement the following plan"
 
-_FIELDS = (
+FIELDS = (
     "prompts answer closing choices plans compactions edited read searched commits failed passed agents"
     " uncommitted failing branch head"
 ).split()
@@ -41,7 +41,7 @@ _SAYING = "prompts answer choices plans compactions edited commits agents".split
 class Turn:
     """What is known of one turn. Every text in it is clean."""
 
-    __slots__ = ("ended_at", "id", "row", "session_id", "started_at", "state", *_FIELDS)
+    __slots__ = ("ended_at", "id", "row", "session_id", "started_at", "state", *FIELDS)
 
     def __init__(self, session_id: str, at: int) -> None:
         self.row: int | None = None  # the store's own number for it; None: not stored yet
@@ -79,12 +79,12 @@ class Turn:
         return any(getattr(self, name) for name in _SAYING)
 
     def record(self) -> str:
-        said = {name: getattr(self, name) for name in _FIELDS}
+        said = {name: getattr(self, name) for name in FIELDS}
         return json.dumps({name: value for name, value in said.items() if value}, ensure_ascii=False)
 
     def read_record(self, record: str) -> None:
         for name, value in json.loads(record).items():
-            if name in _FIELDS:
+            if name in FIELDS:
                 setattr(self, name, value)
 
 

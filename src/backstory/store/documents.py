@@ -59,6 +59,12 @@ def put(
             " created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)",
             (document_id, project_id, title, source_path, source_url, kind, checksum, now),
         )
+    put_chunks(db, document_id, project_id, chunks)
+    return document_id
+
+
+def put_chunks(db: Connection, document_id: str, project_id: str, chunks: Sequence[Prepared]) -> None:
+    """The chunks of a document that has none yet."""
     first = projects.next_rows(db, project_id, len(chunks))
     (thread,) = db.execute("SELECT number FROM documents WHERE id = ?", (document_id,)).fetchone()
     db.executemany(
@@ -66,7 +72,6 @@ def put(
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         ((row, document_id, thread, *chunk) for row, chunk in enumerate(chunks, first)),
     )
-    return document_id
 
 
 def same_source(

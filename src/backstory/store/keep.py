@@ -47,7 +47,7 @@ def keep_memory(
 ) -> tuple[str, bool]:
     """The memory's id, and whether it is new. One of the user's own, a global one, is about no file."""
     owner = projects.ensure_global(db, now) if is_global else project_id
-    known = memories.same(db, owner, kind, says.content_hash) or _nearly_same(db, owner, kind, says)
+    known = known_as(db, owner, kind, says)
     if known:
         life.reinforce(db, known, salience.REINFORCED, session_id, now)
         return known, False
@@ -71,6 +71,11 @@ def keep_memory(
         now=now if happened_at is None else happened_at,
     )
     return memory_id, True
+
+
+def known_as(db: Connection, owner: str, kind: str, says: Wording) -> str | None:
+    """The living memory of a project that says this already, in these words or very nearly these."""
+    return memories.same(db, owner, kind, says.content_hash) or _nearly_same(db, owner, kind, says)
 
 
 def build_on(db: Connection, memory_id: str, turn_id: str, said_by: str, now: int) -> None:

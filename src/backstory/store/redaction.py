@@ -196,7 +196,7 @@ def _redacted(tables: Tables, table: str, row: Values, redact: Redact) -> dict[s
         if (table, name) == ("archived_memories", "memory"):  # a row of memories as JSON
             memory = json.loads(text)
             if texts := _redacted(tables, "memories", memory, redact):
-                after = json.dumps(memory | texts | _computed("memories", memory | texts))
+                after = json.dumps(memory | texts | computed("memories", memory | texts))
         elif text and text not in ("[]", "{}"):
             after = redacted(text, redact)
         if name.startswith("context_") and len(after) > 24:  # its schema allows no more
@@ -206,7 +206,7 @@ def _redacted(tables: Tables, table: str, row: Values, redact: Redact) -> dict[s
     return changed
 
 
-def _computed(table: str, row: Values) -> Values:
+def computed(table: str, row: Values) -> Values:
     """What is computed from the texts of a row."""
     if table == "memories":
         content, kind = row["content"], row["kind"]
@@ -258,7 +258,7 @@ def _rewrite(db: Connection, tables: Tables, name: str, key: tuple[Any, ...], re
     if name in ("document_chunks", "turn_pieces") and texts:
         _replace(db, name, row | texts)
     elif texts:
-        values = texts | _computed(name, row | texts)
+        values = texts | computed(name, row | texts)
         columns = ", ".join(f"{column} = ?" for column in values)
         db.execute(f"UPDATE OR REPLACE {name} AS t SET {columns} WHERE {where}", (*values.values(), *key))
     if name == "turns" and texts:  # its memory and its pieces are made of its record
@@ -271,7 +271,7 @@ def _rewrite(db: Connection, tables: Tables, name: str, key: tuple[Any, ...], re
 
 def _replace(db: Connection, table: str, row: Values) -> None:
     """No trigger follows an update here. That of a delete takes the old words and the vector away."""
-    row |= _computed(table, row)
+    row |= computed(table, row)
     db.execute(f"DELETE FROM {table} WHERE row = ?", (row["row"],))
     db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(list(row))})", list(row.values()))
 

@@ -126,7 +126,7 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
         " ended_at = excluded.ended_at, record = excluded.record",
         (turn.row, turn.session_id, turn.state, turn.started_at, turn.ended_at, turn.record()),
     )
-    _put_pieces(db, turn, project_id)
+    put_pieces(db, turn, project_id)
     if forgotten_at is not None and _was_going_on(db, turn, forgotten_at):
         _forget_what_is_late(db, turn, forgotten_at)
 
@@ -164,7 +164,7 @@ def _forget_what_is_late(db: Connection, turn: Turn, at: int) -> None:
     sessions.hide_prompts(db, *span, at)
 
 
-def _put_pieces(db: Connection, turn: Turn, project_id: str) -> None:
+def put_pieces(db: Connection, turn: Turn, project_id: str) -> None:
     """Only what is new is written: most of a turn that goes on stays as it was."""
     wanted = turns.pieces(turn, projects.root_of(db, project_id))
     had = db.execute("SELECT row, part, text FROM turn_pieces WHERE turn = ? ORDER BY row", (turn.row,))

@@ -85,9 +85,17 @@ class transaction:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
-            self._db.execute("COMMIT")
+            self._commit()
         elif self._db.in_transaction:  # SQLite rolls back by itself when the disk is full
             self._db.execute("ROLLBACK")
+
+    def _commit(self) -> None:
+        try:
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # references that were to hold at the end do not
+                self._db.execute("ROLLBACK")
+            raise
 
 
 class savepoint:

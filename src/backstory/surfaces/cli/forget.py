@@ -406,3 +406,6 @@ def _complain_of_bytes(done: Any) -> None:
             "another process was reading the store: old text may be left in the file;"
             " `backstory erase` clears it"
         )
+
+
+COMMANDS = (forget, erase)

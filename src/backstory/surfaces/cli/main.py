@@ -26,6 +26,7 @@ from backstory.surfaces.cli import (
     common,
     docmem,
     docs,
+    exchange,
     forget,
     life,
     output,
@@ -277,7 +278,8 @@ def doctor(claude: str | None, as_json: bool) -> None:
 
 
 groups = (backup.backup, docmem.docmem, docs.docs, sections.claude_md, projects_command.projects)
-for command in (*groups, *claude_md.COMMANDS, *life.COMMANDS, forget.forget, forget.erase, redact.redact):
+commands = (*claude_md.COMMANDS, *life.COMMANDS, *exchange.COMMANDS, *forget.COMMANDS, redact.redact)
+for command in (*groups, *commands):
     cli.add_command(command)
 
 

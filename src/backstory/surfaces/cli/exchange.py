@@ -1,0 +1,347 @@
+"""`backstory export` and `backstory import`: what is remembered, as a file, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from backstory import errors, paths
+from backstory.clients import claude_code
+from backstory.ids import new_id
+from backstory.store import exchange, projects
+from backstory.store.exchange import Chosen
+from backstory.store.file.connection import Connection
+from backstory.surfaces.cli import output
+from backstory.surfaces.cli.common import json_option, moment, refresh_views, store, typed
+
+if TYPE_CHECKING:
+    from backstory.intake.imports import Import
+
+WORDS = {
+    "project": ("project", "projects"),
+    "checkout": ("folder", "folders"),
+    "session": ("session", "sessions"),
+    "memory": ("memory", "memories"),
+    "archived": ("archived trace", "archived traces"),
+    "relation": ("relation", "relations"),
+    "document": ("document", "documents"),
+    "node": ("tree node", "tree nodes"),
+}
+CLAUDE_MEM = ("~", ".claude-mem", "claude-mem.db")
+SHOWN = 10
+
+
+@click.command()
+@click.argument("file", required=False, default="-")
+@click.option(
+    "--project",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="Only the project of this folder.  [default: everything]",
+)
+@click.option("--since", metavar="WHEN", help="Only what came or changed after: 2026-11-15, today, 7d.")
+@click.option("--without-turns", is_flag=True, help="Without what you asked and what was answered.")
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@json_option
+def export(
+    file: str, project: str | None, since: str | None, without_turns: bool, force: bool, as_json: bool
+) -> None:
+    """Write what is remembered to FILE, as JSON Lines; without FILE, or with `-`, to standard output.
+
+    It is all that there is, unless --project names the folder of one project.
+    `backstory import FILE` takes it in again, here or on another machine. What is computed (vectors, the
+    keyword index) is not in it. The file is for you alone: it says all that your sessions said."""
+    if file == "-" and sys.stdout.isatty():
+        raise errors.BadInput("an export is no text for a terminal; name a file: backstory export FILE")
+    with store() as (db, now):
+        here = projects.at(db, paths.place(project)) if project else None
+        if project and here is None:
+            raise errors.NotFound(
+                f"nothing is remembered of {project}; `backstory sessions` shows what there is"
+            )
+        at = moment(typed([since]), now) if since else None
+        chosen = Chosen(here.id if here else None, at, not without_turns)
+        with _target(file, force) as target, _bar("exporting", exchange.total(db)) as step:
+            counts = _write(db, chosen, target, step)
+    if file == "-":
+        return
+    told = ", ".join(output.number_of(counts[name], *WORDS[name]) for name in WORDS if counts[name])
+    sentence = f"Exported to {output.visible(file)}: {told or 'nothing is remembered yet'}"
+    output.answer(as_json, {"file": os.path.abspath(file), "counts": dict(counts)}, sentence)
+
+
+def _write(db: Connection, chosen: Chosen, target: IO[bytes], step: Callable[[int], None]) -> Counter[str]:
+    from backstory.intake.imports import header, trailer
+
+    counts: Counter[str] = Counter()
+    digest = hashlib.sha256()
+
+    def put(line: dict[str, Any]) -> None:
+        raw = exchange.encode(line)
+        digest.update(raw)
+        target.write(raw)
+
+    put(header(chosen, f"backstory {version('backstory')}"))
+    for line in exchange.export(db, chosen):
+        put(line)
+        counts[line["type"]] += 1
+        step(1)
+    put(trailer(counts, digest.hexdigest()))
+    return counts
+
+
+@contextmanager
+def _target(file: str, force: bool) -> Iterator[IO[bytes]]:
+    """Where the lines go: a file that is there whole or not at all, and for its owner alone."""
+    if file == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = os.path.abspath(file)
+    if os.path.lexists(path) and not force:
+        raise errors.BadInput(f"{path} is there already; name a new file, or replace it with --force")
+    if os.path.exists(path) and not os.path.isfile(path):  # a folder, or a device
+        raise errors.BadInput(f"{path} is no file; name another, or `-` for standard output")
+    beside = os.path.join(os.path.dirname(path), new_id(".backstory_"))
+    try:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(handle, "wb") as made:
+            yield made
+            made.flush()
+            os.fsync(handle)
+        (os.replace if force else os.link)(beside, path)  # a link fails where a file has come meanwhile
+    except FileExistsError as error:
+        raise errors.BadInput(f"{path} is there already; name a new file, or use --force") from error
+    except OSError as error:
+        raise errors.BadInput(f"{path} cannot be written ({error.strerror}); name another file") from error
+    finally:
+        with suppress(OSError):  # mostly it is not there any more
+            os.unlink(beside)
+
+
+@click.command("import")
+@click.argument("file", required=False)
+@click.option(
+    "--claude-mem", is_flag=True, help="FILE is a database of claude-mem.  [default: the one in your home]"
+)
+@click.option(
+    "--memory-md",
+    is_flag=True,
+    help="FILE is a folder with Claude Code's MEMORY.md.  [default: this project's]",
+)
+@click.option("--dry-run", is_flag=True, help="Only check it, and say what would come of it.")
+@click.option(
+    "--attach/--no-attach",
+    default=None,
+    help="Whether folders and repositories that the file names are its projects' here.  [default: only where"
+    " nothing is remembered yet]",
+)
+@click.option(
+    "--project",
+    default=".",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="With --memory-md: whose notes these are.  [default: the current folder]",
+)
+@json_option
+def import_(
+    file: str | None,
+    claude_mem: bool,
+    memory_md: bool,
+    dry_run: bool,
+    attach: bool | None,
+    project: str,
+    as_json: bool,
+) -> None:
+    """Take in what `backstory export` wrote; `-` reads standard input.
+
+    The whole file is checked first; if a line is wrong, it is named and nothing is imported. What is here
+    already stays, unless the file has it newer. --dry-run shows what would come of it.
+
+    `backstory import --claude-mem` takes in the database of claude-mem, `backstory import --memory-md` what
+    Claude Code noted about this project in its MEMORY.md.
+
+    Import only files that you trust: what they say is told to your agent as your memory."""
+    if claude_mem and memory_md:
+        raise errors.BadInput(
+            "--claude-mem and --memory-md are two different things; import one, then the other"
+        )
+    if memory_md:
+        return _memory_md(file, project, dry_run, as_json)
+    if file is None and not claude_mem:
+        raise errors.BadInput("name the file to import: backstory import FILE")
+    path = os.path.expanduser(os.path.join(*CLAUDE_MEM)) if file is None else file
+    with _source(path) as source:
+        is_database = source.peek(16)[:16] == b"SQLite format 3\0"
+        if claude_mem and not is_database:
+            raise errors.BadInput(f"{path} is no SQLite database; name claude-mem's claude-mem.db")
+        with store() as (db, now):
+            done = (
+                _claude_mem(db, path, dry_run) if is_database else _lines(db, source, path, attach, dry_run)
+            )
+            if not dry_run:
+                _refresh(db, done, now)
+    _report(done, path, dry_run, as_json, is_foreign=is_database)
+
+
+@contextmanager
+def _source(path: str) -> Iterator[io.BufferedReader]:
+    if path == "-":
+        plain = getattr(sys.stdin, "buffer", None)
+        raw = plain or io.BytesIO(sys.stdin.read().encode() if sys.stdin else b"")
+        yield raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
+        return
+    try:
+        source = open(path, "rb")  # noqa: SIM115  closed below
+    except OSError as error:
+        raise errors.NotFound(f"{path} cannot be read ({error.strerror}); name a file to import") from error
+    with source:
+        yield source
+
+
+def _lines(db: Connection, source: IO[bytes], path: str, attach: bool | None, dry_run: bool) -> Import:
+    from backstory.intake.imports import import_lines, read_lines
+
+    named = "standard input" if path == "-" else path
+    size = os.path.getsize(path) if os.path.isfile(path) else None
+    problems: list[str] = []
+    with _bar("checking" if dry_run else "importing", size) as step:
+        lines = read_lines(source, problems, step)
+        return import_lines(db, lines, attach=attach, dry_run=dry_run, problems=problems, named=named)
+
+
+def _claude_mem(db: Connection, path: str, dry_run: bool) -> Import:
+    from backstory.intake import claude_mem
+    from backstory.intake.imports import import_lines
+    from backstory.store.claude_mem import opened
+
+    with opened(os.path.abspath(path)) as foreign, _bar("importing", None):
+        return import_lines(db, claude_mem.lines(foreign), attach=False, dry_run=dry_run, named=path)
+
+
+def _memory_md(folder: str | None, project: str, dry_run: bool, as_json: bool) -> None:
+    from backstory.intake.memory_md import take_in
+
+    started_in = dict.fromkeys((os.path.abspath(project), os.path.realpath(project), paths.checkout(project)))
+    usual = [claude_code.memory_folder(os.environ, place) for place in started_in]
+    chosen = folder or next(filter(os.path.isdir, usual), usual[0])
+    with store() as (db, now):
+        taken = take_in(db, chosen, project, now=now, dry_run=dry_run)
+    notes = f"{output.number_of(taken.new, 'new note', 'new notes')}, {taken.known:,} known already"
+    begun = "Would import" if dry_run else "Imported"
+    files = output.number_of(taken.files, "file", "files")
+    value = {
+        "dry_run": dry_run,
+        "folder": chosen,
+        "files": taken.files,
+        "new": taken.new,
+        "known": taken.known,
+    }
+    sentence = "\n".join(
+        [f"{begun} {files} of {output.visible(chosen)}: {notes}"]
+        + [f"Not read: {output.visible(reason)}" for reason in taken.skipped]
+    )
+    output.answer(as_json, {**value, "skipped": list(taken.skipped)}, sentence)
+
+
+def _refresh(db: Connection, done: Import, now: int) -> None:
+    for project_id, root_id in done.merge.trees_changed:
+        refresh_views(db, projects.by_id(db, project_id), [root_id], now)
+
+
+def _report(done: Import, path: str, dry_run: bool, as_json: bool, *, is_foreign: bool) -> None:
+    merge = done.merge
+    owners: list[dict[str, Any]] = [
+        {
+            "id": known,
+            "name": merge.names[known],
+            "is": merge.matched[known],
+            "memories": merge.memories[known],
+        }
+        for known in merge.names
+    ]
+    if as_json:
+        output.as_json(
+            {
+                "dry_run": dry_run,
+                "counts": done.counts,
+                "projects": owners,
+                "attached": merge.attached,
+                "not_attached": merge.unattached,
+                "of_other_projects": merge.taken,
+                "trees_left": merge.trees_left,
+                "redacted": done.redacted,
+            }
+        )
+        return
+    click.echo(f"{'Would be imported' if dry_run else 'Imported'} from {output.visible(path)}:")
+    for name, counts in done.counts.items():
+        told = ", ".join(
+            f"{counts[what]:,} {what}" for what in ("new", "changed", "known", "left") if what in counts
+        )
+        click.echo(f"  {WORDS[name][1] + ':':<17}{told}")
+    for owner in owners[:SHOWN]:
+        if owner["memories"]:
+            number = output.number_of(owner["memories"], "memory", "memories")
+            where = (
+                "told in every project"
+                if owner["id"] == projects.GLOBAL
+                else f"this project is {owner['is']}"
+            )
+            click.echo(f"  {number} of {output.one_line(owner['name'], 60)}: {where}")
+    _say_folders("Attached, so that its memories are told there", merge.attached)
+    _say_folders("Not attached: another project has it here", merge.taken)
+    _say_folders("Not attached, as a file may name any folder", merge.unattached)
+    if merge.unattached:
+        click.echo(
+            "  If the file is your own, import it again with --attach, or: backstory projects attach DIR"
+        )
+    if is_foreign and any(owner["is"] == exchange.NEW for owner in owners):
+        click.echo(
+            "claude-mem does not say where its projects lie. To have one told in its folder:"
+            " backstory projects attach DIR, or backstory projects merge"
+        )
+    for root in merge.trees_left:
+        click.echo(
+            f"Left as it is here: the tree {output.visible(root)}; both have nodes that the other has not"
+        )
+    if done.redacted:
+        lines = output.number_of(done.redacted, "line", "lines")
+        click.echo(f"Something private or secret was left out of {lines}")
+    if dry_run:
+        click.echo("Nothing was changed.")
+
+
+def _say_folders(what: str, folders: list[str]) -> None:
+    for folder in folders[:SHOWN]:
+        click.echo(f"{what}: {output.visible(folder)}")
+    if len(folders) > SHOWN:
+        click.echo(f"  and {len(folders) - SHOWN:,} more; --json lists all")
+
+
+@contextmanager
+def _bar(doing: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Progress for a person at a terminal: of lines or bytes."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    from backstory.surfaces.cli import terminal
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, **terminal.progress()) as shown:
+        task = shown.add_task(doing, total=total)
+        yield lambda done: shown.advance(task, done)
+
+
+COMMANDS = (export, import_)
