@@ -166,6 +166,7 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
         "init": ["--yes", "--offline"],
         "install": ["--claude", str(client)],
         "projects attach": ["elsewhere", "--to", "project", "--yes"],
+        "projects delete": ["elsewhere", "--yes"],
         "projects merge": ["elsewhere", "project", "--yes"],
         "projects rename": ["project", "walrus"],
         "projects split": ["s1", "--to", "elsewhere", "--yes"],

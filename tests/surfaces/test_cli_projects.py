@@ -221,3 +221,31 @@ def test_who_finds_nothing_in_a_folder_that_was_moved_is_told_how_to_attach_it(
     assert f"backstory projects attach --to {known}" in said.err
     assert run("projects", "attach", str(new), "--yes").code == 0
     assert "heron" in run("search", "heron", "--project", str(new)).out
+
+
+def test_a_deleted_project_leaves_nothing_and_the_others_stay(
+    run: Run, project: str, other: Path, data: Path
+) -> None:
+    run("add", "the heron stands in the pond")
+    lived(data, other, "count the secret walruses", "s-other")
+    run("add", "a walrus note", "--project", str(other))
+    asked = run("projects", "delete", "other")
+    assert (asked.code, "1 session" in asked.out) == (1, True)
+    assert sorted(names(run)) == sorted(["other", Path(project).name])
+    assert run("projects", "delete", "other", "--dry-run").code == 0
+    done = run("projects", "delete", "other", "--yes")
+    assert (done.code, "is deleted" in done.out) == (0, True)
+    assert names(run) == [Path(project).name]
+    for path in data.rglob("*"):
+        assert not path.is_file() or b"walrus" not in path.read_bytes(), path
+    lived(data, other, "count the secret walruses", "s-other")
+    assert "heron" in run("search", "heron").out
+    assert run("projects", "delete", "other", "--yes").code == 0, "a new one, of what came later"
+
+
+def test_a_project_without_anything_in_it_is_deleted_too(run: Run, other: Path) -> None:
+    made = run("add", "the heron", "--project", str(other)).id
+    run("erase", made, "--project", str(other), "--yes")
+    assert names(run) == ["other"]
+    assert run("projects", "delete", "other", "--yes").code == 0
+    assert run("projects").code == 1

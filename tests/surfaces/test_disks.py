@@ -51,7 +51,15 @@ WRITE = {
         "forget",
         "import",
     ),
-    *("init", "install", "projects attach", "projects merge", "projects pause", "projects rename"),
+    *(
+        "init",
+        "install",
+        "projects attach",
+        "projects delete",
+        "projects merge",
+        "projects pause",
+        "projects rename",
+    ),
     *("projects resume", "projects split", "reinforce", "restore", "supersede", "sync", "worker"),
 }
 

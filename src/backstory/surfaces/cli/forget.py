@@ -142,27 +142,42 @@ def erase(ids: tuple[str, ...], yes: bool, dry_run: bool, everywhere: bool, **gi
                 done = erasing.finish(home, db, now)
             return _tell_erased(home, None, done, as_json)
         wanted = _wanted(db, now, ids, given, hard=True)
-        _drain_all(db, home, now)
-        with busy("looking"):
-            seen = forgetting.preview(db, wanted, hard=True, shown=SHOWN)
-        nothing = seen.is_empty and not everywhere and not erasing.is_unfinished(home)
-        if dry_run or nothing:
-            _show(seen, as_json, "erase", {"erased": False})
-            if nothing:
-                raise errors.NotFound(
-                    "Nothing fits; nothing was erased. `backstory list` shows what there is."
-                )
-            return
-        if not as_json:
-            _show(seen, False, "erase")
-            if seen.is_empty:
-                click.echo("Nothing in the store fits; backups are looked at.")
-        _ask(yes, "Erase this for good? It cannot be undone.", "erased")
-        trees = _trees(db, wanted)
-        with busy("erasing"):
-            seen, done = erasing.erase(home, db, wanted, now, everywhere=everywhere)
-        for project, roots in trees:
-            refresh_views(db, project, roots, now)
+        erase_all(db, home, now, wanted, yes=yes, dry_run=dry_run, everywhere=everywhere, as_json=as_json)
+
+
+def erase_all(
+    db: Connection,
+    home: str,
+    now: int,
+    wanted: Conditions,
+    *,
+    yes: bool,
+    dry_run: bool,
+    everywhere: bool,
+    as_json: bool,
+) -> None:
+    """Show what fits, ask, erase it, and say what became of it."""
+    from backstory.surfaces import erasing
+
+    _drain_all(db, home, now)
+    with busy("looking"):
+        seen = forgetting.preview(db, wanted, hard=True, shown=SHOWN)
+    nothing = seen.is_empty and not everywhere and not erasing.is_unfinished(home)
+    if dry_run or nothing:
+        _show(seen, as_json, "erase", {"erased": False})
+        if nothing:
+            raise errors.NotFound("Nothing fits; nothing was erased. `backstory list` shows what there is.")
+        return
+    if not as_json:
+        _show(seen, False, "erase")
+        if seen.is_empty:
+            click.echo("Nothing in the store fits; backups are looked at.")
+    _ask(yes, "Erase this for good? It cannot be undone.", "erased")
+    trees = _trees(db, wanted)
+    with busy("erasing"):
+        seen, done = erasing.erase(home, db, wanted, now, everywhere=everywhere)
+    for project, roots in trees:
+        refresh_views(db, project, roots, now)
     _tell_erased(home, seen, done, as_json)
 
 

@@ -11,10 +11,11 @@ import click
 
 from backstory import errors, paths
 from backstory.model import Project, ProjectOverview
-from backstory.store import moving, sessions
+from backstory.store import forgetting, moving, sessions
 from backstory.store import projects as stored
 from backstory.store.file.connection import Connection, transaction
-from backstory.surfaces.cli import common, output
+from backstory.store.forgetting import Conditions
+from backstory.surfaces.cli import common, forget, output
 from backstory.surfaces.cli.common import json_option, store, sure, typed
 
 LONGEST_NAME = 100
@@ -202,6 +203,31 @@ def resume(project: str, as_json: bool) -> None:
         with transaction(db):
             stored.pause(db, one.id, None)
     output.answer(as_json, {"id": one.id, "paused": False}, f"{output.visible(one.name)} is not paused")
+
+
+@projects.command()
+@click.argument("project", metavar="PROJECT")
+@click.option("--everywhere", is_flag=True, help="Also out of backups, at once.")
+@click.option("--dry-run", is_flag=True, help="Only show what it would be.")
+@yes_option
+@json_option
+def delete(project: str, everywhere: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Erase a project for good: its sessions, memories, trees and documents, and that there was one.
+
+    It shows first what there is, and asks. What is in the folder itself stays as it is."""
+    from backstory.surfaces import erasing
+
+    home = common.folder()
+    with store() as (db, now):
+        one = _named(db, project)
+        wanted = Conditions(project_id=one.id)
+        how = {"yes": yes, "dry_run": dry_run, "everywhere": everywhere, "as_json": as_json}
+        if not forgetting.preview(db, wanted, hard=True).is_empty or everywhere or dry_run:
+            forget.erase_all(db, home, now, wanted, **how)
+        if not dry_run:
+            erasing.erase_project(home, db, one.id, now)
+            said = f"{output.visible(one.name)} ({one.id}) is deleted"
+            click.echo(said, err=as_json)
 
 
 def _named(db: Connection, given: str) -> Project:
