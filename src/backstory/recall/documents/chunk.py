@@ -219,7 +219,7 @@ _MARK = re.compile(
     )""",
     re.MULTILINE | re.VERBOSE,
 )
-_NO_PARAGRAPH = re.compile(r"[ ]{0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)|[ ]{0,3}[>|]|[ ]{4}|\t")
+_NO_PARAGRAPH = re.compile(r"[ ]{0,3}(?:(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)|[>|]|#{1,6}$)|[ ]{4}|\t")
 _CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+$")
 
 
