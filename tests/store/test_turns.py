@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backstory.ids import derived
 from backstory.memory import terms
 from backstory.memory.turn import ANSWER, ASKED, COMPLETE, INTERRUPTED, OPEN, TYPED, Turn
 from backstory.memory.turn import pieces as pieces_of
@@ -313,6 +314,7 @@ def test_a_trace_that_repeats_in_its_session_is_counted(db: sqlite3.Connection, 
     def trace(session: str, content: str, at: int) -> str:
         return memories.add_trace(
             db,
+            memory_id=derived(session, content, str(at)),
             project_id=told.session(session),
             session_id=session,
             content=content,

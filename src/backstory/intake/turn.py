@@ -10,6 +10,7 @@ import os
 import re
 
 from backstory.clients import canonical
+from backstory.ids import derived
 from backstory.memory import turn as turns
 from backstory.memory.turn import LONGEST, MOST, Turn
 from backstory.safety.clean import clean, without_middle
@@ -37,6 +38,7 @@ def take(turn: Turn | None, event: Event, place: Place) -> Turn | None:
     begins = event.kind in BEGINNING and (turn is None or turn.state != turns.OPEN)
     if turn is None or (begins and event.at > turn.ended_at):
         turn = turns.following(turn, event.session_id, event.at)
+        turn.id = derived("turn", event.session_id, event.key)
         turn.branch, turn.head = place.branch, place.head
     turn.started_at = min(turn.started_at, event.at)
     turn.ended_at = max(turn.ended_at, event.at)
@@ -45,11 +47,12 @@ def take(turn: Turn | None, event: Event, place: Place) -> Turn | None:
             turn.prompts.append([event.text, turns.came_from(event.text)])
     elif event.kind == canonical.NOTIFICATION:
         came = " ".join(re.sub(r"</?[\w-]+>", " ", event.text).split())
-        turn.agents.append(["in the background", without_middle(came, CAME)])
+        report = ["in the background", without_middle(came, CAME)]
+        turn.agents += [report] if report not in turn.agents else []
     elif event.kind == canonical.TURN_END:
         _end(turn, event)
     elif event.kind == canonical.COMPACTION:
-        if event.text.strip():
+        if event.text.strip() and event.text not in turn.compactions:
             turn.compactions.append(event.text)
     elif event.kind == canonical.SESSION_END:
         turn.state = turns.INTERRUPTED if turn.state == turns.OPEN else turn.state

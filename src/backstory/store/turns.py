@@ -80,8 +80,11 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
     """Store a turn as it is now, with its memory and its pieces."""
     content, title = turns.told(turn), turn.asked[:TITLE] or None
     if turn.row is None:
+        turn.row = memories.row_of(db, turn.id)
+    if turn.row is None:
         turn.id = memories.add(
             db,
+            memory_id=turn.id,
             project_id=project_id,
             session_id=turn.session_id,
             kind="turn",
@@ -94,8 +97,7 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
             source="session",
             now=turn.started_at,
         )
-        row = db.execute("SELECT row FROM memories WHERE id = ?", (turn.id,)).fetchone()
-        turn.row = int(row["row"])
+        turn.row = memories.row_of(db, turn.id)
     else:
         db.execute(
             "UPDATE memories SET title = ?, content = ?, files = ?, updated_at = ?, words = ? WHERE row = ?",
@@ -156,6 +158,15 @@ def texts(db: Connection, rows: Sequence[int]) -> dict[int, tuple[int, str]]:
     """(part, text) of pieces by their row."""
     found = db.execute(f"SELECT row, part, text FROM turn_pieces WHERE row IN ({marks(rows)})", list(rows))
     return {row["row"]: (row["part"], row["text"]) for row in found}
+
+
+def close(db: Connection, session_id: str) -> None:
+    """The session is over, and so is the turn that it was in."""
+    turn = latest(db, session_id)
+    if turn is not None and turn.state == turns.OPEN:
+        row = db.execute("SELECT project_id FROM memories WHERE id = ?", (turn.id,)).fetchone()
+        turn.state = turns.INTERRUPTED
+        save(db, turn, row["project_id"])
 
 
 def interrupt(db: Connection, memory_id: str) -> None:
