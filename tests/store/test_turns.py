@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from backstory.ids import derived
 from backstory.memory import terms
 from backstory.memory.turn import ANSWER, ASKED, COMPLETE, INTERRUPTED, OPEN, TYPED, Turn
 from backstory.memory.turn import pieces as pieces_of
@@ -314,7 +313,7 @@ def test_a_trace_that_repeats_in_its_session_is_counted(db: sqlite3.Connection, 
     def trace(session: str, content: str, at: int) -> str:
         return memories.add_trace(
             db,
-            memory_id=derived(session, content, str(at)),
+            memory_id=f"mem_{session}{content[-2:]}{at}",
             project_id=told.session(session),
             session_id=session,
             content=content,

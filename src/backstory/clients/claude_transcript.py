@@ -76,9 +76,10 @@ def entry_of(line: bytes) -> Entry | None:
         if line.strip() and not line.rstrip().endswith(b"}"):
             raise ValueError("no end")
         return None
-    entry = json.loads(line)
-    if not isinstance(entry, dict):
+    parsed = json.loads(line)
+    if not isinstance(parsed, dict):
         raise ValueError("no object")
+    entry: Entry = parsed
     if not all(
         isinstance(entry.get(name), str) and entry[name] for name in ("sessionId", "cwd", "timestamp")
     ):

@@ -62,17 +62,17 @@ class Part(NamedTuple):
     number: int  # of its transcript in the job
     events: list[tuple[Told, Trace | None, tuple[str, str, str] | None]]
     is_last: bool
+    is_whole: bool  # False: not all of it could be read
     read: int  # bytes, since the part before
     unreadable: dict[str, int]  # lines, by file; with the last part
 
 
 @dataclass(slots=True)
 class Done:
-    sessions: int = 0  # of which something was new
+    sessions: list[str] = field(default_factory=list)  # of which something was new
     known: int = 0  # of which nothing was
     events: int = 0  # new
     running: int = 0  # that go on, and are not ended
-    projects: Counter[str] = field(default_factory=Counter)  # new turns, by the project's id
     unreadable: Counter[str] = field(default_factory=Counter)  # lines, by file
     odd: int = 0  # events that could not be stored
 
@@ -87,6 +87,13 @@ class _Session:
     entries: list[tuple[int, int]] = field(default_factory=list)
     new: int = 0
     last: int = 0
+    is_begun: bool = False
+
+    def begin(self, db: Connection) -> None:
+        """A session that nothing was known of is ours to end, also where this run does not come so far."""
+        if self.is_over and not self.is_begun and sessions.project_of(db, self.transcript.session_id) is None:
+            transcripts.begin(db, self.transcript.session_id, [file.path for file in self.transcript.files])
+        self.is_begun = True
 
 
 def is_running(db: Connection, transcript: Transcript, now: int) -> bool:
@@ -94,11 +101,9 @@ def is_running(db: Connection, transcript: Transcript, now: int) -> bool:
     if now - max(file.modified_ns for file in transcript.files) // 1_000_000 < RUNNING_MS:
         return True
     session = sessions.by_ids(db, [transcript.session_id]).get(transcript.session_id)
-    return (
-        session is not None
-        and session.status == "active"
-        and now - session.last_event_at < sessions.SILENT_MS
-    )
+    if session is None or session.status != "active" or now - session.last_event_at >= sessions.SILENT_MS:
+        return False
+    return not transcripts.is_begun(db, transcript.session_id)
 
 
 def backfill(
@@ -117,7 +122,7 @@ def backfill(
     reading: dict[int, _Session] = {}
     done = Done()
     waiting: list[Part] = []
-    places = _Places()
+    places = Places()
     for part in _parts(job):
         if part.number not in reading:
             reading[part.number] = _Session(*job.transcripts[part.number])
@@ -134,7 +139,7 @@ def _store(
     db: Connection,
     waiting: Sequence[Part],
     reading: dict[int, _Session],
-    places: _Places,
+    places: Places,
     done: Done,
     now: int,
     observe: Callable[[str], None],
@@ -145,24 +150,25 @@ def _store(
     with transaction(db):
         for part, batch in batches:
             session = reading[part.number]
+            session.begin(db)
             new, _, odd = remember(db, batch)
             session.new += len(new)
             done.events += len(new)
             done.odd += len(odd)
             for prepared, reason in odd:
                 log.write("warning", f"backfill: {prepared.event.key}: {reason}")
-            if part.is_last:
+            if part.is_last and part.is_whole:
                 _finish(db, session, now, observe)
     for part, _ in batches:
         if part.is_last:
             session = reading.pop(part.number)
-            done.sessions += bool(session.new)
+            done.sessions += [session.transcript.session_id] if session.new else []
             done.known += not session.new
             done.running += not session.is_over
             done.unreadable.update(part.unreadable)
 
 
-def _prepared(part: Part, session: _Session, places: _Places) -> list[Prepared]:
+def _prepared(part: Part, session: _Session, places: Places) -> list[Prepared]:
     found = []
     of_session = number_of(session.transcript.session_id)
     for one, its_trace, item in part.events:
@@ -188,14 +194,14 @@ def _finish(db: Connection, session: _Session, now: int, observe: Callable[[str]
         transcripts.note(db, session_id, files, session.entries, now)
 
 
-class _Places:
+class Places:
     """Which project sessions of the past belong to. Where its folder is gone, or on another machine, all of a
     session belongs to the folder in which it was started."""
 
     def __init__(self) -> None:
         self._known: dict[str, paths.Place | None] = {}
 
-    def of(self, launched: str, cwd: str, branch: str | None) -> paths.Place:
+    def of(self, launched: str, cwd: str, branch: str | None = None) -> paths.Place:
         place = self._at(cwd) or self._at(launched) or self._at(launched.partition(WORKTREES)[0])
         if place is None:
             top = paths.text(os.path.normpath(launched))
@@ -222,7 +228,8 @@ def _parts(job: Job) -> Iterator[Part]:
         stderr=subprocess.DEVNULL,
         cwd="/",
     ) as child:
-        assert child.stdin is not None and child.stdout is not None
+        if child.stdin is None or child.stdout is None:  # there are none only where none are asked for
+            return
         try:
             pickle.dump(job, child.stdin, pickle.HIGHEST_PROTOCOL)
             child.stdin.close()
@@ -262,15 +269,16 @@ def _tell(job: Job, number: int, out: IO[bytes]) -> None:
         nonlocal read
         read += size
 
-    def send(is_last: bool) -> None:
+    def send(*, is_last: bool, is_whole: bool = True) -> None:
         nonlocal read
         lines = dict(unreadable) if is_last else {}
-        pickle.dump(Part(number, events, is_last, read, lines), out, pickle.HIGHEST_PROTOCOL)
+        pickle.dump(Part(number, events, is_last, is_whole, read, lines), out, pickle.HIGHEST_PROTOCOL)
         out.flush()
         events.clear()
         read = 0
 
     made: list[int] = []
+    is_whole = True
     try:
         for one in told(
             transcript,
@@ -288,6 +296,7 @@ def _tell(job: Job, number: int, out: IO[bytes]) -> None:
     except OSError as error:  # it was removed, or may not be read; the others can be
         log.write("warning", f"backfill: {transcript.files[0].path}: {error}")
         unreadable[transcript.files[0].path] += 1
+        is_whole = False
     for entry in made:
         entries.setdefault(entry, of_session)
-    send(is_last=True)
+    send(is_last=True, is_whole=is_whole)

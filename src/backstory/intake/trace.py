@@ -18,7 +18,7 @@ FILES_LIMIT = 10
 PROGRAMS = frozenset({"backstory", "backstory.sh"})
 PRINTING_COMMANDS = frozenset(  # a test holds it to the CLI
     "search list show timeline add reinforce deemphasize forget restore supersede prune sessions docs reindex"
-    " doctor backup spend docmem claude-md init sync status redact".split()
+    " doctor backup spend docmem claude-md init sync status redact backfill".split()
 )
 FILE_VERBS = {READ: "Read file", WRITE: "Wrote file", EDIT: "Edited file"}
 

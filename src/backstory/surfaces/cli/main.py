@@ -20,7 +20,18 @@ from backstory.store import life as lives
 from backstory.store import memories, projects, summaries
 from backstory.store import sessions as stored
 from backstory.store import turns as stored_turns
-from backstory.surfaces.cli import backup, claude_md, common, docmem, docs, life, output, redact, sections
+from backstory.surfaces.cli import (
+    backfill,
+    backup,
+    claude_md,
+    common,
+    docmem,
+    docs,
+    life,
+    output,
+    redact,
+    sections,
+)
 from backstory.surfaces.cli.common import folder, json_option, project_and_json, store, typed
 
 MOST_LISTED = 1_000
@@ -262,7 +273,7 @@ def doctor(claude: str | None, as_json: bool) -> None:
 
 
 groups = (backup.backup, docmem.docmem, docs.docs, sections.claude_md)
-for command in (*groups, *claude_md.COMMANDS, *life.COMMANDS, redact.redact):
+for command in (*groups, *claude_md.COMMANDS, *life.COMMANDS, redact.redact, backfill.command):
     cli.add_command(command)
 
 
