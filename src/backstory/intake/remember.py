@@ -7,6 +7,7 @@ import os
 from backstory.clients.canonical import NOTIFICATION, PROMPT, SESSION_END, SESSION_START, WEB
 from backstory.ids import derived
 from backstory.intake import turn as turns_of_events
+from backstory.intake.turn import BEGINNING
 from backstory.store import events, life, memories, projects, queue, sessions, turns
 from backstory.store.file.connection import Connection, is_fault_of_the_store, savepoint
 
@@ -162,7 +163,8 @@ class _Turns:
         is_late = turn is not None and event.at < turn.started_at
         if is_late:
             turn = self._at(session_id, event.at)
-        if prepared.past and turn is not None and turn.ended_at < prepared.past.asked_at - SAME_MS:
+        asked_at = prepared.past.asked_at if prepared.past and event.kind not in BEGINNING else 0
+        if turn is not None and turn.ended_at < asked_at - SAME_MS:
             return  # its prompt was captured, and the turn of that was erased since
         turn = turns_of_events.take(turn, event, prepared.place)
         if turn is not None:
