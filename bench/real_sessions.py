@@ -11,6 +11,7 @@ the same run: plain FTS5 with bm25() over one text a turn (its prompts and the a
 hits, each shown as a window around its densest match. Nobody may see which questions of an --unopened file
 were missed, so that nobody tunes on them.
 
+--backfill      the transcripts are taken in by `backstory backfill` instead; the turns must be the same
 --seen-errors   error lines that came again in a later session have to find the turn that solved them
 --facts N       observations out of the store at random, for a person to judge
 """
@@ -223,6 +224,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="which ones [0]")
     parser.add_argument("--facts-out", metavar="FILE", help="write them there as lines of JSON")
     parser.add_argument("--limit-sessions", metavar="N", type=int, help="only the N oldest sessions")
+    parser.add_argument("--backfill", action="store_true", help="by `backstory backfill`, not by the hooks")
     parser.add_argument("--keep", metavar="DIR", help="leave store and project there, in a new folder")
     parser.add_argument("--verbose", action="store_true", help="show the questions that were missed")
     return parser.parse_args()
@@ -252,7 +254,10 @@ def _live(folder: str, options: argparse.Namespace, console: Console) -> tuple[L
     if not sessions:
         raise SystemExit(f"no transcript with a session in it: {options.folder}")
     read_s = round(time.perf_counter() - started, 1)
-    drain_s = _backstory(lived, "sessions")  # whoever reads drains first
+    if options.backfill:
+        drain_s = _backstory(lived, "backfill", "--from", _moved(folder, project, shift, options))
+    else:
+        drain_s = _drain(lived)
     spool = Path(paths.spool(home))
     failed = [path for path in (spool / "failed").iterdir() if not path.name.endswith(".reason")]
     if left := list((spool / "new").iterdir()):
@@ -279,6 +284,16 @@ def _live(folder: str, options: argparse.Namespace, console: Console) -> tuple[L
         highlight=False,
     )
     return lived, figures
+
+
+def _drain(lived: Lived) -> float:
+    """Whoever reads drains first, for two seconds."""
+    seconds = _backstory(lived, "sessions")
+    while (waiting := len(os.listdir(os.path.join(paths.spool(lived.home), "new")))) > 0:
+        seconds += _backstory(lived, "sessions")
+        if len(os.listdir(os.path.join(paths.spool(lived.home), "new"))) >= waiting:
+            break
+    return round(seconds, 1)
 
 
 def _size(home: str) -> int:
@@ -316,7 +331,7 @@ def _spool(home: str, project: str, options: argparse.Namespace) -> tuple[tuple[
         (spool / name).mkdir(parents=True)
     sessions, times = [], []
     for file in _transcripts(Path(options.folder))[: options.limit_sessions]:
-        with file.open(encoding="utf-8", errors="replace") as lines:
+        with file.open("rb") as lines:
             payloads = transcripts.payloads(lines, project)
         for payload in payloads:
             times.append(payload["at"])
@@ -325,6 +340,9 @@ def _spool(home: str, project: str, options: argparse.Namespace) -> tuple[tuple[
         turns, commands = transcripts.turns(payloads), seen_errors.commands(payloads)
         sessions.append(Session(payloads[0]["session_id"], file.name, tuple(turns), tuple(commands)))
     shift = int(time.time() * 1000) - max(times, default=0)
+    if options.backfill:
+        shutil.rmtree(spool / "tmp")
+        return tuple(sessions), shift, len(times)
     for number, at in enumerate(times, 1):
         at_ns = (at + shift) * 1_000_000
         os.utime(spool / "tmp" / f"{number:07}", ns=(at_ns, at_ns))
@@ -332,22 +350,34 @@ def _spool(home: str, project: str, options: argparse.Namespace) -> tuple[tuple[
     return tuple(sessions), shift, len(times)
 
 
+def _moved(folder: str, project: str, shift: int, options: argparse.Namespace) -> str:
+    """The same transcripts as if the client had written them in the project, with the times of the spool."""
+    to = Path(folder) / "transcripts"
+    to.mkdir()
+    for number, file in enumerate(_transcripts(Path(options.folder))[: options.limit_sessions]):
+        copy = to / f"{number:05}.jsonl"
+        with file.open("rb") as lines, copy.open("wb") as out:
+            out.writelines(transcripts.moved(lines, project, shift))
+        os.utime(copy, (0, 0))  # no session goes on
+    return str(to)
+
+
 def _transcripts(folder: Path) -> list[Path]:
     """Those with a session in them, the oldest first."""
     found = []
     for file in sorted(folder.rglob("*.jsonl")):
-        with file.open(encoding="utf-8", errors="replace") as lines:
+        with file.open("rb") as lines:
             began = transcripts.began(lines)
         if began is not None:
             found.append((began, file))
     return [file for _, file in sorted(found)]
 
 
-def _backstory(lived: Lived, command: str) -> float:
+def _backstory(lived: Lived, command: str, *options: str) -> float:
     """Run a command of the backstory that is imported here; its seconds."""
     started = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "backstory", command],
+        [sys.executable, "-P", "-m", "backstory", command, *options],
         cwd=lived.project,
         env=_env(lived.home),
         capture_output=True,
