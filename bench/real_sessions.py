@@ -70,6 +70,13 @@ EQUAL = f"{BASELINE}, as many tokens"
 HIT = re.compile(r"^\[\d+\] \(", re.MULTILINE)
 HIT_ID = re.compile(r"^ID: (\S+)\n", re.MULTILINE)
 HIT_END = re.compile(r"\n(?:---|</backstory>)(?:\n.*)?\Z", re.DOTALL)  # what is remembered is indented
+# All at once: who reads drains for two seconds, and between two drains turns that are long past are closed.
+DRAIN = """
+import os, time
+from backstory.surfaces.opened import open_drained
+with open_drained(os.environ["BACKSTORY_HOME"], now=int(time.time() * 1000)):
+    pass
+"""
 # The times between which a memory lies, and its session.
 WHEN = "SELECT session_id, created_at, created_at FROM memories WHERE id = ?"
 WHEN_OF_TURN = """
@@ -257,7 +264,7 @@ def _live(folder: str, options: argparse.Namespace, console: Console) -> tuple[L
     if options.backfill:
         drain_s = _backstory(lived, "backfill", "--from", _moved(folder, project, shift, options))
     else:
-        drain_s = _drain(lived)
+        drain_s = _python(lived, "-c", DRAIN)
     spool = Path(paths.spool(home))
     failed = [path for path in (spool / "failed").iterdir() if not path.name.endswith(".reason")]
     if left := list((spool / "new").iterdir()):
@@ -284,16 +291,6 @@ def _live(folder: str, options: argparse.Namespace, console: Console) -> tuple[L
         highlight=False,
     )
     return lived, figures
-
-
-def _drain(lived: Lived) -> float:
-    """Whoever reads drains first, for two seconds."""
-    seconds = _backstory(lived, "sessions")
-    while (waiting := len(os.listdir(os.path.join(paths.spool(lived.home), "new")))) > 0:
-        seconds += _backstory(lived, "sessions")
-        if len(os.listdir(os.path.join(paths.spool(lived.home), "new"))) >= waiting:
-            break
-    return round(seconds, 1)
 
 
 def _size(home: str) -> int:
@@ -373,11 +370,15 @@ def _transcripts(folder: Path) -> list[Path]:
     return [file for _, file in sorted(found)]
 
 
-def _backstory(lived: Lived, command: str, *options: str) -> float:
+def _backstory(lived: Lived, *command: str) -> float:
     """Run a command of the backstory that is imported here; its seconds."""
+    return _python(lived, "-m", "backstory", *command)
+
+
+def _python(lived: Lived, *command: str) -> float:
     started = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "backstory", command, *options],
+        [sys.executable, "-P", *command],
         cwd=lived.project,
         env=_env(lived.home),
         capture_output=True,
@@ -386,7 +387,7 @@ def _backstory(lived: Lived, command: str, *options: str) -> float:
         check=False,
     )
     if done.returncode:
-        raise SystemExit(f"backstory {command} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
     return round(time.perf_counter() - started, 1)
 
 

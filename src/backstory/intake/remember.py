@@ -8,6 +8,7 @@ from backstory.clients.canonical import NOTIFICATION, PROMPT, SESSION_END, SESSI
 from backstory.ids import derived
 from backstory.intake import turn as turns_of_events
 from backstory.intake.turn import BEGINNING
+from backstory.memory.turn import INTERRUPTED, OPEN
 from backstory.store import events, life, memories, projects, queue, sessions, turns
 from backstory.store.file.connection import Connection, is_fault_of_the_store, savepoint
 
@@ -166,6 +167,10 @@ class _Turns:
         asked_at = prepared.past.asked_at if prepared.past and event.kind not in BEGINNING else 0
         if turn is not None and turn.ended_at < asked_at - SAME_MS:
             return  # its prompt was captured, and the turn of that was erased since
+        is_silent = turn is not None and event.at - turn.ended_at > turns.SILENT_MS
+        if turn is not None and is_silent and turn.state == OPEN and event.kind in BEGINNING:
+            turn.state = INTERRUPTED  # as turns.close_silent says, which may come too late to say so
+            self._touched[id(turn)] = turn
         turn = turns_of_events.take(turn, event, prepared.place)
         if turn is not None:
             self._touched[id(turn)] = turn
