@@ -176,6 +176,10 @@ def prompts(db: Connection, session_id: str) -> list[tuple[int, str]]:
     return [(row["created_at"], row["prompt"]) for row in rows]
 
 
+def ids(db: Connection) -> set[str]:
+    return {row["id"] for row in db.execute("SELECT id FROM sessions")}
+
+
 def count(db: Connection) -> int:
     return int(db.execute("SELECT count(*) FROM sessions").fetchone()[0])
 

@@ -11,17 +11,18 @@ from typing import Any
 
 import click
 
-from backstory import config, errors, locks
+from backstory import config, errors, locks, paths
 from backstory.capture import transcripts
 from backstory.capture.transcripts import File, Transcript
 from backstory.clients.claude_transcript import posix
 from backstory.intake.backfill import Done, Places, backfill, is_running
 from backstory.model import now_ms
+from backstory.store import sessions
 from backstory.store import transcripts as stored
 from backstory.store.file.connection import Connection, unhurried
 from backstory.surfaces.cli import common, output
 from backstory.surfaces.cli.common import json_option
-from backstory.surfaces.opened import open_drained
+from backstory.surfaces.opened import ANSWER_SECONDS, open_drained
 
 LISTED = 20  # projects, files with unreadable lines
 # What a model is shown of a megabyte of transcripts, and what it answers, in tokens; and what a million of
@@ -268,3 +269,29 @@ def _tell(plan: Plan, done: Done, made: list[dict[str, Any]], with_model: bool, 
         click.echo(
             "The worker shows them to the model, within the daily cap; `backstory spend` tells the cost."
         )
+
+
+def offer(home: str) -> str | None:
+    """One line about the sessions that are not remembered. Files are counted, and one of them is looked into;
+    to read them all takes minutes."""
+    folder = transcripts.folder(os.environ)
+    if folder is None or not os.path.isdir(folder):
+        return None
+    known: dict[str, tuple[int, int]] = {}
+    captured: set[str] = set()
+    if os.path.exists(paths.database(home)):
+        with open_drained(home, now=now_ms(), seconds=ANSWER_SECONDS) as db:
+            known, captured = stored.read_so_far(db), sessions.ids(db)
+    new = [
+        file
+        for file in transcripts.files(os.path.realpath(folder))
+        if file.path not in known
+        and not transcripts.is_of_subagent(file.path)
+        and os.path.basename(file.path).removesuffix(".jsonl") not in captured
+    ]
+    if not new:
+        return None
+    oldest = transcripts.look_into(min(new, key=lambda file: (file.modified_ns, file.path)))
+    since = f" (since {output.when(oldest.first)[:10]})" if oldest else ""
+    earlier = output.number_of(len(new), "earlier session", "earlier sessions")
+    return f"{earlier} of Claude Code{since} can be remembered too: backstory backfill"

@@ -245,6 +245,8 @@ def install(claude: str | None, as_json: bool) -> None:
     from backstory.surfaces.cli import install as plugin
 
     done = plugin.install(folder(), claude)
+    if offered := backfill.offer(folder()):
+        done.append(offered)
     output.answer(as_json, done, "\n".join(done))
 
 
