@@ -24,6 +24,7 @@ from datetime import datetime
 from typing import Any
 
 from backstory.blob import digest
+from backstory.clients.claude_code import NOTIFICATION
 
 Entry = dict[str, Any]
 Payload = dict[str, Any]
@@ -253,7 +254,9 @@ class Reader:
         known = known if isinstance(known, str) and known else None
         if known or not self._prompt_ids:  # what is queued has none of its own
             self._prompt_id = known or uuid
-        is_hooks_id = known is not None and known not in self._prompt_ids
+        # A notification may come with the id of the prompt before it; its words tell it apart.
+        is_new = prompt.startswith(NOTIFICATION) or known not in self._prompt_ids
+        is_hooks_id = known is not None and is_new
         if known:
             self._prompt_ids.add(known)
         unattended = is_unattended(entry)
@@ -262,9 +265,7 @@ class Reader:
             "attended": None if unattended is None else not unattended,
             "is_hooks_id": is_hooks_id,
         }
-        # A notification may come with the id of the prompt before it; its words tell it apart.
-        is_notification = prompt.startswith("<task-notification>")
-        prompt_id = known if known and (is_hooks_id or is_notification) else uuid
+        prompt_id = known if is_hooks_id else uuid
         yield self._payload(entry["at"], uuid, "UserPromptSubmit", prompt_id, given)
 
     def _result(self, entry: Entry, part: Entry, uuid: str, agent: str) -> Iterator[Payload]:

@@ -89,7 +89,7 @@ def remember(
 
 def _remember(db: Connection, prepared: Prepared) -> bool:
     event, place, past = prepared.event, prepared.place, prepared.past
-    if past and event.kind == PROMPT and not past.has_hooks_id and _was_said(db, event, past):
+    if past and event.kind in BEGINNING and not past.has_hooks_id and _was_said(db, event, past):
         return False
     if not events.first_time(db, event.key, event.name, event.session_id, event.at):
         return False
@@ -115,6 +115,9 @@ def _remember(db: Connection, prepared: Prepared) -> bool:
 def _was_said(db: Connection, event: Event, past: Past) -> bool:
     """Whether a prompt without an id is one that its hook brought, under another key. Each of those stands
     for one: who says 'go on' twice has said it twice."""
+    if event.kind == NOTIFICATION:
+        turn = turns.latest(db, event.session_id, event.at + SAME_MS)
+        return turn is not None and turns_of_events.reported(event) in turn.agents
     found = sessions.prompts_like(db, event.session_id, event.text, event.at, SAME_MS)
     row = next((row for row in found if row not in past.known_prompts), None)
     if row is not None:

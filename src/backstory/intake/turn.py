@@ -33,7 +33,9 @@ LONG_QUESTION = 1_000
 
 def take(turn: Turn | None, event: Event, place: Place) -> Turn | None:
     """The turn that the event belongs to, with what it adds; the same one, or the one that it begins."""
-    if event.kind in LEAVING_NOTHING or (event.kind == canonical.SESSION_END and turn is None):
+    if event.kind in LEAVING_NOTHING:
+        return turn
+    if event.kind == canonical.SESSION_END and (turn is None or turn.state != turns.OPEN):
         return turn
     begins = event.kind in BEGINNING and (turn is None or turn.state != turns.OPEN)
     if turn is None or (begins and event.at > turn.ended_at):
@@ -46,8 +48,7 @@ def take(turn: Turn | None, event: Event, place: Place) -> Turn | None:
         if event.text.strip():
             turn.prompts.append([event.text, turns.came_from(event.text)])
     elif event.kind == canonical.NOTIFICATION:
-        came = " ".join(re.sub(r"</?[\w-]+>", " ", event.text).split())
-        report = ["in the background", without_middle(came, CAME)]
+        report = reported(event)
         turn.agents += [report] if report not in turn.agents else []
     elif event.kind == canonical.TURN_END:
         _end(turn, event)
@@ -59,6 +60,12 @@ def take(turn: Turn | None, event: Event, place: Place) -> Turn | None:
     elif event.use is not None and not event.use.is_ours:
         _use(turn, event, event.use, place.tops)
     return turn
+
+
+def reported(notification: Event) -> list[str]:
+    """What a notification tells, as a turn keeps it."""
+    came = " ".join(re.sub(r"</?[\w-]+>", " ", notification.text).split())
+    return ["in the background", without_middle(came, CAME)]
 
 
 def _end(turn: Turn, event: Event) -> None:

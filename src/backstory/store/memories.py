@@ -81,6 +81,15 @@ def add(
     return memory_id
 
 
+def unused(db: Connection, memory_id: str) -> str:
+    """This id, or a new one where something has it: what was forgotten keeps its own."""
+    taken = db.execute(
+        "SELECT 1 FROM memories WHERE id = ?1 UNION SELECT 1 FROM archived_memories WHERE id = ?1",
+        (memory_id,),
+    ).fetchone()
+    return new_id() if taken else memory_id
+
+
 def row_of(db: Connection, memory_id: str) -> int | None:
     row = db.execute("SELECT row FROM memories WHERE id = ?", (memory_id,)).fetchone()
     return int(row["row"]) if row else None

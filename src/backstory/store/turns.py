@@ -98,6 +98,7 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
             now=turn.started_at,
         )
         turn.row = memories.row_of(db, turn.id)
+        db.execute("UPDATE memories SET updated_at = ? WHERE row = ?", (turn.ended_at, turn.row))
     else:
         db.execute(
             "UPDATE memories SET title = ?, content = ?, files = ?, updated_at = ?, words = ? WHERE row = ?",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from backstory.blob import blob_id
 from backstory.errors import BackstoryError
+from backstory.ids import derived
 from backstory.memory.kinds import IMPORTANCE, SAID_BY
 from backstory.memory.sector import classify_observation
 from backstory.model import Batch, Findings, Observation, Summary
@@ -101,6 +102,7 @@ def _keep_summary(db: Connection, batch: Batch, summary: Summary, by: str, now: 
     else:
         memory_id = memories.add(
             db,
+            memory_id=memories.unused(db, derived("summary", session_id)),
             project_id=batch.project.id,
             session_id=session_id,
             kind="summary",
