@@ -103,7 +103,7 @@ def test_the_summary_of_a_compaction_is_told_without_what_is_said_around_it() ->
 
     (compaction,) = [one for one in told(log.entries) if one["hook_event_name"] == "PostCompact"]
 
-    assert compaction["compact_summary"].endswith("Summary:\n1. Primary Request: x\n\n7. Pending: none")
+    assert compaction["compact_summary"] == "Summary:\n1. Primary Request: x\n\n7. Pending: none"
     assert compaction["prompt_id"] == log.entries[3]["promptId"]
 
 

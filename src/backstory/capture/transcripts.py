@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -22,7 +22,6 @@ from backstory.errors import BadPayload
 
 LONGEST_LINE = 32_000_000  # bytes; what is longer is no entry that a memory could come of
 TAIL = 65_536
-AGENT = "agent-"  # before the name of a subagent's file
 _WHEN = re.compile(rb'"timestamp":\s?"([^"]{10,40})"')
 _UUID = re.compile(rb'"uuid":\s?"([^"]{8,64})"')
 
@@ -63,14 +62,6 @@ class Told:
     has_hooks_id: bool
 
 
-def folder(env: Mapping[str, str]) -> str | None:
-    """Where Claude Code keeps them."""
-    config = env.get("CLAUDE_CONFIG_DIR")
-    if not config and (home := env.get("HOME")):
-        config = os.path.join(home, ".claude")
-    return os.path.join(config, "projects") if config else None
-
-
 def files(top: str) -> list[File]:
     """Every transcript below a folder, also those of subagents; nothing in them is read."""
     found = []
@@ -84,10 +75,6 @@ def files(top: str) -> list[File]:
     return found
 
 
-def is_of_subagent(path: str) -> bool:
-    return os.path.basename(path).startswith(AGENT)
-
-
 def found(top: str, several: Iterable[File] | None = None) -> tuple[list[Transcript], list[File]]:
     """The sessions below a folder, in the order in which they are read, and the files without one."""
     sessions: dict[str, Transcript] = {}
@@ -97,15 +84,12 @@ def found(top: str, several: Iterable[File] | None = None) -> tuple[list[Transcr
         transcript = look_into(file)
         if transcript is None:
             empty.append(file)
-        elif is_of_subagent(file.path):
+        elif claude_transcript.is_of_subagent(file.path):
             agents.append((replace(file, agent=_agent_type(file.path)), transcript))
         else:
             sessions[file.path] = transcript
     for file, transcript in agents:
-        inside = os.path.dirname(file.path)
-        if os.path.basename(inside) == "subagents":
-            inside = os.path.dirname(os.path.dirname(inside))
-        main = os.path.join(inside, f"{transcript.session_id}.jsonl")
+        main = claude_transcript.of_session(file.path, transcript.session_id)
         known = sessions.get(main) or replace(transcript, files=())
         last = max(known.last, transcript.last)
         sessions[main if main in sessions else file.path] = replace(
@@ -144,14 +128,11 @@ def _time(stamp: bytes) -> int:
 
 
 def _agent_type(path: str) -> str:
-    """What kind of subagent a file is of: newer clients say so beside it."""
     try:
-        with open(path.removesuffix(".jsonl") + ".meta.json", "rb") as file:
-            about = json.loads(file.read(TAIL))
+        with open(claude_transcript.about_subagent(path), "rb") as file:
+            return claude_transcript.subagent_type(json.loads(file.read(TAIL)))
     except (OSError, ValueError):
         return ""
-    kind = about.get("agentType") if isinstance(about, dict) else None
-    return kind if isinstance(kind, str) else ""
 
 
 def _in_order(several: Iterable[Transcript]) -> list[Transcript]:
@@ -207,7 +188,7 @@ def told(
 
     def events(path: str, payloads: Iterable[Payload]) -> Iterator[Told]:
         for payload in payloads:
-            name = f"{reader.id}:{payload['uuid']}:{payload['hook_event_name']}"
+            name = claude_transcript.key_of(payload)
             try:
                 event = past_event(payload, name=name, at=payload["at"], for_synthesis=for_synthesis)
             except (BadPayload, RecursionError):

@@ -18,8 +18,9 @@ hook was given (`is_hooks_id`).
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -52,7 +53,8 @@ NEVER_RAN = (
     "<tool_use_error>Sibling tool call errored",
     INTERRUPTED,
 )
-# What follows the summary of a compaction in the message that the session goes on with.
+# What stands around the summary of a compaction in the message that the session goes on with.
+BEFORE_SUMMARY = re.compile(r"\AThis session is being continued from a previous conversation[^\n]*\n+")
 AFTER_SUMMARY = re.compile(
     r"\n+(?:If you need specific details from before compaction|(?:Please c|C)ontinue the conversation from)"
 )
@@ -61,6 +63,42 @@ ENDED = ("stop_hook_summary", "turn_duration")  # what the client notes after a 
 KINDS = ("user", "assistant", "system", "attachment")
 WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 NAMING_FILES = ("file_path", "notebook_path", "path", "filePath")
+
+
+def folder(env: Mapping[str, str]) -> str | None:
+    """Where the client keeps its transcripts: <slug>/<session>.jsonl, and those of subagents in
+    <slug>/<session>/subagents/agent-<id>.jsonl."""
+    config = env.get("CLAUDE_CONFIG_DIR")
+    if not config and (home := env.get("HOME")):
+        config = os.path.join(home, ".claude")
+    return os.path.join(config, "projects") if config else None
+
+
+def is_of_subagent(path: str) -> bool:
+    return os.path.basename(path).startswith("agent-")
+
+
+def of_session(path: str, session_id: str) -> str:
+    """The transcript of a session that a subagent's file belongs to; older clients put both in one folder."""
+    inside = os.path.dirname(path)
+    if os.path.basename(inside) == "subagents":
+        inside = os.path.dirname(os.path.dirname(inside))
+    return os.path.join(inside, f"{session_id}.jsonl")
+
+
+def about_subagent(path: str) -> str:
+    """The file in which newer clients say of what type the subagent is."""
+    return path.removesuffix(".jsonl") + ".meta.json"
+
+
+def subagent_type(about: object) -> str:
+    kind = about.get("agentType") if isinstance(about, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def key_of(payload: Payload) -> str:
+    """What tells an event apart that has no id of the client's."""
+    return f"{payload['session_id']}:{payload['uuid']}:{payload['hook_event_name']}"
 
 
 def number_of(uuid: str) -> int:
@@ -161,7 +199,8 @@ class Reader:
                 self._read_assistant(entry, message, uuid)
         elif entry.get("isCompactSummary"):
             yield from self._end_turn()
-            summary = AFTER_SUMMARY.split(_text(message.get("content")), maxsplit=1)[0]
+            text = BEFORE_SUMMARY.sub("", BESIDE.sub("", _text(message.get("content"))))
+            summary = AFTER_SUMMARY.split(text, maxsplit=1)[0]
             given: dict[str, object] = {"trigger": "auto", "compact_summary": summary}
             yield self._payload(
                 entry["at"], uuid, "PostCompact", entry.get("promptId") or self._prompt_id, given

@@ -14,7 +14,7 @@ import click
 from backstory import config, errors, locks, paths
 from backstory.capture import transcripts
 from backstory.capture.transcripts import File, Transcript
-from backstory.clients.claude_transcript import posix
+from backstory.clients import claude_transcript
 from backstory.intake.backfill import Done, Places, backfill, is_running
 from backstory.model import now_ms
 from backstory.store import sessions
@@ -88,7 +88,7 @@ def command(
 
 
 def _folder(top: str | None) -> str:
-    folder = os.path.abspath(top) if top else transcripts.folder(os.environ)
+    folder = os.path.abspath(top) if top else claude_transcript.folder(os.environ)
     if folder is None or not os.path.isdir(folder):
         there = output.visible(folder) if folder else "~/.claude/projects"
         raise errors.NotFound(
@@ -117,7 +117,7 @@ def _is_read(file: File, known: dict[str, tuple[int, int]]) -> bool:
 
 def _is_of(transcript: Transcript, project: str, places: Places) -> bool:
     """Is it a session of the project in that folder, which may be on another machine?"""
-    folder = os.path.abspath(posix(project))
+    folder = os.path.abspath(claude_transcript.posix(project))
     if transcript.cwd == folder or transcript.cwd.startswith(f"{folder}/"):
         return True
     here = places.of(folder, folder).location
@@ -274,7 +274,7 @@ def _tell(plan: Plan, done: Done, made: list[dict[str, Any]], with_model: bool, 
 def offer(home: str) -> str | None:
     """One line about the sessions that are not remembered. Files are counted, and one of them is looked into;
     to read them all takes minutes."""
-    folder = transcripts.folder(os.environ)
+    folder = claude_transcript.folder(os.environ)
     if folder is None or not os.path.isdir(folder):
         return None
     known: dict[str, tuple[int, int]] = {}
@@ -286,7 +286,7 @@ def offer(home: str) -> str | None:
         file
         for file in transcripts.files(os.path.realpath(folder))
         if file.path not in known
-        and not transcripts.is_of_subagent(file.path)
+        and not claude_transcript.is_of_subagent(file.path)
         and os.path.basename(file.path).removesuffix(".jsonl") not in captured
     ]
     if not new:
