@@ -401,7 +401,11 @@ def test_a_model_is_asked_only_after_a_yes(
     monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "auto")
     asked = run("backfill", "--with-model", stdin="n\n")
     assert (asked.code, rows(data, "SELECT count(*) FROM sessions")) == (1, [(0,)])
-    assert "about $0.0" in asked.err and "a day. Go on?" in asked.err
+    assert "The model would be shown 1 session, for about $0.00. Go on?" in asked.err
+
+    monkeypatch.setenv("BACKSTORY_SPEND_DAILY_USD", "0")
+    planned = run("backfill", "--with-model", "--dry-run").out
+    assert "The cap is $0.00 a day, and what goes beyond it is left to rules" in planned
 
     ran = run("backfill", "--with-model", "--yes")
 

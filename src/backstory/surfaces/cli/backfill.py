@@ -27,7 +27,7 @@ from backstory.surfaces.opened import ANSWER_SECONDS, open_drained
 LISTED = 20  # projects, files with unreadable lines
 # What a model is shown of a megabyte of transcripts, and what it answers, in tokens; and what a million of
 # them cost with the default model. Measured on public sessions; yours may differ by half.
-SHOWN_PER_MB, ANSWERED_PER_MB = 20_000, 2_500
+SHOWN_PER_MB, ANSWERED_PER_MB = 27_000, 2_600
 USD_SHOWN, USD_ANSWERED = 1.0, 5.0
 
 
@@ -130,21 +130,23 @@ def _may_ask_the_model(plan: Plan, yes: bool) -> bool:
             f"synthesizer is {setting}, so no model is asked;"
             " `backstory config synthesizer auto` changes that"
         )
-    usd, days = _price(plan)
+    return yes or common.sure(f"{_told_price(plan)} Go on?")
+
+
+def _told_price(plan: Plan) -> str:
     cap = config.number("spend.daily_usd", os.environ)
-    question = (
-        f"The model would be shown {output.number_of(len(plan.chosen), 'session', 'sessions')}, for about"
-        f" ${usd:,.2f}: {output.number_of(days, 'day', 'days')} at the cap of ${cap:,.2f} a day. Go on?"
-    )
-    return yes or common.sure(question)
+    usd, sessions = _price(plan), output.number_of(len(plan.chosen), "session", "sessions")
+    told = f"The model would be shown {sessions}, for about ${usd:,.2f}."
+    if usd > cap:
+        told += f" The cap is ${cap:,.2f} a day, and what goes beyond it is left to rules;"
+        told += f" `backstory config spend.daily_usd {math.ceil(usd)}` raises it."
+    return told
 
 
-def _price(plan: Plan) -> tuple[float, int]:
-    """Dollars, and days until it is done under the daily cap."""
+def _price(plan: Plan) -> float:
+    """Dollars."""
     megabytes = sum(one.size for one in plan.chosen) / 1e6
-    usd = megabytes * (SHOWN_PER_MB * USD_SHOWN + ANSWERED_PER_MB * USD_ANSWERED) / 1e6
-    cap = config.number("spend.daily_usd", os.environ)
-    return usd, max(1, math.ceil(usd / cap)) if cap > 0 else 0
+    return megabytes * (SHOWN_PER_MB * USD_SHOWN + ANSWERED_PER_MB * USD_ANSWERED) / 1e6
 
 
 def _run(db: Connection, plan: Plan, with_model: bool, now: int) -> Done:
@@ -190,7 +192,7 @@ def _tell_plan(plan: Plan, with_model: bool, as_json: bool) -> None:
                 "left_out": plan.left_out,
                 "without_session": plan.empty,
                 "running": plan.running,
-                "usd": round(_price(plan)[0], 2) if with_model else 0,
+                "usd": round(_price(plan), 2) if with_model else 0,
             }
         )
         return
@@ -209,8 +211,7 @@ def _tell_plan(plan: Plan, with_model: bool, as_json: bool) -> None:
     if skipped := _skipped(plan):
         click.echo(skipped.strip())
     if with_model:
-        usd, days = _price(plan)
-        click.echo(f"The model would cost about ${usd:,.2f}, in {output.number_of(days, 'day', 'days')}.")
+        click.echo(_told_price(plan))
 
 
 def _skipped(plan: Plan) -> str:
