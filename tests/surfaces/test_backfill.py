@@ -172,6 +172,20 @@ def test_a_fork_is_known_for_one_in_a_later_run_too(run: Run, folder: Path, data
     assert [turn.asked for turn in told(data, "s2")] == ["two"]
 
 
+def test_of_copies_that_were_made_while_a_transcript_grew_the_last_is_read(
+    run: Run, folder: Path, data: Path, project: str
+) -> None:
+    log = Log("s1", project).prompt("mend it").say("I will look")
+    log.write(folder / "monday")
+    log.bash("ls", "a").say("It is mended.").write(folder / "tuesday")
+
+    found = run("backfill", "--json").json
+
+    assert (found["sessions"], found["older_copies"]) == (1, 1)
+    assert [turn.answer for turn in told(data, "s1")] == ["It is mended."]
+    assert "1 older copies of the same" in run("backfill").out
+
+
 def test_sessions_without_a_person_are_marked(run: Run, folder: Path, data: Path, project: str) -> None:
     Log("typed", project, entrypoint="cli").prompt("a", promptSource="typed").say("b").write(folder)
     Log("sdk", project, entrypoint="sdk-cli").prompt("a", promptSource="sdk").say("b").write(folder)

@@ -10,7 +10,8 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -70,18 +71,23 @@ def files(top: str) -> list[File]:
         for name in sorted(names):
             path = os.path.join(inside, name)
             if name.endswith(".jsonl") and os.path.isfile(path):  # a pipe would keep us waiting
-                about = os.stat(path)
-                found.append(File(path, about.st_size, about.st_mtime_ns))
+                with suppress(OSError):  # it was removed this moment
+                    about = os.stat(path)
+                    found.append(File(path, about.st_size, about.st_mtime_ns))
     return found
 
 
-def found(top: str, several: Iterable[File] | None = None) -> tuple[list[Transcript], list[File]]:
-    """The sessions below a folder, in the order in which they are read, and the files without one."""
+def found(top: str) -> tuple[list[Transcript], list[File]]:
+    """The sessions below a folder, in the order in which they are read, and the files without one, or that
+    may not be read."""
     sessions: dict[str, Transcript] = {}
     agents: list[tuple[File, Transcript]] = []
     empty = []
-    for file in files(top) if several is None else several:
-        transcript = look_into(file)
+    for file in files(top):
+        try:
+            transcript = look_into(file)
+        except OSError:
+            transcript = None
         if transcript is None:
             empty.append(file)
         elif claude_transcript.is_of_subagent(file.path):
@@ -96,6 +102,17 @@ def found(top: str, several: Iterable[File] | None = None) -> tuple[list[Transcr
             known, files=(*known.files, file), last=last
         )
     return _in_order(sessions.values()), empty
+
+
+def without_older_copies(several: Sequence[Transcript]) -> list[Transcript]:
+    """Of copies of one transcript that were made while it grew, the last. In the others a turn may end where
+    it went on."""
+    newest: dict[tuple[str, str], Transcript] = {}
+    for one in several:
+        name = (one.session_id, one.beginning)
+        if name not in newest or (one.last, one.size) > (newest[name].last, newest[name].size):
+            newest[name] = one
+    return [one for one in several if newest[one.session_id, one.beginning] is one]
 
 
 def look_into(file: File) -> Transcript | None:

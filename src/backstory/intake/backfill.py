@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple
 
@@ -206,7 +207,9 @@ class Places:
         if place is None:
             top = paths.text(os.path.normpath(launched))
             place = paths.Place(top, os.path.basename(top) or top, top, None, None)
-        return paths.Place(place.location, place.name, place.root, branch, None, place.tops)
+        then = copy(place)
+        then.branch, then.head = branch, None  # which commit it was, nobody says
+        return then
 
     def _at(self, folder: str) -> paths.Place | None:
         if folder not in self._known:
@@ -244,7 +247,7 @@ def _parts(job: Job) -> Iterator[Part]:
                 " and `backstory backfill` goes on with the rest"
             ) from error
         finally:
-            child.stdout.close()  # it ends with its next write
+            child.kill()  # where it was not done, nobody would read what it says
 
 
 def main() -> None:

@@ -39,6 +39,7 @@ class Plan:
     chosen: list[Transcript]
     read_before: int  # sessions
     left_out: int  # by the options
+    older: int  # copies of a transcript, made while it grew
     empty: int  # files without a session
     running: int  # of the chosen
 
@@ -98,7 +99,8 @@ def _folder(top: str | None) -> str:
 
 
 def _plan(db: Connection, folder: str, after: int | None, project: str | None, now: int) -> Plan:
-    found, empty = transcripts.found(folder)
+    every, empty = transcripts.found(folder)
+    found = transcripts.without_older_copies(every)
     known = stored.read_so_far(db)
     new = [one for one in found if not all(_is_read(file, known) for file in one.files)]
     places = Places()
@@ -108,7 +110,15 @@ def _plan(db: Connection, folder: str, after: int | None, project: str | None, n
         if (after is None or one.last >= after) and (project is None or _is_of(one, project, places))
     ]
     running = sum(is_running(db, one, now) for one in chosen)
-    return Plan(folder, chosen, len(found) - len(new), len(new) - len(chosen), len(empty), running)
+    return Plan(
+        folder,
+        chosen,
+        read_before=len(found) - len(new),
+        left_out=len(new) - len(chosen),
+        older=len(every) - len(found),
+        empty=len(empty),
+        running=running,
+    )
 
 
 def _is_read(file: File, known: dict[str, tuple[int, int]]) -> bool:
@@ -190,6 +200,7 @@ def _tell_plan(plan: Plan, with_model: bool, as_json: bool) -> None:
                 "folders": [{"folder": cwd, "sessions": number} for cwd, number in _by_folder(plan.chosen)],
                 "read_before": plan.read_before,
                 "left_out": plan.left_out,
+                "older_copies": plan.older,
                 "without_session": plan.empty,
                 "running": plan.running,
                 "usd": round(_price(plan), 2) if with_model else 0,
@@ -218,6 +229,7 @@ def _skipped(plan: Plan) -> str:
     parts = [
         (plan.read_before, "remembered already"),
         (plan.left_out, "left out by --since or --project"),
+        (plan.older, "older copies of the same"),
         (plan.empty, "without a session in it"),
     ]
     told = ", ".join(f"{number:,} {what}" for number, what in parts if number)
@@ -237,6 +249,7 @@ def _tell(plan: Plan, done: Done, made: list[dict[str, Any]], with_model: bool, 
                 "running": done.running,
                 "read_before": plan.read_before,
                 "left_out": plan.left_out,
+                "older_copies": plan.older,
                 "without_session": plan.empty,
                 "unreadable": dict(done.unreadable),
                 "not_stored": done.odd,
