@@ -18,7 +18,7 @@ from backstory.clients.claude_transcript import (
 )
 from tests.helpers.transcripts import THEN, Json, Log, worked
 
-BESIDE = ("at", "uuid", "branch", "asked_at", "attended", "is_hooks_id")
+BESIDE = ("at", "uuid", "branch", "asked_at", "attended", "is_hooks_id", "is_joined")
 
 
 def told(entries: Iterable[Json], *, is_over: bool = True) -> list[Payload]:
@@ -138,15 +138,13 @@ def test_subagents_are_told_from_progress_and_from_side_chains() -> None:
 
 
 def test_a_prompt_that_was_queued_belongs_to_the_turn() -> None:
-    log = Log("s1", "/p").prompt("a").bash("ls")
-    log.entry("attachment", attachment={"type": "queued_command", "prompt": "and b", "commandMode": "prompt"})
-    log.say("done")
+    log = Log("s1", "/p").prompt("a").bash("ls").queued("and b").say("done")
 
     found = told(log.entries)
 
     assert names(found) == ["UserPromptSubmit", "PostToolUse", "UserPromptSubmit", "Stop"]
-    assert (found[2]["prompt"], found[2]["is_hooks_id"]) == ("and b", False)
-    assert found[3]["prompt_id"] == found[0]["prompt_id"]
+    assert (found[2]["prompt"], found[2]["is_joined"]) == ("and b", True)
+    assert found[0]["prompt_id"] == found[2]["prompt_id"] == found[3]["prompt_id"]
 
 
 def test_paths_of_windows_are_spelled_as_its_git_spells_them() -> None:

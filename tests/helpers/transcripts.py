@@ -83,6 +83,13 @@ class Log:
         self.hook("UserPromptSubmit", prompt=text)
         return self
 
+    def queued(self, text: str) -> Log:
+        """A prompt that is typed while the model works."""
+        queued = {"type": "queued_command", "prompt": text, "commandMode": "prompt"}
+        self.entry("attachment", attachment=queued)
+        self.hook("UserPromptSubmit", prompt=text)
+        return self
+
     def say(self, text: str, *, hook: bool = True, sent_on: bool = False) -> Log:
         self.entry("assistant", message=_message([{"type": "text", "text": text}], f"m{len(self.entries)}"))
         if hook:

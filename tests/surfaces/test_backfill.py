@@ -275,7 +275,7 @@ def lived(project: str, *, ids: bool = True) -> Log:
         "<analysis>hm</analysis>\n<summary>1. Primary Request: x\n\n"
         "6. All user messages:\n - a\n\n7. So</summary>"
     )
-    log.prompt("go on").say("went on").prompt("go on").say("went on again")
+    log.prompt("go on").say("went on").prompt("go on").bash("ls", "a").queued("faster").say("went on again")
     log.prompt("<task-notification>\n<task-id>x</task-id>\n<result>found it</result>\n</task-notification>")
     return log.say("noted").end()
 
@@ -297,7 +297,7 @@ def test_what_was_captured_live_is_not_stored_again(
         assert (found["known"], found["events"]) == (1, 0)
         assert set(changed) == {"transcripts", "transcript_entries"}
     else:  # what has no id is known by what it says
-        assert [turn.asked for turn in told(data, "s1")][2:] == ["go on", "go on", ""]
+        assert [turn.asked for turn in told(data, "s1")][2:] == ["go on", "go on / faster", ""]
         for table in ("turns", "prompts", "turn_pieces", "observation_queue"):
             assert changed.get(table, ([], [])) == ([], []), table
 

@@ -57,7 +57,10 @@ def read_event(raw: bytes, *, spool_name: str, at: int) -> Event:
 def past_event(payload: dict[str, object], *, name: str, at: int, for_synthesis: bool) -> Event:
     """The same of a payload that a client's transcript tells of; `name` is its key where it has no id. What
     only synthesis looks at is left out where there will be none."""
-    return _event(payload, name, at, for_synthesis=for_synthesis)
+    event = _event(payload, name, at, for_synthesis=for_synthesis)
+    if payload.get("is_joined"):
+        event.key = event.words_key or event.key
+    return event
 
 
 def _event(payload: dict[str, object], name: str, at: int, *, for_synthesis: bool = True) -> Event:
@@ -97,8 +100,10 @@ def _clean(event: Event, name: str, for_synthesis: bool) -> None:
     if event.id is not None and event.id != clean(event.id, ID_LIMIT):
         event.id = None
     event.key = name if event.id is None else f"{event.session_id}:{event.id}:{event.name}"
-    if event.id is not None and event.kind in SAYING:
-        event.key += f":{digest(''.join(event.text.split()).encode())[:16]}"
+    if event.id is not None and event.kind in (PROMPT, *SAYING):
+        event.words_key = f"{event.key}:{digest(''.join(event.text.split()).encode())[:16]}"
+    if event.kind in SAYING:
+        event.key = event.words_key or event.key
 
 
 def _clean_use(use: Use, for_synthesis: bool) -> None:

@@ -11,8 +11,8 @@ session id, and with the prompt id of its first own prompt in all of them. Only 
 
 Pure: lines in, payloads out. Beside what hooks are given, each has the time of its event (`at`, in
 milliseconds) and of the prompt before it (`asked_at`), the `uuid` of its entry and git's `branch`. A prompt
-says whether a person was there (`attended`; None: nobody can tell), and whether its id is the one that its
-hook was given (`is_hooks_id`).
+says whether a person was there (`attended`; None: nobody can tell), whether its id is the one that its hook
+was given (`is_hooks_id`), and whether it shares that with the one before (`is_joined`).
 """
 
 from __future__ import annotations
@@ -291,7 +291,8 @@ class Reader:
             return
         known = entry.get("promptId")
         known = known if isinstance(known, str) and known else None
-        if known or not self._prompt_ids:  # what is queued has none of its own
+        is_joined = known is None and bool(self._prompt_ids)  # it was queued, and went with the one before
+        if not is_joined:
             self._prompt_id = known or uuid
         # A notification may come with the id of the prompt before it; its words tell it apart.
         is_new = prompt.startswith(NOTIFICATION) or known not in self._prompt_ids
@@ -302,9 +303,10 @@ class Reader:
         given: dict[str, object] = {
             "prompt": prompt,
             "attended": None if unattended is None else not unattended,
-            "is_hooks_id": is_hooks_id,
+            "is_hooks_id": is_hooks_id or is_joined,
+            "is_joined": is_joined,
         }
-        prompt_id = known if is_hooks_id else uuid
+        prompt_id = known if is_hooks_id else self._prompt_id if is_joined else uuid
         yield self._payload(entry["at"], uuid, "UserPromptSubmit", prompt_id, given)
 
     def _result(self, entry: Entry, part: Entry, uuid: str, agent: str) -> Iterator[Payload]:

@@ -91,7 +91,9 @@ def _remember(db: Connection, prepared: Prepared) -> bool:
     event, place, past = prepared.event, prepared.place, prepared.past
     if past and event.kind in BEGINNING and not past.has_hooks_id and _was_said(db, event, past):
         return False
-    if not events.first_time(db, event.key, event.name, event.session_id, event.at):
+    if not events.first_time(db, event.key, event.name, event.session_id, event.at) and not (
+        event.kind == PROMPT and not past and _is_joined(db, event)
+    ):
         return False
     project_id = sessions.project_of(db, event.session_id)
     if project_id is None:
@@ -110,6 +112,14 @@ def _remember(db: Connection, prepared: Prepared) -> bool:
         sessions.end(db, event.session_id, event.at)
         life.promote(db, event.session_id, event.at)
     return True
+
+
+def _is_joined(db: Connection, event: Event) -> bool:
+    """What is typed while the model works comes with the id of the prompt before it, and is no less new."""
+    if not event.words_key or sessions.has_said(db, event.session_id, event.text):
+        return False
+    event.key = event.words_key
+    return events.first_time(db, event.key, event.name, event.session_id, event.at)
 
 
 def _was_said(db: Connection, event: Event, past: Past) -> bool:

@@ -121,6 +121,11 @@ def keep_prompt(db: Connection, session_id: str, prompt: str, at: int) -> int:
     return int(row["id"])
 
 
+def has_said(db: Connection, session_id: str, prompt: str) -> bool:
+    row = db.execute("SELECT 1 FROM prompts WHERE session_id = ? AND prompt = ?", (session_id, prompt))
+    return row.fetchone() is not None
+
+
 def prompts_like(db: Connection, session_id: str, prompt: str, at: int, within: int) -> list[int]:
     """The numbers of what the user said at about that time in the same words, the nearest first."""
     rows = db.execute(
