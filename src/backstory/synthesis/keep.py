@@ -32,6 +32,8 @@ def keep(
         _cite(db, batch.session.id, [traces.get(number) for number in observation.cites], now)
     if findings.summary:
         _keep_summary(db, batch, findings.summary, by, now, is_past)
+    if is_past:  # once, when all of it is stored
+        return kept
     session = sessions.by_ids(db, [batch.session.id]).get(batch.session.id)
     if session and session.status != "active":  # now: it may have ended while the model was at it
         life.promote(db, session.id, now)

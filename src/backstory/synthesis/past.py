@@ -11,11 +11,14 @@ from backstory.synthesis.batch import KNOWN_LOOKED_AT, cleaned, with_real_files
 from backstory.synthesis.keep import keep
 from backstory.synthesis.local import Local, observe
 
+MOST_TURNS = 10_000  # of a session
+BEFORE = 30  # turns that the rules look at for one of them; with all of them, a long session takes minutes
+
 
 def observe_past(db: Connection, session_id: str) -> None:
     """In the caller's transaction, with the session's own times."""
     session = sessions.by_ids(db, [session_id]).get(session_id)
-    every = turns.of_session(db, session_id)
+    every = turns.of_session(db, session_id, MOST_TURNS)
     if session is None or not every:
         return
     project = projects.by_id(db, session.project_id)
@@ -37,7 +40,7 @@ def observe_past(db: Connection, session_id: str) -> None:
             summary=summaries.get(db, session_id) if is_last else None,
             known=tuple(known),
             wants_summary=is_last,
-            turns=tuple(every[:number]),
+            turns=tuple(every[:number] if is_last else every[max(0, number - BEFORE) : number]),
             stored=frozenset(stored),
         )
         findings = with_real_files(cleaned(observe(batch)), batch)
