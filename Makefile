@@ -51,6 +51,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python bench/synthesis_cost.py
 	$(BIN)/python bench/recall_quality.py $(if $(LOCOMO),--locomo $(LOCOMO))
 	$(if $(SESSIONS),$(BIN)/python bench/real_sessions.py $(SESSIONS) $(addprefix --questions ,$(QUESTIONS)) --seen-errors)
+	$(if $(SESSIONS),$(BIN)/python bench/backfill.py $(SESSIONS))
 	$(BIN)/python bench/recall_speed.py --sizes 10000,100000
 	$(BIN)/python bench/docmem.py
 	$(BIN)/python bench/exchange.py

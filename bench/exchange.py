@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from backstory import paths
+from backstory.ids import new_id
 from backstory.memory import turn as turns
 from backstory.store import exchange, keep, memories, projects, sessions
 from backstory.store import turns as stored_turns
@@ -106,8 +107,9 @@ def _add(
         )
     elif number % 3 == 1:
         memories.add_trace(
-            db, project_id=project_id, session_id=session_id, content=f"Tool: Bash\nCommand: {text}",
-            importance=0.3, action="shell", source="tool", files=["src/auth.py"], hashes=[None], now=now,
+            db, memory_id=new_id(), project_id=project_id, session_id=session_id,
+            content=f"Tool: Bash\nCommand: {text}", importance=0.3, action="shell", source="tool",
+            files=["src/auth.py"], hashes=[None], now=now,
         )  # fmt: skip
     else:
         turn = turns.Turn(session_id, now)

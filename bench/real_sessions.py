@@ -11,6 +11,7 @@ the same run: plain FTS5 with bm25() over one text a turn (its prompts and the a
 hits, each shown as a window around its densest match. Nobody may see which questions of an --unopened file
 were missed, so that nobody tunes on them.
 
+--backfill      the transcripts are taken in by `backstory backfill` instead; the turns must be the same
 --seen-errors   error lines that came again in a later session have to find the turn that solved them
 --facts N       observations out of the store at random, for a person to judge
 """
@@ -69,6 +70,13 @@ EQUAL = f"{BASELINE}, as many tokens"
 HIT = re.compile(r"^\[\d+\] \(", re.MULTILINE)
 HIT_ID = re.compile(r"^ID: (\S+)\n", re.MULTILINE)
 HIT_END = re.compile(r"\n(?:---|</backstory>)(?:\n.*)?\Z", re.DOTALL)  # what is remembered is indented
+# All at once: who reads drains for two seconds, and between two drains turns that are long past are closed.
+DRAIN = """
+import os, time
+from backstory.surfaces.opened import open_drained
+with open_drained(os.environ["BACKSTORY_HOME"], now=int(time.time() * 1000)):
+    pass
+"""
 # The times between which a memory lies, and its session.
 WHEN = "SELECT session_id, created_at, created_at FROM memories WHERE id = ?"
 WHEN_OF_TURN = """
@@ -223,6 +231,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="which ones [0]")
     parser.add_argument("--facts-out", metavar="FILE", help="write them there as lines of JSON")
     parser.add_argument("--limit-sessions", metavar="N", type=int, help="only the N oldest sessions")
+    parser.add_argument("--backfill", action="store_true", help="by `backstory backfill`, not by the hooks")
     parser.add_argument("--keep", metavar="DIR", help="leave store and project there, in a new folder")
     parser.add_argument("--verbose", action="store_true", help="show the questions that were missed")
     return parser.parse_args()
@@ -252,7 +261,10 @@ def _live(folder: str, options: argparse.Namespace, console: Console) -> tuple[L
     if not sessions:
         raise SystemExit(f"no transcript with a session in it: {options.folder}")
     read_s = round(time.perf_counter() - started, 1)
-    drain_s = _backstory(lived, "sessions")  # whoever reads drains first
+    if options.backfill:
+        drain_s = _backstory(lived, "backfill", "--from", _moved(folder, project, shift, options))
+    else:
+        drain_s = _python(lived, "-c", DRAIN)
     spool = Path(paths.spool(home))
     failed = [path for path in (spool / "failed").iterdir() if not path.name.endswith(".reason")]
     if left := list((spool / "new").iterdir()):
@@ -316,7 +328,7 @@ def _spool(home: str, project: str, options: argparse.Namespace) -> tuple[tuple[
         (spool / name).mkdir(parents=True)
     sessions, times = [], []
     for file in _transcripts(Path(options.folder))[: options.limit_sessions]:
-        with file.open(encoding="utf-8", errors="replace") as lines:
+        with file.open("rb") as lines:
             payloads = transcripts.payloads(lines, project)
         for payload in payloads:
             times.append(payload["at"])
@@ -325,6 +337,9 @@ def _spool(home: str, project: str, options: argparse.Namespace) -> tuple[tuple[
         turns, commands = transcripts.turns(payloads), seen_errors.commands(payloads)
         sessions.append(Session(payloads[0]["session_id"], file.name, tuple(turns), tuple(commands)))
     shift = int(time.time() * 1000) - max(times, default=0)
+    if options.backfill:
+        shutil.rmtree(spool / "tmp")
+        return tuple(sessions), shift, len(times)
     for number, at in enumerate(times, 1):
         at_ns = (at + shift) * 1_000_000
         os.utime(spool / "tmp" / f"{number:07}", ns=(at_ns, at_ns))
@@ -332,22 +347,38 @@ def _spool(home: str, project: str, options: argparse.Namespace) -> tuple[tuple[
     return tuple(sessions), shift, len(times)
 
 
+def _moved(folder: str, project: str, shift: int, options: argparse.Namespace) -> str:
+    """The same transcripts as if the client had written them in the project, with the times of the spool."""
+    to = Path(folder) / "transcripts"
+    to.mkdir()
+    for number, file in enumerate(_transcripts(Path(options.folder))[: options.limit_sessions]):
+        copy = to / f"{number:05}.jsonl"
+        with file.open("rb") as lines, copy.open("wb") as out:
+            out.writelines(transcripts.moved(lines, project, shift))
+        os.utime(copy, (0, 0))  # no session goes on
+    return str(to)
+
+
 def _transcripts(folder: Path) -> list[Path]:
     """Those with a session in them, the oldest first."""
     found = []
     for file in sorted(folder.rglob("*.jsonl")):
-        with file.open(encoding="utf-8", errors="replace") as lines:
+        with file.open("rb") as lines:
             began = transcripts.began(lines)
         if began is not None:
             found.append((began, file))
     return [file for _, file in sorted(found)]
 
 
-def _backstory(lived: Lived, command: str) -> float:
+def _backstory(lived: Lived, *command: str) -> float:
     """Run a command of the backstory that is imported here; its seconds."""
+    return _python(lived, "-m", "backstory", *command)
+
+
+def _python(lived: Lived, *command: str) -> float:
     started = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "backstory", command],
+        [sys.executable, "-P", *command],
         cwd=lived.project,
         env=_env(lived.home),
         capture_output=True,
@@ -356,7 +387,7 @@ def _backstory(lived: Lived, command: str) -> float:
         check=False,
     )
     if done.returncode:
-        raise SystemExit(f"backstory {command} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
     return round(time.perf_counter() - started, 1)
 
 

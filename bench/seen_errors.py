@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from transcripts import Payload, Turn
+from transcripts import Turn
+
+from backstory.clients.claude_transcript import Payload
 
 LONGEST_QUERY = 300
 LONGEST_OUTPUT = 200_000  # characters of an output that are looked at

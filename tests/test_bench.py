@@ -197,7 +197,7 @@ def test_without_conversations_one_line_says_so(bench: Bench, options: list[str]
 def test_a_transcript_becomes_the_payloads_that_its_hooks_were_given() -> None:
     import transcripts
 
-    payloads = transcripts.payloads(FIRST_DAY.splitlines(), "/elsewhere")
+    payloads = transcripts.payloads(FIRST_DAY.encode().splitlines(), "/elsewhere")
 
     assert [payload["hook_event_name"] for payload in payloads] == [
         "SessionStart",
@@ -218,9 +218,9 @@ def test_a_transcript_becomes_the_payloads_that_its_hooks_were_given() -> None:
     assert times == sorted(set(times))
     turns = transcripts.turns(payloads)
     assert [(len(turn.prompts), turn.stopped) for turn in turns] == [(1, True), (1, True)]
-    interrupted = transcripts.turns(transcripts.payloads(NEXT_DAY.splitlines(), "/elsewhere"))
+    interrupted = transcripts.turns(transcripts.payloads(NEXT_DAY.encode().splitlines(), "/elsewhere"))
     assert [len(turn.prompts) for turn in interrupted] == [2]
-    assert transcripts.payloads(["", "{}"], "/elsewhere") == []
+    assert transcripts.payloads([b"", b"{}"], "/elsewhere") == []
 
 
 def test_an_error_is_the_same_whatever_its_line_number_and_folder() -> None:

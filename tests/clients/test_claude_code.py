@@ -53,7 +53,7 @@ EVENTS: list[tuple[str, Json, Json]] = [
     (
         "Stop",
         {"stop_hook_active": False, "last_assistant_message": "Done."},
-        {"kind": canonical.TURN_END, "text": "Done.", "id": None, "is_sent_on": False},
+        {"kind": canonical.TURN_END, "text": "Done.", "id": "q1", "is_sent_on": False},
     ),
     ("Stop", {"stop_hook_active": True}, {"kind": canonical.TURN_END, "text": "", "is_sent_on": True}),
     ("SubagentStop", {"agent_id": "a1"}, {"agent": "a1"}),

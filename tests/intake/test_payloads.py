@@ -288,3 +288,26 @@ def test_what_is_not_a_payload_is_left_alone(data: Path) -> None:
 
     assert spooled(data) == ["a folder", "a link"]
     assert len(contents(data)) == 1
+
+
+def test_a_prompt_that_was_typed_while_the_model_worked_is_not_taken_for_the_one_before(data: Path) -> None:
+    """It comes with the same id."""
+    for place, text in enumerate(("mend it", "and quickly", "mend it")):
+        put(data, prompt(text, prompt_id="p1"), at=NOW + place)
+
+    drain(data)
+
+    said = rows(data, "SELECT prompt FROM prompts ORDER BY id")
+    assert [row["prompt"] for row in said] == ["mend it", "and quickly"]
+
+
+def test_a_notification_and_the_end_after_it_may_have_the_id_of_the_prompt_before(data: Path) -> None:
+    told = "<task-notification>\n<result>two files</result>\n</task-notification>"
+    payloads = [prompt("look"), event("Stop", last_assistant_message="I will")]
+    payloads += [prompt(told), event("Stop", last_assistant_message="two files")]
+    for place, payload in enumerate(payloads):
+        put(data, payload | {"prompt_id": "p1"}, at=NOW + place)
+
+    drain(data)
+
+    assert [row["state"] for row in rows(data, "SELECT state FROM turns")] == ["complete", "complete"]

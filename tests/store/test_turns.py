@@ -313,6 +313,7 @@ def test_a_trace_that_repeats_in_its_session_is_counted(db: sqlite3.Connection, 
     def trace(session: str, content: str, at: int) -> str:
         return memories.add_trace(
             db,
+            memory_id=f"mem_{session}{content[-2:]}{at}",
             project_id=told.session(session),
             session_id=session,
             content=content,

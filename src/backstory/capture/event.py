@@ -9,9 +9,20 @@ from __future__ import annotations
 
 import json
 
+from backstory.blob import digest
 from backstory.capture import changes
 from backstory.clients import claude_code
-from backstory.clients.canonical import COMPACTION, NOTIFICATION, PROMPT, SHELL
+from backstory.clients.canonical import (
+    AGENT,
+    ASK,
+    COMPACTION,
+    NOTIFICATION,
+    PLAN,
+    PROMPT,
+    SEARCH,
+    SHELL,
+    TURN_END,
+)
 from backstory.errors import BadPayload
 from backstory.safety.clean import TEXT_LIMIT, clean, excerpt, storable
 
@@ -29,19 +40,34 @@ CHANGE_LIMIT = 2_000  # characters of a text that was written or replaced, for s
 PRINTED_LIMIT = 24_000  # of what a shell printed, to look for errors and commits in
 EXCERPT_LIMIT = 4_000  # of any one string in a result that is too large to be a memory
 EXCERPT_ROOM = 8_000  # of such a result altogether
+SAYING = (NOTIFICATION, TURN_END, COMPACTION)  # what has only the id of the prompt before it
+TELLING = (SHELL, SEARCH, ASK, PLAN, AGENT)  # of their results a trace or a turn says something
 
 
 def read_event(raw: bytes, *, spool_name: str, at: int) -> Event:
     """The event in a payload, or BadPayload with the reason."""
     try:
-        event = claude_code.read(_parse(raw))
-        event.at = at
-        event.changed = changes.changed(event)
-        _clean(event, spool_name)
+        return _event(_parse(raw), spool_name, at)
     except BadPayload as error:  # it may quote the payload
         raise BadPayload(clean(str(error), REASON_LIMIT)) from error
     except RecursionError as error:
         raise BadPayload("nested too deep") from error
+
+
+def past_event(payload: dict[str, object], *, name: str, at: int, for_synthesis: bool) -> Event:
+    """The same of a payload that a client's transcript tells of; `name` is its key where it has no id. What
+    only synthesis looks at is left out where there will be none."""
+    event = _event(payload, name, at, for_synthesis=for_synthesis)
+    if payload.get("is_joined"):
+        event.key = event.words_key or event.key
+    return event
+
+
+def _event(payload: dict[str, object], name: str, at: int, *, for_synthesis: bool = True) -> Event:
+    event = claude_code.read(payload)
+    event.at = at
+    event.changed = changes.changed(event)
+    _clean(event, name, for_synthesis)
     return event
 
 
@@ -55,7 +81,7 @@ def _parse(raw: bytes) -> dict[str, object]:
     return payload
 
 
-def _clean(event: Event, spool_name: str) -> None:
+def _clean(event: Event, name: str, for_synthesis: bool) -> None:
     event.session_id = clean(event.session_id, ID_LIMIT)
     event.cwd = storable(event.cwd)
     event.agent = clean(event.agent, AGENT_LIMIT)
@@ -67,19 +93,24 @@ def _clean(event: Event, spool_name: str) -> None:
     if event.kind == COMPACTION:
         event.text = claude_code.without_messages(event.text)
     if event.use:
-        _clean_use(event.use)
-    # By the client's own id, so that two registrations of the plugin store an event once. An id that cannot
-    # be kept as it is would no longer tell events apart; then the spool's name does.
+        _clean_use(event.use, for_synthesis)
+    # By the client's own id, so that two registrations of the plugin store an event once, and a transcript
+    # tells nothing twice. An id that cannot be kept as it is would no longer tell events apart; then the
+    # spool's name does.
     if event.id is not None and event.id != clean(event.id, ID_LIMIT):
         event.id = None
-    event.key = spool_name if event.id is None else f"{event.session_id}:{event.id}:{event.name}"
+    event.key = name if event.id is None else f"{event.session_id}:{event.id}:{event.name}"
+    if event.id is not None and event.kind in (PROMPT, *SAYING):
+        event.words_key = f"{event.key}:{digest(''.join(event.text.split()).encode())[:16]}"
+    if event.kind in SAYING:
+        event.key = event.words_key or event.key
 
 
-def _clean_use(use: Use) -> None:
+def _clean_use(use: Use, for_synthesis: bool) -> None:
     use.tool = clean(use.tool, ID_LIMIT)
     use.given = _clean_dict(use.given)
     use.more_paths = [clean(path) for path in use.more_paths]
-    written = _excerpt_of(use.written, CHANGE_LIMIT, [EXCERPT_ROOM])
+    written = _excerpt_of(use.written, CHANGE_LIMIT, [EXCERPT_ROOM]) if for_synthesis else {}
     use.written = written if isinstance(written, dict) else {}
     if use.action == SHELL and len(said := use.output if use.error is None else use.error) > EXCERPT_LIMIT:
         use.printed = excerpt(said, PRINTED_LIMIT)
@@ -88,7 +119,9 @@ def _clean_use(use: Use) -> None:
         return
     size = len(json.dumps(use.result, ensure_ascii=False, separators=(",", ":")))
     use.too_large = size > RESULT_LIMIT
-    if use.too_large:
+    if not for_synthesis and use.action not in TELLING:
+        use.result = None
+    elif use.too_large:
         use.excerpt, use.result = _excerpt_of(use.result, EXCERPT_LIMIT, [EXCERPT_ROOM]), None
     else:
         use.result = _clean_dict({"": use.result})[""]

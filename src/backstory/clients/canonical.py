@@ -58,7 +58,9 @@ CHANGING = (EDIT, WRITE)
 class Event:
     """One thing that happened in a session; as a client reads it, nothing in it is clean yet."""
 
-    __slots__ = "agent at changed cwd id is_sent_on key kind name session_id source text use".split()
+    __slots__ = (
+        "agent at changed cwd id is_sent_on key kind name session_id source text use words_key".split()
+    )
 
     def __init__(self, kind: str, name: str, session_id: str, cwd: str) -> None:
         self.kind = kind  # one of EVENTS
@@ -74,6 +76,7 @@ class Event:
         # Added by capture:
         self.at = 0
         self.key = ""  # draining the same event twice stores it once
+        self.words_key = ""  # the same with a digest of its words, where its id may be another's as well
         self.changed: list[str] = []  # absolute paths, as they came
 
 

@@ -79,6 +79,7 @@ def read(payload: Mapping[str, object]) -> Event:
     elif name in SAYING:
         event.text = _string(payload.get(SAYING[name]))
         event.is_sent_on = is_sent_on(payload)
+        event.id = _string(payload.get("prompt_id")) or None  # of the prompt: there may be several for one
     elif event.kind in (canonical.TOOL_USE, canonical.TOOL_FAILURE):
         _read_use(event, payload)
     return event

@@ -19,18 +19,20 @@ if TYPE_CHECKING:
 AT_ONCE = 20
 
 
-def learn(db: Connection, now: int, seconds: float, *, slow: bool = False) -> None:
+def learn(
+    db: Connection, now: int, seconds: float, *, slow: bool = False, most: int | None = AT_ONCE
+) -> None:
     """Look at the checkouts that nobody has looked at, so many seconds at each; with `slow` also at those
     that took longer before. While others write, that can wait."""
     try:
         with may_be_unavailable():
-            _learn(db, now, seconds, slow)
+            _learn(db, now, seconds, slow, most)
     except Unavailable:
         pass
 
 
-def _learn(db: Connection, now: int, seconds: float, slow: bool) -> None:
-    for path, root in projects.unread(db, AT_ONCE, slow=slow):
+def _learn(db: Connection, now: int, seconds: float, slow: bool, most: int | None) -> None:
+    for path, root in projects.unread(db, -1 if most is None else most, slow=slow):
         place = paths.place(root) if os.path.isdir(root) else None
         if place is None or place.location != path:
             with transaction(db):

@@ -7,11 +7,10 @@ sessions get names of their own too: a session of Claude Code that goes on belon
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 
-from backstory.ids import ALPHABET
+from backstory.ids import derived
 from backstory.memory import turn as turns
 from backstory.memory.kinds import IMPORTANCE, OBSERVATIONS
 from backstory.memory.sector import classify_observation
@@ -29,12 +28,6 @@ MOST_FILES = 10
 IMPORTANCE_OF_TURN = 0.6
 KINDS = {"change": "feature"}  # a change of anything; what else is not ours is a discovery
 SECONDS_UNTIL = 100_000_000_000  # smaller times are not milliseconds
-
-
-def derived(prefix: str, *parts: object) -> str:
-    """The id that these always have."""
-    whole = json.dumps([TAG, *parts], ensure_ascii=False).encode("utf-8", "replace")
-    return prefix + "".join(ALPHABET[byte & 31] for byte in hashlib.sha256(whole).digest()[:12])
 
 
 def lines(db: Connection) -> Iterator[tuple[str, Values]]:
@@ -75,7 +68,7 @@ def _began(db: Connection) -> dict[str, int]:
 def _project(name: str, at: int) -> Values:
     return {
         "type": "project",
-        "id": derived("prj_", name),
+        "id": derived(TAG, name, prefix="prj_"),
         "name": _text(name)[:200] or TAG,
         "root": "",
         "created_at": at,
@@ -99,7 +92,7 @@ def _session(db: Connection, row: Row) -> Values:
     return {
         "type": "session",
         "id": _session_id(row),
-        "project_id": derived("prj_", _project_name(row)),
+        "project_id": derived(TAG, _project_name(row), prefix="prj_"),
         "cwd": None,
         "user_prompt": prompts[0][0] if prompts else _text(row["user_prompt"]) or None,
         "branch": None,
@@ -234,7 +227,7 @@ def _memory(
     return {
         "type": "memory",
         "id": memory_id,
-        "project_id": derived("prj_", project),
+        "project_id": derived(TAG, project, prefix="prj_"),
         "session_id": session_id,
         "kind": kind,
         "sector": sector,
@@ -306,7 +299,7 @@ def _session_id(row: Row) -> str:
 
 
 def _memory_id(what: str, row: Row, content: str) -> str:
-    return derived("mem_", what, row["memory_session_id"], row["id"], content)
+    return derived(TAG, what, str(row["memory_session_id"]), str(row["id"]), content)
 
 
 def _project_name(row: Row) -> str:

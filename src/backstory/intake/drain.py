@@ -9,28 +9,25 @@ What changed in an initialised project is listed there as well (dirty.py), befor
 
 from __future__ import annotations
 
-import os
 import time
 
 from backstory import dirty, log, paths
 from backstory.blob import blob_id
 from backstory.capture import spool
 from backstory.capture.event import read_event
-from backstory.clients.canonical import NOTIFICATION, PROMPT, SESSION_END, SESSION_START, WEB
 from backstory.errors import BadPayload
 from backstory.intake import checkouts
-from backstory.intake import turn as turns_of_events
 from backstory.intake.item import item_of
+from backstory.intake.remember import Prepared, remember
 from backstory.intake.trace import trace
-from backstory.store import events, life, memories, projects, queue, sessions, turns
-from backstory.store.file.connection import Connection, is_fault_of_the_store, savepoint, transaction
+from backstory.store import sessions, turns
+from backstory.store.file.connection import Connection, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from backstory.clients.canonical import Event
-    from backstory.memory.turn import Turn
 
     Progress = Callable[[int, int], None]  # so many of so many are stored
 
@@ -97,41 +94,29 @@ def _take(waiting: list[spool.Spooled], hurried: bool) -> list[spool.Spooled]:
     return batch
 
 
-class _Prepared:
-    """An event with all that can be known of it without the write lock, which others wait for."""
-
-    __slots__ = ("changed", "event", "files", "hashes", "item", "name", "place", "trace")
-
-    def __init__(
-        self,
-        name: str,
-        event: Event,
-        places: dict[str, paths.Place],
-        blobs: dict[str, str | None],
-        roots: dict[str, str | None],
-    ) -> None:
-        self.name = name  # of its payload
-        self.event = event
-        self.trace = trace(event.use)
-        self.item = item_of(event)  # for the queue
-        files = self.trace.files if self.trace else []
-        # Whoever reads this later may look from another folder.
-        self.files = [os.path.normpath(os.path.join(event.cwd, file)) for file in files]
-        for file in self.files:
-            if file not in blobs:
-                blobs[file] = blob_id(file)
-        self.hashes = [blobs[file] for file in self.files]
-        if event.cwd not in places:
-            places[event.cwd] = paths.place(event.cwd)
-        self.place = places[event.cwd]
-        # (root, path), for lists of dirty files. As the paths came: one that was redacted leads nowhere, and
-        # the list stays in the project, where the file of that name lies.
-        self.changed = dirty.listed(event.changed, roots) if event.changed else []
+def _prepared(
+    name: str,
+    event: Event,
+    places: dict[str, paths.Place],
+    blobs: dict[str, str | None],
+    roots: dict[str, str | None],
+) -> Prepared:
+    if event.cwd not in places:
+        places[event.cwd] = paths.place(event.cwd)
+    prepared = Prepared(event, places[event.cwd], trace(event.use), item_of(event))
+    prepared.name = name
+    for file in prepared.files:
+        if file not in blobs:
+            blobs[file] = blob_id(file)
+    prepared.hashes = [blobs[file] for file in prepared.files]
+    # As the paths came: one that was redacted leads nowhere, and the list stays in the project, where the
+    # file of that name lies.
+    prepared.changed = dirty.listed(event.changed, roots) if event.changed else []
+    return prepared
 
 
 def _store(db: Connection, folder: str, batch: list[spool.Spooled], done: Drained) -> None:
-    found: list[_Prepared] = []
-    settled: list[str] = []
+    found: list[Prepared] = []
     bad: list[tuple[str, str]] = []
     places: dict[str, paths.Place] = {}
     blobs: dict[str, str | None] = {}
@@ -142,7 +127,7 @@ def _store(db: Connection, folder: str, batch: list[spool.Spooled], done: Draine
             raw = spool.read(folder, payload.name)
             if raw is not None:
                 event = read_event(raw, spool_name=payload.name, at=payload.at)
-                found.append(_Prepared(payload.name, event, places, blobs, roots))
+                found.append(_prepared(payload.name, event, places, blobs, roots))
         except BadPayload as error:
             bad.append((payload.name, str(error)))
         except PermissionError as error:  # a session under sudo left it; those behind it are readable
@@ -152,25 +137,15 @@ def _store(db: Connection, folder: str, batch: list[spool.Spooled], done: Draine
         except Exception as error:  # noqa: BLE001  one odd payload must not hold up those behind it
             bad.append((payload.name, f"could not be understood: {type(error).__name__}: {error}"))
     with transaction(db):
-        going_on = _Turns(db)
-        for prepared in found:
-            try:
-                with savepoint(db):
-                    is_new = _remember(db, prepared)
-                    if is_new:
-                        going_on.take(prepared)
-                done.stored += is_new
-                settled.append(prepared.name)
-                for root, path in prepared.changed if is_new else ():
-                    lists.setdefault(root, []).append(path)
-            except Exception as error:  # one odd event must not hold up those behind it
-                if is_fault_of_the_store(error):
-                    raise  # the whole batch stays in the spool for the next drain
-                bad.append((prepared.name, f"could not be stored: {type(error).__name__}: {error}"))
-        going_on.save()
+        new, known, odd = remember(db, found)
+        for prepared in new:
+            for root, path in prepared.changed:
+                lists.setdefault(root, []).append(path)
         _list(lists)  # before the ledger knows them: a change may be listed twice, but is never missing
-    for name in settled:
-        spool.remove(folder, name)
+    done.stored += len(new)
+    for prepared in (*new, *known):
+        spool.remove(folder, prepared.name)
+    bad += [(prepared.name, reason) for prepared, reason in odd]
     done.failed += sum(_put_aside(folder, name, reason) for name, reason in bad)
 
 
@@ -192,91 +167,3 @@ def _put_aside(folder: str, name: str, reason: str) -> bool:
         return False
     log.write("warning", f"payload {name} put aside in {folder}/failed: {reason}")
     return True
-
-
-def _remember(db: Connection, prepared: _Prepared) -> bool:
-    event, place = prepared.event, prepared.place
-    if not events.first_time(db, event.key, event.name, event.session_id, event.at):
-        return False
-    if events.is_erased(db, event.session_id, event.at, begins=event.kind in turns_of_events.BEGINNING):
-        return False
-    project_id = known = sessions.project_of(db, event.session_id)
-    if project_id is None:
-        project_id = projects.ensure(db, place, event.at)
-    if projects.is_paused(db, project_id):
-        return False  # only that it was there is noted, or a later reading of the transcript would store it
-    if known is None:
-        sessions.start(db, event.session_id, project_id, event.cwd, place, event.at)
-    if event.kind in (PROMPT, NOTIFICATION, SESSION_START):
-        sessions.reopen(db, event.session_id, event.at)
-    sessions.touch(db, event.session_id, event.at)
-    memory_id = _memory(db, prepared, project_id)
-    if prepared.item:
-        action = event.use.action if event.use else None
-        queue.put(db, event.session_id, *prepared.item, event.at, memory_id, action)
-    if event.kind == SESSION_END:
-        sessions.end(db, event.session_id, event.at)
-        life.promote(db, event.session_id, event.at)
-    return True
-
-
-def _memory(db: Connection, prepared: _Prepared, project_id: str) -> str | None:
-    """What a prompt or a tool use leaves behind at once; turns gather the rest."""
-    event = prepared.event
-    if event.kind == PROMPT and event.text:
-        sessions.keep_prompt(db, event.session_id, event.text, event.at)
-    elif event.use and prepared.trace:
-        return memories.add_trace(
-            db,
-            project_id=project_id,
-            session_id=event.session_id,
-            content=prepared.trace.content,
-            files=prepared.files,
-            hashes=prepared.hashes,
-            importance=prepared.trace.importance,
-            action=event.use.action,
-            source="web" if event.use.action == WEB else "tool",
-            now=event.at,
-        )
-    return None
-
-
-class _Turns:
-    """The turns that the events of a batch belong to: each is read once and written once."""
-
-    __slots__ = ("_db", "_latest", "_touched")
-
-    def __init__(self, db: Connection) -> None:
-        self._db = db
-        self._latest: dict[str, Turn | None] = {}  # by session
-        self._touched: dict[int, Turn] = {}
-
-    def take(self, prepared: _Prepared) -> None:
-        event, session_id = prepared.event, prepared.event.session_id
-        if session_id not in self._latest:
-            self._latest[session_id] = turns.latest(self._db, session_id)
-        turn = self._latest[session_id]
-        is_late = turn is not None and event.at < turn.started_at
-        if is_late:
-            turn = self._at(session_id, event.at)
-        turn = turns_of_events.take(turn, event, prepared.place)
-        if turn is not None:
-            self._touched[id(turn)] = turn
-        if not is_late:
-            self._latest[session_id] = turn
-
-    def _at(self, session_id: str, at: int) -> Turn | None:
-        """The turn that a session was in at that time, be it stored or of this batch."""
-        found = [turn for turn in self._touched.values() if turn.session_id == session_id]
-        stored = turns.latest(self._db, session_id, at)
-        if stored is not None and all(turn.row != stored.row for turn in found):
-            found.append(stored)
-        return max(
-            (turn for turn in found if turn.started_at <= at), key=lambda turn: turn.started_at, default=None
-        )
-
-    def save(self) -> None:
-        for turn in self._touched.values():
-            project_id = sessions.project_of(self._db, turn.session_id)
-            if project_id is not None and turn.says_something:
-                turns.save(self._db, turn, project_id)

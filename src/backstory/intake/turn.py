@@ -10,6 +10,7 @@ import os
 import re
 
 from backstory.clients import canonical
+from backstory.ids import derived
 from backstory.memory import turn as turns
 from backstory.memory.turn import LONGEST, MOST, Turn
 from backstory.safety.clean import clean, without_middle
@@ -32,11 +33,14 @@ LONG_QUESTION = 1_000
 
 def take(turn: Turn | None, event: Event, place: Place) -> Turn | None:
     """The turn that the event belongs to, with what it adds; the same one, or the one that it begins."""
-    if event.kind in LEAVING_NOTHING or (event.kind == canonical.SESSION_END and turn is None):
+    if event.kind in LEAVING_NOTHING:
+        return turn
+    if event.kind == canonical.SESSION_END and (turn is None or turn.state != turns.OPEN):
         return turn
     begins = event.kind in BEGINNING and (turn is None or turn.state != turns.OPEN)
     if turn is None or (begins and event.at > turn.ended_at):
         turn = turns.following(turn, event.session_id, event.at)
+        turn.id = derived("turn", event.session_id, event.key)
         turn.branch, turn.head = place.branch, place.head
     turn.started_at = min(turn.started_at, event.at)
     turn.ended_at = max(turn.ended_at, event.at)
@@ -44,18 +48,24 @@ def take(turn: Turn | None, event: Event, place: Place) -> Turn | None:
         if event.text.strip():
             turn.prompts.append([event.text, turns.came_from(event.text)])
     elif event.kind == canonical.NOTIFICATION:
-        came = " ".join(re.sub(r"</?[\w-]+>", " ", event.text).split())
-        turn.agents.append(["in the background", without_middle(came, CAME)])
+        report = reported(event)
+        turn.agents += [report] if report not in turn.agents else []
     elif event.kind == canonical.TURN_END:
         _end(turn, event)
     elif event.kind == canonical.COMPACTION:
-        if event.text.strip():
+        if event.text.strip() and event.text not in turn.compactions:
             turn.compactions.append(event.text)
     elif event.kind == canonical.SESSION_END:
         turn.state = turns.INTERRUPTED if turn.state == turns.OPEN else turn.state
     elif event.use is not None and not event.use.is_ours:
         _use(turn, event, event.use, place.tops)
     return turn
+
+
+def reported(notification: Event) -> list[str]:
+    """What a notification tells, as a turn keeps it."""
+    came = " ".join(re.sub(r"</?[\w-]+>", " ", notification.text).split())
+    return ["in the background", without_middle(came, CAME)]
 
 
 def _end(turn: Turn, event: Event) -> None:

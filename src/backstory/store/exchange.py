@@ -94,6 +94,8 @@ NOT_EXPORTED = {
     "forgettings": "what can be undone here; each memory says that it is forgotten",
     "erased_spans": "of which events nothing may be stored here",
     "retention_runs": "what this store forgot by itself",
+    "transcripts": "which files of this machine were read",
+    "transcript_entries": "and what of them",
     "turn_pieces": "made anew from the record of the turn",
     "line_changes": "what running processes must read again",
     "models": "which embedders made the vectors",

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from backstory.ids import derived, new_id
 from backstory.memory import likeness, salience
 from backstory.store import life, memories, projects
 from backstory.store.file.connection import Connection, marks
@@ -51,8 +52,10 @@ def keep_memory(
     if known:
         life.reinforce(db, known, salience.REINFORCED, session_id, now)
         return known, False
+    made_in = derived(kind, session_id, says.content_hash) if session_id else new_id()
     memory_id = memories.add(
         db,
+        memory_id=memories.unused(db, made_in),
         project_id=owner,
         session_id=session_id,
         kind=kind,

@@ -39,9 +39,10 @@ def add(
     simhash: int | None = None,
     action: str | None = None,
     source: str = "assistant",
+    memory_id: str | None = None,
 ) -> str:
     """Store a new memory, linked to the session that made it. Its salience at birth is its importance."""
-    memory_id = new_id()
+    memory_id = memory_id or new_id()
     bare = terms.bare(content)
     db.execute(
         "INSERT INTO memories (row, id, project_id, session_id, kind, sector, tier, content, tags, files,"
@@ -80,9 +81,24 @@ def add(
     return memory_id
 
 
+def unused(db: Connection, memory_id: str) -> str:
+    """This id, or a new one where something has it: what was forgotten keeps its own."""
+    taken = db.execute(
+        "SELECT 1 FROM memories WHERE id = ?1 UNION SELECT 1 FROM archived_memories WHERE id = ?1",
+        (memory_id,),
+    ).fetchone()
+    return new_id() if taken else memory_id
+
+
+def row_of(db: Connection, memory_id: str) -> int | None:
+    row = db.execute("SELECT row FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    return int(row["row"]) if row else None
+
+
 def add_trace(
     db: Connection,
     *,
+    memory_id: str,
     project_id: str,
     session_id: str,
     content: str,
@@ -102,8 +118,11 @@ def add_trace(
     ).fetchone()
     if row:
         return str(row["id"])
+    if row_of(db, memory_id) is not None:  # it came with what another machine remembers
+        return memory_id
     return add(
         db,
+        memory_id=memory_id,
         project_id=project_id,
         session_id=session_id,
         kind="tool",

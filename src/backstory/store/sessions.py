@@ -111,11 +111,29 @@ def following(db: Connection, session_id: str) -> str:
     return session_id
 
 
-def keep_prompt(db: Connection, session_id: str, prompt: str, at: int) -> None:
-    db.execute(
-        "INSERT INTO prompts (session_id, prompt, created_at) VALUES (?, ?, ?)", (session_id, prompt, at)
-    )
+def keep_prompt(db: Connection, session_id: str, prompt: str, at: int) -> int:
+    """The number of what the user said."""
+    row = db.execute(
+        "INSERT INTO prompts (session_id, prompt, created_at) VALUES (?, ?, ?) RETURNING id",
+        (session_id, prompt, at),
+    ).fetchone()
     note_the_first_prompt(db, session_id)
+    return int(row["id"])
+
+
+def has_said(db: Connection, session_id: str, prompt: str) -> bool:
+    row = db.execute("SELECT 1 FROM prompts WHERE session_id = ? AND prompt = ?", (session_id, prompt))
+    return row.fetchone() is not None
+
+
+def prompts_like(db: Connection, session_id: str, prompt: str, at: int, within: int) -> list[int]:
+    """The numbers of what the user said at about that time in the same words, the nearest first."""
+    rows = db.execute(
+        "SELECT id FROM prompts WHERE session_id = ?1 AND created_at BETWEEN ?2 - ?3 AND ?2 + ?3"
+        " AND prompt = ?4 ORDER BY abs(created_at - ?2), id",
+        (session_id, at, within, prompt),
+    )
+    return [int(row["id"]) for row in rows]
 
 
 def hide_prompts(db: Connection, session_id: str, first: int, last: int, at: int | None) -> None:
@@ -181,6 +199,10 @@ def prompts(db: Connection, session_id: str) -> list[tuple[int, str]]:
         (session_id,),
     )
     return [(row["created_at"], row["prompt"]) for row in rows]
+
+
+def ids(db: Connection) -> set[str]:
+    return {row["id"] for row in db.execute("SELECT id FROM sessions")}
 
 
 def count(db: Connection) -> int:

@@ -89,8 +89,11 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
     while it was open, or with its session, is forgotten with it."""
     content, title = turns.told(turn), turn.asked[:TITLE] or None
     if turn.row is None:
+        turn.row = memories.row_of(db, turn.id)
+    if turn.row is None:
         turn.id = memories.add(
             db,
+            memory_id=turn.id,
             project_id=project_id,
             session_id=turn.session_id,
             kind="turn",
@@ -103,8 +106,8 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
             source="session",
             now=turn.started_at,
         )
-        row = db.execute("SELECT row FROM memories WHERE id = ?", (turn.id,)).fetchone()
-        turn.row = int(row["row"])
+        turn.row = memories.row_of(db, turn.id)
+        db.execute("UPDATE memories SET updated_at = ? WHERE row = ?", (turn.ended_at, turn.row))
         forgotten_at = _forgotten_with_its_session(db, turn)
     else:
         row = db.execute(
@@ -203,6 +206,15 @@ def texts(db: Connection, rows: Sequence[int]) -> dict[int, tuple[int, str]]:
     """(part, text) of pieces by their row."""
     found = db.execute(f"SELECT row, part, text FROM turn_pieces WHERE row IN ({marks(rows)})", list(rows))
     return {row["row"]: (row["part"], row["text"]) for row in found}
+
+
+def close(db: Connection, session_id: str) -> None:
+    """The session is over, and so is the turn that it was in."""
+    turn = latest(db, session_id)
+    if turn is not None and turn.state == turns.OPEN:
+        row = db.execute("SELECT project_id FROM memories WHERE id = ?", (turn.id,)).fetchone()
+        turn.state = turns.INTERRUPTED
+        save(db, turn, row["project_id"])
 
 
 def interrupt(db: Connection, memory_id: str, now: int) -> None:

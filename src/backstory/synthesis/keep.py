@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from backstory.blob import blob_id
 from backstory.errors import BackstoryError
+from backstory.ids import derived
 from backstory.memory.kinds import IMPORTANCE, SAID_BY
 from backstory.memory.sector import classify_observation
 from backstory.model import Batch, Findings, Observation, Summary
@@ -18,25 +19,32 @@ CITED = 0.2  # what being cited adds to a trace
 MAX_FILES = 40
 
 
-def keep(db: Connection, batch: Batch, findings: Findings, by: str, now: int) -> list[str]:
-    """Store what was found; the ids of the observations, new or known already."""
+def keep(
+    db: Connection, batch: Batch, findings: Findings, by: str, now: int, *, is_past: bool = False
+) -> list[str]:
+    """Store what was found; the ids of the observations, new or known already. In the past, files were not
+    what they are now."""
     traces = {item.id: item.memory_id for item in (*batch.earlier, *batch.items)}
     kept = []
     for observation in findings.observations:
-        memory_id = _keep_observation(db, batch, observation, by, now)
+        memory_id = _keep_observation(db, batch, observation, by, now, is_past)
         kept.append(memory_id)
         _cite(db, batch.session.id, [traces.get(number) for number in observation.cites], now)
     if findings.summary:
-        _keep_summary(db, batch, findings.summary, by, now)
+        _keep_summary(db, batch, findings.summary, by, now, is_past)
+    if is_past:  # once, when all of it is stored
+        return kept
     session = sessions.by_ids(db, [batch.session.id]).get(batch.session.id)
     if session and session.status != "active":  # now: it may have ended while the model was at it
         life.promote(db, session.id, now)
     return kept
 
 
-def _keep_observation(db: Connection, batch: Batch, observation: Observation, by: str, now: int) -> str:
+def _keep_observation(
+    db: Connection, batch: Batch, observation: Observation, by: str, now: int, is_past: bool
+) -> str:
     session_id, kind = batch.session.id, observation.kind
-    files, hashes = _files(batch.project.root, () if observation.is_global else observation.files)
+    files, hashes = _files(batch.project.root, () if observation.is_global else observation.files, is_past)
     memory_id, _ = keep_memory(
         db,
         wording(observation.text, observation.title),
@@ -84,11 +92,11 @@ def _cite(db: Connection, session_id: str, cited: Iterable[str | None], now: int
             continue  # forgotten meanwhile
 
 
-def _keep_summary(db: Connection, batch: Batch, summary: Summary, by: str, now: int) -> None:
+def _keep_summary(db: Connection, batch: Batch, summary: Summary, by: str, now: int, is_past: bool) -> None:
     """The latest word on the session, and the memory by which it is found: always the same one."""
     content = f"Session Summary:\n{summary}"
     session_id = batch.session.id
-    files, hashes = _files(batch.project.root, summary.files_edited)
+    files, hashes = _files(batch.project.root, summary.files_edited, is_past)
     memory_id = summaries.memory_of(db, session_id)
     if memory_id:
         memories.rewrite(db, memory_id, content, files, hashes, now)
@@ -96,6 +104,7 @@ def _keep_summary(db: Connection, batch: Batch, summary: Summary, by: str, now: 
     else:
         memory_id = memories.add(
             db,
+            memory_id=memories.unused(db, derived("summary", session_id)),
             project_id=batch.project.id,
             session_id=session_id,
             kind="summary",
@@ -117,6 +126,7 @@ def inside(path: str, root: str) -> str:
     return plain.removeprefix(root + os.sep) if root else plain
 
 
-def _files(root: str, files: Sequence[str]) -> tuple[list[str], list[str | None]]:
+def _files(root: str, files: Sequence[str], is_past: bool) -> tuple[list[str], list[str | None]]:
     found = list(dict.fromkeys(inside(file, root) for file in files))[:MAX_FILES]
-    return found, [blob_id(os.path.join(root, file)) if root else None for file in found]
+    is_known = bool(root) and not is_past
+    return found, [blob_id(os.path.join(root, file)) if is_known else None for file in found]

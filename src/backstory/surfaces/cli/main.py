@@ -21,6 +21,7 @@ from backstory.store import memories, projects, summaries
 from backstory.store import sessions as stored
 from backstory.store import turns as stored_turns
 from backstory.surfaces.cli import (
+    backfill,
     backup,
     claude_md,
     common,
@@ -250,6 +251,8 @@ def install(claude: str | None, as_json: bool) -> None:
     from backstory.surfaces.cli import install as plugin
 
     done = plugin.install(folder(), claude)
+    if offered := backfill.offer(folder()):
+        done.append(offered)
     output.answer(as_json, done, "\n".join(done))
 
 
@@ -278,7 +281,14 @@ def doctor(claude: str | None, as_json: bool) -> None:
 
 
 groups = (backup.backup, docmem.docmem, docs.docs, sections.claude_md, projects_command.projects)
-commands = (*claude_md.COMMANDS, *life.COMMANDS, *exchange.COMMANDS, *forget.COMMANDS, redact.redact)
+commands = (
+    *claude_md.COMMANDS,
+    *life.COMMANDS,
+    *exchange.COMMANDS,
+    *forget.COMMANDS,
+    redact.redact,
+    backfill.command,
+)
 for command in (*groups, *commands):
     cli.add_command(command)
 

@@ -1,0 +1,314 @@
+"""`backstory backfill`: the sessions that Claude Code kept before backstory was there."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from backstory import config, errors, locks, paths
+from backstory.capture import transcripts
+from backstory.capture.transcripts import File, Transcript
+from backstory.clients import claude_transcript
+from backstory.intake import checkouts
+from backstory.intake.backfill import Done, Places, backfill, is_running
+from backstory.model import now_ms
+from backstory.store import sessions
+from backstory.store import transcripts as stored
+from backstory.store.file.connection import Connection, unhurried
+from backstory.surfaces.cli import common, output
+from backstory.surfaces.cli.common import json_option
+from backstory.surfaces.opened import ANSWER_SECONDS, open_drained
+
+LEARN_SECONDS = 10.0  # for the history of a checkout that is new
+LISTED = 20  # projects, files with unreadable lines
+# What a model is shown of a megabyte of transcripts, and what it answers, in tokens; and what a million of
+# them cost with the default model. Measured on public sessions; yours may differ by half.
+SHOWN_PER_MB, ANSWERED_PER_MB = 27_000, 2_600
+USD_SHOWN, USD_ANSWERED = 1.0, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What there is to read, and what not."""
+
+    top: str
+    chosen: list[Transcript]
+    read_before: int  # sessions
+    left_out: int  # by the options
+    older: int  # copies of a transcript, made while it grew
+    empty: int  # files without a session
+    running: int  # of the chosen
+
+
+@click.command("backfill")
+@click.option(
+    "--from", "top", metavar="FOLDER", help="Where the transcripts lie.  [default: ~/.claude/projects]"
+)
+@click.option("--since", metavar="WHEN", help="Only sessions that went on after: 2026-11-15, today, or 7d.")
+@click.option("--project", metavar="DIR", help="Only the sessions of that project.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be read.")
+@click.option("--with-model", is_flag=True, help="Let the worker show it to a model too; asks first.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def command(
+    top: str | None,
+    since: str | None,
+    project: str | None,
+    dry_run: bool,
+    with_model: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Remember earlier sessions: what Claude Code keeps of them becomes sessions and turns.
+
+    What is remembered already is not read twice, and a run that was ended goes on where it was. Nothing is
+    sent to a model without --with-model. Vectors follow with the first search, or `backstory reindex`."""
+    home, now = common.folder(), now_ms()
+    folder = _folder(top)
+    after = common.moment(since, now) if since else None
+    lock = locks.try_to_take(os.path.join(home, "backfill.lock"))
+    if lock is None:
+        raise errors.NotFound("another backfill is at work; wait for it, or end it, and try again")
+    try:
+        with open_drained(home, now=now) as db:
+            with common.busy("looking for transcripts"):
+                plan = _plan(db, folder, after, project, now)
+            if dry_run or not plan.chosen:
+                return _tell_plan(plan, with_model, as_json)
+            if with_model and not _may_ask_the_model(plan, yes):
+                raise errors.NotFound("Nothing was read; without --with-model nothing is sent to a model.")
+            done = _run(db, plan, with_model, now)
+            checkouts.learn(db, now, LEARN_SECONDS, most=None)
+            made = stored.made_of(db, done.sessions)
+    finally:
+        os.close(lock)
+    _tell(plan, done, made, with_model, as_json)
+
+
+def _folder(top: str | None) -> str:
+    folder = os.path.abspath(top) if top else claude_transcript.folder(os.environ)
+    if folder is None or not os.path.isdir(folder):
+        there = output.visible(folder) if folder else "~/.claude/projects"
+        raise errors.NotFound(
+            f"There is no folder {there}; --from FOLDER names the one with the transcripts."
+        )
+    return os.path.realpath(folder)
+
+
+def _plan(db: Connection, folder: str, after: int | None, project: str | None, now: int) -> Plan:
+    every, empty = transcripts.found(folder)
+    found = transcripts.without_older_copies(every)
+    known = stored.read_so_far(db)
+    new = [one for one in found if not all(_is_read(file, known) for file in one.files)]
+    places = Places()
+    chosen = [
+        one
+        for one in new
+        if (after is None or one.last >= after) and (project is None or _is_of(one, project, places))
+    ]
+    running = sum(is_running(db, one, now) for one in chosen)
+    return Plan(
+        folder,
+        chosen,
+        read_before=len(found) - len(new),
+        left_out=len(new) - len(chosen),
+        older=len(every) - len(found),
+        empty=len(empty),
+        running=running,
+    )
+
+
+def _is_read(file: File, known: dict[str, tuple[int, int]]) -> bool:
+    return known.get(file.path) == (file.size, file.modified_ns)
+
+
+def _is_of(transcript: Transcript, project: str, places: Places) -> bool:
+    """Is it a session of the project in that folder, which may be on another machine?"""
+    folder = os.path.abspath(claude_transcript.posix(project))
+    if transcript.cwd == folder or transcript.cwd.startswith(f"{folder}/"):
+        return True
+    here = places.of(folder, folder).location
+    return os.path.isdir(folder) and places.of(transcript.cwd, transcript.cwd).location == here
+
+
+def _may_ask_the_model(plan: Plan, yes: bool) -> bool:
+    if (setting := config.synthesizer(os.environ)) in ("off", "local"):
+        raise errors.BadInput(
+            f"synthesizer is {setting}, so no model is asked;"
+            " `backstory config synthesizer auto` changes that"
+        )
+    return yes or common.sure(f"{_told_price(plan)} Go on?")
+
+
+def _told_price(plan: Plan) -> str:
+    cap = config.number("spend.daily_usd", os.environ)
+    usd, sessions = _price(plan), output.number_of(len(plan.chosen), "session", "sessions")
+    told = f"The model would be shown {sessions}, for about ${usd:,.2f}."
+    if usd > cap:
+        told += f" The cap is ${cap:,.2f} a day, and what goes beyond it is left to rules;"
+        told += f" `backstory config spend.daily_usd {math.ceil(usd)}` raises it."
+    return told
+
+
+def _price(plan: Plan) -> float:
+    """Dollars."""
+    megabytes = sum(one.size for one in plan.chosen) / 1e6
+    return megabytes * (SHOWN_PER_MB * USD_SHOWN + ANSWERED_PER_MB * USD_ANSWERED) / 1e6
+
+
+def _run(db: Connection, plan: Plan, with_model: bool, now: int) -> Done:
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from backstory.surfaces.cli import terminal
+    from backstory.synthesis.past import observe_past
+
+    unhurried(db)  # a power cut may cost the last sessions; the next run reads them again
+    bar = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*bar, **terminal.progress()) as shown:
+        task = shown.add_task("reading", total=sum(one.size for one in plan.chosen))
+        try:
+            return backfill(
+                db,
+                plan.chosen,
+                now=now,
+                with_model=with_model,
+                observe=(lambda _: None) if with_model else (lambda session_id: observe_past(db, session_id)),
+                progress=lambda size: shown.advance(task, size),
+            )
+        except KeyboardInterrupt:
+            shown.stop()
+            click.echo("Ended. What is stored stays; `backstory backfill` goes on with the rest.", err=True)
+            raise
+
+
+def _by_folder(several: Sequence[Transcript]) -> list[tuple[str, int]]:
+    return Counter(one.cwd for one in several).most_common()
+
+
+def _tell_plan(plan: Plan, with_model: bool, as_json: bool) -> None:
+    size = sum(one.size for one in plan.chosen)
+    if as_json:
+        output.as_json(
+            {
+                "folder": plan.top,
+                "sessions": len(plan.chosen),
+                "bytes": size,
+                "since": min((one.first for one in plan.chosen), default=None),
+                "folders": [{"folder": cwd, "sessions": number} for cwd, number in _by_folder(plan.chosen)],
+                "read_before": plan.read_before,
+                "left_out": plan.left_out,
+                "older_copies": plan.older,
+                "without_session": plan.empty,
+                "running": plan.running,
+                "usd": round(_price(plan), 2) if with_model else 0,
+            }
+        )
+        return
+    if not plan.chosen:
+        click.echo(f"Nothing new in {output.visible(plan.top)}.{_skipped(plan)}")
+        return
+    since = output.when(min(one.first for one in plan.chosen))[:10]
+    sessions = output.number_of(len(plan.chosen), "session", "sessions")
+    click.echo(
+        f"{sessions} since {since}, {output.size(size)}, would be read from {output.visible(plan.top)}:"
+    )
+    for cwd, number in _by_folder(plan.chosen)[:LISTED]:
+        click.echo(f"  {number:>6,}  {output.visible(cwd)}")
+    if len(_by_folder(plan.chosen)) > LISTED:
+        click.echo(f"  and {len(_by_folder(plan.chosen)) - LISTED:,} more folders; --json lists all")
+    if skipped := _skipped(plan):
+        click.echo(skipped.strip())
+    if with_model:
+        click.echo(_told_price(plan))
+
+
+def _skipped(plan: Plan) -> str:
+    parts = [
+        (plan.read_before, "remembered already"),
+        (plan.left_out, "left out by --since or --project"),
+        (plan.older, "older copies of the same"),
+        (plan.empty, "without a session in it"),
+    ]
+    told = ", ".join(f"{number:,} {what}" for number, what in parts if number)
+    return f" Not read: {told}." if told else ""
+
+
+def _tell(plan: Plan, done: Done, made: list[dict[str, Any]], with_model: bool, as_json: bool) -> None:
+    total = {name: sum(row[name] for row in made) for name in ("turns", "memories")}
+    if as_json:
+        output.as_json(
+            {
+                "sessions": len(done.sessions),
+                **total,
+                "events": done.events,
+                "projects": made,
+                "known": done.known,
+                "running": done.running,
+                "read_before": plan.read_before,
+                "left_out": plan.left_out,
+                "older_copies": plan.older,
+                "without_session": plan.empty,
+                "unreadable": dict(done.unreadable),
+                "not_stored": done.odd,
+            }
+        )
+        return
+    click.echo(
+        f"Remembered {output.number_of(len(done.sessions), 'session', 'sessions')} with"
+        f" {output.number_of(total['turns'], 'turn', 'turns')} and"
+        f" {output.number_of(total['memories'], 'other memory', 'other memories')}."
+    )
+    for row in made[:LISTED]:
+        counts = f"{row['sessions']:>6,} sessions {row['turns']:>7,} turns {row['memories']:>6,} memories"
+        click.echo(f"{counts}  {output.visible(str(row['root']))}")
+    if len(made) > LISTED:
+        click.echo(f"  and {len(made) - LISTED:,} more projects; --json lists all")
+    if done.known:
+        captured = output.number_of(done.known, "session was", "sessions were")
+        click.echo(f"{captured} captured when they went on; nothing in them is new.")
+    if done.running:
+        click.echo(
+            f"{output.number_of(done.running, 'session goes', 'sessions go')} on, and will be read again."
+        )
+    if skipped := _skipped(plan):
+        click.echo(skipped.strip())
+    for path, number in done.unreadable.most_common(LISTED):
+        click.echo(f"{output.number_of(number, 'line', 'lines')} could not be read in {output.visible(path)}")
+    if done.odd:
+        click.echo(f"{output.number_of(done.odd, 'event', 'events')} could not be stored; the log says why.")
+    if with_model:
+        click.echo(
+            "The worker shows them to the model, within the daily cap; `backstory spend` tells the cost."
+        )
+
+
+def offer(home: str) -> str | None:
+    """One line about the sessions that are not remembered. Files are counted, and one of them is looked into;
+    to read them all takes minutes."""
+    folder = claude_transcript.folder(os.environ)
+    if folder is None or not os.path.isdir(folder):
+        return None
+    known: dict[str, tuple[int, int]] = {}
+    captured: set[str] = set()
+    if os.path.exists(paths.database(home)):
+        with open_drained(home, now=now_ms(), seconds=ANSWER_SECONDS) as db:
+            known, captured = stored.read_so_far(db), sessions.ids(db)
+    new = [
+        file
+        for file in transcripts.files(os.path.realpath(folder))
+        if file.path not in known
+        and not claude_transcript.is_of_subagent(file.path)
+        and os.path.basename(file.path).removesuffix(".jsonl") not in captured
+    ]
+    if not new:
+        return None
+    oldest = transcripts.look_into(min(new, key=lambda file: (file.modified_ns, file.path)))
+    since = f" (since {output.when(oldest.first)[:10]})" if oldest else ""
+    earlier = output.number_of(len(new), "earlier session", "earlier sessions")
+    return f"{earlier} of Claude Code{since} can be remembered too: backstory backfill"
