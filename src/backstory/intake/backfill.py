@@ -236,6 +236,7 @@ def _parts(job: Job) -> Iterator[Part]:
         try:
             pickle.dump(job, child.stdin, pickle.HIGHEST_PROTOCOL)
             child.stdin.close()
+            job.entries.clear()  # the child has them now, and they may be many
             last = -1
             while last < len(job.transcripts) - 1:
                 part: Part = pickle.load(child.stdout)  # noqa: S301  it is our own process
