@@ -233,6 +233,23 @@ def test_an_error_is_the_same_whatever_its_line_number_and_folder() -> None:
     assert seen_errors.checks("cd /x && CI=1 mise run lint ./... 2>&1 | tail") == ("mise run lint",)
 
 
+def test_copies_of_transcripts_are_backfilled_with_ids_of_their_own(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "transcripts"
+    folder.mkdir()
+    named = "5dd7775c-3161-4ad5-bf25-eb59a6ffa8e6"
+    entries = [json.loads(line) for line in FIRST_DAY.splitlines() if '"sessionId"' in line]
+    session = entries[0]["sessionId"]
+    (folder / f"{named}.jsonl").write_text(FIRST_DAY.replace(session, named) + " " * 400_000 + "\n")
+    figures = tmp_path / "figures.json"
+
+    shown = bench("backfill.py", folder, "--megabytes", "1", "--json", figures)
+
+    found = json.loads(figures.read_text())
+    assert (found["files"], found["sessions"], found["turns"]) == (3, 3, 6)
+    assert [row["case"] for row in found["rows"]] == ["backstory backfill", "read and json.loads"]
+    assert "of memory" in shown
+
+
 def test_real_sessions_are_lived_again_and_asked_about(bench: Bench, tmp_path: Path) -> None:
     folder = tmp_path / "transcripts"
     folder.mkdir()

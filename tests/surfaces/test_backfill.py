@@ -19,6 +19,7 @@ from backstory.intake.drain import drain
 from backstory.memory.turn import Turn
 from backstory.store import turns
 from backstory.store.file.connection import connect, transaction
+from backstory.surfaces.cli.backfill import offer
 from tests.conftest import Run
 from tests.helpers.stored import contents, differing
 from tests.helpers.transcripts import SECOND, THEN, Log, age, worked
@@ -438,6 +439,7 @@ def test_there_is_one_backfill_at_a_time(run: Run, folder: Path, data: Path, pro
     assert (refused.code, "another backfill is at work" in refused.err) == (1, True)
 
 
+@pytest.mark.slow
 def test_whoever_is_interrupted_is_told_that_it_goes_on(folder: Path, data: Path, project: str) -> None:
     for number in range(20):
         worked(f"s{number}", project, THEN + number).write(folder)
@@ -466,6 +468,7 @@ def rows_or_none(data: Path, query: str) -> list[Any] | None:
         return None
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_leaves_the_same_as_one_that_was_not(
     folder: Path, data: Path, project: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -511,15 +514,27 @@ def _seconds(project: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> float
     return time.monotonic() - started
 
 
-def test_install_offers_it_in_one_line(run: Run, folder: Path, data: Path, project: str) -> None:
-    from backstory.surfaces.cli.backfill import offer
+CLIENT = """#!/bin/sh
+case "$*" in
+    "plugin marketplace list --json") echo "[]" ;;
+    "plugin list --json") echo '[{"id": "backstory@backstory"}]' ;;
+esac
+"""
 
+
+@pytest.mark.slow
+def test_install_offers_it_in_one_line(
+    run: Run, folder: Path, data: Path, project: str, tmp_path: Path
+) -> None:
+    client = tmp_path / "claude"
+    client.write_text(CLIENT)
+    client.chmod(0o755)
     assert offer(str(data)) is None
     first = worked("s1", project)
     first.bash("ls", "a", agent="a1")
     first.write(folder)
     expected = "1 earlier session of Claude Code (since 2026-05-28) can be remembered too: backstory backfill"
-    assert offer(str(data)) == expected
+    assert run("install", "--claude", str(client)).out.splitlines()[-1] == expected
     run("backfill")
     assert offer(str(data)) is None
     live = worked("s2", project)

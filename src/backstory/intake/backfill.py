@@ -55,6 +55,7 @@ class Job(NamedTuple):
     transcripts: list[tuple[Transcript, bool]]  # with: is the session over?
     entries: dict[int, int]  # that are known: entry -> session
     for_synthesis: bool
+    batch: int  # events, and then up to the end of the turn
 
 
 class Part(NamedTuple):
@@ -88,13 +89,7 @@ class _Session:
     entries: list[tuple[int, int]] = field(default_factory=list)
     new: int = 0
     last: int = 0
-    is_begun: bool = False
-
-    def begin(self, db: Connection) -> None:
-        """A session that nothing was known of is ours to end, also where this run does not come so far."""
-        if self.is_over and not self.is_begun and sessions.project_of(db, self.transcript.session_id) is None:
-            transcripts.begin(db, self.transcript.session_id, [file.path for file in self.transcript.files])
-        self.is_begun = True
+    was_begun: bool = False  # by a run that did not come to its end
 
 
 def is_running(db: Connection, transcript: Transcript, now: int) -> bool:
@@ -119,14 +114,16 @@ def backfill(
     """Store what these tell. `observe` is told the id of each session that is over, in the transaction that
     stores its last event; `progress` how many bytes were read since the last time."""
     over = [not is_running(db, transcript, now) for transcript in several]
-    job = Job(list(zip(several, over, strict=True)), dict(transcripts.entries(db)), with_model)
+    job = Job(list(zip(several, over, strict=True)), dict(transcripts.entries(db)), with_model, BATCH_EVENTS)
     reading: dict[int, _Session] = {}
     done = Done()
     waiting: list[Part] = []
     places = Places()
     for part in _parts(job):
         if part.number not in reading:
-            reading[part.number] = _Session(*job.transcripts[part.number])
+            session = _Session(*job.transcripts[part.number])
+            session.was_begun = transcripts.is_begun(db, session.transcript.session_id)
+            reading[part.number] = session
         waiting.append(part)
         if sum(len(one.events) for one in waiting) >= BATCH_EVENTS:
             _store(db, waiting, reading, places, done, now, observe)
@@ -151,7 +148,6 @@ def _store(
     with transaction(db):
         for part, batch in batches:
             session = reading[part.number]
-            session.begin(db)
             new, _, odd = remember(db, batch)
             session.new += len(new)
             done.events += len(new)
@@ -160,6 +156,9 @@ def _store(
                 log.write("warning", f"backfill: {prepared.event.key}: {reason}")
             if part.is_last and part.is_whole:
                 _finish(db, session, now, observe)
+            elif new and session.is_over:
+                files = [file.path for file in session.transcript.files]
+                transcripts.begin(db, session.transcript.session_id, files)
     for part, _ in batches:
         if part.is_last:
             session = reading.pop(part.number)
@@ -185,7 +184,7 @@ def _finish(db: Connection, session: _Session, now: int, observe: Callable[[str]
     """The session was read to its end, and where it is over, so is it in the store."""
     session_id = session.transcript.session_id
     if session.is_over:
-        if session.new:
+        if session.new or session.was_begun:
             end = max(session.last, session.transcript.last)
             sessions.end(db, session_id, end)
             turns.close(db, session_id)
@@ -236,6 +235,7 @@ def _parts(job: Job) -> Iterator[Part]:
         try:
             pickle.dump(job, child.stdin, pickle.HIGHEST_PROTOCOL)
             child.stdin.close()
+            job.entries.clear()  # the child has them now, and they may be many
             last = -1
             while last < len(job.transcripts) - 1:
                 part: Part = pickle.load(child.stdout)  # noqa: S301  it is our own process
@@ -294,7 +294,7 @@ def _tell(job: Job, number: int, out: IO[bytes]) -> None:
             item = item_of(one.event) if job.for_synthesis else None
             events.append((one, trace(one.event.use), item))
             made.append(one.entry)
-            if len(events) >= BATCH_EVENTS and (one.event.kind == TURN_END or len(events) >= MOST_EVENTS):
+            if len(events) >= job.batch and (one.event.kind == TURN_END or len(events) >= MOST_EVENTS):
                 send(is_last=False)
     except OSError as error:  # it was removed, or may not be read; the others can be
         log.write("warning", f"backfill: {transcript.files[0].path}: {error}")

@@ -23,9 +23,9 @@ def is_begun(db: Connection, session_id: str) -> bool:
 
 
 def begin(db: Connection, session_id: str, paths: Iterable[str]) -> None:
-    """These files are being read, of a session that nothing was known of."""
+    """These files are being read, and something in them was new."""
     db.executemany(
-        "INSERT OR IGNORE INTO transcripts (path, size, modified_ns, session_id, read_at)"
+        "INSERT OR REPLACE INTO transcripts (path, size, modified_ns, session_id, read_at)"
         " VALUES (?, ?, 0, ?, 0)",
         [(path, BEGUN, session_id) for path in paths],
     )

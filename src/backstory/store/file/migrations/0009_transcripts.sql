@@ -2,11 +2,13 @@
 
 CREATE TABLE transcripts (
     path        TEXT PRIMARY KEY,
-    size        INTEGER NOT NULL,          -- as it was when it was read to its end; another one is read again
+    size        INTEGER NOT NULL,          -- as it was when it was read to its end; another one is read again. -1: it was begun
     modified_ns INTEGER NOT NULL,
     session_id  TEXT NOT NULL,
     read_at     INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX transcripts_by_session ON transcripts (session_id, size);
 
 -- Entries that became events. A forked session begins with those of its parent, under the same uuids.
 CREATE TABLE transcript_entries (
