@@ -28,7 +28,7 @@ from backstory.surfaces.opened import ANSWER_SECONDS, open_drained
 LEARN_SECONDS = 10.0  # for the history of a checkout that is new
 LISTED = 20  # projects, files with unreadable lines
 # What a model is shown of a megabyte of transcripts, and what it answers, in tokens; and what a million of
-# them cost with the default model. Measured on public sessions; yours may differ by half.
+# them cost with the default model. The first was measured on 29 public sessions, the others are guesses.
 SHOWN_PER_MB, ANSWERED_PER_MB = 27_000, 2_600
 USD_SHOWN, USD_ANSWERED = 1.0, 5.0
 
