@@ -220,42 +220,42 @@ def _common_folder(git: str, at: str) -> str | None:
 
 
 def _work_tree(config: str) -> str | None:
-    """core.worktree, as git writes it."""
-    work, is_core = None, False
-    for line in _lines(config):
-        key, _, value = line.strip().partition(" = ")
+    found = [value for section, key, value in _settings(config) if (section, key) == ("[core]", "worktree")]
+    return found[-1] if found else None
+
+
+def _settings(config: str) -> Iterator[tuple[str, str, str]]:
+    """(section, key, value) of a configuration as git writes it."""
+    section = ""
+    for number, line in enumerate(_lines(config)):
+        if number > MOST_LINES:
+            break
+        key, _, value = line.strip().partition("=")
         if key.startswith("["):
-            is_core = key == "[core]"
-        elif is_core and key == "worktree":
-            plain = value.replace("\\\\", "\0").replace('\\"', "\1").replace('"', "")
-            work = plain.replace("\0", "\\").replace("\1", '"')
-    return work
+            section = key
+            continue
+        plain = value.strip().replace("\\\\", "\0").replace('\\"', "\1").replace('"', "")
+        yield section, key.strip(), plain.replace("\0", "\\").replace("\1", '"')
 
 
 def _remote(common: str, at: str) -> str:
     """Where a repository is pushed to. Of one that was cloned from a folder, where that one is."""
     url = _url(common)
     if not (path := _local(url, at)):
-        return text(spelled(url))
+        return text(normal_remote(url))
     for git in (os.path.join(path, ".git"), path):
         if os.path.isfile(os.path.join(git, "HEAD")) and (further := _url(git)) and not _local(further, path):
-            return text(spelled(further))
+            return text(normal_remote(further))
     return text(path)
 
 
 def _url(common: str) -> str:
     """Of the remote `origin`, or of the only one."""
     urls: dict[str, str] = {}
-    section = ""
-    for number, line in enumerate(_lines(os.path.join(common, "config"))):
-        if number > MOST_LINES:
-            break
-        key, _, value = line.strip().partition("=")
-        if key.startswith("["):
-            section = key
-        elif section.startswith('[remote "') and key.strip() == "url":
-            urls.setdefault(section[9:].removesuffix('"]'), value.strip().strip('"').replace("\\\\", "\\"))
-    return urls.get("origin") or ("".join(urls.values()) if len(urls) == 1 else "")
+    for section, key, value in _settings(os.path.join(common, "config")):
+        if section.startswith('[remote "') and key == "url":
+            urls.setdefault(section, value)
+    return urls.get('[remote "origin"]') or ("".join(urls.values()) if len(urls) == 1 else "")
 
 
 def _local(url: str, at: str) -> str:
@@ -267,7 +267,7 @@ def _local(url: str, at: str) -> str:
     return os.path.realpath(os.path.join(at, url))
 
 
-def spelled(url: str) -> str:
+def normal_remote(url: str) -> str:
     """A remote, the same however it was written: https, ssh, with a user, a port or a token, with `.git`."""
     scheme, is_url, rest = url.partition("://")
     if not is_url:

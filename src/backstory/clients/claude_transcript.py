@@ -44,6 +44,7 @@ NO_PROMPT = re.compile(
 COMMAND = re.compile(r"<command-name>\s*/?(\S+?)\s*</command-name>")
 ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 INTERRUPTED = "[Request interrupted"
+WORKTREES = "/.claude/worktrees/"  # below a project: copies of it for single sessions, mostly removed later
 SENT_ON = "Stop hook feedback"
 NEVER_RAN = (
     "The user doesn't want to proceed with this tool use",

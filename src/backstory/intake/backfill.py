@@ -22,7 +22,7 @@ from typing import IO, NamedTuple
 from backstory import log, paths
 from backstory.capture.transcripts import Told, Transcript, told
 from backstory.clients.canonical import TURN_END
-from backstory.clients.claude_transcript import number_of
+from backstory.clients.claude_transcript import WORKTREES, number_of
 from backstory.errors import StoreError
 from backstory.intake.item import item_of
 from backstory.intake.remember import Past, Prepared, remember
@@ -33,7 +33,6 @@ from backstory.store.file.connection import Connection, transaction
 BATCH_EVENTS = 250  # and then up to the end of the turn
 MOST_EVENTS = 2_000
 RUNNING_MS = 3_600_000  # a transcript that was written to so lately is of a session that goes on
-WORKTREES = "/.claude/worktrees/"  # below a project: copies of it for single sessions, mostly removed later
 CODE = """
 import sys
 sys.path[:] = sys.argv[1:]

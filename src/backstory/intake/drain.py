@@ -73,7 +73,7 @@ def drain(
             break
     done.left = len(waiting)
     if not hurried:
-        checkouts.learn(db, now, LEARN_SECONDS)
+        checkouts.learn(db, now, LEARN_SECONDS, until=deadline)
     if sessions.any_silent(db, now):
         with transaction(db):
             sessions.mark_interrupted(db, now)

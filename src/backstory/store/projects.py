@@ -81,7 +81,8 @@ def pause(db: Connection, project_id: str, now: int | None) -> None:
 
 
 def is_paused(db: Connection, project_id: str) -> bool:
-    return _row(db, project_id)["paused_at"] is not None
+    row = db.execute("SELECT paused_at FROM projects WHERE id = ?", (project_id,)).fetchone()
+    return row["paused_at"] is not None
 
 
 # --- which one ----------------------------------------------------------------------------------------------
@@ -95,7 +96,7 @@ def id_at(db: Connection, place: Place) -> str | None:
     if row is not None and _is_still(_row(db, row["project_id"]), row, place):
         return str(row["project_id"])
     if place.common is None:
-        return None
+        return _gone_from(db, place) if row is None else None
     return _proved(db, place) or (_before_git(db, place) if row is None else None)
 
 
@@ -118,6 +119,14 @@ def _is_still(project: Row, checkout: Row, place: Place) -> bool:
     is_moved = str(checkout["mark"]).partition(" ")[0] == str(paths.inode(place.common or ""))
     remotes = {project["remote"], place.remote} - {""}
     return (is_moved or len(remotes) < 2) and _has(place, project["roots"])
+
+
+def _gone_from(db: Connection, place: Place) -> str | None:
+    """A folder of the past, which is not there any more: the project that lay there."""
+    if os.path.isdir(place.root):
+        return None
+    rows = db.execute("SELECT DISTINCT project_id AS id FROM checkouts WHERE root = ?", (place.root,))
+    return _only(rows)
 
 
 def _before_git(db: Connection, place: Place) -> str | None:

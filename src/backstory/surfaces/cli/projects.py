@@ -224,6 +224,8 @@ def delete(project: str, everywhere: bool, dry_run: bool, yes: bool, as_json: bo
         how = {"yes": yes, "dry_run": dry_run, "everywhere": everywhere, "as_json": as_json}
         if not forgetting.preview(db, wanted, hard=True).is_empty or everywhere or dry_run:
             forget.erase_all(db, home, now, wanted, **how)
+        else:
+            _ask(yes, f"{output.visible(one.name)} ({one.id}) is empty, and will be deleted.", "deleted")
         if not dry_run:
             erasing.erase_project(home, db, one.id, now)
             said = f"{output.visible(one.name)} ({one.id}) is deleted"

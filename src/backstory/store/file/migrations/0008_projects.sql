@@ -1,7 +1,7 @@
 -- A project is known by what its repository carries with it, not by where it lies: it may move and be cloned.
 
 ALTER TABLE projects ADD COLUMN roots TEXT NOT NULL DEFAULT '';  -- its root commits, sorted, with commas; '': none are known
-ALTER TABLE projects ADD COLUMN remote TEXT NOT NULL DEFAULT ''; -- where it is pushed to, as paths.spelled has it
+ALTER TABLE projects ADD COLUMN remote TEXT NOT NULL DEFAULT ''; -- where it is pushed to, as paths.normal_remote has it
 ALTER TABLE projects ADD COLUMN paused_at INTEGER;               -- since then nothing of it is stored
 CREATE INDEX projects_by_roots ON projects (roots) WHERE roots <> '';
 CREATE INDEX projects_by_remote ON projects (remote) WHERE remote <> '';
@@ -17,7 +17,6 @@ CREATE TABLE checkouts (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX checkouts_by_project ON checkouts (project_id, seen_at);
-CREATE INDEX checkouts_unread ON checkouts (seen_at) WHERE mark IS NULL;
 
 INSERT INTO checkouts (path, project_id, root, seen_at)
 SELECT p.identity, p.id, p.root, coalesce((SELECT max(s.last_event_at) FROM sessions s WHERE s.project_id = p.id), p.created_at)
