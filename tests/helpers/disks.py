@@ -129,6 +129,10 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
     made("docs", "ingest", "guide.md")
     made("forget", memories[3])
     (project / "elsewhere").mkdir()
+    (project / "transcripts").mkdir()
+    prompt = {"type": "user", "uuid": "u1", "sessionId": "s9", "cwd": str(project), "promptId": "p1"}
+    prompt |= {"timestamp": "2026-01-05T10:00:00Z", "message": {"role": "user", "content": "a heron?"}}
+    (project / "transcripts" / "s9.jsonl").write_text(json.dumps(prompt) + "\n")
     made("add", "a stork", "--project", "elsewhere")
     made("backup", "now")
     seal = json.loads(made("add", "a seal", "--json"))["id"]
@@ -140,6 +144,7 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
     hook(tool_use(project, "make test"))  # it waits in the spool
     arguments = {
         "add": ["a heron"],
+        "backfill": ["--from", "transcripts"],
         "backup restore": ["latest", "--yes"],
         "claude-md section accept": ["build-commands"],
         "claude-md section diff": ["build-commands"],

@@ -40,7 +40,15 @@ READ = {  # nothing in the store changes
     *("spend", "status", "timeline"),
 }
 WRITE = {
-    *("add", "backup now", "backup restore", "claude-md section keep", "claude-md section set", "config"),
+    *(
+        "add",
+        "backfill",
+        "backup now",
+        "backup restore",
+        "claude-md section keep",
+        "claude-md section set",
+        "config",
+    ),
     *(
         "deemphasize",
         "docmem delete",
