@@ -130,7 +130,13 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
     made("forget", memories[3])
     (project / "elsewhere").mkdir()
     (project / "transcripts").mkdir()
-    prompt = {"type": "user", "uuid": "u1", "sessionId": "s9", "cwd": str(project), "promptId": "p1"}
+    prompt: dict[str, object] = {
+        "type": "user",
+        "uuid": "u1",
+        "sessionId": "s9",
+        "cwd": str(project),
+        "promptId": "p1",
+    }
     prompt |= {"timestamp": "2026-01-05T10:00:00Z", "message": {"role": "user", "content": "a heron?"}}
     (project / "transcripts" / "s9.jsonl").write_text(json.dumps(prompt) + "\n")
     made("add", "a stork", "--project", "elsewhere")

@@ -561,3 +561,17 @@ def test_install_offers_it_in_one_line(
     assert offer(str(data)) is None
     worked("s3", project, THEN + 48 * HOUR).write(folder)
     assert offer(str(data)) == expected.replace("05-28", "05-30")
+
+
+def test_a_copy_of_today_of_an_old_session_is_of_one_that_is_over(
+    folder: Path, data: Path, project: str, run: Run
+) -> None:
+    worked("s1", project, int(time.time() * 1000) - 30 * 24 * HOUR).write(folder, age_hours=0)
+    assert run("backfill", "--json").code == 0
+    assert rows(data, "SELECT status FROM sessions") == [("completed",)]
+
+
+def test_a_folder_that_no_session_was_in_is_said_to_be_none(folder: Path, project: str, run: Run) -> None:
+    worked("s1", project, int(time.time() * 1000) - 5 * HOUR).write(folder, age_hours=2)
+    said = run("backfill", "--project", "/nowhere/at/all")
+    assert (said.code, "No session was in /nowhere/at/all" in said.err) == (1, True)

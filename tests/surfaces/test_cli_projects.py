@@ -40,12 +40,12 @@ def test_projects_are_listed_with_what_there_is_of_them(
     run("add", "the heron stands in the pond")
     lived(data, other, "count the walruses", "s-other")
     listed = run("projects").out.splitlines()
-    assert listed[0].split()[:5] == ["project", "id", "sessions", "turns", "memories"]
+    assert listed[0].split()[:5] == ["project", "id", "sessions", "memories", "size"]
     assert {line.split()[0] for line in listed[1:]} == {"other", Path(project).name}
     (one,) = (row for row in run("projects", "list", "--json").json if row["name"] == "other")
     assert (one["sessions"], one["turns"], one["memories"], one["paths"]) == (1, 1, 0, [str(other)])
     other.rmdir()
-    assert f"{other} (gone)" in run("projects").out
+    assert f"gone: {other}" in run("projects").out
 
 
 def test_a_merge_says_what_goes_and_asks(run: Run, project: str, other: Path) -> None:
@@ -249,3 +249,72 @@ def test_a_project_without_anything_in_it_is_deleted_too(run: Run, other: Path) 
     assert names(run) == ["other"]
     assert run("projects", "delete", "other", "--yes").code == 0
     assert run("projects").code == 1
+
+
+def test_a_project_whose_folder_is_gone_is_named_by_that_or_its_name_or_id(
+    run: Run, tmp_path: Path, data: Path
+) -> None:
+    for form in ("plain", "git"):
+        gone = tmp_path / form / "zoo"
+        repository(gone) if form == "git" else gone.mkdir(parents=True)
+        lived(data, gone, f"count the {form} walruses", f"s-{form}")
+        made = run("sessions", "--project", str(gone), "--json").json
+        assert [one["id"] for one in made] == [f"s-{form}"]
+        gone.rename(tmp_path / form / "elsewhere")
+        known = next(one["id"] for one in run("projects", "--json").json if str(gone) in one["paths"])
+        for named in (str(gone), known):
+            assert "walruses" in run("search", "walruses", "--project", named).out
+            assert f"s-{form}"[:8] in run("sessions", "--project", named).out
+    assert "more than one project" in run("sessions", "--project", "zoo").err
+    refused = run("search", "walruses", "--project", "nowhere")
+    assert (refused.code, "no project is called so" in refused.err) == (2, True)
+
+
+def test_a_memory_of_another_project_is_shown_but_not_changed_from_here(run: Run, other: Path) -> None:
+    run("add", "the heron")
+    made = run("add", "the walrus sleeps", "--project", str(other)).id
+    assert "walrus sleeps" in run("show", made).out
+    assert "walrus sleeps" in run("timeline", made).out
+    refused = run("forget", made)
+    assert (refused.code, "of another project" in refused.err) == (1, True)
+
+
+def test_who_asks_for_a_session_as_if_it_were_a_memory_is_told(run: Run, project: str, data: Path) -> None:
+    lived(data, project, "count the walruses", "abcdef12")
+    assert "backstory sessions abcdef12" in run("show", "abcdef12").err
+
+
+def test_a_folder_is_paused_before_its_first_session(run: Run, project: str, data: Path) -> None:
+    assert run("projects", "pause").code == 0
+    lived(data, project, "count the secret walruses", "s-one")
+    assert run("search", "walruses").code == 1
+    assert run("sessions").code == 1
+
+
+def test_what_was_split_off_by_its_folder_is_what_that_folder_sees(
+    run: Run, project: str, other: Path, data: Path
+) -> None:
+    lived(data, project, "count the herons", "s-one")
+    lived(data, other, "count the walruses", "s-two")
+    run("projects", "merge", "other", ".", "--yes")
+    run("projects", "split", "--under", str(other), "--new", "zoo", "--yes")
+    lived(data, other, "count the storks", "s-three")
+    assert "walruses" in run("search", "walruses", "--project", str(other)).out
+    assert "storks" in run("search", "storks", "--project", "zoo").out
+    assert run("search", "storks").code == 1
+
+
+def test_the_project_of_this_folder_is_marked(run: Run, project: str, other: Path) -> None:
+    run("add", "the heron")
+    run("add", "the walrus", "--project", str(other))
+    marked = [line for line in run("projects").out.splitlines() if " * " in line]
+    assert len(marked) == 1
+    assert marked[0].startswith(Path(project).name)
+
+
+def test_a_folder_that_is_no_project_is_told_of_those_there_are(run: Run, other: Path) -> None:
+    run("add", "the walrus", "--project", str(other))
+    for command in (("search", "walrus"), ("sessions",), ("list",)):
+        said = run(*command).err
+        assert "`backstory projects` lists" in said
+        assert "--everywhere" in said

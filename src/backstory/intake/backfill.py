@@ -32,7 +32,7 @@ from backstory.store.file.connection import Connection, transaction
 
 BATCH_EVENTS = 250  # and then up to the end of the turn
 MOST_EVENTS = 2_000
-RUNNING_MS = 3_600_000  # a transcript that was written to so lately is of a session that goes on
+RUNNING_MS = 3_600_000  # a session of which something was written down so lately goes on
 CODE = """
 import sys
 sys.path[:] = sys.argv[1:]
@@ -93,7 +93,7 @@ class _Session:
 
 def is_running(db: Connection, transcript: Transcript, now: int) -> bool:
     """Does the session go on? Then its live capture ends it."""
-    if now - max(file.modified_ns for file in transcript.files) // 1_000_000 < RUNNING_MS:
+    if now - transcript.last < RUNNING_MS:  # by what is in it: a copy is newer than that
         return True
     session = sessions.by_ids(db, [transcript.session_id]).get(transcript.session_id)
     if session is None or session.status != "active" or now - session.last_event_at >= sessions.SILENT_MS:

@@ -85,6 +85,15 @@ def is_paused(db: Connection, project_id: str) -> bool:
     return row["paused_at"] is not None
 
 
+def attach_below(db: Connection, folder: str, project_id: str) -> None:
+    """What lies in a folder is the project's, because a person said so."""
+    db.execute(
+        "UPDATE checkouts SET project_id = ?2, said_by = 'user'"
+        " WHERE substr(root || '/', 1, length(?1)) = ?1",
+        (f"{folder.rstrip('/')}/", project_id),
+    )
+
+
 # --- which one ----------------------------------------------------------------------------------------------
 
 

@@ -79,6 +79,10 @@ def command(
         with open_drained(home, now=now) as db:
             with common.busy("looking for transcripts"):
                 plan = _plan(db, folder, after, project, now)
+            if project and plan.left_out and not plan.chosen and not plan.read_before:
+                raise errors.NotFound(
+                    f"No session was in {output.visible(project)}; --dry-run alone lists the folders."
+                )
             if dry_run or not plan.chosen:
                 return _tell_plan(plan, with_model, as_json)
             if with_model and not _may_ask_the_model(plan, yes):

@@ -18,18 +18,42 @@ from backstory.model import Filters, Project, now_ms
 from backstory.store import memories, projects, sessions
 from backstory.store.file import backup, disk
 from backstory.store.file.connection import Connection
+from backstory.store.open import open_store
 from backstory.surfaces.cli import output
 
 SECTOR = click.Choice(SECTORS)
 FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+
+
+class _Folder(click.ParamType[str]):
+    """A folder; or that of a project, also where it is gone: by its name, or the beginning of its id."""
+
+    name = "folder"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if os.path.isdir(value):
+            return str(value)
+        with open_store(folder(), now=now_ms(), drain=lambda db: None) as db:
+            try:
+                found = named(db, value)
+            except errors.NotFound:
+                self.fail(f"{output.visible(value)} is no folder, and no project is called so", param, ctx)
+        if not found.root:
+            self.fail(
+                f"{found.id} has no folder; `backstory projects attach DIR --to {found.id}`", param, ctx
+            )
+        return found.root
+
+
+FOLDER = _Folder()
 project_option = click.option(
     "--project",
     default=".",
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
-    help="The project to look at.  [default: the current folder]",
+    type=FOLDER,
+    help="The project: a folder, a name, the beginning of an id.  [default: the current folder]",
 )
 
 
@@ -91,17 +115,43 @@ def only(what: str, prefix: str, found: Sequence[str], listing: str) -> str:
     return found[0]
 
 
-def memory_id(db: Connection, prefix: str, project: str) -> str:
-    """A memory of this project, or a global one. Whoever means another project's must say so."""
+def memory_id(db: Connection, prefix: str, project: str, *, anywhere: bool = False) -> str:
+    """A memory of this project, or a global one. Whoever means another project's must say so, unless it is
+    only looked at (`anywhere`)."""
     prefix = typed([prefix])
     here = projects.at(db, paths.place(project))
     scope = (here.id if here else None, projects.GLOBAL)
     found = memories.starting_with(db, prefix) or memories.starting_with(db, "mem_" + prefix)
     ours = [known for known, owner in found if owner in scope]
+    if not ours and anywhere:
+        ours = [known for known, _ in found]
+    if not found and prefix and sessions.starting_with(db, prefix):
+        raise errors.NotFound(f"{prefix} is a session: backstory sessions {prefix}")
     if not ours and found:
         roots = {one.id: one.root for one in projects.every(db)}
         raise errors.NotFound(f"{found[0][0]} is of another project; add --project {roots[found[0][1]]}")
     return only("memory", prefix, ours, "backstory search")
+
+
+def named(db: Connection, given: str) -> Project:
+    """The project that a person means."""
+    name = typed([given])
+    every = [one for one in projects.every(db) if one.id != projects.GLOBAL]
+    found = [one for one in every if one.id == name] or [one for one in every if one.name == name]
+    if not found and len(name) > 2:
+        found = [one for one in every if one.id.startswith((name, f"prj_{name}"))]
+    if not found and os.path.isdir(given):
+        here = projects.at(db, paths.place(given))
+        found = [here] if here else []
+    if not found:  # a folder that is not there any more
+        path = os.path.abspath(given)
+        found = [projects.by_id(db, one.id) for one in projects.overview(db) if path in one.paths]
+    if len(found) > 1:
+        ids = ", ".join(f"{one.id} ({output.visible(one.root)})" for one in found[:5])
+        raise errors.BadInput(f"more than one project is called {output.visible(name)}: {ids}; give the id")
+    if not found:
+        raise errors.NotFound(f"There is no project {output.visible(name)}; `backstory projects` lists them.")
+    return found[0]
 
 
 def session_id(db: Connection, prefix: str, *, forgotten: bool = False) -> str:
@@ -114,11 +164,14 @@ def moment(given: str, now: int, is_end: bool = False) -> int:
     """A time as people type it: 2026-11-15, 2026-11-15T14:30, today, or how long ago, 90m, 12h, 7d, 4w. Until
     a day means to its end."""
     given = given.strip()
-    ago = re.fullmatch(r"(\d{1,6})([mhdw])(?: ago)?", given)
+    ago = re.fullmatch(r"(\d{1,6})([mhdwy])(?: ago)?", given)
     if given in ("today", "yesterday"):
         given = datetime.fromtimestamp(now / 1000 - 86_400 * (given == "yesterday")).strftime("%Y-%m-%d")
     elif ago:
-        return now - int(ago[1]) * {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}[ago[2]] * 1000
+        return (
+            now
+            - int(ago[1]) * {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_536_000}[ago[2]] * 1000
+        )
     try:
         whole_day = is_end and re.fullmatch(r"\d{4}-\d\d-\d\d", given)
         return int(datetime.fromisoformat(given).timestamp() * 1000) + (86_400_000 - 1 if whole_day else 0)
@@ -161,6 +214,11 @@ def nothing(db: Connection, sentence: str, project: str = ".") -> str:
     if may_be:
         of = f"{output.visible(may_be[0].name)} ({output.visible(may_be[0].root)})"
         return f"{sentence} If this folder is {of}: backstory projects attach --to {may_be[0].id}"
+    if projects.at(db, paths.place(project)) is None and projects.overview(db):
+        return (
+            f"{sentence} This folder is no project yet; `backstory projects` lists those there are,"
+            " `backstory search --everywhere` looks into all of them."
+        )
     return sentence
 
 

@@ -37,7 +37,9 @@ def timeline(anchor: str, before: int, after: int, project: str, as_json: bool) 
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
-        found = recall.timeline(db, life.living(db, memory_id(db, anchor, project)), before, after, now)
+        found = recall.timeline(
+            db, life.living(db, memory_id(db, anchor, project, anywhere=True)), before, after, now
+        )
         told = turns.by_ids(db, [entry.id for entry in found.entries if entry.kind == "turn"])
     if as_json:
         output.as_json(asdict(found))

@@ -146,7 +146,7 @@ def show(memory_id: str, project: str, as_json: bool) -> None:
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
-        known = common.memory_id(db, memory_id, project)
+        known = common.memory_id(db, memory_id, project, anywhere=True)
         memory = memories.get(db, known, now)
         archived = lives.archived(db, known) or {}
         relations = lives.relations(db, known)

@@ -16,7 +16,7 @@ from backstory.store import projects as stored
 from backstory.store.file.connection import Connection, transaction
 from backstory.store.forgetting import Conditions
 from backstory.surfaces.cli import common, forget, output
-from backstory.surfaces.cli.common import json_option, store, sure, typed
+from backstory.surfaces.cli.common import json_option, named, store, sure, typed
 
 LONGEST_NAME = 100
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -46,7 +46,8 @@ def _list(as_json: bool) -> None:
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
-        found, may_be = stored.overview(db), stored.claimed(db, paths.place("."))
+        place = paths.place(".")
+        found, may_be, here = stored.overview(db), stored.claimed(db, place), stored.at(db, place)
         none = "" if found else common.nothing(db, "No projects yet. They appear with the first session.")
     if as_json:
         return output.as_json([asdict(one) for one in found])
@@ -54,28 +55,35 @@ def _list(as_json: bool) -> None:
         raise errors.NotFound(none)
     rows = [
         {
-            "project": output.one_line(one.name, 30),
+            "project": output.one_line(one.name, 30) + (" *" if here and one.id == here.id else ""),
             "id": one.id,
             "sessions": f"{one.sessions:,}",
-            "turns": f"{one.turns:,}",
-            "memories": f"{one.memories:,}",
+            "memories": f"{one.turns + one.memories:,}",  # as `backstory sessions` counts them
             "size": output.size(one.bytes) if one.bytes > 100_000 else f"{one.bytes / 1000:.1f} kB",
             "last used": output.lately(one.last_used, now),
-            "folders": _paths(one),
+            "folders": _paths(one, place.root if here and one.id == here.id else ""),
         }
         for one in found
     ]
-    right = {"sessions", "turns", "memories", "size"}
-    terminal.table(terminal.console(), rows, right, ("turns", "size", "sessions", "memories"), last=20)
+    right = {"sessions", "memories", "size"}
+    terminal.table(terminal.console(), rows, right, ("size", "sessions", "last used"), last=20)
+    if here:
+        click.echo("* this folder", err=True)
     for one in may_be[:3]:
         name, root = output.visible(one.name), output.visible(one.root)
         click.echo(f"If this folder is {name} ({root}): backstory projects attach --to {one.id}", err=True)
     return None
 
 
-def _paths(one: ProjectOverview) -> str:
-    shown = [output.one_line(path, 80) + ("" if os.path.isdir(path) else " (gone)") for path in one.paths[:3]]
-    more = [f"and {len(one.paths) - 3} more"] if len(one.paths) > 3 else []
+def _paths(one: ProjectOverview, here: str) -> str:
+    """What tells folders apart stands at their ends."""
+    folders = list(dict.fromkeys([*([here] if here else []), *one.paths]))
+    home = os.path.expanduser("~")
+    shown = []
+    for path in folders[:3]:
+        short = f"~{path.removeprefix(home)}" if path.startswith(f"{home}/") else path
+        shown.append(("" if os.path.isdir(path) else "gone: ") + output.one_line(short, 80))
+    more = [f"and {len(folders) - 3} more"] if len(folders) > 3 else []
     paused = ["paused"] if one.paused_at else []
     return ", ".join([*paused, *shown, *more]) or "-"
 
@@ -90,14 +98,14 @@ def merge(source: str, target: str, yes: bool, as_json: bool) -> None:
 
     Ids stay as they are. A tree whose name is taken there gets a number. To take them apart again, split."""
     with store() as (db, _):
-        one, other = _named(db, source), _named(db, target)
+        one, other = named(db, source), named(db, target)
         if one.id == other.id:
             raise errors.BadInput("both are the same project; `backstory projects` lists the others")
         becomes = f"will be part of {output.visible(other.name)} ({other.id})"
         _ask(yes, f"{output.visible(one.name)} ({one.id}) {becomes}: {_counts(db, one)}.", "merged")
         with common.busy("merging"), transaction(db):
             moving.merge(db, one.id, other.id, said_by="user")
-    said = f"{output.visible(one.name)} is part of {output.visible(other.name)} now"
+    said = f"{output.visible(one.name)} ({one.id}) is part of {output.visible(other.name)} ({other.id}) now"
     output.answer(as_json, {"merged": one.id, "into": other.id}, said)
 
 
@@ -125,15 +133,16 @@ def split(
         ids = list(dict.fromkeys(ids))
         if not ids:
             raise errors.NotFound(f"No session worked in {under}; `backstory sessions` lists what there is.")
-        other = _named(db, target) if target else None
+        other = named(db, target) if target else None
         called = output.visible(other.name if other else name or "")
         count = output.number_of(len(ids), "session", "sessions")
         _ask(yes, f"{count}, with turns and memories, will be of {called}.", "moved")
         with transaction(db):
-            to = (
-                other.id if other else stored.create(db, _name(name or ""), os.path.abspath(under or ""), now)
-            )
+            root = os.path.abspath(under) if under else ""
+            to = other.id if other else stored.create(db, _name(name or ""), root, now)
             moving.move_sessions(db, ids, to)
+            if under is not None:
+                stored.attach_below(db, os.path.abspath(under), to)
     output.answer(as_json, {"moved": ids, "to": to}, f"{count} moved to {called} ({to})")
 
 
@@ -144,7 +153,7 @@ def split(
 def rename(project: str, name: str, as_json: bool) -> None:
     """Give a project another name. That is for people: what belongs to it stays."""
     with store() as (db, _):
-        one = _named(db, project)
+        one = named(db, project)
         with transaction(db):
             stored.rename(db, one.id, new := _name(name))
     output.answer(as_json, {"id": one.id, "name": new}, f"{one.id} is called {output.visible(new)} now")
@@ -163,8 +172,8 @@ def attach(folder: str, target: str | None, yes: bool, as_json: bool) -> None:
     has gathered stays where it is: merge."""
     place = paths.place(folder)
     with store() as (db, now):
-        one = _named(db, target) if target else _claimed(db, place)
-        now_of = stored.at(db, place)
+        one = named(db, target) if target else _claimed(db, place)
+        now_of, about = stored.at(db, place), stored.overview(db)
         if now_of and now_of.id == one.id:
             said = f"{output.visible(place.root)} is {output.visible(one.name)} already"
             return output.answer(as_json, {"attached": place.root, "to": one.id}, said)
@@ -176,7 +185,10 @@ def attach(folder: str, target: str | None, yes: bool, as_json: bool) -> None:
         _ask(yes, told, "attached")
         with transaction(db):
             stored.attach(db, place, one.id, now, said_by="user")
-    left = f"; what it had is in {now_of.id}: backstory projects merge {now_of.id} {one.id}" if now_of else ""
+    alone = [row for row in about if now_of and row.id == now_of.id and row.paths == (place.root,)]
+    left = (
+        f"; what it had is in {alone[0].id}: backstory projects merge {alone[0].id} {one.id}" if alone else ""
+    )
     said = f"{output.visible(place.root)} is {output.visible(one.name)} from now on{left}"
     return output.answer(as_json, {"attached": place.root, "to": one.id}, said)
 
@@ -187,10 +199,14 @@ def attach(folder: str, target: str | None, yes: bool, as_json: bool) -> None:
 def pause(project: str, as_json: bool) -> None:
     """Store nothing of what happens in a project, until `resume`. What is known stays, and is found."""
     with store() as (db, now):
-        one = _named(db, project)
+        if os.path.isdir(project):  # it may be new
+            with transaction(db):
+                stored.ensure(db, paths.place(project), now)
+        one = named(db, project)
         with transaction(db):
             stored.pause(db, one.id, now)
-    output.answer(as_json, {"id": one.id, "paused": True}, f"{output.visible(one.name)} is paused")
+    said = f"{output.visible(one.name)} is paused: nothing of it is stored until `backstory projects resume`"
+    output.answer(as_json, {"id": one.id, "paused": True}, said)
 
 
 @projects.command()
@@ -199,10 +215,10 @@ def pause(project: str, as_json: bool) -> None:
 def resume(project: str, as_json: bool) -> None:
     """Store again what happens in a project."""
     with store() as (db, _):
-        one = _named(db, project)
+        one = named(db, project)
         with transaction(db):
             stored.pause(db, one.id, None)
-    output.answer(as_json, {"id": one.id, "paused": False}, f"{output.visible(one.name)} is not paused")
+    output.answer(as_json, {"id": one.id, "paused": False}, f"{output.visible(one.name)} is stored again")
 
 
 @projects.command()
@@ -219,8 +235,10 @@ def delete(project: str, everywhere: bool, dry_run: bool, yes: bool, as_json: bo
 
     home = common.folder()
     with store() as (db, now):
-        one = _named(db, project)
+        one = named(db, project)
         wanted = Conditions(project_id=one.id)
+        if not as_json:
+            click.echo(f"{output.visible(one.name)} ({one.id}) of {output.visible(one.root) or 'no folder'}")
         how = {"yes": yes, "dry_run": dry_run, "everywhere": everywhere, "as_json": as_json}
         if not forgetting.preview(db, wanted, hard=True).is_empty or everywhere or dry_run:
             forget.erase_all(db, home, now, wanted, **how)
@@ -230,27 +248,6 @@ def delete(project: str, everywhere: bool, dry_run: bool, yes: bool, as_json: bo
             erasing.erase_project(home, db, one.id, now)
             said = f"{output.visible(one.name)} ({one.id}) is deleted"
             click.echo(said, err=as_json)
-
-
-def _named(db: Connection, given: str) -> Project:
-    """The project that a person means."""
-    name = typed([given])
-    every = [one for one in stored.every(db) if one.id != stored.GLOBAL]
-    found = [one for one in every if one.id == name] or [one for one in every if one.name == name]
-    if not found and len(name) > 2:
-        found = [one for one in every if one.id.startswith((name, f"prj_{name}"))]
-    if not found and os.path.isdir(given):
-        here = stored.at(db, paths.place(given))
-        found = [here] if here else []
-    if not found:  # a folder that is not there any more
-        path = os.path.abspath(given)
-        found = [stored.by_id(db, one.id) for one in stored.overview(db) if path in one.paths]
-    if len(found) > 1:
-        ids = ", ".join(f"{one.id} ({output.visible(one.root)})" for one in found[:5])
-        raise errors.BadInput(f"more than one project is called {output.visible(name)}: {ids}; give the id")
-    if not found:
-        raise errors.NotFound(f"There is no project {output.visible(name)}; `backstory projects` lists them.")
-    return found[0]
 
 
 def _claimed(db: Connection, place: paths.Place) -> Project:
