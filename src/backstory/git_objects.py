@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-LARGEST = 1_000_000  # bytes of a commit, also inside a pack; real ones have a few hundred
+LARGEST = 200_000  # bytes that are unpacked for a commit, deltas included; real ones take a few hundred
 DEEPEST = 60  # deltas of deltas; git makes 50 by default
 MOST_PACKS = 500
 COMMIT, OFFSET_DELTA, REFERENCE_DELTA = 1, 6, 7  # types of objects in a pack
@@ -25,17 +25,12 @@ def commit(objects: str, commit_id: str) -> bytes | None:
     Objects that are borrowed from another repository do not count."""
     if len(commit_id) not in DIGESTS or commit_id.strip("0123456789abcdef"):
         return None
+    objects = os.path.realpath(objects)
     try:
         found = _loose(objects, commit_id) or _packed(objects, bytes.fromhex(commit_id))
     except (OSError, ValueError, IndexError):  # not what git writes
         return None
     return found if found is not None and _digest(found, commit_id) else None
-
-
-def parents(text: bytes) -> list[str]:
-    """The ids of the commits before one; a shallow clone names them without having them."""
-    head = text.partition(b"\n\n")[0].split(b"\n")
-    return [line[7:].decode("ascii", "replace") for line in head if line.startswith(b"parent ")]
 
 
 def _digest(text: bytes, commit_id: str) -> bool:
@@ -46,27 +41,33 @@ def _digest(text: bytes, commit_id: str) -> bool:
 
 
 def _loose(objects: str, commit_id: str) -> bytes | None:
-    path = os.path.join(objects, commit_id[:2], commit_id[2:])
-    if not os.path.isfile(path):
+    path = _own(objects, os.path.join(commit_id[:2], commit_id[2:]))
+    if not path:
         return None
     with open(path, "rb") as file:
-        whole = _inflated(file)
+        whole = _inflated(file, [LARGEST])
     kind, _, text = whole.partition(b"\0")
     return text if kind.startswith(b"commit ") else None
 
 
 def _packed(objects: str, wanted: bytes) -> bytes | None:
     folder = os.path.join(objects, "pack")
-    names = os.listdir(folder) if os.path.isdir(folder) else []
+    names = os.listdir(folder) if os.path.isdir(folder) and not os.path.islink(folder) else []
     for name in sorted(name for name in names if name.endswith(".idx"))[:MOST_PACKS]:
-        index, pack = os.path.join(folder, name), os.path.join(folder, f"{name[:-4]}.pack")
-        if os.path.isfile(index) and os.path.isfile(pack):
-            offset = _offset(index, wanted)
-            if offset is not None:
-                with open(pack, "rb") as file:
-                    kind, text = _object(file, offset, index, len(wanted), DEEPEST)
-                    return text if kind == COMMIT else None
+        index = _own(objects, os.path.join("pack", name))
+        pack = _own(objects, os.path.join("pack", f"{name[:-4]}.pack"))
+        offset = _offset(index, wanted) if index and pack else None
+        if offset is not None:
+            with open(pack, "rb") as file:
+                kind, text = _object(file, offset, index, len(wanted), DEEPEST, [LARGEST])
+                return text if kind == COMMIT else None
     return None
+
+
+def _own(objects: str, name: str) -> str:
+    """A file of this repository; "" where there is none, or a link leads to another's."""
+    path = os.path.join(objects, name)
+    return path if os.path.isfile(path) and os.path.realpath(path) == path else ""
 
 
 def _offset(index: str, wanted: bytes) -> int | None:
@@ -99,8 +100,11 @@ def _offset(index: str, wanted: bytes) -> int | None:
     return None
 
 
-def _object(file: BinaryIO, offset: int, index: str, size: int, depth: int) -> tuple[int, bytes]:
-    """The type and the bytes of what begins at an offset of a pack; `size`: of an id."""
+def _object(
+    file: BinaryIO, offset: int, index: str, size: int, depth: int, room: list[int]
+) -> tuple[int, bytes]:
+    """The type and the bytes of what begins at an offset of a pack. `size`: of an id; `room`: how many bytes
+    it may still take to unpack it."""
     if depth < 0:
         raise ValueError("too many deltas")
     file.seek(offset)
@@ -121,11 +125,11 @@ def _object(file: BinaryIO, offset: int, index: str, size: int, depth: int) -> t
             raise ValueError("its base is elsewhere")
         base = found
     else:
-        return kind, _inflated(file)
-    delta = _inflated(file)
+        return kind, _inflated(file, room)
+    delta = _inflated(file, room)
     if base < 0:
         raise ValueError("no such base")
-    base_kind, text = _object(file, base, index, size, depth - 1)
+    base_kind, text = _object(file, base, index, size, depth - 1, room)
     return base_kind, _patched(text, delta)
 
 
@@ -156,17 +160,19 @@ def _patched(base: bytes, delta: bytes) -> bytes:
     return bytes(made)
 
 
-def _inflated(file: BinaryIO) -> bytes:
+def _inflated(file: BinaryIO, room: list[int]) -> bytes:
     import zlib
 
     stream = zlib.decompressobj()
     made, end = b"", file.tell() + LARGEST
     while not stream.eof and file.tell() < end and (data := stream.unconsumed_tail or file.read(4096)):
         try:
-            made += stream.decompress(data, LARGEST)
+            part = stream.decompress(data, LARGEST)
         except zlib.error as error:
             raise ValueError("not compressed by zlib") from error
-        if len(made) > LARGEST:
+        made += part
+        room[0] -= len(part)
+        if room[0] < 0:
             raise ValueError("too large")
     return made
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 MOST_LINES = 10_000  # of a repository's configuration
+MOST_REFS = 32_000_000  # bytes of its packed refs; more keep a session waiting
 
 
 def data_folder(env: Mapping[str, str]) -> str | None:
@@ -252,7 +253,7 @@ def _remote(common: str, at: str) -> str:
 def _url(common: str) -> str:
     """Of the remote `origin`, or of the only one."""
     urls: dict[str, str] = {}
-    for section, key, value in _settings(os.path.join(common, "config")):
+    for section, key, value in _settings(inside(common, "config")):
         if section.startswith('[remote "') and key == "url":
             urls.setdefault(section, value)
     return urls.get('[remote "origin"]') or ("".join(urls.values()) if len(urls) == 1 else "")
@@ -302,11 +303,16 @@ def _commit(commit: str | None) -> str | None:
 
 
 def _packed(common: str, ref: str) -> str | None:
-    for line in _lines(inside(common, "packed-refs")):
-        commit, _, name = line.rstrip("\n").partition(" ")
-        if name == ref:
-            return commit
-    return None
+    path = inside(common, "packed-refs")
+    if not os.path.isfile(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            lines = file.read(MOST_REFS)  # as a whole: a million lines one by one take a second
+    except OSError:
+        return None
+    end = lines.find(b" " + ref.encode("utf-8", "surrogateescape") + b"\n")
+    return lines[lines.rfind(b"\n", 0, end) + 1 : end].decode("ascii", "replace") if end > 0 else None
 
 
 def inside(folder: str, name: str) -> str:

@@ -388,6 +388,62 @@ def a_claim_that_links_to_the_objects(world: World) -> Path:
     return evil
 
 
+def a_claim_whose_packs_are_a_link(world: World) -> Path:
+    evil = a_claim(world)
+    git(world.home, "gc", "-q")
+    (evil / ".git" / "objects" / "pack").symlink_to(world.home / ".git" / "objects" / "pack")
+    return evil
+
+
+def a_claim_whose_objects_are_links(world: World) -> Path:
+    evil = a_claim(world)
+    for folder in (world.home / ".git" / "objects").glob("??"):
+        (evil / ".git" / "objects" / folder.name).symlink_to(folder)
+    return evil
+
+
+def a_claim_whose_packs_are_linked_files(world: World) -> Path:
+    evil = a_claim(world)
+    git(world.home, "gc", "-q")
+    (evil / ".git" / "objects" / "pack").mkdir()
+    for file in (world.home / ".git" / "objects" / "pack").iterdir():
+        (evil / ".git" / "objects" / "pack" / file.name).symlink_to(file)
+    return evil
+
+
+def a_claim_to_be_shallow_with_a_known_parent(world: World) -> Path:
+    home = _ready(world, remote=URL)
+    evil = world.repository("evil")
+    world.commit(evil, "evil")
+    text = git(evil, "cat-file", "commit", "HEAD").replace("author", f"parent {_head(home)}\nauthor", 1)
+    made = git(evil, "hash-object", "-t", "commit", "-w", "--literally", str(_file(world, text)))
+    (evil / ".git" / "shallow").write_text(f"{made}\n")
+    git(evil, "update-ref", "refs/heads/main", made)
+    git(evil, "remote", "add", "origin", URL)
+    return evil
+
+
+def _head(at: Path) -> str:
+    return git(at, "rev-parse", "HEAD")
+
+
+def _file(world: World, text: str) -> Path:
+    (world.folder / "commit").write_text(text + "\n")
+    return world.folder / "commit"
+
+
+def another_history_beside_the_root_commit(world: World) -> Path:
+    """The root commit is public, so anybody can put it into a repository."""
+    home = _ready(world, remote=URL)
+    evil = world.repository("evil")
+    world.commit(evil, "evil")
+    root = git(home, "rev-list", "--max-parents=0", "HEAD")
+    text = git(home, "cat-file", "commit", root)
+    assert git(evil, "hash-object", "-t", "commit", "-w", "--literally", str(_file(world, text))) == root
+    git(evil, "remote", "add", "origin", URL)
+    return evil
+
+
 class Case(NamedTuple):
     arrange: Callable[[World], Path]
     first: str
@@ -410,7 +466,7 @@ CASES = [
     Case(cloned_again_at_the_same_path, HOME, HOME),
     Case(cloned_on_a_branch, HOME, HOME),
     Case(cloned_shallow, HOME, HOME),
-    Case(cloned_shallow_one_commit_later, HOME, HOME),
+    Case(cloned_shallow_one_commit_later, AWAY, "new"),  # who knows a commit's id does not have it
     Case(cloned_shallow_much_later, AWAY, "new"),
     Case(cloned_shallow_much_later_and_deepened, "asked in the shallow clone", HOME),
     Case(a_worktree, HOME, HOME),
@@ -438,6 +494,11 @@ CASES = [
     Case(a_claim_to_be_shallow, AWAY, "new"),
     Case(a_claim_that_borrows_the_objects, AWAY, "new"),
     Case(a_claim_that_links_to_the_objects, AWAY, "new"),
+    Case(a_claim_whose_packs_are_a_link, AWAY, "new"),
+    Case(a_claim_whose_objects_are_links, AWAY, "new"),
+    Case(a_claim_whose_packs_are_linked_files, AWAY, "new"),
+    Case(a_claim_to_be_shallow_with_a_known_parent, AWAY, "new"),
+    Case(another_history_beside_the_root_commit, HOME, "new"),  # until its history is known
 ]
 
 
@@ -481,6 +542,18 @@ def test_what_two_checkouts_of_one_repository_gathered_is_one_memory(world: Worl
     assert project["roots"] == git(world.home, "rev-list", "--max-parents=0", "HEAD")
     assert project["remote"] == str(world.folder / "origin.git")
     assert {row["mark"] is None for row in rows(world.data, "SELECT mark FROM checkouts")} == {False}
+
+
+def test_another_history_changes_nothing_of_the_project_and_takes_its_session_along(world: World) -> None:
+    evil = another_history_beside_the_root_commit(world)
+    before = rows(world.data, "SELECT id, roots, remote, root FROM projects")
+    world.lived(evil, "asked by a stranger")
+    after = rows(world.data, "SELECT id, roots, remote, root FROM projects ORDER BY number")
+    assert after[:1] == before
+    told = rows(world.data, "SELECT user_prompt FROM sessions WHERE project_id = ?", before[0]["id"])
+    assert [row["user_prompt"] for row in told] == [HOME]
+    assert world.sees(world.copy(world.home, "clone")) == HOME
+    assert world.sees(evil) == "asked by a stranger"
 
 
 def test_a_history_that_takes_long_is_left_to_the_worker(

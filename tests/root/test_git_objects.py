@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from backstory.git_objects import commit, parents
+from backstory.git_objects import commit
 from tests.helpers.forged_git import git
 
 LONG = "the same words again and again, so that git finds something to save " * 8
@@ -37,13 +37,23 @@ def test_every_commit_is_read_as_git_reads_it(form: str, packed: str, tmp_path: 
         by_offset = str(packed == "by offset").lower()
         assert repack(tmp_path, "-c", f"repack.useDeltaBaseOffset={by_offset}") > 5
     ids = git(tmp_path, "rev-list", "--all").split()
-    for number, one in enumerate(ids):
+    for one in ids:
         said = subprocess.run(
             ["git", "cat-file", "commit", one], cwd=tmp_path, capture_output=True, check=True
         )
         found = commit(str(objects), one)
         assert found == said.stdout
-        assert parents(found) == ids[number + 1 : number + 2]
+
+
+def test_what_takes_too_much_to_unpack_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = repository(tmp_path, "sha1")
+    assert repack(tmp_path) > 5
+    ids = git(tmp_path, "rev-list", "--all").split()
+    largest = max(len(commit(str(objects), one) or b"") for one in ids)
+    monkeypatch.setattr("backstory.git_objects.LARGEST", largest + 100)
+    read = [commit(str(objects), one) for one in ids]
+    assert None in read, "a delta of a delta takes more than the commit"
+    assert any(read)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -293,3 +294,19 @@ def test_no_folder_of_data_depends_on_the_folder_that_one_is_in(
     env: dict[str, str], folder: str | None
 ) -> None:
     assert data_folder(env) == folder
+
+
+def test_large_files_of_a_repository_keep_nobody_waiting(repository: Path) -> None:
+    head = place(str(repository)).head
+    packed = repository / ".git" / "packed-refs"
+    with open(packed, "wb") as file:
+        file.write(b"\n" * 20_000_000)
+    with open(repository / ".git" / "config", "ab") as file:
+        file.write(b"\n" * 20_000_000)
+    started = time.monotonic()
+    assert place(str(repository)).head == head
+    (repository / ".git" / "refs" / "heads" / "main").unlink()
+    assert place(str(repository)).head is None
+    packed.write_text(f"# pack-refs with: peeled fully-peeled sorted\n{head} refs/heads/main\n")
+    assert place(str(repository)).head == head
+    assert time.monotonic() - started < 2

@@ -108,7 +108,7 @@ def test_search_takes_every_filter(run: Run, project: Path) -> None:
         (("--limit", "101"), "between 1 and 100"),
         (("--kind", "idea"), "'idea' is not one of"),
         (("--mode", "psychic"), "'psychic' is not one of"),
-        (("--project", "/nowhere/at/all"), "does not exist"),
+        (("--project", "/nowhere/at/all"), "is no folder, and no project is called so"),
     ],
 )
 def test_a_filter_that_makes_no_sense_is_wrong_use(run: Run, args: tuple[str, ...], says: str) -> None:
@@ -363,7 +363,7 @@ def test_an_id_of_another_project_is_not_touched_from_here(run: Run, project: Pa
     other.mkdir()
     theirs = run("add", "the walrus sleeps", "--project", str(other)).id
     ours = run("add", "the heron stands").id
-    for command in (("forget", theirs), ("show", theirs[:10]), ("supersede", theirs, ours)):
+    for command in (("forget", theirs), ("reinforce", theirs[:10]), ("supersede", theirs, ours)):
         ran = run(*command)
         assert (ran.code, f"add --project {other}" in ran.err) == (1, True)
     assert run("forget", theirs, "--project", str(other)).code == 0

@@ -59,11 +59,4 @@ def _look(db: Connection, path: str, root: str, now: int, seconds: float, slow: 
             log.write("info", f"the history of {root} could not be read; it is known by its path")
             projects.note_mark(db, path, place.mark if slow else projects.SLOW)
             return
-        doubled = projects.settle(db, place, roots, now)
-        if doubled:
-            from backstory.store import moving
-
-            known = projects.at(db, place)
-            assert known is not None  # noqa: S101  it was settled a line ago
-            moving.merge(db, doubled, known.id)
-            log.write("info", f"{root} is the project {known.name} of {known.root}; its memory is one now")
+        projects.settle(db, place, roots, now)

@@ -105,7 +105,8 @@ def _joined(value: object) -> str:
         return value
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     if isinstance(value, dict) and not isinstance(value.get("text"), str):
-        return "\n".join(f"{name}: {_joined(part)}" for name, part in value.items() if _joined(part))
+        named = ((name, _joined(part)) for name, part in value.items())
+        return "\n".join(f"{name}: {text}" for name, text in named if text)
     return "\n".join(part for part in map(_joined, parts) if part)
 
 

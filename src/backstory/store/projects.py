@@ -23,7 +23,7 @@ from backstory.ids import new_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from sqlite3 import Connection, Row
 
     from backstory.model import Project, ProjectOverview
@@ -51,7 +51,8 @@ def ensure(db: Connection, place: Place, now: int) -> str:
             " mark = iif(said_by = 'user', ?5, NULL) WHERE path = ?1",
             (place.location, project_id, place.root, now, place.mark),
         )
-    db.execute("UPDATE projects SET root = ?2 WHERE id = ?1 AND root <> ?2", (project_id, place.root))
+    if row is not None and row["project_id"] == project_id:  # a new one has only proved what it could at once
+        db.execute("UPDATE projects SET root = ?2 WHERE id = ?1 AND root <> ?2", (project_id, place.root))
     return project_id
 
 
@@ -180,11 +181,9 @@ def _has(place: Place, roots: str) -> bool:
 
 
 def _shares_a_commit(db: Connection, place: Place, project_id: str) -> bool:
-    """A shallow clone has no root commit. Its newest one is known where somebody worked on it, or on the one
-    before it; who has neither may have made the rest up."""
-    objects = paths.inside(place.common, "objects") if place.common else ""
-    text = git_objects.commit(objects, place.head) if objects and place.head else None
-    if text is None or place.head is None:
+    """A shallow clone has no root commit. Its newest one is known where somebody worked on it before; without
+    that, the rest may be made up."""
+    if place.head is None or not _has(place, place.head):
         return False
     rows = db.execute(
         "SELECT head FROM sessions WHERE project_id = ?1 AND head IS NOT NULL UNION"
@@ -192,8 +191,7 @@ def _shares_a_commit(db: Connection, place: Place, project_id: str) -> bool:
         " WHERE m.project_id = ?1 ORDER BY t.row DESC LIMIT ?2)",
         (project_id, KNOWN_COMMITS),
     )
-    known = {row[0] for row in rows}
-    return not known.isdisjoint((place.head, *git_objects.parents(text)))
+    return place.head in {row[0] for row in rows}
 
 
 # --- what a walk through the history has found --------------------------------------------------------------
@@ -213,39 +211,56 @@ def note_mark(db: Connection, path: str, mark: str) -> None:
     db.execute("UPDATE checkouts SET mark = ?2 WHERE path = ?1", (path, mark))
 
 
-def settle(db: Connection, place: Place, roots: Sequence[str], now: int) -> str | None:
-    """The root commits of this place are known now: note whose it is. The id of a project that was only
-    thought to be another one, and is to be merged into the one that this place is now of."""
+def settle(db: Connection, place: Place, roots: Sequence[str], now: int) -> None:
+    """The root commits of this place are known now: note whose it is. What was stored meanwhile goes along,
+    where it turns out to be another project's."""
     row = _checkout(db, place)
     if row is None:
-        return None
+        return
     note_mark(db, place.location, place.mark)
     was = _row(db, row["project_id"])
-    found = ",".join(sorted(roots))
+    found, known = set(roots), set(filter(None, was["roots"].split(",")))
     if not found or row["said_by"] == "user":
-        if not was["roots"]:
+        if not known:
             _know(db, was["id"], found, place.remote)
-        return None
-    is_same = was["roots"] == found or (was["roots"] and _has(place, was["roots"]))
-    # Of a repository without commits, or one that git could not walk through, nothing but the path is known.
-    other = None if is_same else _with(db, found, place.remote, was["id"])
-    if is_same or (other is None and not was["roots"]):
+        return
+    # A repository may grow another root. One whose history has not the roots that it proved is another.
+    other = None if known and known <= found else _with(db, found, place.remote, was["id"])
+    if other is None and known <= found:
         _know(db, was["id"], found, place.remote)
-        return None
-    is_alone = (
-        db.execute("SELECT count(*) FROM checkouts WHERE project_id = ?", (was["id"],)).fetchone()[0] == 1
-    )
+        db.execute("UPDATE projects SET root = ?2 WHERE id = ?1", (was["id"], place.root))
+        return
     if other is None:
         other = create(db, place.name, place.root, now)
         _know(db, other, found, place.remote)
+    _give(db, place, row, was, other)
+
+
+def _give(db: Connection, place: Place, checkout: Row, was: Row, other: str) -> None:
+    """A checkout is another project's than was thought."""
+    from backstory.store import moving  # it is slow to load, and seldom needed
+
     db.execute("UPDATE checkouts SET project_id = ?2 WHERE path = ?1", (place.location, other))
     db.execute("UPDATE projects SET root = ?2 WHERE id = ?1", (other, place.root))
-    return str(was["id"]) if is_alone and not was["roots"] else None
+    rest = db.execute("SELECT 1 FROM checkouts WHERE project_id = ?", (was["id"],)).fetchone()
+    if rest is None and not was["roots"]:
+        moving.merge(db, was["id"], other)  # it was thought to be a project of its own
+        return
+    rows = db.execute(
+        "SELECT id FROM sessions WHERE project_id = ?1 AND started_at >= ?2"
+        " AND substr(cwd || '/', 1, length(?3)) = ?3",
+        (was["id"], checkout["seen_at"], f"{place.root}/"),
+    )
+    moving.move_sessions(db, [row["id"] for row in rows], other)
+    latest = db.execute("SELECT root FROM checkouts WHERE project_id = ? ORDER BY seen_at DESC", (was["id"],))
+    if root := latest.fetchone():
+        db.execute("UPDATE projects SET root = ?2 WHERE id = ?1", (was["id"], root["root"]))
 
 
-def _with(db: Connection, roots: str, remote: str, but: str) -> str | None:
+def _with(db: Connection, roots: Collection[str], remote: str, but: str) -> str | None:
     """The one project with these root commits, and this remote; else the one where either has none."""
-    rows = db.execute("SELECT * FROM projects WHERE roots = ? AND id <> ?", (roots, but)).fetchall()
+    wanted = ",".join(sorted(roots))
+    rows = db.execute("SELECT * FROM projects WHERE roots = ? AND id <> ?", (wanted, but)).fetchall()
     same = [row for row in rows if row["remote"] == remote and (remote or _is_gone(db, row["id"]))]
     return _only(same or [row for row in rows if bool(remote) != bool(row["remote"])])
 
@@ -256,12 +271,12 @@ def _is_gone(db: Connection, project_id: str) -> bool:
     return not any(os.path.isdir(row["root"]) for row in rows)
 
 
-def _know(db: Connection, project_id: str, roots: str, remote: str) -> None:
+def _know(db: Connection, project_id: str, roots: Collection[str], remote: str) -> None:
     db.execute(
         # A folder that somebody cloned from is a worse name than a place on the network.
         "UPDATE projects SET roots = iif(?2 = '', roots, ?2),"
         " remote = iif(?3 = '' OR (?3 LIKE '/%' AND remote <> ''), remote, ?3) WHERE id = ?1",
-        (project_id, roots, remote),
+        (project_id, ",".join(sorted(roots)), remote),
     )
 
 
