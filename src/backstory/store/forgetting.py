@@ -387,7 +387,9 @@ def _hide(db: Connection, at: int, *, hard: bool) -> None:
     """All that is chosen is forgotten at this moment. Whatever changes is undone by `undo`."""
     alive = "1" if hard else "deleted_at IS NULL"
     db.execute(
-        f"UPDATE memories SET deleted_at = ? WHERE row IN (SELECT row FROM temp.chosen) AND {alive}", (at,)
+        "UPDATE memories SET deleted_at = ?1, updated_at = max(updated_at, ?1)"  # or no import would know
+        f" WHERE row IN (SELECT row FROM temp.chosen) AND {alive}",
+        (at,),
     )
     db.execute(
         "UPDATE turns SET state = 'interrupted', left_open_at = ? WHERE state = 'open'"  # see turns.interrupt
@@ -440,7 +442,7 @@ def _forgetting(row: Any) -> Forgetting:
     return Forgetting(conditions=Conditions(**given), **values)
 
 
-def undo(db: Connection, number: int | None = None) -> Forgetting:
+def undo(db: Connection, now: int, number: int | None = None) -> Forgetting:
     """Bring back what one forgetting hid, the last one or a certain one, in a transaction of its own."""
     with transaction(db):
         found = [one for one in listed(db) if number is None or one.id == number]
@@ -468,7 +470,10 @@ def undo(db: Connection, number: int | None = None) -> Forgetting:
             " AND later.started_at > turns.started_at), 'open', state) WHERE left_open_at = ?",
             (one.at,),
         )
-        db.execute("UPDATE memories SET deleted_at = NULL WHERE deleted_at = ?", (one.at,))
+        db.execute(
+            "UPDATE memories SET deleted_at = NULL, updated_at = max(updated_at + 1, ?) WHERE deleted_at = ?",
+            (now, one.at),
+        )
         db.execute(
             f"UPDATE observation_queue SET {queue.REMEMBERED} WHERE forgotten_at = ? AND skipped = ?",
             (one.at, queue.FORGOTTEN),

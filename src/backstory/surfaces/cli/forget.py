@@ -309,8 +309,8 @@ def _list(as_json: bool) -> None:
 def _undo(number: str, as_json: bool) -> None:
     if number != LAST and not number.isdecimal():
         raise errors.BadInput(f"{number!r} is no number; `backstory forget --list` shows them")
-    with store() as (db, _), busy("bringing back"):
-        done = forgetting.undo(db, None if number == LAST else int(number))
+    with store() as (db, now), busy("bringing back"):
+        done = forgetting.undo(db, now, None if number == LAST else int(number))
     output.answer(as_json, {"undone": True, **_plain(done)}, f"Brought back: {_counts(done)}")
 
 
