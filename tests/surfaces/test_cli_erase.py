@@ -20,7 +20,7 @@ from backstory.docmem import tree
 from backstory.docmem.tree import Made
 from backstory.intake.note import keep
 from backstory.recall.documents.ingest import ingest
-from backstory.store import forgetting, life, projects
+from backstory.store import forgetting, life, moving, projects
 from backstory.store.file import backup
 from backstory.store.file.connection import apply, connect, transaction
 from backstory.store.keep import build_on, keep_memory, wording
@@ -281,6 +281,30 @@ def test_a_whole_project_goes_with_its_documents_and_trees(planted: Path, projec
         assert left == [f"the user loves {WORD}"]  # what is global is of no project
         assert erasing.erase_project(str(planted), db, here.id, NOW)
         assert [row["id"] for row in db.execute("SELECT id FROM projects")] == ["global"]
+    assert_sound(planted)
+
+
+@pytest.mark.parametrize("fate", ["merged", "deleted"])
+def test_an_erasing_is_finished_though_its_project_is_gone(
+    fate: str, planted: Path, project: str, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "web").mkdir()
+    happened(planted, tmp_path / "web", "a web of ice", session="web", at=NOW - HOUR)
+    drain(planted, NOW)
+    with closing(opened(planted)) as db:
+        ids = {one.root: one.id for one in projects.every(db)}
+        erasing.mark(str(planted))
+        forgetting.begin_erasing(db, forgetting.Conditions(project_id=ids[project]), NOW)
+        with transaction(db):
+            if fate == "merged":
+                moving.merge(db, ids[project], ids[str(tmp_path / "web")], said_by="user")
+            else:
+                forgetting.erase_project(db, ids[project], NOW)
+    done = run("erase")
+    assert done.code == 0, done.err
+    assert not (planted / "erasing").exists() and not is_begun(planted)
+    assert [row["id"] for row in rows(planted, "SELECT id FROM sessions")] == ["web"]
+    assert (planted / "spool/failed/7.json").exists()  # whose it was cannot be told any more
     assert_sound(planted)
 
 

@@ -152,7 +152,9 @@ def _clear_files(home: str, db: Connection, wanted: Conditions, session_ids: Seq
     for path in _files(os.path.join(home, OUTBOX)):
         if os.path.basename(path) in session_ids or (text and text in _read(path).casefold()):
             _remove(path)
-    root = projects.root_of(db, wanted.project_id) if wanted.project_id else None
+    root = next((one.root for one in projects.every(db) if one.id == wanted.project_id), None)
+    if wanted.project_id and root is None:
+        return  # merged or deleted since: nothing says which folder it was, and another's are not touched
     for path in _files(os.path.join(home, FAILED)):
         if not path.endswith(".reason") and _is_of(path, wanted, session_ids, root, text):
             _remove(path)
