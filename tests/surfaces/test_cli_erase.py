@@ -308,6 +308,34 @@ def test_an_erasing_is_finished_though_its_project_is_gone(
     assert_sound(planted)
 
 
+@pytest.mark.parametrize(
+    ("given", "gone"),
+    [
+        (("--project", "."), {"here", "below", "torn", "nameless"}),
+        (("--session", "s1"), {"here", "torn"}),
+        (("--kind", "note"), set()),
+        (("--kind", "turn"), {"here", "below", "torn", "nameless"}),
+        (("--match", WORD), {"here"}),
+    ],
+)
+def test_of_what_could_not_be_stored_only_what_is_meant_goes(
+    given: tuple[str, ...], gone: set[str], planted: Path, project: str, run: Run
+) -> None:
+    shutil.rmtree(planted / "spool/failed")
+    payloads: dict[str, dict[str, Any]] = {
+        "here": {"session_id": "s1", "cwd": project, "prompt": WORD},
+        "below": {"session_id": "s10", "cwd": f"{project}/src"},
+        "beside": {"session_id": "s11", "cwd": f"{project}-v2", "prompt": f"look at {project}"},
+        "nameless": {"session_id": "s12", "tool_input": {"path": f"{project}/a"}},
+    }
+    for name, payload in payloads.items():
+        put(planted, payload, into="failed", name=name)
+    (planted / "spool/failed/torn").write_text(f'{{"session_id":"s1","cwd":"{project}","pro')
+    assert run("erase", *given, "--yes").code == 0
+    left = {path.name for path in (planted / "spool/failed").iterdir()}
+    assert {*payloads, "torn"} - left == gone
+
+
 # Kills itself before the nth statement, in the store or in a backup, or change of a folder; tells how many
 # there were if it comes to its end.
 SUICIDAL = """

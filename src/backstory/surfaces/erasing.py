@@ -164,17 +164,25 @@ def _clear_files(home: str, db: Connection, wanted: Conditions, session_ids: Seq
 def _is_of(
     path: str, wanted: Conditions, session_ids: Sequence[str], root: str | None, text: str | None
 ) -> bool:
-    """Is a payload that could not be stored one of those that are erased? It may be no JSON."""
-    if wanted.ids:
-        return False
-    raw = _read(path)
-    with suppress(ValueError):
-        raw += "\n" + json.dumps(json.loads(raw), ensure_ascii=False)
+    """Is a payload that could not be stored one of those that are erased? It may be no JSON, or lack a
+    field: then the text anywhere in it will do."""
+    if wanted.ids or wanted.kind not in (None, "turn"):
+        return False  # it would have become part of a turn
+    raw, payload = _read(path), None
+    with suppress(ValueError, RecursionError):
+        payload = json.loads(raw)
+        raw += "\n" + json.dumps(payload, ensure_ascii=False)
+    fields = payload if isinstance(payload, dict) else {}
+
+    def is_said(name: str, value: str) -> bool:
+        given = fields.get(name)
+        return given == value or given.startswith(f"{value}/") if isinstance(given, str) else value in raw
+
     if wanted.is_retention:
-        return any(one in raw for one in session_ids)
+        return any(is_said("session_id", one) for one in session_ids)
     return (
-        (wanted.session_id is None or wanted.session_id in raw)
-        and (root is None or root in raw)
+        (wanted.session_id is None or is_said("session_id", wanted.session_id))
+        and (root is None or is_said("cwd", root))
         and (wanted.before is None or os.stat(path).st_mtime * 1000 < wanted.before)
         and (text is None or text in raw.casefold())
     )
