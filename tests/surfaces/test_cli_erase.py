@@ -265,6 +265,20 @@ def test_everywhere_takes_it_out_of_backups_and_what_was_set_aside(planted: Path
     assert any(one.reason == "manual" for one in backup.listed(str(planted)))
 
 
+def test_a_transcript_does_not_bring_it_back_into_a_restored_backup(
+    planted: Path, project: str, run: Run
+) -> None:
+    daily = backup.make(str(planted), NOW - 2 * DAY)
+    assert run("erase", "--session", "s1", "--everywhere", "--yes").code == 0
+    assert run("backup", "restore", daily.name, "--yes").code == 0
+    again = [
+        payload | {"prompt_id": "p", "tool_use_id": f"t{n}"} for n, payload in enumerate(said("s1", project))
+    ]
+    happen(planted, again)  # as who reads a transcript sees them
+    assert run("sessions", "s1").code == 1
+    assert not [name for name in holding(planted) if name.startswith("backstory.db")]
+
+
 def test_a_whole_project_goes_with_its_documents_and_trees(planted: Path, project: str, run: Run) -> None:
     with closing(opened(planted)) as db:
         here = projects.by_id(db, db.execute("SELECT id FROM projects WHERE id <> 'global'").fetchone()["id"])

@@ -599,9 +599,10 @@ def done_erasing(db: Connection, one: Forgetting) -> None:
             )
 
 
-def erase_in_copy(db: Connection, wanted: Conditions, ids: Sequence[str], session_ids: Sequence[str]) -> bool:
+def erase_in_copy(db: Connection, one: Forgetting, ids: Sequence[str], session_ids: Sequence[str]) -> bool:
     """Remove the same from a backup, at this version's schema and used by nobody else: what fits the
     conditions there, and what had these ids. Whether there was anything."""
+    wanted = one.conditions
     with transaction(db):
         choose(db, wanted, hard=True)
         db.execute(
@@ -622,8 +623,8 @@ def erase_in_copy(db: Connection, wanted: Conditions, ids: Sequence[str], sessio
         _drop_what_cannot_hide(db, wanted)
         db.execute("DELETE FROM prompts WHERE id IN (SELECT id FROM temp.chosen_prompts)")
         db.execute("DELETE FROM observation_queue WHERE id IN (SELECT id FROM temp.chosen_items)")
-        _erase_chosen(db, 0)
-        _erase_sessions(db, 0)
+        _erase_chosen(db, one.at)
+        _erase_sessions(db, one.at)
     return bool(found)
 
 

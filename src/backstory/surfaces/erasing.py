@@ -121,7 +121,7 @@ def _clear_backups(
 
 
 def _erase_in_copy(db: Connection, one: Forgetting, ids: Sequence[str], session_ids: Sequence[str]) -> bool:
-    found = forgetting.erase_in_copy(db, one.conditions, ids, session_ids)
+    found = forgetting.erase_in_copy(db, one, ids, session_ids)
     if found:
         redaction.compact(db)
     return found
