@@ -137,6 +137,18 @@ def test_no_byte_of_it_is_left_in_the_data_folder(given: tuple[str, ...], plante
         assert forgetting.listed(db) == [] and forgetting.erasing(db) == []
 
 
+@pytest.mark.slow
+def test_the_log_is_rewritten_whatever_the_locale_says(planted: Path) -> None:
+    log.write("error", "the walrus said 日本")
+    how = [sys.executable, "-X", "utf8=0", "-c", "from backstory.surfaces.cli.main import main; main()"]
+    given = ["erase", "--match", WORD, "--all-projects", "--yes"]
+    env = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([*how, *given], capture_output=True, check=False, timeout=60, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "the walrus said 日本" in log_text(planted)
+    assert holding(planted) == []
+
+
 def test_what_was_forgotten_before_is_erased_with_its_forgetting(planted: Path, run: Run) -> None:
     run("forget", "--match", WORD, "--all-projects", "--yes")
     assert WORD in run("forget", "--list").out

@@ -215,7 +215,8 @@ def _keep_lines(path: str, is_kept: Callable[[str], bool]) -> None:
     if len(kept) == len(lines):
         return
     beside = f"{path}.new"
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with open(fd, "w", encoding="utf-8") as file:
         file.writelines(kept)
     os.replace(beside, path)
 
