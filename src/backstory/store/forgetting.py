@@ -579,6 +579,12 @@ def sweep(db: Connection, one: Forgetting, progress: Callable[[int], None] | Non
     return done
 
 
+def erase_memory(db: Connection, memory_id: str, now: int) -> None:
+    """One memory; what its text left elsewhere is for who goes on with it (surfaces/erasing.py)."""
+    one, _ = begin_erasing(db, Conditions(ids=(memory_id,)), now)
+    sweep(db, one)
+
+
 def done_erasing(db: Connection, one: Forgetting) -> None:
     """Nothing is left of it, so nothing tells of it: neither its own words nor an earlier forgetting that
     has lost all it hid, or was looking for the same text."""

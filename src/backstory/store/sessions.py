@@ -146,14 +146,6 @@ def hide_prompts(db: Connection, session_id: str, first: int, last: int, at: int
     note_the_first_prompt(db, session_id)
 
 
-def drop_prompts(db: Connection, session_id: str, first: int, last: int) -> None:
-    """What the user said in a turn goes with it."""
-    db.execute(
-        "DELETE FROM prompts WHERE session_id = ? AND created_at BETWEEN ? AND ?", (session_id, first, last)
-    )
-    note_the_first_prompt(db, session_id)
-
-
 def note_the_first_prompt(db: Connection, session_id: str) -> None:
     """What a session began with, as far as nobody forgot it."""
     db.execute(f"UPDATE sessions SET user_prompt = {FIRST_PROMPT} WHERE id = ?", (session_id,))

@@ -60,6 +60,13 @@ def erase_project(home: str, db: Connection, project_id: str, now: int) -> bool:
     return compact(home, db)
 
 
+def erase_memory(home: str, db: Connection, memory_id: str, now: int) -> None:
+    """One memory, at once. The rest is for the next worker: to write a store anew takes too long for who
+    waits for an answer."""
+    mark(home)
+    forgetting.erase_memory(db, memory_id, now)
+
+
 def is_unfinished(home: str) -> bool:
     return os.path.exists(os.path.join(home, MARKER))
 
