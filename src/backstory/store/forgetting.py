@@ -376,13 +376,6 @@ def note(
     return Forgetting(int(made.lastrowid or 0), at, said_by, wanted, *counts, erasing)
 
 
-def counted(db: Connection, at: int) -> tuple[int, int, int]:
-    """How many sessions, turns and other memories were hidden at a moment."""
-    turns = _count(db, "memories WHERE deleted_at = ? AND kind = 'turn'", [at])
-    every = _count(db, "memories WHERE deleted_at = ?", [at])
-    return _count(db, "forgotten_sessions WHERE at = ?", [at]), turns, every - turns
-
-
 def _hide(db: Connection, at: int, *, hard: bool) -> None:
     """All that is chosen is forgotten at this moment. Whatever changes is undone by `undo`."""
     alive = "1" if hard else "deleted_at IS NULL"

@@ -13,7 +13,7 @@ from backstory import errors, paths
 from backstory.memory.kinds import KINDS
 from backstory.store import forgetting, life, memories, nodes, projects, sessions
 from backstory.store.file import backup
-from backstory.store.file.connection import Connection, transaction
+from backstory.store.file.connection import Connection
 from backstory.store.forgetting import Conditions, Forgetting, Preview
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import (
@@ -267,13 +267,9 @@ def _trees(db: Connection, wanted: Conditions) -> list[tuple[Any, list[str]]]:
 
 
 def _forget(db: Connection, now: int, known: list[str], as_json: bool) -> None:
-    with transaction(db):
-        at = forgetting.moment(db, now)
-        for one in known:
-            life.living(db, one)
-        for one in known:
-            life.forget(db, one, None, at)
-        forgetting.note(db, Conditions(ids=tuple(known)), at, forgetting.counted(db, at))
+    for one in known:
+        life.living(db, one)
+    forgetting.forget(db, Conditions(ids=tuple(known)), now)
     found = [memory for one in known if (memory := memories.get(db, one, now))]
     plain = [{"done": "forgotten", **asdict(memory)} for memory in found]
     said = [f"Memory forgotten: {memory.id} (salience: {memory.salience:.2f})" for memory in found]
