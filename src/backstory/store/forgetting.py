@@ -127,9 +127,7 @@ def _stays(db: Connection, wanted: Conditions, hard: bool) -> dict[str, int]:
         return {}
     stays = {}
     if wanted.project_id is not None and wanted.match:
-        clauses, values = _memories(
-            db, Conditions(before=wanted.before, match=wanted.match, kind=wanted.kind)
-        )
+        clauses, values = _memories(Conditions(before=wanted.before, match=wanted.match, kind=wanted.kind))
         counted = tuples(db).execute(
             f"SELECT m.project_id = '{projects.GLOBAL}', count(*) FROM memories m"
             f" WHERE {' AND '.join(clauses)} AND m.project_id <> ? AND m.deleted_at IS NULL GROUP BY 1",
@@ -169,7 +167,7 @@ def choose(db: Connection, wanted: Conditions, *, hard: bool = False) -> None:
     if wanted.is_retention:
         may_go += f" AND m.kind <> 'note' AND m.tier <> 'global' AND m.project_id <> '{projects.GLOBAL}'"
     else:
-        clauses, values = _memories(db, wanted)
+        clauses, values = _memories(wanted)
         alive = "1" if hard else "m.deleted_at IS NULL"
         db.execute(f"{_INTO} WHERE {' AND '.join(clauses)} AND {alive}", values)
     if wanted.is_whole:
@@ -251,7 +249,8 @@ def _choose_sessions(db: Connection, wanted: Conditions, hard: bool) -> None:
     )
 
 
-def _memories(db: Connection, wanted: Conditions) -> tuple[list[str], list[object]]:
+def _memories(wanted: Conditions) -> tuple[list[str], list[object]]:
+    """Memories that fit, for `FROM memories m`."""
     clauses: list[str] = []
     values: list[object] = []
     if wanted.ids:
@@ -271,7 +270,6 @@ def _memories(db: Connection, wanted: Conditions) -> tuple[list[str], list[objec
             clauses.append(clause)
             values.append(value)
     if wanted.match:
-        _look_for(db, wanted.match)
         clauses.append(
             "(has_text(m.title, m.content) OR m.kind = 'turn'"
             " AND EXISTS (SELECT 1 FROM turns t WHERE t.row = m.row AND has_text_json(t.record)))"
@@ -403,17 +401,17 @@ def _hide(db: Connection, at: int, *, hard: bool) -> None:
         "UPDATE sessions SET summary = NULL WHERE id IN (SELECT y.session_id FROM temp.chosen c"
         " JOIN memories m ON m.row = c.row JOIN session_summaries y ON y.memory_id = m.id)"
     )
-    _note_first_prompts(db, at)
+    sessions.note_first_prompts(db, _touched(db, at))
 
 
-def _note_first_prompts(db: Connection, at: int) -> None:
-    """Of the sessions in which something was hidden at this moment; while it still is, or just was."""
-    db.execute(
-        f"UPDATE sessions SET user_prompt = {sessions.FIRST_PROMPT} WHERE id IN"
-        " (SELECT session_id FROM prompts WHERE forgotten_at = ?1"
-        " UNION SELECT session_id FROM forgotten_sessions WHERE at = ?1)",
+def _touched(db: Connection, at: int) -> list[str]:
+    """The sessions in which something was hidden at this moment."""
+    rows = tuples(db).execute(
+        "SELECT session_id FROM prompts WHERE forgotten_at = ?1"
+        " UNION SELECT session_id FROM forgotten_sessions WHERE at = ?1",
         (at,),
     )
+    return [row[0] for row in rows]
 
 
 def listed(db: Connection) -> list[Forgetting]:
@@ -444,14 +442,7 @@ def undo(db: Connection, now: int, number: int | None = None) -> Forgetting:
             raise NotFound(f"{which} that could be undone; `backstory forget --list` shows what can")
         one = found[0]
         _leave_to_others(db, one.at)
-        touched = [
-            row[0]
-            for row in tuples(db).execute(
-                "SELECT session_id FROM prompts WHERE forgotten_at = ?1"
-                " UNION SELECT session_id FROM forgotten_sessions WHERE at = ?1",
-                (one.at,),
-            )
-        ]
+        touched = _touched(db, one.at)
         db.execute(
             "UPDATE sessions SET summary = y.summary FROM session_summaries y JOIN memories m"
             " ON m.id = y.memory_id WHERE m.deleted_at = ? AND y.session_id = sessions.id",
@@ -474,11 +465,7 @@ def undo(db: Connection, now: int, number: int | None = None) -> Forgetting:
         db.execute("UPDATE prompts SET forgotten_at = NULL WHERE forgotten_at = ?", (one.at,))
         db.execute("DELETE FROM forgotten_sessions WHERE at = ?", (one.at,))
         db.execute("DELETE FROM forgettings WHERE id = ?", (one.id,))
-        db.execute(
-            f"UPDATE sessions SET user_prompt = {sessions.FIRST_PROMPT}"
-            " WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(touched),),
-        )
+        sessions.note_first_prompts(db, touched)
     return one
 
 
@@ -631,7 +618,7 @@ def _erase_chosen(db: Connection, at: int) -> None:
     ids = "(SELECT m.id FROM temp.chosen c JOIN memories m ON m.row = c.row)"
     of_turns = "FROM temp.chosen c JOIN turns t ON t.row = c.row"
     touched = tuples(db).execute(f"SELECT DISTINCT t.session_id {of_turns} WHERE t.session_id IS NOT NULL")
-    session_ids = json.dumps([row[0] for row in touched])
+    session_ids = [row[0] for row in touched]
     db.execute(
         "INSERT INTO erased_spans (session_id, first_at, last_at, at) SELECT t.session_id, t.started_at,"
         # Until the next prompt, where it was going on.
@@ -654,11 +641,7 @@ def _erase_chosen(db: Connection, at: int) -> None:
     )
     db.execute(f"DELETE FROM session_summaries WHERE memory_id IN {ids}")
     db.execute("DELETE FROM memories WHERE row IN (SELECT row FROM temp.chosen)")
-    db.execute(
-        f"UPDATE sessions SET user_prompt = {sessions.FIRST_PROMPT}"
-        " WHERE id IN (SELECT value FROM json_each(?))",
-        (session_ids,),
-    )
+    sessions.note_first_prompts(db, session_ids)
 
 
 def _erase_sessions(db: Connection, at: int) -> None:
