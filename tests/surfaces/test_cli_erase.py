@@ -362,6 +362,21 @@ def test_of_what_could_not_be_stored_only_what_is_meant_goes(
     assert {*payloads, "torn"} - left == gone
 
 
+def test_what_was_begun_is_still_marked_after_a_project_was_erased_meanwhile(
+    planted: Path, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "web").mkdir()
+    happened(planted, tmp_path / "web", "a web of ice", session="web", at=NOW - HOUR)
+    drain(planted, NOW)
+    with closing(opened(planted)) as db:
+        (web,) = [one.id for one in projects.every(db) if one.root == str(tmp_path / "web")]
+        erasing.mark(str(planted))
+        forgetting.begin_erasing(db, forgetting.Conditions(match=WORD), NOW)
+        assert erasing.erase_project(str(planted), db, web, NOW)
+    worker.run(str(planted))
+    assert [name for name in holding(planted) if not name.startswith("backups")] == []
+
+
 # Kills itself before the nth statement, in the store or in a backup, or change of a folder; tells how many
 # there were if it comes to its end.
 SUICIDAL = """

@@ -23,7 +23,7 @@ from backstory.store.file.connection import Connection, latest, transaction
 from backstory.store.forgetting import Conditions, Forgetting, Preview, Run
 from backstory.surfaces.opened import open_drained
 
-MARKER = "erasing"  # in the data folder: old bytes may still be there
+MARKER = "erasing"  # in the data folder: something is not erased yet, or old bytes may still be there
 LOGS, OUTBOX, FAILED = "logs", "outbox", os.path.join("spool", "failed")
 
 
@@ -96,7 +96,7 @@ def finish(home: str, db: Connection, now: int, progress: Callable[[int], None] 
 def compact(home: str, db: Connection) -> bool:
     """Let no old bytes stay in the store's file and log; False where another process reads an old state."""
     is_clean = redaction.compact(db)
-    if is_clean:
+    if is_clean and not forgetting.erasing(db):
         with suppress(FileNotFoundError):
             os.unlink(os.path.join(home, MARKER))
     return is_clean
