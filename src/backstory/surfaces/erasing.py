@@ -104,7 +104,10 @@ def compact(home: str, db: Connection) -> bool:
 
 def mark(home: str) -> None:
     """Old bytes are about to be left in the store's file: `compact` sees to them, or the next worker."""
-    os.close(os.open(os.path.join(home, MARKER), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    path = os.path.join(home, MARKER)
+    if os.path.islink(path):  # it would lead elsewhere
+        os.unlink(path)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
 
 
 # --- backups ------------------------------------------------------------------------------------------------
