@@ -17,6 +17,7 @@ from backstory.store.file.connection import Connection
 from backstory.store.forgetting import Conditions, Forgetting, Preview
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import (
+    ask,
     busy,
     folder,
     json_option,
@@ -110,7 +111,7 @@ def forget(
             return
         if not as_json:
             _show(seen, False, "forget")
-        _ask(yes, "Forget this? It can be undone.", "forgotten")
+        ask(yes, None, "Forget this? It can be undone.", "forgotten")
         with busy("forgetting"):
             done = forgetting.forget(db, wanted, now)
     if done is None:
@@ -172,7 +173,7 @@ def erase_all(
         _show(seen, False, "erase")
         if seen.is_empty:
             click.echo("Nothing in the store fits; backups are looked at.")
-    _ask(yes, "Erase this for good? It cannot be undone.", "erased")
+    ask(yes, None, "Erase this for good? It cannot be undone.", "erased")
     trees = _trees(db, wanted)
     with busy("erasing"):
         seen, done = erasing.erase(home, db, wanted, now, everywhere=everywhere)
@@ -238,15 +239,6 @@ def _project(db: Connection, given: str | None, is_all: bool, session: str | Non
             raise errors.BadInput(f"session {session} is of another project ({root}); leave --project out")
         return None
     return here.id
-
-
-def _ask(yes: bool, question: str, done: str) -> None:
-    if yes:
-        return
-    if not (sys.stdin and sys.stdin.isatty()):
-        raise errors.NotFound(f"Nothing was {done}: nobody is there to ask; --yes does it without asking.")
-    if not sure(question):
-        raise errors.NotFound(f"Nothing was {done}.")
 
 
 def _drain_all(db: Connection, home: str, now: int) -> None:
