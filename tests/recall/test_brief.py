@@ -13,7 +13,7 @@ from backstory.intake.drain import drain
 from backstory.memory.salience import DAY_MS
 from backstory.recall import brief
 from backstory.recall.brief import cut
-from backstory.store import life, memories, turns
+from backstory.store import forgetting, life, memories, turns
 from tests.helpers.brief import HOUR, NOW, Told, under
 from tests.helpers.chaos import event, prompt, put, tool_use
 
@@ -387,7 +387,7 @@ def test_what_was_forgotten_of_a_session_is_not_told(told: Told) -> None:
 
 
 def test_a_prompt_that_was_erased_is_not_told_though_its_session_is_known(told: Told) -> None:
-    life.erase(told.db, told.said("s1", "the secret plan is this"))
+    forgetting.erase_memory(told.db, told.said("s1", "the secret plan is this"), NOW)
     assert told.brief().text == ""
     assert told.brief("compact", session="s1").text == ""
 
@@ -752,7 +752,7 @@ def test_a_session_nobody_heard_of_and_a_memory_that_was_erased_link_nothing(tol
     brief.note(told.db, "unheard of", (gone, kept), NOW)
     assert links(told.db) == []
     told.session("present")
-    life.erase(told.db, gone)
+    forgetting.erase_memory(told.db, gone, NOW)
     brief.note(told.db, "present", (gone, kept), NOW)
     brief.note(told.db, "present", (), NOW + HOUR)
     assert links(told.db) == [("present", kept, "recalled", NOW)]

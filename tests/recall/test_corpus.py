@@ -29,7 +29,7 @@ from backstory.recall.embedders.protocol import quantise, unit
 from backstory.recall.index import Index
 from backstory.recall.nearness import Vectors
 from backstory.recall.search import search
-from backstory.store import documents, life, memories, projects, sessions, vectors
+from backstory.store import documents, forgetting, life, memories, projects, sessions, vectors
 from backstory.store.file.connection import connect, transaction
 
 NOW = 1_800_000_000_000
@@ -275,6 +275,11 @@ class World:
         self.alive.append(Line(memory_id, row, None if kind == "tool" else session, text, author))
 
     def change(self, db: sqlite3.Connection, what: str, line: Line, other: Line, number: int) -> None:
+        if what == "erase":
+            forgetting.erase_memory(db, line.id, NOW)
+            line.state, line.vector = 3, None
+            self.alive.remove(line)
+            return
         with transaction(db):
             if what == "forget":
                 life.forget(db, line.id, None, NOW)
@@ -282,10 +287,6 @@ class World:
             elif what == "restore" and line.state:
                 life.restore(db, line.id, None, NOW)
                 line.state = line.state & 2 if line.state & 1 else 0  # what was done last is undone
-            elif what == "erase":
-                life.erase(db, line.id)
-                line.state, line.vector = 3, None
-                self.alive.remove(line)
             elif what == "supersede" and line is not other:
                 db.execute("UPDATE memories SET valid_until = ? WHERE id = ?", (NOW, line.id))
                 line.state |= 2

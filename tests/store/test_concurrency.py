@@ -18,14 +18,14 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 from mcp.shared.exceptions import MCPError
 
 from backstory.intake.note import keep
-from backstory.store import life
+from backstory.store import forgetting, life
 from backstory.store.file.connection import connect, transaction
 from tests.helpers.chaos import (
     Json,
@@ -273,8 +273,8 @@ def test_a_server_sees_what_another_process_added_deleted_and_restored(pair: Pai
         life.restore(db, memory, None, now())
     for server in (one, other):
         assert server.search(unique, mode="keyword") == [memory]
-    with changing(data) as db:
-        life.erase(db, memory)
+    with closing(connect(str(data / "backstory.db"))) as db:
+        forgetting.erase_memory(db, memory, now())
     for server in (one, other):
         assert server.ask("memory_search", query=unique, mode="keyword") == NOTHING
         assert "there is no memory" in server.refusal("memory_timeline", anchor_id=memory)

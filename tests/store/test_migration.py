@@ -398,5 +398,5 @@ def test_what_was_forgotten_before_there_were_forgettings_stays_so(tmp_path: Pat
         assert sessions.prompts(db, "s") == [(5, "hello")]
         assert forgetting.listed(db) == []
         assert forgetting.forget(db, forgetting.Conditions(session_id="s"), 7)
-        forgetting.undo(db)
+        forgetting.undo(db, 8)
         assert db.execute("SELECT deleted_at FROM memories").fetchone()[0] == 7

@@ -16,7 +16,7 @@ from backstory.errors import SchemaTooNew, StoreError
 from backstory.intake.note import keep
 from backstory.recall.index import Index
 from backstory.recall.search import search
-from backstory.store import life
+from backstory.store import forgetting, life
 from backstory.store.file import backup, connection, recovery
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.opened import open_drained
@@ -208,8 +208,9 @@ def test_where_only_the_first_page_is_gone_nothing_is_lost(data: Path) -> None:
     backup.make(str(data), NOW)
     with open_drained(str(data), now=NOW) as db, transaction(db):
         life.forget(db, ids[1], None, NOW)
-        life.erase(db, ids[2])
         life.reinforce(db, ids[3], 0.5, None, NOW)
+    with open_drained(str(data), now=NOW) as db:
+        forgetting.erase_memory(db, ids[2], NOW)
     store(data, *AFTER)
     before = everything(path_of(data))
     write_at(database(data), 0, os.urandom(PAGE))

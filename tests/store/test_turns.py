@@ -12,7 +12,7 @@ from backstory.memory.turn import ANSWER, ASKED, COMPLETE, INTERRUPTED, OPEN, TY
 from backstory.memory.turn import pieces as pieces_of
 from backstory.recall.index import Index
 from backstory.recall.search import search
-from backstory.store import life, memories, queue, sessions, turns, vectors
+from backstory.store import forgetting, life, memories, queue, sessions, turns, vectors
 from backstory.store.file import connection
 from backstory.store.file.connection import connect
 from tests.helpers.brief import Told
@@ -258,7 +258,7 @@ def test_what_was_made_of_a_turn_is_forgotten_and_restored_with_it(
 
 
 def test_what_was_made_of_a_turn_is_erased_with_it(db: sqlite3.Connection, derived: list[str]) -> None:
-    life.erase(db, derived[0])
+    forgetting.erase_memory(db, derived[0], NOW)
     assert "heron" not in "".join(db.iterdump()).lower()
 
 
@@ -266,7 +266,7 @@ def test_an_erased_turn_is_gone_with_all_that_its_session_kept_of_it(
     db: sqlite3.Connection, project: str, queued: str
 ) -> None:
     with_vectors(db)
-    life.erase(db, queued)
+    forgetting.erase_memory(db, queued, NOW)
     assert found(db, project, "heron") == []
     assert memories.get(db, queued, NOW) is None
     assert [turn.asked for turn in turns.of_session(db, "s1")] == ["feed the walrus", "feed the otter"]
@@ -283,7 +283,7 @@ def test_an_erased_turn_leaves_nothing_for_a_process_that_held_it(
 ) -> None:
     index = Index(None)
     assert len(search(index, db, project, "heron", now=NOW).hits) == 1
-    life.erase(db, queued)
+    forgetting.erase_memory(db, queued, NOW)
     assert search(index, db, project, "heron", now=NOW).hits == ()
 
 
@@ -376,7 +376,7 @@ def test_prompts_of_the_schema_before_become_turns_that_are_found(tmp_path: Path
     assert with_vector(db) == {1 << 32 | 4}  # of a turn, its pieces have them
     life.restore(db, "mem_c", None, NOW)
     assert found(db, project, "otter") == ["mem_c"]
-    life.erase(db, "mem_a")
+    forgetting.erase_memory(db, "mem_a", NOW)
     assert found(db, project, "walrus") == []
     assert_indexed(db)
     added_now = Turn("s1", NOW)

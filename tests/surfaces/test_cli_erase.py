@@ -20,7 +20,7 @@ from backstory.docmem import tree
 from backstory.docmem.tree import Made
 from backstory.intake.note import keep
 from backstory.recall.documents.ingest import ingest
-from backstory.store import forgetting, life, projects
+from backstory.store import forgetting, life, moving, projects
 from backstory.store.file import backup
 from backstory.store.file.connection import apply, connect, transaction
 from backstory.store.keep import build_on, keep_memory, wording
@@ -135,6 +135,18 @@ def test_no_byte_of_it_is_left_in_the_data_folder(given: tuple[str, ...], plante
     assert "walruses eat clams" in run("list").out and "feed the walrus" in run("sessions", "s2").out
     with closing(opened(planted)) as db:
         assert forgetting.listed(db) == [] and forgetting.erasing(db) == []
+
+
+@pytest.mark.slow
+def test_the_log_is_rewritten_whatever_the_locale_says(planted: Path) -> None:
+    log.write("error", "the walrus said 日本")
+    how = [sys.executable, "-X", "utf8=0", "-c", "from backstory.surfaces.cli.main import main; main()"]
+    given = ["erase", "--match", WORD, "--all-projects", "--yes"]
+    env = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([*how, *given], capture_output=True, check=False, timeout=60, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "the walrus said 日本" in log_text(planted)
+    assert holding(planted) == []
 
 
 def test_what_was_forgotten_before_is_erased_with_its_forgetting(planted: Path, run: Run) -> None:
@@ -265,6 +277,20 @@ def test_everywhere_takes_it_out_of_backups_and_what_was_set_aside(planted: Path
     assert any(one.reason == "manual" for one in backup.listed(str(planted)))
 
 
+def test_a_transcript_does_not_bring_it_back_into_a_restored_backup(
+    planted: Path, project: str, run: Run
+) -> None:
+    daily = backup.make(str(planted), NOW - 2 * DAY)
+    assert run("erase", "--session", "s1", "--everywhere", "--yes").code == 0
+    assert run("backup", "restore", daily.name, "--yes").code == 0
+    again = [
+        payload | {"prompt_id": "p", "tool_use_id": f"t{n}"} for n, payload in enumerate(said("s1", project))
+    ]
+    happen(planted, again)  # as who reads a transcript sees them
+    assert run("sessions", "s1").code == 1
+    assert not [name for name in holding(planted) if name.startswith("backstory.db")]
+
+
 def test_a_whole_project_goes_with_its_documents_and_trees(planted: Path, project: str, run: Run) -> None:
     with closing(opened(planted)) as db:
         here = projects.by_id(db, db.execute("SELECT id FROM projects WHERE id <> 'global'").fetchone()["id"])
@@ -282,6 +308,73 @@ def test_a_whole_project_goes_with_its_documents_and_trees(planted: Path, projec
         assert erasing.erase_project(str(planted), db, here.id, NOW)
         assert [row["id"] for row in db.execute("SELECT id FROM projects")] == ["global"]
     assert_sound(planted)
+
+
+@pytest.mark.parametrize("fate", ["merged", "deleted"])
+def test_an_erasing_is_finished_though_its_project_is_gone(
+    fate: str, planted: Path, project: str, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "web").mkdir()
+    happened(planted, tmp_path / "web", "a web of ice", session="web", at=NOW - HOUR)
+    drain(planted, NOW)
+    with closing(opened(planted)) as db:
+        ids = {one.root: one.id for one in projects.every(db)}
+        erasing.mark(str(planted))
+        forgetting.begin_erasing(db, forgetting.Conditions(project_id=ids[project]), NOW)
+        with transaction(db):
+            if fate == "merged":
+                moving.merge(db, ids[project], ids[str(tmp_path / "web")], said_by="user")
+            else:
+                forgetting.erase_project(db, ids[project], NOW)
+    done = run("erase")
+    assert done.code == 0, done.err
+    assert not (planted / "erasing").exists() and not is_begun(planted)
+    assert [row["id"] for row in rows(planted, "SELECT id FROM sessions")] == ["web"]
+    assert (planted / "spool/failed/7.json").exists()  # whose it was cannot be told any more
+    assert_sound(planted)
+
+
+@pytest.mark.parametrize(
+    ("given", "gone"),
+    [
+        (("--project", "."), {"here", "below", "torn", "nameless"}),
+        (("--session", "s1"), {"here", "torn"}),
+        (("--kind", "note"), set()),
+        (("--kind", "turn"), {"here", "below", "torn", "nameless"}),
+        (("--match", WORD), {"here"}),
+    ],
+)
+def test_of_what_could_not_be_stored_only_what_is_meant_goes(
+    given: tuple[str, ...], gone: set[str], planted: Path, project: str, run: Run
+) -> None:
+    shutil.rmtree(planted / "spool/failed")
+    payloads: dict[str, dict[str, Any]] = {
+        "here": {"session_id": "s1", "cwd": project, "prompt": WORD},
+        "below": {"session_id": "s10", "cwd": f"{project}/src"},
+        "beside": {"session_id": "s11", "cwd": f"{project}-v2", "prompt": f"look at {project}"},
+        "nameless": {"session_id": "s12", "tool_input": {"path": f"{project}/a"}},
+    }
+    for name, payload in payloads.items():
+        put(planted, payload, into="failed", name=name)
+    (planted / "spool/failed/torn").write_text(f'{{"session_id":"s1","cwd":"{project}","pro')
+    assert run("erase", *given, "--yes").code == 0
+    left = {path.name for path in (planted / "spool/failed").iterdir()}
+    assert {*payloads, "torn"} - left == gone
+
+
+def test_what_was_begun_is_still_marked_after_a_project_was_erased_meanwhile(
+    planted: Path, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "web").mkdir()
+    happened(planted, tmp_path / "web", "a web of ice", session="web", at=NOW - HOUR)
+    drain(planted, NOW)
+    with closing(opened(planted)) as db:
+        (web,) = [one.id for one in projects.every(db) if one.root == str(tmp_path / "web")]
+        erasing.mark(str(planted))
+        forgetting.begin_erasing(db, forgetting.Conditions(match=WORD), NOW)
+        assert erasing.erase_project(str(planted), db, web, NOW)
+    worker.run(str(planted))
+    assert [name for name in holding(planted) if not name.startswith("backups")] == []
 
 
 # Kills itself before the nth statement, in the store or in a backup, or change of a folder; tells how many
@@ -460,7 +553,7 @@ def test_the_worker_finishes_what_a_kill_left(planted: Path, run: Run) -> None:
         erasing.mark(str(planted))
         forgetting.begin_erasing(db, forgetting.Conditions(match=WORD), NOW)
     finding = finding_of(run)
-    assert "an erasing was not finished" in finding
+    assert "an erasing or redaction was not finished" in finding
     worker.run(str(planted))
     assert [name for name in holding(planted) if not name.startswith("backups")] == []
     assert not (planted / "erasing").exists()

@@ -63,10 +63,17 @@ def opened(data: Path) -> Any:
 
 
 def dump(data: Path) -> dict[str, list[Any]]:
-    """All that is stored, but for what no reader sees."""
+    """All that is stored, but for what no reader sees, and but for when a memory changed last: to be hidden
+    and brought back are changes, of which a store that imports it has to know."""
     with closing(opened(data)) as db:
         tables = [name for name in own_tables(db) if name not in BOOKKEEPING]
-        found = {name: sorted(map(repr, tuples(db).execute(f"SELECT * FROM {name}"))) for name in tables}  # noqa: S608
+        columns = dict.fromkeys(tables, "*")
+        of_memories = [row["name"] for row in db.execute("PRAGMA table_info(memories)")]
+        columns["memories"] = ", ".join(name for name in of_memories if name != "updated_at")
+        found = {
+            name: sorted(map(repr, tuples(db).execute(f"SELECT {columns[name]} FROM {name}")))  # noqa: S608
+            for name in tables
+        }
         words = tuples(db).execute("SELECT term, doc, cnt FROM memories_terms").fetchall()
     return found | {"words": words}
 
@@ -263,6 +270,48 @@ def test_a_match_is_found_in_prompts_and_in_what_only_waits(data: Path, project:
     assert run("forget", "--match", "w.lrus", "--yes").code == 1  # no pattern
 
 
+def test_only_what_was_hidden_and_brought_back_has_changed(stored: Path, run: Run) -> None:
+    before = changed(stored)
+    run("forget", "--session", "old", "--yes")
+    of_old = {row["id"] for row in rows(stored, "SELECT id FROM memories WHERE deleted_at IS NOT NULL")}
+    hidden_then = changed(stored)
+    run("forget", "--undo")
+    assert of_old
+    for one, at in changed(stored).items():
+        assert (before[one] < hidden_then[one] < at) if one in of_old else (before[one] == at)
+
+
+def changed(data: Path) -> dict[str, int]:
+    return {row["id"]: row["updated_at"] for row in rows(data, "SELECT id, updated_at FROM memories")}
+
+
+def test_a_store_that_imports_it_forgets_and_brings_back_as_well(
+    stored: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, there = str(tmp_path / "all.jsonl"), str(tmp_path / "there")
+
+    def carry(source: str, to: str) -> None:
+        monkeypatch.setenv("BACKSTORY_HOME", source)
+        assert run("export", file, "--force").code == 0
+        monkeypatch.setenv("BACKSTORY_HOME", to)
+        assert run("import", file).code == 0
+
+    carry(str(stored), there)
+    assert run("search", "clams").code == 0  # used there, before it is forgotten here
+    monkeypatch.setenv("BACKSTORY_HOME", str(stored))
+    assert run("forget", "--match", "clams", "--yes").code == 0
+    carry(there, str(stored))
+    assert "clams" not in run("list").out
+    carry(str(stored), there)
+    assert "clams" not in run("list").out
+    monkeypatch.setenv("BACKSTORY_HOME", str(stored))
+    assert run("forget", "--undo").code == 0
+    carry(there, str(stored))
+    assert "clams" in run("list").out
+    carry(str(stored), there)
+    assert "clams" in run("list").out
+
+
 def test_one_of_them_can_be_restored_alone(stored: Path, run: Run) -> None:
     run("forget", "--session", "new", "--yes")
     (asleep,) = [
@@ -347,5 +396,5 @@ def test_a_model_is_told_nothing_of_it(memory_server: tuple[Server, Path, Path],
     for answer in (desk.ask("memory_search", query="walrus"), desk.ask("memory_timeline", anchor_id=there)):
         assert "brush" in answer and "feed" not in answer
     with closing(opened(desk.data)) as db:
-        forgetting.undo(db)
+        forgetting.undo(db, at + 2 * HOUR)
     assert "feed" in desk.ask("memory_timeline", anchor_id=there)

@@ -396,7 +396,7 @@ def test_a_kill_at_any_moment_leaves_a_sound_store_and_the_next_run_finishes(man
             [BACKSTORY, "redact", "--yes"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         deadline = time.monotonic() + 20
-        while not (many / "redacting").exists() and time.monotonic() < deadline and started.poll() is None:
+        while not (many / "erasing").exists() and time.monotonic() < deadline and started.poll() is None:
             time.sleep(0.002)
         time.sleep(number * 0.5 / KILLS)
         started.send_signal(signal.SIGKILL)
@@ -413,13 +413,14 @@ def test_a_kill_at_any_moment_leaves_a_sound_store_and_the_next_run_finishes(man
 
 
 def test_after_a_kill_the_next_look_says_that_old_bytes_are_left(session: Path, run: Run) -> None:
-    (session / "redacting").write_text("")
-    looked = run("redact")
-    assert looked.code == 1
-    assert "an earlier redaction was not finished" in looked.err
-    assert "`backstory redact --yes`" in looked.err
-    assert run("redact", "--yes").code == 0
-    assert run("redact").code == 0
+    for command in (["redact", "--yes"], ["erase"]):
+        (session / "erasing").write_text("")
+        looked = run("redact")
+        assert looked.code == 1
+        assert "an earlier redaction or erasing was not finished" in looked.err
+        assert "`backstory erase`" in looked.err
+        assert run(*command).code == 0
+        assert run("redact").code == 0
 
 
 def test_a_process_that_searched_before_does_not_find_it_afterwards(
@@ -494,7 +495,7 @@ def test_what_waits_for_a_prompt_stays_a_string_of_json(leaky: Path, run: Run) -
     assert json.loads((leaky / "outbox" / "s9").read_text()) == 'say "[redacted:github-token]"\n to it'
 
 
-@pytest.mark.parametrize("name", ["redacting", "redacting.tmp"])
+@pytest.mark.parametrize("name", ["erasing", "redacting.tmp"])
 def test_nothing_is_written_through_a_link(name: str, leaky: Path, run: Run, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     if name == "redacting.tmp":

@@ -11,9 +11,11 @@ import pytest
 
 from backstory.store import life
 from backstory.store.file.connection import transaction
-from tests.helpers.chaos import assert_sound
+from backstory.surfaces import erasing
+from tests.helpers.chaos import assert_sound, drain, event, put
 from tests.helpers.mcp_client import Server, ids
 from tests.helpers.memory_desk import MINUTE, NOTHING, SECTORS, Desk, store
+from tests.helpers.turn_payloads import happened
 
 pytestmark = pytest.mark.slow
 
@@ -268,6 +270,29 @@ def test_a_hard_delete_leaves_nothing_behind(desk: Desk) -> None:
     for query in ("quokka", memory):
         assert desk.ask("memory_search", query=query, include_superseded=True) == NOTHING
     assert "there is no memory" in desk.refusal("memory_delete", memory_id=memory, hard=True)
+
+
+def test_a_turn_that_is_hard_deleted_while_it_goes_on_stays_away(desk: Desk) -> None:
+    at = int(time.time() * 1000) - 60_000
+    happened(desk.data, desk.project, "count the quolls", answer=None, session="going-on", at=at)
+    drain(desk.data, at + 1_000)
+    of_session = "SELECT id FROM memories WHERE session_id = 'going-on'"
+    (turn,) = desk.rows(f"{of_session} AND kind = 'turn'")
+    desk.ask("memory_delete", memory_id=turn["id"], hard=True)
+    said = {"session_id": "going-on", "cwd": str(desk.project)}
+    put(desk.data, event("Stop", last_assistant_message="nine quolls") | said, at=at + 50_000)
+    assert desk.ask("memory_search", query="quolls") == NOTHING
+    assert desk.rows(of_session) == []
+
+
+def test_of_what_was_hard_deleted_the_next_worker_leaves_no_byte(desk: Desk) -> None:
+    desk.ask("memory_delete", memory_id=desk.add("The numbat is secret"), hard=True)
+    assert erasing.is_unfinished(str(desk.data))
+    with store(desk.data) as db:
+        assert erasing.finish(str(desk.data), db, int(time.time() * 1000)).is_clean
+    assert not erasing.is_unfinished(str(desk.data))
+    files = [path for path in desk.data.rglob("*") if path.is_file()]
+    assert not [path for path in files if b"numbat" in path.read_bytes().lower()]
 
 
 def test_what_was_soft_deleted_can_still_be_hard_deleted(desk: Desk) -> None:

@@ -33,12 +33,3 @@ def is_erased(db: Connection, session_id: str, at: int, *, begins: bool) -> bool
         )
         return False
     return True
-
-
-def note_erased(db: Connection, session_id: str, first: int, last: int) -> None:
-    """Nothing of that time of a session is ever stored again."""
-    db.execute(
-        "INSERT INTO erased_spans (session_id, first_at, last_at, at) VALUES (?1, ?2, ?3, ?3)"
-        " ON CONFLICT DO UPDATE SET last_at = iif(last_at IS NULL, NULL, max(last_at, ?3))",
-        (session_id, first, last),
-    )

@@ -127,9 +127,7 @@ def _stays(db: Connection, wanted: Conditions, hard: bool) -> dict[str, int]:
         return {}
     stays = {}
     if wanted.project_id is not None and wanted.match:
-        clauses, values = _memories(
-            db, Conditions(before=wanted.before, match=wanted.match, kind=wanted.kind)
-        )
+        clauses, values = _memories(Conditions(before=wanted.before, match=wanted.match, kind=wanted.kind))
         counted = tuples(db).execute(
             f"SELECT m.project_id = '{projects.GLOBAL}', count(*) FROM memories m"
             f" WHERE {' AND '.join(clauses)} AND m.project_id <> ? AND m.deleted_at IS NULL GROUP BY 1",
@@ -169,7 +167,7 @@ def choose(db: Connection, wanted: Conditions, *, hard: bool = False) -> None:
     if wanted.is_retention:
         may_go += f" AND m.kind <> 'note' AND m.tier <> 'global' AND m.project_id <> '{projects.GLOBAL}'"
     else:
-        clauses, values = _memories(db, wanted)
+        clauses, values = _memories(wanted)
         alive = "1" if hard else "m.deleted_at IS NULL"
         db.execute(f"{_INTO} WHERE {' AND '.join(clauses)} AND {alive}", values)
     if wanted.is_whole:
@@ -251,7 +249,8 @@ def _choose_sessions(db: Connection, wanted: Conditions, hard: bool) -> None:
     )
 
 
-def _memories(db: Connection, wanted: Conditions) -> tuple[list[str], list[object]]:
+def _memories(wanted: Conditions) -> tuple[list[str], list[object]]:
+    """Memories that fit, for `FROM memories m`."""
     clauses: list[str] = []
     values: list[object] = []
     if wanted.ids:
@@ -271,7 +270,6 @@ def _memories(db: Connection, wanted: Conditions) -> tuple[list[str], list[objec
             clauses.append(clause)
             values.append(value)
     if wanted.match:
-        _look_for(db, wanted.match)
         clauses.append(
             "(has_text(m.title, m.content) OR m.kind = 'turn'"
             " AND EXISTS (SELECT 1 FROM turns t WHERE t.row = m.row AND has_text_json(t.record)))"
@@ -376,18 +374,13 @@ def note(
     return Forgetting(int(made.lastrowid or 0), at, said_by, wanted, *counts, erasing)
 
 
-def counted(db: Connection, at: int) -> tuple[int, int, int]:
-    """How many sessions, turns and other memories were hidden at a moment."""
-    turns = _count(db, "memories WHERE deleted_at = ? AND kind = 'turn'", [at])
-    every = _count(db, "memories WHERE deleted_at = ?", [at])
-    return _count(db, "forgotten_sessions WHERE at = ?", [at]), turns, every - turns
-
-
 def _hide(db: Connection, at: int, *, hard: bool) -> None:
     """All that is chosen is forgotten at this moment. Whatever changes is undone by `undo`."""
     alive = "1" if hard else "deleted_at IS NULL"
     db.execute(
-        f"UPDATE memories SET deleted_at = ? WHERE row IN (SELECT row FROM temp.chosen) AND {alive}", (at,)
+        "UPDATE memories SET deleted_at = ?1, updated_at = max(updated_at, ?1)"  # or no import would know
+        f" WHERE row IN (SELECT row FROM temp.chosen) AND {alive}",
+        (at,),
     )
     db.execute(
         "UPDATE turns SET state = 'interrupted', left_open_at = ? WHERE state = 'open'"  # see turns.interrupt
@@ -408,17 +401,17 @@ def _hide(db: Connection, at: int, *, hard: bool) -> None:
         "UPDATE sessions SET summary = NULL WHERE id IN (SELECT y.session_id FROM temp.chosen c"
         " JOIN memories m ON m.row = c.row JOIN session_summaries y ON y.memory_id = m.id)"
     )
-    _note_first_prompts(db, at)
+    sessions.note_first_prompts(db, _touched(db, at))
 
 
-def _note_first_prompts(db: Connection, at: int) -> None:
-    """Of the sessions in which something was hidden at this moment; while it still is, or just was."""
-    db.execute(
-        f"UPDATE sessions SET user_prompt = {sessions.FIRST_PROMPT} WHERE id IN"
-        " (SELECT session_id FROM prompts WHERE forgotten_at = ?1"
-        " UNION SELECT session_id FROM forgotten_sessions WHERE at = ?1)",
+def _touched(db: Connection, at: int) -> list[str]:
+    """The sessions in which something was hidden at this moment."""
+    rows = tuples(db).execute(
+        "SELECT session_id FROM prompts WHERE forgotten_at = ?1"
+        " UNION SELECT session_id FROM forgotten_sessions WHERE at = ?1",
         (at,),
     )
+    return [row[0] for row in rows]
 
 
 def listed(db: Connection) -> list[Forgetting]:
@@ -440,7 +433,7 @@ def _forgetting(row: Any) -> Forgetting:
     return Forgetting(conditions=Conditions(**given), **values)
 
 
-def undo(db: Connection, number: int | None = None) -> Forgetting:
+def undo(db: Connection, now: int, number: int | None = None) -> Forgetting:
     """Bring back what one forgetting hid, the last one or a certain one, in a transaction of its own."""
     with transaction(db):
         found = [one for one in listed(db) if number is None or one.id == number]
@@ -449,14 +442,7 @@ def undo(db: Connection, number: int | None = None) -> Forgetting:
             raise NotFound(f"{which} that could be undone; `backstory forget --list` shows what can")
         one = found[0]
         _leave_to_others(db, one.at)
-        touched = [
-            row[0]
-            for row in tuples(db).execute(
-                "SELECT session_id FROM prompts WHERE forgotten_at = ?1"
-                " UNION SELECT session_id FROM forgotten_sessions WHERE at = ?1",
-                (one.at,),
-            )
-        ]
+        touched = _touched(db, one.at)
         db.execute(
             "UPDATE sessions SET summary = y.summary FROM session_summaries y JOIN memories m"
             " ON m.id = y.memory_id WHERE m.deleted_at = ? AND y.session_id = sessions.id",
@@ -468,7 +454,10 @@ def undo(db: Connection, number: int | None = None) -> Forgetting:
             " AND later.started_at > turns.started_at), 'open', state) WHERE left_open_at = ?",
             (one.at,),
         )
-        db.execute("UPDATE memories SET deleted_at = NULL WHERE deleted_at = ?", (one.at,))
+        db.execute(
+            "UPDATE memories SET deleted_at = NULL, updated_at = max(updated_at + 1, ?) WHERE deleted_at = ?",
+            (now, one.at),
+        )
         db.execute(
             f"UPDATE observation_queue SET {queue.REMEMBERED} WHERE forgotten_at = ? AND skipped = ?",
             (one.at, queue.FORGOTTEN),
@@ -476,11 +465,7 @@ def undo(db: Connection, number: int | None = None) -> Forgetting:
         db.execute("UPDATE prompts SET forgotten_at = NULL WHERE forgotten_at = ?", (one.at,))
         db.execute("DELETE FROM forgotten_sessions WHERE at = ?", (one.at,))
         db.execute("DELETE FROM forgettings WHERE id = ?", (one.id,))
-        db.execute(
-            f"UPDATE sessions SET user_prompt = {sessions.FIRST_PROMPT}"
-            " WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(touched),),
-        )
+        sessions.note_first_prompts(db, touched)
     return one
 
 
@@ -574,6 +559,12 @@ def sweep(db: Connection, one: Forgetting, progress: Callable[[int], None] | Non
     return done
 
 
+def erase_memory(db: Connection, memory_id: str, now: int) -> None:
+    """One memory; what its text left elsewhere is for who goes on with it (surfaces/erasing.py)."""
+    one, _ = begin_erasing(db, Conditions(ids=(memory_id,)), now)
+    sweep(db, one)
+
+
 def done_erasing(db: Connection, one: Forgetting) -> None:
     """Nothing is left of it, so nothing tells of it: neither its own words nor an earlier forgetting that
     has lost all it hid, or was looking for the same text."""
@@ -594,9 +585,10 @@ def done_erasing(db: Connection, one: Forgetting) -> None:
             )
 
 
-def erase_in_copy(db: Connection, wanted: Conditions, ids: Sequence[str], session_ids: Sequence[str]) -> bool:
+def erase_in_copy(db: Connection, one: Forgetting, ids: Sequence[str], session_ids: Sequence[str]) -> bool:
     """Remove the same from a backup, at this version's schema and used by nobody else: what fits the
     conditions there, and what had these ids. Whether there was anything."""
+    wanted = one.conditions
     with transaction(db):
         choose(db, wanted, hard=True)
         db.execute(
@@ -617,8 +609,8 @@ def erase_in_copy(db: Connection, wanted: Conditions, ids: Sequence[str], sessio
         _drop_what_cannot_hide(db, wanted)
         db.execute("DELETE FROM prompts WHERE id IN (SELECT id FROM temp.chosen_prompts)")
         db.execute("DELETE FROM observation_queue WHERE id IN (SELECT id FROM temp.chosen_items)")
-        _erase_chosen(db, 0)
-        _erase_sessions(db, 0)
+        _erase_chosen(db, one.at)
+        _erase_sessions(db, one.at)
     return bool(found)
 
 
@@ -626,7 +618,7 @@ def _erase_chosen(db: Connection, at: int) -> None:
     ids = "(SELECT m.id FROM temp.chosen c JOIN memories m ON m.row = c.row)"
     of_turns = "FROM temp.chosen c JOIN turns t ON t.row = c.row"
     touched = tuples(db).execute(f"SELECT DISTINCT t.session_id {of_turns} WHERE t.session_id IS NOT NULL")
-    session_ids = json.dumps([row[0] for row in touched])
+    session_ids = [row[0] for row in touched]
     db.execute(
         "INSERT INTO erased_spans (session_id, first_at, last_at, at) SELECT t.session_id, t.started_at,"
         # Until the next prompt, where it was going on.
@@ -649,11 +641,7 @@ def _erase_chosen(db: Connection, at: int) -> None:
     )
     db.execute(f"DELETE FROM session_summaries WHERE memory_id IN {ids}")
     db.execute("DELETE FROM memories WHERE row IN (SELECT row FROM temp.chosen)")
-    db.execute(
-        f"UPDATE sessions SET user_prompt = {sessions.FIRST_PROMPT}"
-        " WHERE id IN (SELECT value FROM json_each(?))",
-        (session_ids,),
-    )
+    sessions.note_first_prompts(db, session_ids)
 
 
 def _erase_sessions(db: Connection, at: int) -> None:

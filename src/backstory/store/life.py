@@ -10,7 +10,7 @@ import json
 
 from backstory.errors import BadInput, NotFound
 from backstory.memory import salience
-from backstory.store import events, memories, projects, queue, sessions, summaries, turns
+from backstory.store import memories, projects, queue, sessions, summaries, turns
 from backstory.store.file.connection import marks, transaction
 
 TYPE_CHECKING = False
@@ -96,24 +96,6 @@ def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> 
         turns.interrupt(db, memory_id, now)  # or the next prompt would be joined to it, and forgotten as well
     summaries.hide(db, memory_id)
     memories.link(db, session_id, memory_id, "updated", now)
-
-
-def erase(db: Connection, memory_id: str) -> None:
-    """Gone, with its vector, its words, its links and its relations; the triggers and foreign keys see to it.
-
-    What it had superseded is not current again by that: only `restore` says so. Of a turn, what its session
-    keeps of it goes as well.
-    """
-    for session_id, first, last in turns.spans(db, memory_id):
-        for part in turns.made_of(db, memory_id, session_id, first, last):
-            erase(db, part)
-        sessions.drop_prompts(db, session_id, first, last)
-        queue.erase_between(db, session_id, first, last)
-        events.note_erased(db, session_id, first, last)
-    db.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
-    db.execute("DELETE FROM archived_memories WHERE id = ?", (memory_id,))
-    queue.erase(db, memory_id)
-    summaries.erase(db, memory_id)
 
 
 def restore(db: Connection, memory_id: str, session_id: str | None, now: int) -> None:
@@ -271,7 +253,8 @@ def archive(db: Connection, ids: Sequence[str], now: int) -> None:
         row = _row(db, memory_id)
         if row is None:
             continue  # another process was faster
-        erase(db, memory_id)
+        db.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
+        queue.erase(db, memory_id)
         db.execute(
             "INSERT INTO archived_memories (id, project_id, archived_at, memory) VALUES (?, ?, ?, ?)",
             (memory_id, row["project_id"], now, json.dumps({name: row[name] for name in columns})),

@@ -306,13 +306,6 @@ def remember_between(db: Connection, session_id: str, first: int, last: int) -> 
     )
 
 
-def erase_between(db: Connection, session_id: str, first: int, last: int) -> None:
-    db.execute(
-        f"DELETE FROM observation_queue WHERE {_BETWEEN}",
-        {"session_id": session_id, "first": first, "last": last},
-    )
-
-
 _BETWEEN = "session_id = :session_id AND created_at_epoch BETWEEN :first AND :last"
 _FORGOTTEN = (
     "forgotten_at = iif(skipped IS :forgotten, forgotten_at, :now), skipped = :forgotten,"

@@ -9,6 +9,7 @@ from backstory.store.file.connection import marks, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from sqlite3 import Connection, Row
 
     from backstory.model import Session
@@ -117,7 +118,7 @@ def keep_prompt(db: Connection, session_id: str, prompt: str, at: int) -> int:
         "INSERT INTO prompts (session_id, prompt, created_at) VALUES (?, ?, ?) RETURNING id",
         (session_id, prompt, at),
     ).fetchone()
-    note_the_first_prompt(db, session_id)
+    note_first_prompts(db, [session_id])
     return int(row["id"])
 
 
@@ -143,20 +144,14 @@ def hide_prompts(db: Connection, session_id: str, first: int, last: int, at: int
         " AND (forgotten_at IS NULL) = (?4 IS NOT NULL)",
         (session_id, first, last, at),
     )
-    note_the_first_prompt(db, session_id)
+    note_first_prompts(db, [session_id])
 
 
-def drop_prompts(db: Connection, session_id: str, first: int, last: int) -> None:
-    """What the user said in a turn goes with it."""
-    db.execute(
-        "DELETE FROM prompts WHERE session_id = ? AND created_at BETWEEN ? AND ?", (session_id, first, last)
+def note_first_prompts(db: Connection, session_ids: Iterable[str]) -> None:
+    """What each session began with, as far as nobody forgot it."""
+    db.executemany(
+        f"UPDATE sessions SET user_prompt = {_FIRST_PROMPT} WHERE id = ?", [(one,) for one in session_ids]
     )
-    note_the_first_prompt(db, session_id)
-
-
-def note_the_first_prompt(db: Connection, session_id: str) -> None:
-    """What a session began with, as far as nobody forgot it."""
-    db.execute(f"UPDATE sessions SET user_prompt = {FIRST_PROMPT} WHERE id = ?", (session_id,))
 
 
 def starting_with(db: Connection, prefix: str, *, forgotten: bool = False) -> list[Session]:
@@ -236,7 +231,7 @@ _REMEMBERED = (
     " WHERE t.session_id = p.session_id AND p.created_at BETWEEN t.started_at AND t.ended_at"
     " AND m.deleted_at IS NOT NULL)"
 )
-FIRST_PROMPT = (
+_FIRST_PROMPT = (
     f"(SELECT prompt FROM prompts p WHERE p.session_id = sessions.id AND {_REMEMBERED}"
     " ORDER BY p.created_at, p.id LIMIT 1)"
 )

@@ -89,11 +89,6 @@ def show(db: Connection, memory_id: str) -> None:
     )
 
 
-def erase(db: Connection, memory_id: str) -> None:
-    hide(db, memory_id)
-    db.execute("DELETE FROM session_summaries WHERE memory_id = ?", (memory_id,))
-
-
 def _summary(row: Row) -> Summary:
     from backstory.model import Summary
 

@@ -23,7 +23,7 @@ from backstory.store.file.connection import Connection, latest, transaction
 from backstory.store.forgetting import Conditions, Forgetting, Preview, Run
 from backstory.surfaces.opened import open_drained
 
-MARKER = "erasing"  # in the data folder: old bytes may still be there
+MARKER = "erasing"  # in the data folder: something is not erased yet, or old bytes may still be there
 LOGS, OUTBOX, FAILED = "logs", "outbox", os.path.join("spool", "failed")
 
 
@@ -60,6 +60,13 @@ def erase_project(home: str, db: Connection, project_id: str, now: int) -> bool:
     return compact(home, db)
 
 
+def erase_memory(home: str, db: Connection, memory_id: str, now: int) -> None:
+    """One memory, at once. The rest is for the next worker: to write a store anew takes too long for who
+    waits for an answer."""
+    mark(home)
+    forgetting.erase_memory(db, memory_id, now)
+
+
 def is_unfinished(home: str) -> bool:
     return os.path.exists(os.path.join(home, MARKER))
 
@@ -89,7 +96,7 @@ def finish(home: str, db: Connection, now: int, progress: Callable[[int], None] 
 def compact(home: str, db: Connection) -> bool:
     """Let no old bytes stay in the store's file and log; False where another process reads an old state."""
     is_clean = redaction.compact(db)
-    if is_clean:
+    if is_clean and not forgetting.erasing(db):
         with suppress(FileNotFoundError):
             os.unlink(os.path.join(home, MARKER))
     return is_clean
@@ -97,7 +104,10 @@ def compact(home: str, db: Connection) -> bool:
 
 def mark(home: str) -> None:
     """Old bytes are about to be left in the store's file: `compact` sees to them, or the next worker."""
-    os.close(os.open(os.path.join(home, MARKER), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    path = os.path.join(home, MARKER)
+    if os.path.islink(path):  # it would lead elsewhere
+        os.unlink(path)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
 
 
 # --- backups ------------------------------------------------------------------------------------------------
@@ -121,7 +131,7 @@ def _clear_backups(
 
 
 def _erase_in_copy(db: Connection, one: Forgetting, ids: Sequence[str], session_ids: Sequence[str]) -> bool:
-    found = forgetting.erase_in_copy(db, one.conditions, ids, session_ids)
+    found = forgetting.erase_in_copy(db, one, ids, session_ids)
     if found:
         redaction.compact(db)
     return found
@@ -152,7 +162,9 @@ def _clear_files(home: str, db: Connection, wanted: Conditions, session_ids: Seq
     for path in _files(os.path.join(home, OUTBOX)):
         if os.path.basename(path) in session_ids or (text and text in _read(path).casefold()):
             _remove(path)
-    root = projects.root_of(db, wanted.project_id) if wanted.project_id else None
+    root = next((one.root for one in projects.every(db) if one.id == wanted.project_id), None)
+    if wanted.project_id and root is None:
+        return  # merged or deleted since: nothing says which folder it was, and another's are not touched
     for path in _files(os.path.join(home, FAILED)):
         if not path.endswith(".reason") and _is_of(path, wanted, session_ids, root, text):
             _remove(path)
@@ -162,17 +174,25 @@ def _clear_files(home: str, db: Connection, wanted: Conditions, session_ids: Seq
 def _is_of(
     path: str, wanted: Conditions, session_ids: Sequence[str], root: str | None, text: str | None
 ) -> bool:
-    """Is a payload that could not be stored one of those that are erased? It may be no JSON."""
-    if wanted.ids:
-        return False
-    raw = _read(path)
-    with suppress(ValueError):
-        raw += "\n" + json.dumps(json.loads(raw), ensure_ascii=False)
+    """Is a payload that could not be stored one of those that are erased? It may be no JSON, or lack a
+    field: then the text anywhere in it will do."""
+    if wanted.ids or wanted.kind not in (None, "turn"):
+        return False  # it would have become part of a turn
+    raw, payload = _read(path), None
+    with suppress(ValueError, RecursionError):
+        payload = json.loads(raw)
+        raw += "\n" + json.dumps(payload, ensure_ascii=False)
+    fields = payload if isinstance(payload, dict) else {}
+
+    def is_said(name: str, value: str) -> bool:
+        given = fields.get(name)
+        return given == value or given.startswith(f"{value}/") if isinstance(given, str) else value in raw
+
     if wanted.is_retention:
-        return any(one in raw for one in session_ids)
+        return any(is_said("session_id", one) for one in session_ids)
     return (
-        (wanted.session_id is None or wanted.session_id in raw)
-        and (root is None or root in raw)
+        (wanted.session_id is None or is_said("session_id", wanted.session_id))
+        and (root is None or is_said("cwd", root))
         and (wanted.before is None or os.stat(path).st_mtime * 1000 < wanted.before)
         and (text is None or text in raw.casefold())
     )
@@ -205,7 +225,8 @@ def _keep_lines(path: str, is_kept: Callable[[str], bool]) -> None:
     if len(kept) == len(lines):
         return
     beside = f"{path}.new"
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with open(fd, "w", encoding="utf-8") as file:
         file.writelines(kept)
     os.replace(beside, path)
 

@@ -249,6 +249,18 @@ def refresh_views(db: Connection, project: Project, roots: Sequence[str], now: i
         click.echo(f"backstory: a view could not be refreshed: {output.visible(str(error))}", err=True)
 
 
+def ask(yes: bool, told: str | None, question: str, done: str) -> None:
+    """Say what will happen, if that was not shown before, and go on only if a person agrees."""
+    if yes:
+        return
+    if told:
+        click.echo(told, err=True)
+    if not (sys.stdin and sys.stdin.isatty()):
+        raise errors.NotFound(f"Nothing was {done}: nobody is there to ask; --yes does it without asking.")
+    if not sure(question):
+        raise errors.NotFound(f"Nothing was {done}; --yes does it without asking.")
+
+
 def sure(question: str) -> bool:
     try:
         return click.confirm(question, err=True)

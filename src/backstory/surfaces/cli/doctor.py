@@ -221,7 +221,7 @@ def _backup(folder: str) -> Check:
 def _retention(folder: str, env: Mapping[str, str]) -> Check:
     """Is anything forgotten by itself, what was it last, and was every erasing finished?"""
     if erasing.is_unfinished(folder):
-        finding = "an erasing was not finished: old text may be left in the store's file"
+        finding = "an erasing or redaction was not finished: old text may be left in the store's file"
         return Check("retention", "warn", finding, "backstory erase")
     days, now = config.number("retention.days", env), now_ms()
     with open_drained(folder, now=now) as db:

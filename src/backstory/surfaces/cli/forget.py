@@ -13,10 +13,11 @@ from backstory import errors, paths
 from backstory.memory.kinds import KINDS
 from backstory.store import forgetting, life, memories, nodes, projects, sessions
 from backstory.store.file import backup
-from backstory.store.file.connection import Connection, transaction
+from backstory.store.file.connection import Connection
 from backstory.store.forgetting import Conditions, Forgetting, Preview
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import (
+    ask,
     busy,
     folder,
     json_option,
@@ -110,7 +111,7 @@ def forget(
             return
         if not as_json:
             _show(seen, False, "forget")
-        _ask(yes, "Forget this? It can be undone.", "forgotten")
+        ask(yes, None, "Forget this? It can be undone.", "forgotten")
         with busy("forgetting"):
             done = forgetting.forget(db, wanted, now)
     if done is None:
@@ -172,7 +173,7 @@ def erase_all(
         _show(seen, False, "erase")
         if seen.is_empty:
             click.echo("Nothing in the store fits; backups are looked at.")
-    _ask(yes, "Erase this for good? It cannot be undone.", "erased")
+    ask(yes, None, "Erase this for good? It cannot be undone.", "erased")
     trees = _trees(db, wanted)
     with busy("erasing"):
         seen, done = erasing.erase(home, db, wanted, now, everywhere=everywhere)
@@ -240,15 +241,6 @@ def _project(db: Connection, given: str | None, is_all: bool, session: str | Non
     return here.id
 
 
-def _ask(yes: bool, question: str, done: str) -> None:
-    if yes:
-        return
-    if not (sys.stdin and sys.stdin.isatty()):
-        raise errors.NotFound(f"Nothing was {done}: nobody is there to ask; --yes does it without asking.")
-    if not sure(question):
-        raise errors.NotFound(f"Nothing was {done}.")
-
-
 def _drain_all(db: Connection, home: str, now: int) -> None:
     """What still waits in the spool holds the text as well."""
     from backstory.intake.drain import drain
@@ -267,13 +259,9 @@ def _trees(db: Connection, wanted: Conditions) -> list[tuple[Any, list[str]]]:
 
 
 def _forget(db: Connection, now: int, known: list[str], as_json: bool) -> None:
-    with transaction(db):
-        at = forgetting.moment(db, now)
-        for one in known:
-            life.living(db, one)
-        for one in known:
-            life.forget(db, one, None, at)
-        forgetting.note(db, Conditions(ids=tuple(known)), at, forgetting.counted(db, at))
+    for one in known:
+        life.living(db, one)
+    forgetting.forget(db, Conditions(ids=tuple(known)), now)
     found = [memory for one in known if (memory := memories.get(db, one, now))]
     plain = [{"done": "forgotten", **asdict(memory)} for memory in found]
     said = [f"Memory forgotten: {memory.id} (salience: {memory.salience:.2f})" for memory in found]
@@ -309,8 +297,8 @@ def _list(as_json: bool) -> None:
 def _undo(number: str, as_json: bool) -> None:
     if number != LAST and not number.isdecimal():
         raise errors.BadInput(f"{number!r} is no number; `backstory forget --list` shows them")
-    with store() as (db, _), busy("bringing back"):
-        done = forgetting.undo(db, None if number == LAST else int(number))
+    with store() as (db, now), busy("bringing back"):
+        done = forgetting.undo(db, now, None if number == LAST else int(number))
     output.answer(as_json, {"undone": True, **_plain(done)}, f"Brought back: {_counts(done)}")
 
 

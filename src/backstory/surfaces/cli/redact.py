@@ -21,7 +21,6 @@ from backstory.surfaces.cli.common import busy, folder, json_option, refresh_vie
 SHOWN = 10  # of each table
 SEVERAL = ("turns", "documents")  # whose rows are shown as one
 PRINTED = ("what", "id", "kinds", "excerpt")
-UNFINISHED = "redacting"  # in the data folder: texts were redacted, but their old bytes may still be there
 # Of the data folder: the program, settings, what holds no text of a session, and what the next drain redacts.
 SKIPPED = {"plugin", "config.toml", "cache", "servers", "quiet", "spool/new", "spool/tmp"}
 REWRITTEN = ("logs/", "outbox/", "spool/failed/")
@@ -45,21 +44,21 @@ def redact(yes: bool, spared: tuple[str, ...], as_json: bool) -> None:
     For a secret that was stored before backstory knew its shape. Without --yes it only shows what would
     change: what is redacted cannot be brought back. Backups are not changed; those with something to redact
     are named."""
+    from backstory.surfaces import erasing
+
     home, redact_text = folder(), _remembering()
-    marker = os.path.join(home, UNFINISHED)
+    is_unfinished = erasing.is_unfinished(home)
     with store() as (db, now):
         with busy("looking for secrets"):
             findings = _without(list(redaction.find(db, redact_text)), spared)
         if yes:
             if findings:
-                _write(home, marker, b"")
+                erasing.mark(home)
             with busy("redacting"):
                 redaction.rewrite(db, findings, redact_text)
                 for project in projects.every(db):
                     refresh_views(db, project, [root.id for root in nodes.roots(db, project.number)], now)
-                if redaction.compact(db):
-                    with suppress(FileNotFoundError):
-                        os.unlink(marker)
+                is_unfinished = not erasing.compact(home, db)
         files = list(_redact_files(home, redact_text, yes))
         with busy("looking into backups"):
             left = list(_left(db, home, redact_text, () if yes else files))
@@ -67,7 +66,6 @@ def redact(yes: bool, spared: tuple[str, ...], as_json: bool) -> None:
     left += [(name, "is a name or an id, stored as it is", "rename the folder or branch") for name in names]
     texts = [finding for finding in findings if not finding.is_name]
     rows = {(row.what, row.id if row.what in SEVERAL else row.key): row for row in texts}.values()
-    is_unfinished = os.path.exists(marker)
     if as_json:
         output.as_json(
             {
@@ -81,9 +79,11 @@ def redact(yes: bool, spared: tuple[str, ...], as_json: bool) -> None:
     else:
         _print(list(rows), files, left, yes)
     if is_unfinished:
-        reason = "another process was reading the store" if yes else "an earlier redaction was not finished"
+        earlier = "an earlier redaction or erasing was not finished"
+        reason = "another process was reading the store" if yes else earlier
         raise errors.NotFound(
-            f"{reason}: old text may be left in the file; `backstory redact --yes` clears it"
+            f"{reason}: old text may be left in the file;"
+            f" {'`backstory redact --yes`' if yes else '`backstory erase`'} clears it"
         )
 
 
@@ -133,7 +133,7 @@ def _redact_files(home: str, redact_text: Redact, yes: bool) -> Iterator[str]:
 
 def _write(home: str, path: str, content: bytes) -> None:
     """Put a new file in the place of whatever is there: a link would lead elsewhere."""
-    beside = os.path.join(home, f"{UNFINISHED}.tmp")
+    beside = os.path.join(home, "redacting.tmp")
     with suppress(FileNotFoundError):
         os.unlink(beside)  # a kill left it
     with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

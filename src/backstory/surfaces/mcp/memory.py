@@ -220,10 +220,14 @@ def memory_delete(
 ) -> str:
     """Delete a memory. Use soft delete (default) to preserve history, or hard delete to remove completely,
     which only the user may ask for."""
+    if hard:
+        from backstory.surfaces import erasing
+
+        with store() as (db, now):
+            known = life.known(db, memory_id.strip(), scope(db))
+            erasing.erase_memory(data_folder(), db, known, now)
+        return f"Memory permanently deleted: {known}"
     with changing(memory_id) as (db, known, now):
-        if hard:
-            life.erase(db, known)
-            return f"Memory permanently deleted: {known}"
         life.forget(db, known, session(db), now)
     return f"Memory soft-deleted: {known} (can be restored)"
 
