@@ -231,9 +231,7 @@ def _claude_mem(db: Connection, path: str, dry_run: bool) -> Import:
 def _memory_md(folder: str | None, project: str, dry_run: bool, as_json: bool) -> None:
     from backstory.intake.memory_md import take_in
 
-    started_in = dict.fromkeys((os.path.abspath(project), os.path.realpath(project), paths.checkout(project)))
-    usual = [claude_code.memory_folder(os.environ, place) for place in started_in]
-    chosen = folder or next(filter(os.path.isdir, usual), usual[0])
+    chosen = folder or _claude_memory(project)
     with store() as (db, now):
         taken = take_in(db, chosen, project, now=now, dry_run=dry_run)
     notes = f"{output.number_of(taken.new, 'new note', 'new notes')}, {taken.known:,} known already"
@@ -251,6 +249,18 @@ def _memory_md(folder: str | None, project: str, dry_run: bool, as_json: bool) -
         + [f"Not read: {output.visible(reason)}" for reason in taken.skipped]
     )
     output.answer(as_json, {**value, "skipped": list(taken.skipped)}, sentence)
+
+
+def _claude_memory(project: str) -> str:
+    config = claude_code.config_folder(os.environ)
+    if config is None:
+        raise errors.NotFound(
+            f"{claude_code.CONFIG_DIR}, or HOME where that is not set, is no absolute path, so where Claude"
+            " Code keeps its notes is not known; name the folder: backstory import --memory-md FOLDER"
+        )
+    started_in = dict.fromkeys((os.path.abspath(project), os.path.realpath(project), paths.checkout(project)))
+    usual = [claude_code.memory_folder(config, place) for place in started_in]
+    return next(filter(os.path.isdir, usual), usual[0])
 
 
 def _refresh(db: Connection, done: Import, now: int) -> None:
