@@ -52,11 +52,16 @@ def test_a_file_is_not_overwritten_unless_it_is_said(run: Run, tmp_path: Path) -
     file.write_text("precious")
     refused = run("export", str(file))
     assert refused.code == 2
-    assert refused.err == f"backstory: {file} is there already; name a new file, or replace it with --force\n"
+    assert refused.err == f"backstory: {file} is there already; --force replaces it, or name another file\n"
     assert file.read_text() == "precious"
     assert run("export", str(file), "--force").code == 0
     assert json.loads(file.read_text().splitlines()[0])["backstory"] == "export"
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".backstory")) == []
+    file.chmod(0o644)
+    (tmp_path / "link").symlink_to(file)
+    assert run("export", str(tmp_path / "link"), "--force").code == 0
+    assert (tmp_path / "link").is_symlink()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
     os.mkfifo(tmp_path / "pipe")
     assert "is no file" in run("export", str(tmp_path / "pipe"), "--force").err
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)

@@ -8,7 +8,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import IO, TYPE_CHECKING, Any
 
@@ -16,12 +16,12 @@ import click
 
 from backstory import errors, paths
 from backstory.clients import claude_code
-from backstory.ids import new_id
 from backstory.store import exchange, projects
 from backstory.store.exchange import Chosen
 from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import json_option, moment, refresh_views, store, typed
+from backstory.surfaces.cli.common import json_option, moment, new_path, refresh_views, store, typed
+from backstory.whole_file import whole_file
 
 if TYPE_CHECKING:
     from backstory.intake.imports import Import
@@ -101,31 +101,13 @@ def _write(db: Connection, chosen: Chosen, target: IO[bytes], step: Callable[[in
 
 @contextmanager
 def _target(file: str, force: bool) -> Iterator[IO[bytes]]:
-    """Where the lines go: a file that is there whole or not at all, and for its owner alone."""
+    """Where the lines go: a file for its owner alone."""
     if file == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    path = os.path.abspath(file)
-    if os.path.lexists(path) and not force:
-        raise errors.BadInput(f"{path} is there already; name a new file, or replace it with --force")
-    if os.path.exists(path) and not os.path.isfile(path):  # a folder, or a device
-        raise errors.BadInput(f"{path} is no file; name another, or `-` for standard output")
-    beside = os.path.join(os.path.dirname(path), new_id(".backstory_"))
-    try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(handle, "wb") as made:
-            yield made
-            made.flush()
-            os.fsync(handle)
-        (os.replace if force else os.link)(beside, path)  # a link fails where a file has come meanwhile
-    except FileExistsError as error:
-        raise errors.BadInput(f"{path} is there already; name a new file, or use --force") from error
-    except OSError as error:
-        raise errors.BadInput(f"{path} cannot be written ({error.strerror}); name another file") from error
-    finally:
-        with suppress(OSError):  # mostly it is not there any more
-            os.unlink(beside)
+    with whole_file(new_path(file, force), replaces=force, mode=0o600) as made:
+        yield made
 
 
 @click.command("import")
