@@ -38,7 +38,6 @@ TABLES = {
     ),
 }
 ALIASES = {"content_session_id": "claude_session_id", "memory_session_id": "sdk_session_id"}
-HEADER = b"SQLite format 3\0"
 
 
 @contextmanager

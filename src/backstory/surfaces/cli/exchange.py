@@ -19,6 +19,7 @@ from backstory.clients import claude_code
 from backstory.store import exchange, projects
 from backstory.store.exchange import Chosen
 from backstory.store.file.connection import Connection
+from backstory.store.file.pages import MAGIC
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import json_option, moment, new_path, refresh_views, store, typed
 from backstory.whole_file import whole_file
@@ -163,7 +164,7 @@ def import_(
         raise errors.BadInput("name the file to import: backstory import FILE")
     path = os.path.expanduser(os.path.join(*CLAUDE_MEM)) if file is None else file
     with _source(path) as source:
-        is_database = source.peek(16)[:16] == b"SQLite format 3\0"
+        is_database = source.peek(16).startswith(MAGIC)
         if claude_mem and not is_database:
             raise errors.BadInput(f"{path} is no SQLite database; name claude-mem's claude-mem.db")
         with store() as (db, now):
