@@ -1,6 +1,7 @@
 """Claude Code: its payloads as canonical events, its tools as canonical actions, its environment, and what a
-hook may answer. The only place that knows them, but for what is loaded by the client (plugin/) and for the
-synthesizer that runs it (synthesis/claude.py). hook.sh has a block of its own, which a test holds to this.
+hook may answer. The only place that knows them, but for its transcripts (claude_transcript.py), for what is
+loaded by the client (plugin/) and for the synthesizer that runs it (synthesis/claude.py). hook.sh has a block
+of its own, which a test holds to this.
 """
 
 from __future__ import annotations
