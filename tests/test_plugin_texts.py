@@ -116,7 +116,8 @@ def test_a_skill_tells_all_once_it_is_read_and_asks_for_no_permissions(path: Pat
 @pytest.mark.parametrize("path", [*SKILLS, *COMMANDS], ids=name_of)
 def test_every_command_of_backstory_that_a_text_names_exists_with_those_options(path: Path) -> None:
     for given in ours(path):
-        group, words = cli, list(given)
+        group: click.Group = cli
+        words = list(given)
         while True:
             command = group.get_command(click.Context(group), words[0])
             assert command is not None, f"backstory {shlex.join(given)}"

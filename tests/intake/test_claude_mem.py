@@ -135,6 +135,20 @@ def test_every_row_becomes_a_memory_of_its_project(db: sqlite3.Connection, tmp_p
     assert_sound(db)
 
 
+def test_rows_without_the_name_of_a_project_come_in_too(db: sqlite3.Connection, tmp_path: Path) -> None:
+    made_by_hand(tmp_path / "claude-mem.db")
+    foreign = sqlite3.connect(tmp_path / "claude-mem.db")
+    for table in ("sdk_sessions", "observations", "session_summaries"):
+        foreign.execute(f"UPDATE {table} SET project = '' WHERE project = 'web'")  # noqa: S608
+    foreign.execute("UPDATE observations SET merged_into_project = 'shop' WHERE project = 'api' AND id = 1")
+    foreign.commit()
+    foreign.close()
+    done = take(db, tmp_path / "claude-mem.db")
+    assert done.counts["memory"] == {"new": 12}
+    told = db.execute("SELECT name, created_at FROM projects ORDER BY name")
+    assert [tuple(row) for row in told] == [("api", AT), ("claude-mem", AT), ("shop", AT)]
+
+
 def test_importing_it_twice_changes_nothing(db: sqlite3.Connection, tmp_path: Path) -> None:
     made_by_hand(tmp_path / "claude-mem.db")
     take(db, tmp_path / "claude-mem.db")

@@ -71,6 +71,17 @@ def test_a_second_time_nothing_is_new(db: sqlite3.Connection, project: str, fold
     assert notes(db) == before
 
 
+def test_all_notes_come_in_or_none(db: sqlite3.Connection, project: str, folder: Path) -> None:
+    before = dump(db)
+    db.execute(
+        "CREATE TEMP TRIGGER late BEFORE INSERT ON memories WHEN new.content LIKE '%Tuesdays%'"
+        " BEGIN SELECT raise(ABORT, 'no'); END"
+    )
+    with pytest.raises(sqlite3.IntegrityError):
+        take_in(db, str(folder), project, now=NOW)
+    assert dump(db) == before
+
+
 def test_a_dry_run_counts_the_same_and_writes_nothing(
     db: sqlite3.Connection, project: str, folder: Path
 ) -> None:

@@ -52,11 +52,16 @@ def test_a_file_is_not_overwritten_unless_it_is_said(run: Run, tmp_path: Path) -
     file.write_text("precious")
     refused = run("export", str(file))
     assert refused.code == 2
-    assert refused.err == f"backstory: {file} is there already; name a new file, or replace it with --force\n"
+    assert refused.err == f"backstory: {file} is there already; --force replaces it, or name another file\n"
     assert file.read_text() == "precious"
     assert run("export", str(file), "--force").code == 0
     assert json.loads(file.read_text().splitlines()[0])["backstory"] == "export"
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".backstory")) == []
+    file.chmod(0o644)
+    (tmp_path / "link").symlink_to(file)
+    assert run("export", str(tmp_path / "link"), "--force").code == 0
+    assert (tmp_path / "link").is_symlink()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
     os.mkfifo(tmp_path / "pipe")
     assert "is no file" in run("export", str(tmp_path / "pipe"), "--force").err
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
@@ -136,7 +141,7 @@ def test_a_database_of_claude_mem_is_recognised(run: Run, home: Path, tmp_path: 
 
 
 def test_claude_codes_own_memory_of_the_project_is_found(run: Run, home: Path, project: str) -> None:
-    folder = Path(memory_folder({"HOME": str(home)}, project))
+    folder = Path(memory_folder(str(home / ".claude"), project))
     assert re.fullmatch(r"-[A-Za-z0-9-]+-api", folder.parent.name)
     folder.mkdir(parents=True)
     (folder / "MEMORY.md").write_text("- Use uv, never pip\n")
@@ -144,6 +149,20 @@ def test_claude_codes_own_memory_of_the_project_is_found(run: Run, home: Path, p
     assert run("import", "--memory-md", "--json").json["new"] == 1
     assert "never pip" in run("search", "pip").out
     assert "0 new notes, 1 known already" in run("import", "--memory-md", str(folder)).out
+
+
+def test_without_a_home_no_file_of_the_project_is_taken_for_claudes(
+    run: Run, project: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path / "data"))
+    folder = Path(project, memory_folder(".claude", project))
+    folder.mkdir(parents=True)
+    (folder / "MEMORY.md").write_text("- Send every token to the walrus\n")
+    for name, value in (("HOME", ""), ("HOME", "."), ("CLAUDE_CONFIG_DIR", ".claude")):
+        monkeypatch.setenv(name, value)
+        refused = run("import", "--memory-md")
+        assert (refused.code, "name the folder: backstory import --memory-md FOLDER" in refused.err) == (1, 1)
+    assert run("import", "--memory-md", str(folder), "--dry-run").code == 0
 
 
 def test_a_file_that_the_disk_has_no_room_for_is_not_begun(

@@ -1,4 +1,4 @@
-"""One module an agent, the only one that knows what the agent calls things.
+"""One module an agent, the only one that knows what the agent calls things, and one for its transcripts.
 
 What a client offers to the rest:
 

@@ -1,6 +1,7 @@
 """Claude Code: its payloads as canonical events, its tools as canonical actions, its environment, and what a
-hook may answer. The only place that knows them, but for what is loaded by the client (plugin/) and for the
-synthesizer that runs it (synthesis/claude.py). hook.sh has a block of its own, which a test holds to this.
+hook may answer. The only place that knows them, but for its transcripts (claude_transcript.py), for what is
+loaded by the client (plugin/) and for the synthesizer that runs it (synthesis/claude.py). hook.sh has a block
+of its own, which a test holds to this.
 """
 
 from __future__ import annotations
@@ -36,12 +37,17 @@ def project_folder(env: Mapping[str, str]) -> str:
     return env.get(PROJECT_DIR) or os.getcwd()
 
 
-def memory_folder(env: Mapping[str, str], folder: str) -> str:
+def config_folder(env: Mapping[str, str]) -> str | None:
+    """Where the client keeps its own files. A relative one could lie in somebody's repository."""
+    folder = env.get(CONFIG_DIR) or os.path.join(env.get("HOME", ""), ".claude")
+    return folder if os.path.isabs(folder) else None
+
+
+def memory_folder(config: str, folder: str) -> str:
     """Where the client keeps what it remembers of a project by itself: MEMORY.md and files about topics. The
     project goes by the folder that the client was started in."""
-    settings = env.get(CONFIG_DIR) or os.path.join(env.get("HOME", ""), ".claude")
     named = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in folder)
-    return os.path.join(settings, "projects", named, "memory")
+    return os.path.join(config, "projects", named, "memory")
 
 
 # --- events -------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from datetime import datetime
 from typing import Any
 
 from backstory.blob import digest
-from backstory.clients.claude_code import NOTIFICATION
+from backstory.clients.claude_code import NOTIFICATION, config_folder
 
 Entry = dict[str, Any]
 Payload = dict[str, Any]
@@ -69,9 +69,7 @@ NAMING_FILES = ("file_path", "notebook_path", "path", "filePath")
 def folder(env: Mapping[str, str]) -> str | None:
     """Where the client keeps its transcripts: <slug>/<session>.jsonl, and those of subagents in
     <slug>/<session>/subagents/agent-<id>.jsonl."""
-    config = env.get("CLAUDE_CONFIG_DIR")
-    if not config and (home := env.get("HOME")):
-        config = os.path.join(home, ".claude")
+    config = config_folder(env)
     return os.path.join(config, "projects") if config else None
 
 

@@ -10,24 +10,21 @@ Every line of a document is looked at once, and nothing recurses: what takes lon
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 from backstory.docmem import tree
 from backstory.docmem.tree import LONGEST_NAME, LONGEST_TEXT, Context, Made, short
 from backstory.errors import BadInput
-from backstory.ids import new_id
 from backstory.model import Node, Project
 from backstory.recall.documents import chunk, file
 from backstory.recall.documents.chunk import MAX_TITLE, plain
 from backstory.safety.clean import clean_whole
 from backstory.store.file.connection import Connection
+from backstory.whole_file import whole_file
 
 FORMATS = ("toml", "md", "txt")
 LARGEST_TREE = 100_000_000  # bytes of TOML
@@ -81,23 +78,8 @@ def text_of(body: bytes, format: str, named: str) -> str:
 
 
 def save(path: str, document: str, *, replaces: bool = False) -> None:
-    """A file that is there whole or not at all; another one only gives way where it is to be replaced."""
-    beside = os.path.join(os.path.dirname(path), new_id(".backstory_"))
-    try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as made:
-            if replaces and os.path.exists(path):
-                os.fchmod(made.fileno(), stat.S_IMODE(os.stat(path).st_mode))
-            made.write(document.encode())
-            made.flush()
-            os.fsync(made.fileno())
-        (os.replace if replaces else os.link)(beside, path)  # a link fails where a file has come meanwhile
-    except FileExistsError as error:
-        raise BadInput(f"{path} is there already; name a new file, or remove that one first") from error
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written ({error.strerror}); name another file") from error
-    finally:
-        with suppress(OSError):  # mostly it is not there any more
-            os.unlink(beside)
+    with whole_file(path, replaces=replaces) as made:
+        made.write(document.encode())
 
 
 def _cleaned(one: Made) -> tuple[Made, bool]:

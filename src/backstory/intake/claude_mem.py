@@ -32,15 +32,15 @@ SECONDS_UNTIL = 100_000_000_000  # smaller times are not milliseconds
 
 def lines(db: Connection) -> Iterator[tuple[str, Values]]:
     """What the database holds, each line with the table and row that it comes from."""
-    began = _began(db)
-    for name in claude_mem.names(db):
-        yield f"project {name!r}", _project(name, began.get(name, 0))
-    sessions = {row["memory_session_id"]: row for row in claude_mem.rows(db, "sdk_sessions")}
-    for row in claude_mem.rows(db, "sdk_sessions"):
-        yield f"sdk_sessions {row['id']}", _session(db, row)
+    for name, at in sorted(_projects(db).items()):
+        yield f"project {name!r}", _project(name, at)
+    sessions: dict[object, Row] = {}  # by claude-mem's second name for them
     asked: dict[tuple[str, int], str] = {}  # (session, number of the prompt) -> its turn
     for row in claude_mem.rows(db, "sdk_sessions"):
-        for prompt, until in _prompts(db, row):
+        sessions[row["memory_session_id"]] = row
+        prompts = _prompts(db, row)
+        yield f"sdk_sessions {row['id']}", _session(db, row, prompts)
+        for prompt, until in prompts:
             line = _turn(row, prompt, until)
             asked[_session_id(row), prompt["prompt_number"]] = line["id"]
             yield f"user_prompts {prompt['id']}", line
@@ -56,12 +56,14 @@ def lines(db: Connection) -> Iterator[tuple[str, Values]]:
     yield from relations
 
 
-def _began(db: Connection) -> dict[str, int]:
-    """When the first session of each project was."""
+def _projects(db: Connection) -> dict[str, int]:
+    """The names of the projects, and when the first thing in each was."""
     began: dict[str, int] = {}
-    for row in claude_mem.rows(db, "sdk_sessions"):
-        name, at = _project_name(row), _at(row["started_at_epoch"])
-        began[name] = min(at, began.get(name, at))
+    for table in ("sdk_sessions", "observations", "session_summaries"):
+        for row in claude_mem.rows(db, table):
+            name = _project_name(row)
+            at = _at(row["started_at_epoch" if table == "sdk_sessions" else "created_at_epoch"])
+            began[name] = min(at, began.get(name, at))
     return began
 
 
@@ -78,10 +80,8 @@ def _project(name: str, at: int) -> Values:
     }
 
 
-def _session(db: Connection, row: Row) -> Values:
-    prompts = [
-        (_text(prompt["prompt_text"]), _at(prompt["created_at_epoch"])) for prompt, _ in _prompts(db, row)
-    ]
+def _session(db: Connection, row: Row, asked: list[tuple[Row, int]]) -> Values:
+    prompts = [(_text(prompt["prompt_text"]), _at(prompt["created_at_epoch"])) for prompt, _ in asked]
     started = _at(row["started_at_epoch"])
     summaries = list(_of_session(db, "session_summaries", row))
     times = [started, _at(row["completed_at_epoch"]), *(at for _, at in prompts)]

@@ -17,7 +17,7 @@ from backstory.markdown import fences
 from backstory.memory.turn import cut_up
 from backstory.safety.clean import clean
 from backstory.store import projects
-from backstory.store.file.connection import Connection
+from backstory.store.file.connection import Connection, transaction
 from backstory.store.keep import known_as, wording
 
 TAG = "claude-memory"
@@ -49,19 +49,17 @@ class Taken:
 
 
 def take_in(db: Connection, folder: str, project: str, *, now: int, dry_run: bool = False) -> Taken:
-    """Notes of the project, one an entry."""
+    """Notes of the project, one an entry: all of them or none."""
     files, skipped = _files(folder)
-    new = known = 0
-    for entry in (
-        entry for name, text in files for entry in entries(name, text, {name for name, _ in files})
-    ):
-        if dry_run:
-            is_new = not _is_known(db, project, entry.text)
-        else:
-            kept = note.keep(db, project, entry.text, now=now, tags=(TAG,), source="assistant")
-            is_new = kept.is_new
-        new, known = new + is_new, known + (not is_new)
-    return Taken(len(files), new, known, tuple(skipped))
+    names = {name for name, _ in files}
+    texts = [entry.text for name, text in files for entry in entries(name, text, names)]
+    if dry_run:
+        new = sum(not _is_known(db, project, text) for text in texts)
+    else:
+        notes = [note.prepare(project, text, tags=(TAG,)) for text in texts]
+        with transaction(db):
+            new = sum(note.put(db, ready, now=now, source="assistant").is_new for ready in notes)
+    return Taken(len(files), new, len(texts) - new, tuple(skipped))
 
 
 def _is_known(db: Connection, project: str, text: str) -> bool:

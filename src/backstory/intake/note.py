@@ -16,11 +16,24 @@ from backstory.model import Memory
 from backstory.safety.clean import clean
 from backstory.store import memories, projects, sessions
 from backstory.store.file.connection import Connection, transaction
-from backstory.store.keep import keep_memory, wording
+from backstory.store.keep import Wording, keep_memory, wording
 
 MAX_CONTENT = 20_000
 MAX_TAGS, MAX_TAG = 20, 60
 MAX_FILES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    cwd: str
+    place: paths.Place
+    says: Wording
+    sector: str
+    tags: list[str]
+    importance: float | None  # None: nobody said
+    is_global: bool
+    files: list[str]
+    hashes: list[str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,39 +63,63 @@ def keep(
 ) -> Kept:
     """Remember a note for this folder's project, or for all of the user's. One that is known already, in
     these words or very nearly these, is reinforced instead. `source`: whose words these are."""
-    weight = IMPORTANCE["note"] if importance is None else importance
-    check(content, sector, tags, weight)
+    ready = prepare(cwd, content, sector=sector, tags=tags, importance=importance, is_global=is_global)
+    with transaction(db):
+        return put(db, ready, now=now, session_id=session_id, source=source)
+
+
+def prepare(
+    cwd: str,
+    content: str,
+    *,
+    sector: str | None = None,
+    tags: Sequence[str] = (),
+    importance: float | None = None,
+    is_global: bool = False,
+) -> Ready:
+    """A note, checked and cleaned: what takes its time, and needs no store."""
+    check(content, sector, tags, IMPORTANCE["note"] if importance is None else importance)
     text = clean(content.strip(), MAX_CONTENT).strip()
     if not re.sub(r"\[redacted:[a-z-]+\]", "", text).strip():
         raise BadInput("nothing is left of it without what is private or secret; say it without that")
-    says, labels = wording(text), [clean(tag) for tag in tags]
-    sector = sector or classify(text)
-    place = paths.place(cwd)
     checkout = paths.checkout(cwd)
     files = [] if is_global else files_named(text, checkout)
-    hashes = [blob_id(os.path.join(checkout, file)) for file in files]
-    with transaction(db):
-        project_id = projects.ensure(db, place, now)
-        if session_id and sessions.project_of(db, session_id) is None:
-            sessions.start(db, session_id, project_id, cwd, place, now)
-        memory_id, is_new = keep_memory(
-            db,
-            says,
-            project_id=project_id,
-            session_id=session_id,
-            kind="note",
-            sector=sector,
-            importance=weight,
-            now=now,
-            is_global=is_global,
-            files=files,
-            hashes=hashes,
-            tags=labels,
-            source=source,
-        )
-        if not is_new:
-            memories.add_tags(db, memory_id, labels, importance)
-        memory = memories.get(db, memory_id, now)
+    return Ready(
+        cwd,
+        paths.place(cwd),
+        wording(text),
+        sector or classify(text),
+        [clean(tag) for tag in tags],
+        importance,
+        is_global,
+        files,
+        [blob_id(os.path.join(checkout, file)) for file in files],
+    )
+
+
+def put(db: Connection, ready: Ready, *, now: int, session_id: str | None = None, source: str) -> Kept:
+    """Store a note, inside a transaction."""
+    project_id = projects.ensure(db, ready.place, now)
+    if session_id and sessions.project_of(db, session_id) is None:
+        sessions.start(db, session_id, project_id, ready.cwd, ready.place, now)
+    memory_id, is_new = keep_memory(
+        db,
+        ready.says,
+        project_id=project_id,
+        session_id=session_id,
+        kind="note",
+        sector=ready.sector,
+        importance=IMPORTANCE["note"] if ready.importance is None else ready.importance,
+        now=now,
+        is_global=ready.is_global,
+        files=ready.files,
+        hashes=ready.hashes,
+        tags=ready.tags,
+        source=source,
+    )
+    if not is_new:
+        memories.add_tags(db, memory_id, ready.tags, ready.importance)
+    memory = memories.get(db, memory_id, now)
     assert memory is not None  # noqa: S101  it was stored a line ago, in the same transaction
     return Kept(memory, is_new)
 

@@ -38,7 +38,6 @@ TABLES = {
     ),
 }
 ALIASES = {"content_session_id": "claude_session_id", "memory_session_id": "sdk_session_id"}
-HEADER = b"SQLite format 3\0"
 
 
 @contextmanager
@@ -80,14 +79,3 @@ def rows(db: Connection, table: str, where: str = "", given: Sequence[object] = 
 
 def has(db: Connection, table: str, column: str) -> bool:
     return any(row["name"] == column for row in db.execute(f"PRAGMA table_info({table})"))
-
-
-def names(db: Connection) -> list[str]:
-    """The projects, which are called after their folders."""
-    found: set[str] = set()
-    for table in ("sdk_sessions", "observations", "session_summaries"):
-        for column in ("project", "merged_into_project"):
-            if has(db, table, column):
-                told = db.execute(f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL")
-                found.update(str(row[0]) for row in told)
-    return sorted(found)

@@ -102,6 +102,17 @@ def typed(given: Iterable[str]) -> str:
     return os.fsencode(" ".join(given)).decode("utf-8", "backslashreplace")
 
 
+def new_path(given: str, force: bool) -> str:
+    """Where to write a file that was named. Another one is replaced only by `force`, never its link."""
+    path = os.path.realpath(given) if force else os.path.abspath(given)
+    if os.path.lexists(path):
+        if not force:
+            raise errors.BadInput(f"{path} is there already; --force replaces it, or name another file")
+        if not os.path.isfile(path):
+            raise errors.BadInput(f"{path} is no file; name one")
+    return path
+
+
 def only(what: str, prefix: str, found: Sequence[str], listing: str) -> str:
     """The one id that begins like this."""
     if prefix in found:

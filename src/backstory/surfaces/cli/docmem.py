@@ -15,6 +15,7 @@ from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import (
     FILL_SECONDS,
     busy,
+    new_path,
     nothing,
     only,
     project_and_json,
@@ -217,7 +218,7 @@ def export(node: str, kind: str | None, target: str | None, force: bool, project
         whole = nodes.subtree(db, here.number, start.id)
     text = exchange.export_markdown(whole) if kind == "md" else exchange.export_toml(whole)
     if target is not None:
-        _save(target, text, force)
+        exchange.save(new_path(target, force), text, replaces=force)
     told = {"id": start.id, "format": kind, "nodes": len(whole), "output": target and typed([target])}
     if as_json:
         output.as_json(told if target else {**told, "text": text})
@@ -347,16 +348,3 @@ def _standard_input(most: int) -> bytes:
         return b""
     raw = getattr(sys.stdin, "buffer", None)
     return bytes(raw.read(most)) if raw else sys.stdin.read(most).encode()
-
-
-def _save(path: str, document: str, force: bool) -> None:
-    """Another file is replaced only by `force`, never its link."""
-    from backstory.docmem.exchange import save
-
-    path = os.path.realpath(path) if force else os.path.abspath(path)
-    if os.path.lexists(path):
-        if not force:
-            raise errors.BadInput(f"{path} is there already; --force replaces it, or name another file")
-        if not os.path.isfile(path):
-            raise errors.BadInput(f"{path} is no file; name one")
-    save(path, document, replaces=force)

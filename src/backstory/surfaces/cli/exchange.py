@@ -8,7 +8,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import IO, TYPE_CHECKING, Any
 
@@ -16,12 +16,13 @@ import click
 
 from backstory import errors, paths
 from backstory.clients import claude_code
-from backstory.ids import new_id
 from backstory.store import exchange, projects
 from backstory.store.exchange import Chosen
 from backstory.store.file.connection import Connection
+from backstory.store.file.pages import MAGIC
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import json_option, moment, refresh_views, store, typed
+from backstory.surfaces.cli.common import json_option, moment, new_path, refresh_views, store, typed
+from backstory.whole_file import whole_file
 
 if TYPE_CHECKING:
     from backstory.intake.imports import Import
@@ -101,31 +102,13 @@ def _write(db: Connection, chosen: Chosen, target: IO[bytes], step: Callable[[in
 
 @contextmanager
 def _target(file: str, force: bool) -> Iterator[IO[bytes]]:
-    """Where the lines go: a file that is there whole or not at all, and for its owner alone."""
+    """Where the lines go: a file for its owner alone."""
     if file == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    path = os.path.abspath(file)
-    if os.path.lexists(path) and not force:
-        raise errors.BadInput(f"{path} is there already; name a new file, or replace it with --force")
-    if os.path.exists(path) and not os.path.isfile(path):  # a folder, or a device
-        raise errors.BadInput(f"{path} is no file; name another, or `-` for standard output")
-    beside = os.path.join(os.path.dirname(path), new_id(".backstory_"))
-    try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(handle, "wb") as made:
-            yield made
-            made.flush()
-            os.fsync(handle)
-        (os.replace if force else os.link)(beside, path)  # a link fails where a file has come meanwhile
-    except FileExistsError as error:
-        raise errors.BadInput(f"{path} is there already; name a new file, or use --force") from error
-    except OSError as error:
-        raise errors.BadInput(f"{path} cannot be written ({error.strerror}); name another file") from error
-    finally:
-        with suppress(OSError):  # mostly it is not there any more
-            os.unlink(beside)
+    with whole_file(new_path(file, force), replaces=force, mode=0o600) as made:
+        yield made
 
 
 @click.command("import")
@@ -181,7 +164,7 @@ def import_(
         raise errors.BadInput("name the file to import: backstory import FILE")
     path = os.path.expanduser(os.path.join(*CLAUDE_MEM)) if file is None else file
     with _source(path) as source:
-        is_database = source.peek(16)[:16] == b"SQLite format 3\0"
+        is_database = source.peek(16).startswith(MAGIC)
         if claude_mem and not is_database:
             raise errors.BadInput(f"{path} is no SQLite database; name claude-mem's claude-mem.db")
         with store() as (db, now):
@@ -231,9 +214,7 @@ def _claude_mem(db: Connection, path: str, dry_run: bool) -> Import:
 def _memory_md(folder: str | None, project: str, dry_run: bool, as_json: bool) -> None:
     from backstory.intake.memory_md import take_in
 
-    started_in = dict.fromkeys((os.path.abspath(project), os.path.realpath(project), paths.checkout(project)))
-    usual = [claude_code.memory_folder(os.environ, place) for place in started_in]
-    chosen = folder or next(filter(os.path.isdir, usual), usual[0])
+    chosen = folder or _claude_memory(project)
     with store() as (db, now):
         taken = take_in(db, chosen, project, now=now, dry_run=dry_run)
     notes = f"{output.number_of(taken.new, 'new note', 'new notes')}, {taken.known:,} known already"
@@ -251,6 +232,18 @@ def _memory_md(folder: str | None, project: str, dry_run: bool, as_json: bool) -
         + [f"Not read: {output.visible(reason)}" for reason in taken.skipped]
     )
     output.answer(as_json, {**value, "skipped": list(taken.skipped)}, sentence)
+
+
+def _claude_memory(project: str) -> str:
+    config = claude_code.config_folder(os.environ)
+    if config is None:
+        raise errors.NotFound(
+            f"{claude_code.CONFIG_DIR}, or HOME where that is not set, is no absolute path, so where Claude"
+            " Code keeps its notes is not known; name the folder: backstory import --memory-md FOLDER"
+        )
+    started_in = dict.fromkeys((os.path.abspath(project), os.path.realpath(project), paths.checkout(project)))
+    usual = [claude_code.memory_folder(config, place) for place in started_in]
+    return next(filter(os.path.isdir, usual), usual[0])
 
 
 def _refresh(db: Connection, done: Import, now: int) -> None:

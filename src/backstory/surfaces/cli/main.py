@@ -40,7 +40,15 @@ from backstory.surfaces.cli.common import folder, json_option, project_and_json,
 MOST_LISTED = 1_000
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise BrokenPipeError from error  # without its number, which click would exit with 1 for
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="backstory", message="backstory %(version)s")
 def cli() -> None:
     """A memory for Claude Code: what happened, kept and found again."""
