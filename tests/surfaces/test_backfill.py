@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -575,3 +576,39 @@ def test_a_folder_that_no_session_was_in_is_said_to_be_none(folder: Path, projec
     worked("s1", project, int(time.time() * 1000) - 5 * HOUR).write(folder, age_hours=2)
     said = run("backfill", "--project", "/nowhere/at/all")
     assert (said.code, "No session was in /nowhere/at/all" in said.err) == (1, True)
+
+
+ODD: dict[str, dict[str, object]] = {
+    "half of a pair as the session": {"sessionId": "\ud800x"},
+    "half of a pair as the folder": {"cwd": "/tmp/\ud800x"},
+    "of the future": {"timestamp": "9999-12-31T00:00:00Z"},
+    "no time": {"timestamp": "soon"},
+    "nested": {"message": {"content": json.loads("[" * 400 + "]" * 400)}},
+    "numbers": {"message": 7, "uuid": 8, "promptId": 9},
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_transcript_does_not_hold_up_the_others(
+    odd: str, folder: Path, data: Path, project: str, run: Run
+) -> None:
+    worked("s1", project, int(time.time() * 1000) - 5 * HOUR).write(folder, age_hours=2)
+    entry: dict[str, object] = {
+        "type": "user",
+        "uuid": "u",
+        "sessionId": "s2",
+        "cwd": project,
+        "promptId": "p",
+    }
+    entry |= {"timestamp": "2026-01-05T10:00:00Z", "message": {"role": "user", "content": "hello"}}
+    (folder / "odd.jsonl").write_text(json.dumps(entry | ODD[odd]) + "\n")
+    agents = folder / "odd" / "subagents"
+    agents.mkdir(parents=True)
+    (agents / "agent-a.jsonl").write_text(json.dumps(entry | {"isSidechain": True}) + "\n")
+    (agents / "agent-a.meta.json").write_text("[" * 60_000)
+    (agents / "agent-b.jsonl").write_text(json.dumps(entry | {"isSidechain": True}) + "\n")
+    os.mkfifo(agents / "agent-b.meta.json")
+    assert run("backfill", "--json").code == 0
+    known = rows(data, "SELECT id FROM sessions ORDER BY id")
+    assert ("s1",) in known
+    assert rows(data, "SELECT max(started_at) < unixepoch() * 1000 FROM sessions") == [(1,)]

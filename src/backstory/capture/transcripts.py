@@ -9,6 +9,7 @@ import heapq
 import json
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -23,6 +24,7 @@ from backstory.errors import BadPayload
 
 LONGEST_LINE = 32_000_000  # bytes; what is longer is no entry that a memory could come of
 TAIL = 65_536
+DAY = 24 * 3600  # seconds
 _WHEN = re.compile(rb'"timestamp":\s?"([^"]{10,40})"')
 _UUID = re.compile(rb'"uuid":\s?"([^"]{8,64})"')
 
@@ -71,7 +73,9 @@ def files(top: str) -> list[File]:
         for name in sorted(names):
             path = os.path.join(inside, name)
             if name.endswith(".jsonl") and os.path.isfile(path):  # a pipe would keep us waiting
-                with suppress(OSError):  # it was removed this moment
+                # It was removed this moment, or its name cannot be stored.
+                with suppress(OSError, UnicodeEncodeError):
+                    path.encode()
                     about = os.stat(path)
                     found.append(File(path, about.st_size, about.st_mtime_ns))
     return found
@@ -119,7 +123,7 @@ def look_into(file: File) -> Transcript | None:
     """Whose transcript it is, by its beginning and its end; None where it holds no session."""
     for line in _lines(file.path):
         try:
-            entry = claude_transcript.entry_of(line) if line else None
+            entry = _entry(line) if line else None
         except (ValueError, RecursionError):
             continue
         if entry:
@@ -130,11 +134,23 @@ def look_into(file: File) -> Transcript | None:
     return None
 
 
+def _entry(line: bytes) -> Entry | None:
+    entry = claude_transcript.entry_of(line)
+    if entry and entry["at"] > _latest():
+        raise ValueError("of the future")
+    return entry
+
+
+def _latest() -> float:
+    """A clock may be wrong, but what happened a day from now did not happen."""
+    return (time.time() + DAY) * 1000
+
+
 def _last(file: File) -> int:
     with open(file.path, "rb") as opened:
         opened.seek(max(0, file.size - TAIL))
         times = _WHEN.findall(opened.read(TAIL))
-    return max(map(_time, times), default=0)
+    return max((at for at in map(_time, times) if at <= _latest()), default=0)
 
 
 def _time(stamp: bytes) -> int:
@@ -145,10 +161,13 @@ def _time(stamp: bytes) -> int:
 
 
 def _agent_type(path: str) -> str:
+    about = claude_transcript.about_subagent(path)
+    if not os.path.isfile(about):  # a pipe would keep us waiting
+        return ""
     try:
-        with open(claude_transcript.about_subagent(path), "rb") as file:
+        with open(about, "rb") as file:
             return claude_transcript.subagent_type(json.loads(file.read(TAIL)))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return ""
 
 
@@ -238,7 +257,7 @@ def _entries(
         try:
             if not line:
                 raise ValueError("too long")
-            entry = claude_transcript.entry_of(line)
+            entry = _entry(line)
         except (ValueError, RecursionError):
             unreadable[file.path] += 1
             continue

@@ -122,6 +122,7 @@ def entry_of(line: bytes) -> Entry | None:
         isinstance(entry.get(name), str) and entry[name] for name in ("sessionId", "cwd", "timestamp")
     ):
         return None
+    f"{entry['sessionId']}{entry['cwd']}".encode()  # half of a pair of surrogates is a ValueError
     if entry.get("type") == "progress":
         entry = _of_subagent(entry)
     if entry.get("type") not in KINDS:

@@ -295,8 +295,8 @@ def _tell(job: Job, number: int, out: IO[bytes]) -> None:
             made.append(one.entry)
             if len(events) >= job.batch and (one.event.kind == TURN_END or len(events) >= MOST_EVENTS):
                 send(is_last=False)
-    except OSError as error:  # it was removed, or may not be read; the others can be
-        log.write("warning", f"backfill: {transcript.files[0].path}: {error}")
+    except Exception as error:  # noqa: BLE001  it was removed, or is odd; the others can be read
+        log.write("warning", f"backfill: {transcript.files[0].path}: {type(error).__name__}: {error}")
         unreadable[transcript.files[0].path] += 1
         is_whole = False
     for entry in made:

@@ -48,7 +48,10 @@ class Plan:
 
 @click.command("backfill")
 @click.option(
-    "--from", "top", metavar="FOLDER", help="Where the transcripts lie.  [default: ~/.claude/projects]"
+    "--from",
+    "top",
+    metavar="FOLDER",
+    help="Where they lie; only transcripts you trust.  [default: ~/.claude/projects]",
 )
 @click.option("--since", metavar="WHEN", help="Only sessions that went on after: 2026-11-15, today, or 7d.")
 @click.option("--project", metavar="DIR", help="Only the sessions of that project.")
