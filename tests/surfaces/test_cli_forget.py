@@ -21,7 +21,7 @@ from backstory.store.file.connection import connect, own_tables, tuples
 from backstory.store.forgetting import Conditions
 from backstory.surfaces import worker
 from tests.conftest import Run
-from tests.helpers.chaos import bash, drain, event, put, rows
+from tests.helpers.chaos import bash, drain, event, prompt, put, rows
 from tests.helpers.mcp_client import Server
 from tests.helpers.memory_desk import Desk
 from tests.helpers.turn_payloads import commit, edit, happened
@@ -398,3 +398,14 @@ def test_a_model_is_told_nothing_of_it(memory_server: tuple[Server, Path, Path],
     with closing(opened(desk.data)) as db:
         forgetting.undo(db, at + 2 * HOUR)
     assert "feed" in desk.ask("memory_timeline", anchor_id=there)
+
+
+def test_who_sets_a_retention_is_told_what_goes(run: Run, project: str, data: Path) -> None:
+    old = int(time.time() * 1000) - 100 * 24 * 3_600_000
+    common = {"session_id": "s-old", "cwd": project}
+    put(data, prompt("count the walruses", **common), at=old)
+    put(data, event("Stop", last_assistant_message="Seven.", **common), at=old + 1)
+    assert "1 session is older now" in run("config", "retention.days", "30").err
+    assert run("config", "retention.days", "300").err == ""
+    assert run("config", "retention.days", "0").err == ""
+    assert "walruses" in run("search", "walruses").out

@@ -79,6 +79,24 @@ def change(folder: str, name: str, given: str, as_json: bool) -> None:
     output.answer(as_json, asdict(found), said)
     if found.source == "environment":
         click.echo(f"backstory: {found.variable} is set in your environment and wins", err=True)
+    if name == "retention.days" and float(found.value) > 0:
+        _tell_what_goes(float(found.value))
+
+
+def _tell_what_goes(days: float) -> None:
+    from backstory.store import forgetting
+    from backstory.surfaces.cli.common import store
+
+    with store() as (db, now):
+        old = forgetting.Conditions(before=now - int(days * forgetting.DAY_MS), is_retention=True)
+        seen = forgetting.preview(db, old)
+    if seen.sessions:
+        count = output.number_of(seen.sessions, "session is", "sessions are")
+        click.echo(
+            f"{count} older now. The next worker forgets that, and erases it 30 days later;"
+            " until then `backstory forget --undo` brings it back.",
+            err=True,
+        )
 
 
 def problems(env: Mapping[str, str]) -> list[str]:
