@@ -546,20 +546,24 @@ def _circles(db: Connection, seen: _Seen) -> list[str]:
 
 def _cleaned(line: Values) -> Values:
     may_quote = line["type"] in _QUOTING
-    told = _told(line["turn"]) if "turn" in line else None
+    done: Values = {}
+    if "turn" in line:
+        done["turn"] = _cleaned_value("turn", line["turn"], may_quote)
+        if done["turn"] == line["turn"] and line["content"] == _told(line["turn"]):
+            done["content"] = line["content"]
     return {
-        name: value if name == "content" and value == told else _cleaned_value(name, value, may_quote)
+        name: done[name] if name in done else _cleaned_value(name, value, may_quote)
         for name, value in line.items()
     }
 
 
-def _told(given: Values) -> str | None:
-    """The text of a turn as its record makes it, if that is clean: to clean it again takes its time."""
-    record = _cleaned_value("record", given["record"], False)
+def _told(given: Values) -> str:
+    """The text of a turn as its record makes it. Where the record is clean, it is: to clean it again would
+    take its time."""
     turn = Turn("", given["started_at"])
     turn.state = given["state"]
-    turn.read_record(json.dumps(record))
-    return told(turn) if record == given["record"] else None
+    turn.read_record(json.dumps(given["record"]))
+    return told(turn)
 
 
 def _cleaned_value(name: str, value: Any, may_quote: bool) -> Any:
