@@ -272,3 +272,32 @@ def test_a_database_that_claude_mem_made_is_imported_whole(
     take(db, path)
     assert dump(db) == before
     assert_sound(db)
+
+
+def test_a_database_that_would_never_end_is_refused(db: sqlite3.Connection, tmp_path: Path) -> None:
+    path = tmp_path / "claude-mem.db"
+    made_by_hand(path)
+    other = sqlite3.connect(path)
+    other.execute("ALTER TABLE user_prompts RENAME TO real_prompts")
+    other.execute(
+        "CREATE VIEW user_prompts AS WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)"
+        " SELECT id, 'x' AS prompt_text FROM n"
+    )
+    other.commit()
+    other.close()
+    with pytest.raises(BadInput, match="user_prompts is no table"):
+        take(db, path)
+
+
+def test_odd_values_are_taken_as_far_as_they_go(db: sqlite3.Connection, tmp_path: Path) -> None:
+    path = tmp_path / "claude-mem.db"
+    made_by_hand(path)
+    other = sqlite3.connect(path)
+    other.execute("UPDATE observations SET facts = ?, narrative = ?", ("[" * 100_000, "word " * 300_000))
+    other.execute("UPDATE observations SET created_at_epoch = 9e999 WHERE id = 1")
+    other.commit()
+    other.close()
+    before = kinds(db)
+    take(db, path)
+    assert kinds(db) != before
+    assert db.execute("SELECT max(length(content)) FROM memories").fetchone()[0] < 250_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,14 @@ def test_a_folder_without_notes_is_named(db: sqlite3.Connection, project: str, t
     for place in (tmp_path / "nowhere", tmp_path):
         with pytest.raises(NotFound, match=r"MEMORY\.md"):
             take_in(db, str(place), project, now=NOW)
+
+
+def test_time_grows_with_the_fences_of_a_file_and_not_faster() -> None:
+    def seconds(many: int) -> float:
+        text = "# A\n\n" + "```\nx\n```\n" * many
+        started = time.process_time()
+        list(entries("topic.md", text, set()))
+        return time.process_time() - started
+
+    seconds(100)
+    assert seconds(8_000) < 12 * max(seconds(2_000), 0.01)

@@ -14,9 +14,9 @@ from backstory.ids import derived
 from backstory.memory import turn as turns
 from backstory.memory.kinds import IMPORTANCE, OBSERVATIONS
 from backstory.memory.sector import classify_observation
-from backstory.memory.turn import Turn
+from backstory.memory.turn import LONGEST, Turn
 from backstory.model import Summary
-from backstory.safety.clean import clean_whole
+from backstory.safety.clean import clean_whole, without_middle
 from backstory.store import claude_mem
 from backstory.store.claude_mem import Row
 from backstory.store.exchange import Values
@@ -307,19 +307,19 @@ def _project_name(row: Row) -> str:
 
 
 def _at(epoch: object) -> int:
-    at = int(epoch) if isinstance(epoch, int | float) and epoch > 0 else 0
+    at = int(epoch) if isinstance(epoch, int | float) and 0 < epoch < float("inf") else 0
     return at * 1000 if at < SECONDS_UNTIL else at
 
 
 def _text(value: object) -> str:
-    return clean_whole(str(value))[0].strip() if value is not None else ""
+    return clean_whole(without_middle(str(value), LONGEST))[0].strip() if value is not None else ""
 
 
 def _list(value: object) -> list[str]:
     """A list as JSON; in some versions a single text."""
     try:
         told = json.loads(value) if isinstance(value, str) and value.strip() else []
-    except ValueError:
+    except (ValueError, RecursionError):
         told = [value]
     entries = told if isinstance(told, list) else [told]
     return [

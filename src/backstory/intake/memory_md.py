@@ -123,13 +123,15 @@ def _worth(name: str, text: str) -> Iterator[Entry]:
 def _sections(body: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """(headings above it, text) of each part; what looks like a heading in fenced code is none."""
     code = [(start, stop) for start, _, _, stop in fences(body)]
+    waiting = iter([*code, (len(body) + 1, 0)])
+    fence = next(waiting)
     above: list[tuple[int, str]] = []
     lines: list[str] = []
     at = 0
     for line in body.splitlines(keepends=True):
-        heading = (
-            None if any(start <= at < stop for start, stop in code) else _HEADING.match(line.rstrip("\n"))
-        )
+        while at >= fence[1] > 0:
+            fence = next(waiting)
+        heading = None if at >= fence[0] else _HEADING.match(line.rstrip("\n"))
         if heading:
             yield tuple(title for _, title in above), "".join(lines)
             level = len(heading[1])

@@ -49,7 +49,10 @@ def opened(path: str) -> Iterator[Connection]:
         try:
             db.row_factory = sqlite3.Row
             db.execute("BEGIN")
-            have = {row["name"] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            schema = {row["name"]: row["type"] for row in db.execute("SELECT name, type FROM sqlite_master")}
+            have = {name for name, kind in schema.items() if kind == "table"}
+            if strange := [name for name in TABLES if schema.get(name, "table") != "table"]:
+                raise BadInput(f"{path}: {strange[0]} is no table, as it is in databases of claude-mem")
             if not {"sdk_sessions", "observations"} <= have:
                 what = (
                     "a store of backstory: `backstory backup restore` takes one"
