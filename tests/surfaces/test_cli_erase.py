@@ -90,6 +90,7 @@ def planted(data: Path, project: str) -> Path:
     (data / "spool/failed/7.json.reason").write_text(f"no {WORD}\n")
     (data / "outbox").mkdir(exist_ok=True)
     (data / "outbox" / "s1").write_text(f"{WORD} changed")
+    (data / "outbox" / "s1.of-a-killed-hook").write_text(f"{WORD} changed")
     return data
 
 

@@ -160,7 +160,9 @@ def _clear_files(home: str, db: Connection, wanted: Conditions, session_ids: Seq
         if not path.endswith(".lock"):
             _keep_lines(path, lambda line: text not in line.casefold() if text else line[:20] > stamp)
     for path in _files(os.path.join(home, OUTBOX)):
-        if os.path.basename(path) in session_ids or (text and text in _read(path).casefold()):
+        # A hook that was killed leaves <session>.<its own name>.
+        session = os.path.basename(path).partition(".")[0]
+        if session in session_ids or (text and text in _read(path).casefold()):
             _remove(path)
     root = next((one.root for one in projects.every(db) if one.id == wanted.project_id), None)
     if wanted.project_id and root is None:
@@ -169,6 +171,8 @@ def _clear_files(home: str, db: Connection, wanted: Conditions, session_ids: Seq
         if not path.endswith(".reason") and _is_of(path, wanted, session_ids, root, text):
             _remove(path)
             _remove(f"{path}.reason")
+        elif path.endswith(".reason") and text:
+            _keep_lines(path, lambda line: text not in line.casefold())
 
 
 def _is_of(
@@ -234,7 +238,7 @@ def _keep_lines(path: str, is_kept: Callable[[str], bool]) -> None:
 def _still_holding(home: str, text: str, known: set[str]) -> Iterator[tuple[str, str]]:
     """Files that are the user's, or none of ours, and hold the text."""
     wanted = text.casefold()
-    for place in ("backups/claude-md", "set-aside", "spool/new"):
+    for place in ("backups/claude-md", "set-aside", "spool/new", "spool/tmp"):
         for folder, _, names in os.walk(os.path.join(home, place)):
             for path in (os.path.join(folder, name) for name in sorted(names)):
                 if path not in known and not path.endswith(".db") and wanted in _read(path).casefold():
