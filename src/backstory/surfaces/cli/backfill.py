@@ -276,6 +276,11 @@ def _tell(plan: Plan, done: Done, made: list[dict[str, Any]], with_model: bool, 
         click.echo(f"{counts}  {output.visible(str(row['root']))}")
     if len(made) > LISTED:
         click.echo(f"  and {len(made) - LISTED:,} more projects; --json lists all")
+    if any(not os.path.isdir(str(row["root"])) for row in made):
+        click.echo(
+            "Some of these folders are not there. If one was moved, its memory comes along with:"
+            " backstory projects merge OLD NEW"
+        )
     if done.known:
         captured = output.number_of(done.known, "session was", "sessions were")
         click.echo(f"{captured} captured when they went on; nothing in them is new.")

@@ -21,7 +21,7 @@ from backstory.store.exchange import Chosen
 from backstory.store.file.connection import Connection
 from backstory.store.file.pages import MAGIC
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import json_option, moment, new_path, refresh_views, store, typed
+from backstory.surfaces.cli.common import FOLDER, json_option, moment, new_path, refresh_views, store, typed
 from backstory.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ SHOWN = 10
 @click.option(
     "--project",
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
+    type=FOLDER,
     help="Only the project of this folder.  [default: everything]",
 )
 @click.option("--since", metavar="WHEN", help="Only what came or changed after: 2026-11-15, today, 7d.")
@@ -132,7 +132,7 @@ def _target(file: str, force: bool) -> Iterator[IO[bytes]]:
     "--project",
     default=".",
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
+    type=FOLDER,
     help="With --memory-md: whose notes these are.  [default: the current folder]",
 )
 @json_option
@@ -296,12 +296,12 @@ def _report(done: Import, path: str, dry_run: bool, as_json: bool, *, is_foreign
     _say_folders("Not attached, as a file may name any folder", merge.unattached)
     if merge.unattached:
         click.echo(
-            "  If the file is your own, import it again with --attach, or: backstory projects attach DIR"
+            "  If it is your own: import it with --attach, or backstory projects attach DIR --to PROJECT"
         )
     if is_foreign and any(owner["is"] == exchange.NEW for owner in owners):
         click.echo(
             "claude-mem does not say where its projects lie. To have one told in its folder:"
-            " backstory projects attach DIR, or backstory projects merge"
+            " backstory projects attach DIR --to PROJECT, or backstory projects merge"
         )
     for root in merge.trees_left:
         click.echo(

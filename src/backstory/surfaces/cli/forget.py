@@ -17,6 +17,7 @@ from backstory.store.file.connection import Connection
 from backstory.store.forgetting import Conditions, Forgetting, Preview
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import (
+    FOLDER,
     ask,
     busy,
     folder,
@@ -39,7 +40,7 @@ OPTIONS = (
     click.option(
         "--project",
         metavar="DIR",
-        type=click.Path(exists=True, file_okay=False),
+        type=FOLDER,
         help="Only of this project; alone: all of it.  [default: the current folder]",
     ),
     click.option("--all-projects", is_flag=True, help="Of every project, and what is global."),

@@ -16,7 +16,7 @@ from backstory.store import projects as stored
 from backstory.store.file.connection import Connection, transaction
 from backstory.store.forgetting import Conditions
 from backstory.surfaces.cli import common, forget, output
-from backstory.surfaces.cli.common import json_option, named, store, sure, typed
+from backstory.surfaces.cli.common import json_option, named, store, typed
 
 LONGEST_NAME = 100
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -102,7 +102,8 @@ def merge(source: str, target: str, yes: bool, as_json: bool) -> None:
         if one.id == other.id:
             raise errors.BadInput("both are the same project; `backstory projects` lists the others")
         becomes = f"will be part of {output.visible(other.name)} ({other.id})"
-        _ask(yes, f"{output.visible(one.name)} ({one.id}) {becomes}: {_counts(db, one)}.", "merged")
+        told = f"{output.visible(one.name)} ({one.id}) {becomes}: {_counts(db, one)}."
+        common.ask(yes, told, "Go on?", "merged")
         with common.busy("merging"), transaction(db):
             moving.merge(db, one.id, other.id, said_by="user")
     said = f"{output.visible(one.name)} ({one.id}) is part of {output.visible(other.name)} ({other.id}) now"
@@ -136,7 +137,7 @@ def split(
         other = named(db, target) if target else None
         called = output.visible(other.name if other else name or "")
         count = output.number_of(len(ids), "session", "sessions")
-        _ask(yes, f"{count}, with turns and memories, will be of {called}.", "moved")
+        common.ask(yes, f"{count}, with turns and memories, will be of {called}.", "Go on?", "moved")
         with transaction(db):
             root = os.path.abspath(under) if under else ""
             to = other.id if other else stored.create(db, _name(name or ""), root, now)
@@ -182,7 +183,7 @@ def attach(folder: str, target: str | None, yes: bool, as_json: bool) -> None:
             f" ({one.id}, {output.visible(one.root)}). Do that only for a folder whose files you trust:"
             " what they say can ask the model for that memory."
         )
-        _ask(yes, told, "attached")
+        common.ask(yes, told, "Attach it?", "attached")
         with transaction(db):
             stored.attach(db, place, one.id, now, said_by="user")
     alone = [row for row in about if now_of and row.id == now_of.id and row.paths == (place.root,)]
@@ -237,13 +238,13 @@ def delete(project: str, everywhere: bool, dry_run: bool, yes: bool, as_json: bo
     with store() as (db, now):
         one = named(db, project)
         wanted = Conditions(project_id=one.id)
-        if not as_json:
+        if not yes and not as_json:
             click.echo(f"{output.visible(one.name)} ({one.id}) of {output.visible(one.root) or 'no folder'}")
         how = {"yes": yes, "dry_run": dry_run, "everywhere": everywhere, "as_json": as_json}
         if not forgetting.preview(db, wanted, hard=True).is_empty or everywhere or dry_run:
             forget.erase_all(db, home, now, wanted, **how)
         else:
-            _ask(yes, f"{output.visible(one.name)} ({one.id}) is empty, and will be deleted.", "deleted")
+            common.ask(yes, "It is empty, and will be deleted.", "Go on?", "deleted")
         if not dry_run:
             erasing.erase_project(home, db, one.id, now)
             said = f"{output.visible(one.name)} ({one.id}) is deleted"
@@ -264,14 +265,6 @@ def _name(name: str) -> str:
     if not name or len(name) > LONGEST_NAME:
         raise errors.BadInput(f"a name has 1 to {LONGEST_NAME} characters")
     return name
-
-
-def _ask(yes: bool, told: str, done: str) -> None:
-    """Say what will happen, and go on only if a person agrees."""
-    if not yes:
-        click.echo(told, err=True)
-        if not sure("Go on?"):
-            raise errors.NotFound(f"Nothing was {done}; --yes does it without asking.")
 
 
 def _counts(db: Connection, one: Project) -> str:
