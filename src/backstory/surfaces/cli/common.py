@@ -221,16 +221,25 @@ def nothing(db: Connection, sentence: str, project: str = ".") -> str:
     gone = lost(db, folder())
     if gone:
         return f"{sentence} But {gone[0].replace(', but', ', and')}; {gone[1]}."
-    may_be = projects.claimed(db, paths.place(project))
-    if may_be:
-        of = f"{output.visible(may_be[0].name)} ({output.visible(may_be[0].root)})"
-        return f"{sentence} If this folder is {of}: backstory projects attach --to {may_be[0].id}"
-    if projects.at(db, paths.place(project)) is None and projects.overview(db):
+    place = paths.place(project)
+    here = projects.at(db, place)
+    for may_be in projects.claimed(db, place)[:1]:
+        return f"{sentence} {may_be_this(may_be, here)}"
+    if here is None and projects.overview(db):
         return (
             f"{sentence} This folder is no project yet; `backstory projects` lists those there are,"
             " `backstory search --everywhere` looks into all of them."
         )
     return sentence
+
+
+def may_be_this(other: Project, here: Project | None) -> str:
+    """What to do about a project that this folder may be, too."""
+    how = f"merge {other.id} {here.id}" if here else f"attach --to {other.id}"
+    return (
+        f"If this folder is {output.visible(other.name)} ({output.visible(other.root)}):"
+        f" backstory projects {how}"
+    )
 
 
 def _progress(stored: int, total: int) -> None:

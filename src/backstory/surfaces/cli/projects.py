@@ -70,8 +70,7 @@ def _list(as_json: bool) -> None:
     if here:
         click.echo("* this folder", err=True)
     for one in may_be[:3]:
-        name, root = output.visible(one.name), output.visible(one.root)
-        click.echo(f"If this folder is {name} ({root}): backstory projects attach --to {one.id}", err=True)
+        click.echo(common.may_be_this(one, here), err=True)
     return None
 
 
