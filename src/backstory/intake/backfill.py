@@ -92,13 +92,11 @@ class _Session:
 
 
 def is_running(db: Connection, transcript: Transcript, now: int) -> bool:
-    """Does the session go on? Then its live capture ends it."""
-    if now - transcript.last < RUNNING_MS:  # by what is in it: a copy is newer than that
-        return True
+    """Does the session go on? Then its live capture ends it, if there is one."""
     session = sessions.by_ids(db, [transcript.session_id]).get(transcript.session_id)
-    if session is None or session.status != "active" or now - session.last_event_at >= sessions.SILENT_MS:
-        return False
-    return not transcripts.is_begun(db, transcript.session_id)
+    if session is None or transcripts.is_begun(db, transcript.session_id):
+        return now - transcript.last < RUNNING_MS  # by what is in it: a copy of the file is newer
+    return session.status == "active" and now - session.last_event_at < sessions.SILENT_MS
 
 
 def backfill(

@@ -59,4 +59,15 @@ def _look(db: Connection, path: str, root: str, now: int, seconds: float, slow: 
             log.write("info", f"the history of {root} could not be read; it is known by its path")
             projects.note_mark(db, path, place.mark if slow else projects.SLOW)
             return
-        projects.settle(db, place, roots, now)
+        move = projects.settle(db, place, roots, now)
+        if move is None:
+            return
+        from backstory.store import moving  # it is slow to load, and seldom needed
+
+        if move.sessions is None:
+            moving.merge(db, move.source, move.target)
+        else:
+            moving.move_sessions(db, move.sessions, move.target)
+        log.write(
+            "info", f"{root} is {move.target}, not {move.source} as it was thought; its sessions went along"
+        )

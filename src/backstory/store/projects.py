@@ -211,50 +211,54 @@ def note_mark(db: Connection, path: str, mark: str) -> None:
     db.execute("UPDATE checkouts SET mark = ?2 WHERE path = ?1", (path, mark))
 
 
-def settle(db: Connection, place: Place, roots: Sequence[str], now: int) -> None:
-    """The root commits of this place are known now: note whose it is. What was stored meanwhile goes along,
-    where it turns out to be another project's."""
+class Move:
+    """What was stored for one project, and is another's: these sessions, or all of it (None)."""
+
+    __slots__ = ("sessions", "source", "target")
+
+    def __init__(self, source: str, target: str, sessions: list[str] | None) -> None:
+        self.source = source
+        self.target = target
+        self.sessions = sessions
+
+
+def settle(db: Connection, place: Place, roots: Sequence[str], now: int) -> Move | None:
+    """The root commits of this place are known now: note whose it is. What was stored meanwhile has to go
+    along, where it turns out to be another project's."""
     row = _checkout(db, place)
     if row is None:
-        return
+        return None
     note_mark(db, place.location, place.mark)
     was = _row(db, row["project_id"])
     found, known = set(roots), set(filter(None, was["roots"].split(",")))
     if not found or row["said_by"] == "user":
         if not known:
             _know(db, was["id"], found, place.remote)
-        return
+        return None
     # A repository may grow another root. One whose history has not the roots that it proved is another.
     other = None if known and known <= found else _with(db, found, place.remote, was["id"])
     if other is None and known <= found:
         _know(db, was["id"], found, place.remote)
         db.execute("UPDATE projects SET root = ?2 WHERE id = ?1", (was["id"], place.root))
-        return
+        return None
     if other is None:
         other = create(db, place.name, place.root, now)
         _know(db, other, found, place.remote)
-    _give(db, place, row, was, other)
-
-
-def _give(db: Connection, place: Place, checkout: Row, was: Row, other: str) -> None:
-    """A checkout is another project's than was thought."""
-    from backstory.store import moving  # it is slow to load, and seldom needed
-
     db.execute("UPDATE checkouts SET project_id = ?2 WHERE path = ?1", (place.location, other))
     db.execute("UPDATE projects SET root = ?2 WHERE id = ?1", (other, place.root))
-    rest = db.execute("SELECT 1 FROM checkouts WHERE project_id = ?", (was["id"],)).fetchone()
-    if rest is None and not was["roots"]:
-        moving.merge(db, was["id"], other)  # it was thought to be a project of its own
-        return
+    latest = db.execute(
+        "SELECT root FROM checkouts WHERE project_id = ? ORDER BY seen_at DESC", (was["id"],)
+    ).fetchone()
+    if latest is None and not known:  # it was thought to be a project of its own
+        return Move(was["id"], other, None)
+    if latest is not None:
+        db.execute("UPDATE projects SET root = ?2 WHERE id = ?1", (was["id"], latest["root"]))
     rows = db.execute(
         "SELECT id FROM sessions WHERE project_id = ?1 AND started_at >= ?2"
         " AND substr(cwd || '/', 1, length(?3)) = ?3",
-        (was["id"], checkout["seen_at"], f"{place.root}/"),
+        (was["id"], row["seen_at"], f"{place.root}/"),
     )
-    moving.move_sessions(db, [row["id"] for row in rows], other)
-    latest = db.execute("SELECT root FROM checkouts WHERE project_id = ? ORDER BY seen_at DESC", (was["id"],))
-    if root := latest.fetchone():
-        db.execute("UPDATE projects SET root = ?2 WHERE id = ?1", (was["id"], root["root"]))
+    return Move(was["id"], other, [one["id"] for one in rows])
 
 
 def _with(db: Connection, roots: Collection[str], remote: str, but: str) -> str | None:
