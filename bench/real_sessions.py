@@ -2,8 +2,8 @@
 
 Every transcript of Claude Code in the folder (~/.claude/projects/**/*.jsonl, yours or public ones) becomes
 the payloads that its hooks were given. All go into the spool of one project, with their own times, as if the
-newest session had ended just now; then the drain, the local synthesizer and the embedder do their work, and
-the MCP server is asked, as a model asks it, on a copy of the store for each file of questions, because what
+newest session had ended two hours ago; then the drain, the local synthesizer and the embedder do their work,
+and the MCP server is asked, as a model asks it, on a copy of the store for each file of questions, because what
 is recalled is reinforced.
 
 A hit answers a question where the question's pattern is found in what the reply shows of it. Beside it, in
@@ -56,6 +56,7 @@ from transcripts import Turn
 import backstory
 from backstory import paths
 
+ENDED_MS = 2 * 3_600_000  # ago, the newest session: backfill leaves alone what goes on
 LIMIT = 5
 WINDOW = 700  # characters that the baseline shows of a hit
 WIDEST = 100_000
@@ -336,7 +337,7 @@ def _spool(home: str, project: str, options: argparse.Namespace) -> tuple[tuple[
             (spool / "tmp" / f"{len(times):07}").write_text(json.dumps(kept), encoding="utf-8")
         turns, commands = transcripts.turns(payloads), seen_errors.commands(payloads)
         sessions.append(Session(payloads[0]["session_id"], file.name, tuple(turns), tuple(commands)))
-    shift = int(time.time() * 1000) - max(times, default=0)
+    shift = int(time.time() * 1000) - ENDED_MS - max(times, default=0)
     if options.backfill:
         shutil.rmtree(spool / "tmp")
         return tuple(sessions), shift, len(times)
@@ -355,7 +356,6 @@ def _moved(folder: str, project: str, shift: int, options: argparse.Namespace) -
         copy = to / f"{number:05}.jsonl"
         with file.open("rb") as lines, copy.open("wb") as out:
             out.writelines(transcripts.moved(lines, project, shift))
-        os.utime(copy, (0, 0))  # no session goes on
     return str(to)
 
 
