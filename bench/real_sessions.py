@@ -3,8 +3,8 @@
 Every transcript of Claude Code in the folder (~/.claude/projects/**/*.jsonl, yours or public ones) becomes
 the payloads that its hooks were given. All go into the spool of one project, with their own times, as if the
 newest session had ended two hours ago; then the drain, the local synthesizer and the embedder do their work,
-and the MCP server is asked, as a model asks it, on a copy of the store for each file of questions, because what
-is recalled is reinforced.
+and the MCP server is asked, as a model asks it, on a copy of the store for each file of questions, because
+what is recalled is reinforced.
 
 A hit answers a question where the question's pattern is found in what the reply shows of it. Beside it, in
 the same run: plain FTS5 with bm25() over one text a turn (its prompts and the assistant's last message), five
