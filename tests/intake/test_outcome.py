@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backstory.clients import claude_code
-from backstory.clients.canonical import Use
+from backstory.clients.canonical import SHELL, Use
 from backstory.intake import outcome
 from backstory.intake.outcome import Outcome
 
@@ -219,3 +219,12 @@ def test_a_program_that_ran_says_nothing_about_its_tests(passed: str, failed: st
 
 def test_to_ask_a_program_for_its_version_checks_nothing() -> None:
     assert of(ran("pytest --version", "pytest 8")).checks == []
+
+
+def test_a_deeply_nested_result_takes_no_time() -> None:
+    nested: object = "the end"
+    for _ in range(150):
+        nested = {"part": nested}
+    use = Use("Bash", SHELL, {"command": "make"})
+    use.result = {"output": nested}
+    assert outcome.printed(use).endswith("the end")
