@@ -13,18 +13,8 @@ from backstory.recall.search import search
 from backstory.store import exchange, life
 from backstory.store.file.connection import own_tables, transaction
 from tests.helpers.chaos import NOW
-from tests.helpers.rich_store import assert_sound, dump, exported, lines_of, new_store, rich, taken_in
+from tests.helpers.rich_store import assert_sound, dump, exported, lines_of, new_store, taken_in
 from tests.helpers.trees import assert_trees_sound
-
-
-@pytest.fixture
-def full(tmp_path: Path, data: Path) -> Iterator[sqlite3.Connection]:
-    (tmp_path / "api").mkdir()
-    (tmp_path / "web").mkdir()
-    db = new_store(tmp_path, "full")
-    rich(db, data, tmp_path / "api", tmp_path / "web")
-    yield db
-    db.close()
 
 
 @pytest.fixture

@@ -31,21 +31,10 @@ from tests.helpers.rich_store import (
     exported,
     lines_of,
     new_store,
-    rich,
     taken_in,
     written,
 )
 from tests.helpers.trees import assert_trees_sound
-
-
-@pytest.fixture
-def full(tmp_path: Path, data: Path) -> Iterator[sqlite3.Connection]:
-    (tmp_path / "api").mkdir()
-    (tmp_path / "web").mkdir()
-    db = new_store(tmp_path, "full")
-    rich(db, data, tmp_path / "api", tmp_path / "web")
-    yield db
-    db.close()
 
 
 @pytest.fixture

@@ -251,30 +251,33 @@ def _choose_sessions(db: Connection, wanted: Conditions, hard: bool) -> None:
 
 def _memories(wanted: Conditions) -> tuple[list[str], list[object]]:
     """Memories that fit, for `FROM memories m`."""
-    clauses: list[str] = []
-    values: list[object] = []
-    if wanted.ids:
-        clauses.append(f"m.id IN ({marks(wanted.ids)})")
-        values += wanted.ids
-    for clause, value in (
-        ("m.project_id = ?", wanted.project_id),
-        ("m.session_id = ?", wanted.session_id),
-        ("m.kind = ?", wanted.kind),
-        # Of a turn, that it was over by then.
-        (
-            "coalesce((SELECT t.ended_at FROM turns t WHERE t.row = m.row), m.created_at) < ?",
-            wanted.before,
-        ),
-    ):
-        if value is not None:
-            clauses.append(clause)
-            values.append(value)
+    # Of a turn, that it was over by then.
+    ended = "coalesce((SELECT t.ended_at FROM turns t WHERE t.row = m.row), m.created_at)"
+    clauses, values = _given(wanted, "m.id", "m.project_id", "m.session_id", "m.kind", ended)
     if wanted.match:
         clauses.append(
             "(has_text(m.title, m.content) OR m.kind = 'turn'"
             " AND EXISTS (SELECT 1 FROM turns t WHERE t.row = m.row AND has_text_json(t.record)))"
         )
     return clauses or ["1"], values
+
+
+def _given(
+    wanted: Conditions, memory: str, project: str, session: str, kind: str, at: str
+) -> tuple[list[str], list[object]]:
+    """The conditions that are given, on these columns."""
+    pairs = {
+        f"{project} = ?": wanted.project_id,
+        f"{session} = ?": wanted.session_id,
+        f"{kind} = ?": wanted.kind,
+        f"{at} < ?": wanted.before,
+    }
+    clauses = [clause for clause, value in pairs.items() if value is not None]
+    values: list[object] = [value for value in pairs.values() if value is not None]
+    if wanted.ids:
+        clauses.append(f"{memory} IN ({marks(wanted.ids)})")
+        values += wanted.ids
+    return clauses, values
 
 
 def _choose_what_waits(db: Connection, wanted: Conditions, hard: bool) -> None:
@@ -307,20 +310,8 @@ def _choose_what_waits(db: Connection, wanted: Conditions, hard: bool) -> None:
 
 def _archived(wanted: Conditions) -> tuple[str, list[object]]:
     """Traces in the archive that fit, for `FROM archived_memories a`."""
-    clauses: list[str] = []
-    values: list[object] = []
-    if wanted.ids:
-        clauses.append(f"a.id IN ({marks(wanted.ids)})")
-        values += wanted.ids
-    for clause, value in (
-        ("a.project_id = ?", wanted.project_id),
-        ("a.memory ->> 'session_id' = ?", wanted.session_id),
-        ("a.memory ->> 'kind' = ?", wanted.kind),
-        ("a.memory ->> 'created_at' < ?", wanted.before),
-    ):
-        if value is not None:
-            clauses.append(clause)
-            values.append(value)
+    fields = (f"a.memory ->> '{name}'" for name in ("session_id", "kind", "created_at"))
+    clauses, values = _given(wanted, "a.id", "a.project_id", *fields)
     if wanted.match:
         clauses.append("has_text(a.memory ->> 'title', a.memory ->> 'content')")
     if wanted.is_retention:
