@@ -15,15 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULTS: dict[str, str] = {
+    "capture.ignore": "",
     "claude.model": "haiku",
     "claude_md.on_stop": "agent",
     "claude_md.practices_url": "https://docs.claude.com/en/docs/claude-code/best-practices",
+    "display": "line",
     "docs.folders": "",
     "embedder": "static",
     "embedding.key": "",
     "embedding.url": "",
     "log.level": "info",
+    "permissions": "write",
     "recall.everywhere": "off",
+    "recall.files": "on",
+    "recall.prompt": "on",
     "synthesizer": "auto",
 }
 NUMBERS: dict[str, float] = {
@@ -32,9 +37,16 @@ NUMBERS: dict[str, float] = {
     "spend.daily_usd": 1.0,
     "worker.idle_seconds": 30,
 }
-SYNTHESIZERS = ("auto", "claude", "local", "off")
-ON_STOP = ("agent", "auto", "off")
-ON_OFF = ("on", "off")
+# Settings that are one of a few words.
+CHOICES: dict[str, tuple[str, ...]] = {
+    "claude_md.on_stop": ("agent", "auto", "off"),  # ask the agent, compute by itself, or nothing
+    "display": ("line", "quiet"),
+    "permissions": ("ask", "read", "write"),
+    "recall.everywhere": ("on", "off"),
+    "recall.files": ("on", "off"),
+    "recall.prompt": ("on", "off"),
+    "synthesizer": ("auto", "claude", "local", "off"),
+}
 
 
 def setting(name: str, env: Mapping[str, str]) -> str:
@@ -57,32 +69,28 @@ def number(name: str, env: Mapping[str, str]) -> float:
     return found
 
 
+def choice(name: str, env: Mapping[str, str]) -> str:
+    chosen = setting(name, env).strip().lower() or DEFAULTS[name]
+    if chosen not in CHOICES[name]:
+        raise BadInput(f"{name} is {chosen[:40]!r}; it is one of {', '.join(CHOICES[name])}")
+    return chosen
+
+
 def synthesizer(env: Mapping[str, str]) -> str:
-    return _one_of("synthesizer", SYNTHESIZERS, env)
+    return choice("synthesizer", env)
 
 
 def on_stop(env: Mapping[str, str]) -> str:
-    """What the end of a turn does about changed files: ask the agent, compute by itself, or nothing."""
-    return _one_of("claude_md.on_stop", ON_STOP, env)
-
-
-def recall_everywhere(env: Mapping[str, str]) -> str:
-    return _one_of("recall.everywhere", ON_OFF, env)
+    """What the end of a turn does about changed files."""
+    return choice("claude_md.on_stop", env)
 
 
 def may_recall_everywhere(env: Mapping[str, str]) -> bool:
     """Whether a model may look into other projects than the one it works in. Only who says `on` allows it."""
     try:
-        return recall_everywhere(env) == "on"
+        return choice("recall.everywhere", env) == "on"
     except BadInput:
         return False  # `backstory doctor` tells
-
-
-def _one_of(name: str, values: tuple[str, ...], env: Mapping[str, str]) -> str:
-    chosen = setting(name, env).strip().lower() or DEFAULTS[name]
-    if chosen not in values:
-        raise BadInput(f"{name} is {chosen[:40]!r}; it is one of {', '.join(values)}")
-    return chosen
 
 
 def variable_of(name: str) -> str:

@@ -221,7 +221,8 @@ def test_only_ids_and_names_are_kept_as_they_are(db: sqlite3.Connection) -> None
         models.id observation_queue.memory_id observation_queue.session_id projects.id projects.identity
         prompts.session_id session_memories.memory_id session_memories.session_id session_memories.usage_type
         session_summaries.memory_id session_summaries.project_id session_summaries.session_id sessions.id
-        sessions.project_id spend.session_id transcripts.path transcripts.session_id
+        sessions.project_id spend.session_id tellings.project_id tellings.session_id told_memories.memory_id
+        transcripts.path transcripts.session_id
         turns.session_id""".split()
     )
 

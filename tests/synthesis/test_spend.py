@@ -617,7 +617,7 @@ def test_a_setting_is_written_and_read_back(
         ("embedder", "onnx:../model", "give its whole path"),
         ("embedding.url", "ftp://example.org", "embedding.url should look like"),
         ("log.levl", "debug", "did you mean log.level?"),
-        ("colour", "red", "there are brief.tokens, claude.model"),
+        ("colour", "red", "there are brief.tokens, capture.ignore"),
         ("log", "debug", "there is no setting 'log'"),
     ],
 )

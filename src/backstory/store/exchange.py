@@ -94,6 +94,8 @@ NOT_EXPORTED = {
     "forgettings": "what can be undone here; each memory says that it is forgotten",
     "erased_spans": "of which events nothing may be stored here",
     "retention_runs": "what this store forgot by itself",
+    "tellings": "what models were told on this machine",
+    "told_memories": "and which memories that was",
     "transcripts": "which files of this machine were read",
     "transcript_entries": "and what of them",
     "turn_pieces": "made anew from the record of the turn",

@@ -24,15 +24,20 @@ from backstory.surfaces.cli import output, terminal
 
 ABOUT = {
     "brief.tokens": "how long the brief at a session's start may be, in tokens; 0: no brief",
+    "capture.ignore": "paths and tools of which nothing is kept, as globs separated by commas",
     "claude.model": "which model observes: an alias like haiku, or a model's whole name",
     "claude_md.on_stop": "when a turn ends with changed files: agent (Claude is asked), auto (sync) or off",
     "claude_md.practices_url": "the page that best practices come from; empty: none",
+    "display": "what a session's start shows you: line or quiet",
     "docs.folders": "folders beside the project from which documents may be read, separated by :",
     "embedder": "where vectors come from: static, onnx:MODEL, ollama:MODEL, openai:MODEL or off",
     "embedding.key": "the key of the embedder's server",
     "embedding.url": "the embedder's server",
     "log.level": f"what the log tells: {', '.join(log.LEVELS)}",
+    "permissions": "its own tools that Claude may use unasked: write, read (searches alone) or ask (none)",
     "recall.everywhere": "whether a model may also search in other projects: on or off",
+    "recall.files": "whether a model is told what is known of a rarely edited file or a failing test: on, off",
+    "recall.prompt": "whether a session's first prompt brings back what earlier ones know of it: on or off",
     "retention.days": "sessions older than this are forgotten, and erased 30 days later; 0: never",
     "spend.daily_usd": "what the model may cost a day, in US dollars; at the cap, rules observe instead",
     "synthesizer": "who observes: auto (the model, else rules), claude, local (rules) or off",
@@ -161,12 +166,8 @@ def _valid(name: str, env: Mapping[str, str]) -> str | float:
     if name in settings.NUMBERS:
         number = settings.number(name, env)
         return int(number) if number == int(number) else number
-    if name == "synthesizer":
-        return settings.synthesizer(env)
-    if name == "claude_md.on_stop":
-        return settings.on_stop(env)
-    if name == "recall.everywhere":
-        return settings.recall_everywhere(env)
+    if name in settings.CHOICES:
+        return settings.choice(name, env)
     value = settings.setting(name, env)
     if name == "log.level":
         if value.lower() not in log.LEVELS:
