@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -170,7 +171,7 @@ def store_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A fresh HOME for this process and its children; the data folder is the default one below it."""
     place = tmp_path / "home"
     place.mkdir()
@@ -181,7 +182,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(
         "BACKSTORY_WORKER_IDLE_SECONDS", "0"
     )  # a worker that a hook starts does not outlive it
-    return place
+    yield place
+    for thread in threading.enumerate():
+        if thread.name == "vectors":  # recall/index.py; it would write into the next test's home
+            thread.join(10)
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from backstory.store.file.connection import Connection, transaction
 Store = Callable[[], AbstractContextManager[Connection]]
 
 FILL_BATCH = 256
+
 REMOVED = 64  # lines, or a tenth of all: with more that are gone, a corpus is built anew
 KEPT = 4  # corpora in RAM; a server needs two
 UNRELATED = (  # to learn how near two texts are, for this model, that have nothing to do with each other
@@ -131,7 +132,9 @@ class Index:
         """Make the missing vectors in a thread, unless one is at it. Searches go on meanwhile."""
         if not self._filling:
             self._filling = True
-            threading.Thread(target=self._fill_all, args=(store, sources, project), daemon=True).start()
+            threading.Thread(
+                target=self._fill_all, args=(store, sources, project), name="vectors", daemon=True
+            ).start()
 
     def _fill_all(self, store: Store, sources: Sequence[Source], project: Project | None) -> None:
         try:
