@@ -24,7 +24,6 @@ from backstory.store.file.connection import Connection, transaction
 Store = Callable[[], AbstractContextManager[Connection]]
 
 FILL_BATCH = 256
-
 REMOVED = 64  # lines, or a tenth of all: with more that are gone, a corpus is built anew
 KEPT = 4  # corpora in RAM; a server needs two
 UNRELATED = (  # to learn how near two texts are, for this model, that have nothing to do with each other
