@@ -309,12 +309,11 @@ class Scratch:
     def refusal(self, name: str, values: Values) -> str | None:
         """Why the store would not take this row."""
         table = PARTS[name].table
-        row = self._needed[table] | _stored(values)
-        row.pop("project_id" if name == "node" else "", None)
+        row = self._needed[table] | values
+        if name == "node":
+            del row["project_id"]
         try:
-            self._db.execute(
-                f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(list(row))})", list(row.values())
-            )
+            _insert(self._db, table, row)
             self._db.execute(f"DELETE FROM {table}")
         except (sqlite3.Error, OverflowError) as error:
             return " ".join(str(error).split())
@@ -372,9 +371,9 @@ def meet(db: Connection, merge: Merge, line: Values) -> str:
 
 
 def known(db: Connection, name: str, known_id: str) -> bool:
-    """Is there such a project, session or memory?"""
-    table = {"project": "projects", "session": "sessions", "memory": "memories"}[name]
-    return db.execute(f"SELECT 1 FROM {table} WHERE id = ?", (known_id,)).fetchone() is not None
+    """Is there such a project, session or memory, be it archived?"""
+    rows = db.execute(f"SELECT 1 FROM {PARTS[name].table} WHERE id = ?", (known_id,))
+    return rows.fetchone() is not None
 
 
 def superseding(db: Connection) -> Iterator[tuple[str, str]]:
@@ -445,7 +444,7 @@ def _meet_memory(db: Connection, merge: Merge, line: Values) -> str:
         "SELECT project_id, updated_at, last_accessed FROM memories WHERE id = ?", (line["id"],)
     ).fetchone()
     if row is None:
-        return KNOWN if _is_archived(db, line["id"]) else NEW
+        return KNOWN if known(db, "archived", line["id"]) else NEW
     if row["project_id"] != _here(merge, line):
         return KNOWN  # it was moved here, and stays where it is
     is_newer = (line["updated_at"], line["last_accessed"]) > (row["updated_at"], row["last_accessed"])
@@ -453,11 +452,7 @@ def _meet_memory(db: Connection, merge: Merge, line: Values) -> str:
 
 
 def _meet_archived(db: Connection, merge: Merge, line: Values) -> str:
-    return KNOWN if _is_archived(db, line["id"]) or known(db, "memory", line["id"]) else NEW
-
-
-def _is_archived(db: Connection, memory_id: str) -> bool:
-    return db.execute("SELECT 1 FROM archived_memories WHERE id = ?", (memory_id,)).fetchone() is not None
+    return KNOWN if any(known(db, name, line["id"]) for name in ("archived", "memory")) else NEW
 
 
 def _meet_relation(db: Connection, merge: Merge, line: Values) -> str:
@@ -591,7 +586,7 @@ def _put_session(db: Connection, merge: Merge, line: Values, standing: str) -> N
         assert row is not None  # noqa: S101  it was found a line ago, in the same transaction
         is_newer, is_newer_summary = _newer(row, line)
         if is_newer:
-            _update(db, "sessions", _own(line) | {"project_id": project_id}, "id")
+            _update(db, "sessions", _own(line) | {"project_id": project_id})
         elif is_newer_summary:
             db.execute("UPDATE sessions SET summary = ? WHERE id = ?", (line["summary"], session_id))
         said = db.execute("SELECT prompt, created_at FROM prompts WHERE session_id = ?", (session_id,))
@@ -618,7 +613,7 @@ def _put_memory(db: Connection, merge: Merge, line: Values, standing: str) -> No
     else:
         if line["session_id"] is None:  # an export of a part may not know it
             del values["session_id"], values["thread"]
-        _update(db, "memories", values, "id")
+        _update(db, "memories", values)
     if line["kind"] == "turn":
         stored = db.execute("SELECT row, session_id FROM memories WHERE id = ?", (line["id"],)).fetchone()
         row, session_id = stored["row"], stored["session_id"]
@@ -660,7 +655,7 @@ def _put_document(db: Connection, merge: Merge, line: Values, standing: str) -> 
         _insert(db, "documents", values)
     else:
         db.execute("DELETE FROM document_chunks WHERE document_id = ?", (line["id"],))
-        _update(db, "documents", values, "id")
+        _update(db, "documents", values)
     documents.put_chunks(db, line["id"], project_id, line["computed"])
 
 
@@ -706,7 +701,7 @@ def _insert(db: Connection, table: str, values: Values) -> None:
     db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(list(row))})", list(row.values()))
 
 
-def _update(db: Connection, table: str, values: Values, key: str) -> None:
+def _update(db: Connection, table: str, values: Values) -> None:
     row = _stored(values)
     columns = ", ".join(f"{name} = ?" for name in row)
-    db.execute(f"UPDATE {table} SET {columns} WHERE {key} = ?", [*row.values(), row[key]])
+    db.execute(f"UPDATE {table} SET {columns} WHERE id = ?", [*row.values(), row["id"]])
