@@ -240,7 +240,7 @@ def _turn(db: Connection, names: Names, row: sqlite3.Row) -> Values:
         record = turn["record"]  # of what an older backstory noted, nobody reads the rest
         return turn | {"record": {name: record[name] for name in record if name in FIELDS}}
     at = row["created_at"]
-    return {"state": COMPLETE, "started_at": at, "ended_at": at, "record": {}}
+    return {"state": COMPLETE, "started_at": at, "ended_at": at, "record": {}, "left_open_at": None}
 
 
 def _archived(db: Connection, chosen: Chosen, names: Names, row: sqlite3.Row) -> Values:
