@@ -21,7 +21,7 @@ from backstory.docmem.tree import LONGEST_NAME, LONGEST_TEXT, Context, Made, sho
 from backstory.errors import BadInput
 from backstory.model import Node, Project
 from backstory.recall.documents import chunk, file
-from backstory.recall.documents.chunk import MAX_TITLE, plain
+from backstory.recall.documents.chunk import CLOSING_HASHES, MAX_TITLE, PARAGRAPH, plain
 from backstory.safety.clean import clean_whole
 from backstory.store.file.connection import Connection
 from backstory.whole_file import whole_file
@@ -229,9 +229,7 @@ def _context(name: str, table: dict[str, str]) -> Context:
 
 # --- Markdown -----------------------------------------------------------------------------------------------
 
-_CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+$")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_GAP = re.compile(r"\n(?:[ \t]*+\n)++")
 
 
 class _Part(NamedTuple):
@@ -258,7 +256,7 @@ def export_markdown(nodes: Iterable[Node]) -> str:
             wanted = int(stated) if stated in ("1", "2", "3", "4", "5", "6") else above + 1
             level = min(max(wanted, above + 1), last.get(node.parent_id, 6), 6)
             last[node.parent_id] = level
-            closing = " #" if _CLOSING_HASHES.search(title) else ""  # or its own would be taken for one
+            closing = " #" if CLOSING_HASHES.search(title) else ""  # or its own would be taken for one
             written.append(f"{'#' * level} {title}{closing}")
         levels[node.id] = level
         if text:
@@ -308,7 +306,7 @@ def parse_markdown(text: str, name: str) -> list[Made]:
 def parse_text(text: str, name: str) -> list[Made]:
     """The nodes: a root, below it the paragraphs."""
     made = [_root(name)]
-    for paragraph in _GAP.split(plain(text)):
+    for paragraph in PARAGRAPH.split(plain(text)):
         if paragraph.strip():
             made += _texts(paragraph.strip("\n"), 0)
             _check_number(len(made))
@@ -361,7 +359,7 @@ def _parts(text: str) -> Iterator[_Part]:
 def _pieces(text: str, start: int, end: int, fences: Sequence[tuple[int, int]]) -> Iterator[_Part]:
     at = start
     for first, last in [*fences, (end, end)]:
-        while gap := _GAP.search(text, at, min(first, end)):
+        while gap := PARAGRAPH.search(text, at, min(first, end)):
             at = gap.end()
             if not text.startswith(("  ", "\t"), at):  # what is indented belongs to what stands above it
                 yield from _whole(text[start : gap.start()])
