@@ -259,6 +259,30 @@ def busy(doing: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def bar(doing: str, total: int | None, *, of_bytes: bool = False) -> Iterator[Callable[[int], None]]:
+    """Progress for a person at a terminal; what is yielded takes how much more is done."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    from backstory.surfaces.cli import terminal
+
+    amount = DownloadColumn() if of_bytes else TaskProgressColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
+    with Progress(*columns, **terminal.progress()) as shown:
+        task = shown.add_task(doing, total=total)
+        yield lambda done: shown.advance(task, done)
+
+
 def refresh_views(db: Connection, project: Project, roots: Sequence[str], now: int) -> None:
     """Let the views of running servers follow. The edit is done; what keeps a view from it is only said."""
     from backstory.surfaces import view_files

@@ -21,7 +21,16 @@ from backstory.store.exchange import Chosen
 from backstory.store.file.connection import Connection
 from backstory.store.file.pages import MAGIC
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import FOLDER, json_option, moment, new_path, refresh_views, store, typed
+from backstory.surfaces.cli.common import (
+    FOLDER,
+    bar,
+    json_option,
+    moment,
+    new_path,
+    refresh_views,
+    store,
+    typed,
+)
 from backstory.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -71,7 +80,7 @@ def export(
             )
         at = moment(typed([since]), now) if since else None
         chosen = Chosen(here.id if here else None, at, not without_turns)
-        with _target(file, force) as target, _bar("exporting", exchange.total(db)) as step:
+        with _target(file, force) as target, bar("exporting", exchange.total(db)) as step:
             counts = _write(db, chosen, target, step)
     if file == "-":
         return
@@ -197,7 +206,7 @@ def _lines(db: Connection, source: IO[bytes], path: str, attach: bool | None, dr
     named = "standard input" if path == "-" else path
     size = os.path.getsize(path) if os.path.isfile(path) else None
     problems: list[str] = []
-    with _bar("checking" if dry_run else "importing", size) as step:
+    with bar("checking" if dry_run else "importing", size) as step:
         lines = read_lines(source, problems, step)
         return import_lines(db, lines, attach=attach, dry_run=dry_run, problems=problems, named=named)
 
@@ -207,7 +216,7 @@ def _claude_mem(db: Connection, path: str, dry_run: bool) -> Import:
     from backstory.intake.imports import import_lines
     from backstory.store.claude_mem import opened
 
-    with opened(os.path.abspath(path)) as foreign, _bar("importing", None):
+    with opened(os.path.abspath(path)) as foreign, bar("importing", None):
         return import_lines(db, claude_mem.lines(foreign), attach=False, dry_run=dry_run, named=path)
 
 
@@ -319,22 +328,6 @@ def _say_folders(what: str, folders: list[str]) -> None:
         click.echo(f"{what}: {output.visible(folder)}")
     if len(folders) > SHOWN:
         click.echo(f"  and {len(folders) - SHOWN:,} more; --json lists all")
-
-
-@contextmanager
-def _bar(doing: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Progress for a person at a terminal: of lines or bytes."""
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    from backstory.surfaces.cli import terminal
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, **terminal.progress()) as shown:
-        task = shown.add_task(doing, total=total)
-        yield lambda done: shown.advance(task, done)
 
 
 COMMANDS = (export, import_)
