@@ -46,7 +46,7 @@ WORDS = {
     "document": ("document", "documents"),
     "node": ("tree node", "tree nodes"),
 }
-CLAUDE_MEM = ("~", ".claude-mem", "claude-mem.db")
+CLAUDE_MEM = "~/.claude-mem/claude-mem.db"
 SHOWN = 10
 
 
@@ -171,7 +171,7 @@ def import_(
         return _memory_md(file, project, dry_run, as_json)
     if file is None and not claude_mem:
         raise errors.BadInput("name the file to import: backstory import FILE")
-    path = os.path.expanduser(os.path.join(*CLAUDE_MEM)) if file is None else file
+    path = os.path.expanduser(CLAUDE_MEM) if file is None else file
     with _source(path) as source:
         is_database = source.peek(16).startswith(MAGIC)
         if claude_mem and not is_database:
@@ -181,7 +181,8 @@ def import_(
                 _claude_mem(db, path, dry_run) if is_database else _lines(db, source, path, attach, dry_run)
             )
             if not dry_run:
-                _refresh(db, done, now)
+                for project_id, root_id in done.merge.trees_changed:
+                    refresh_views(db, projects.by_id(db, project_id), [root_id], now)
     _report(done, path, dry_run, as_json, is_foreign=is_database)
 
 
@@ -253,11 +254,6 @@ def _claude_memory(project: str) -> str:
     started_in = dict.fromkeys((os.path.abspath(project), os.path.realpath(project), paths.checkout(project)))
     usual = [claude_code.memory_folder(config, place) for place in started_in]
     return next(filter(os.path.isdir, usual), usual[0])
-
-
-def _refresh(db: Connection, done: Import, now: int) -> None:
-    for project_id, root_id in done.merge.trees_changed:
-        refresh_views(db, projects.by_id(db, project_id), [root_id], now)
 
 
 def _report(done: Import, path: str, dry_run: bool, as_json: bool, *, is_foreign: bool) -> None:
