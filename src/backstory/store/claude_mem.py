@@ -45,8 +45,7 @@ def opened(path: str) -> Iterator[Connection]:
     """As of one moment. Where a log is beside it, claude-mem may be at work, and SQLite reads with it; where
     none is, SQLite makes no file of its own there either."""
     try:
-        db = backup.read_only(path, is_alone=not os.path.exists(f"{path}-wal"))
-        try:
+        with backup.read_only(path, is_alone=not os.path.exists(f"{path}-wal")) as db:
             db.row_factory = sqlite3.Row
             db.execute("BEGIN")
             schema = {row["name"]: row["type"] for row in db.execute("SELECT name, type FROM sqlite_master")}
@@ -61,8 +60,6 @@ def opened(path: str) -> Iterator[Connection]:
                 )
                 raise BadInput(f"{path} is no database of claude-mem but {what}; name its claude-mem.db")
             yield db
-        finally:
-            db.close()
     except sqlite3.DatabaseError as error:
         raise BadInput(f"{path} cannot be read ({error}); stop claude-mem's worker and try again") from error
 
