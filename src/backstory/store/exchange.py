@@ -363,7 +363,8 @@ def is_empty(db: Connection) -> bool:
 
 def meet(db: Connection, merge: Merge, line: Values) -> str:
     """What a line is to this store. Nothing is written, but it is noted."""
-    standing = _MEET[line["type"]](db, merge, line)
+    met, _ = _TAKEN[line["type"]]
+    standing = met(db, merge, line)
     merge.counts.setdefault(line["type"], Counter())[standing] += 1
     if line["type"] == "memory" and standing in (NEW, CHANGED):
         merge.memories[_here(merge, line)] += 1
@@ -505,18 +506,6 @@ def _meet_tree(db: Connection, merge: Merge, project_id: str, root_id: str) -> s
     return CHANGED if had.keys() <= updated.keys() else LEFT
 
 
-_MEET = {
-    "project": _meet_project,
-    "checkout": _meet_checkout,
-    "session": _meet_session,
-    "memory": _meet_memory,
-    "archived": _meet_archived,
-    "relation": _meet_relation,
-    "document": _meet_document,
-    "node": _meet_node,
-}
-
-
 def _here(merge: Merge, line: Values) -> str:
     """The project of a line, as it is called here."""
     project_id: str = line["project_id"]
@@ -558,7 +547,8 @@ def put(
         raise BadInput(f"{where}: its project was removed meanwhile; nothing was imported, try again")
     ready = line if "computed" in line else made_ready(line)
     try:
-        _PUT[line["type"]](db, merge, ready, standing)
+        _, put_line = _TAKEN[line["type"]]
+        put_line(db, merge, ready, standing)
     except sqlite3.IntegrityError as error:
         raise BadInput(f"{where}: the store does not take it ({error}); nothing was imported") from error
 
@@ -671,15 +661,16 @@ def _put_node(db: Connection, merge: Merge, line: Values, standing: str) -> None
     _insert(db, "docmem_nodes", values | more | {"token_count": tokens(line["text"])})
 
 
-_PUT = {
-    "project": _put_project,
-    "checkout": _put_checkout,
-    "session": _put_session,
-    "memory": _put_memory,
-    "archived": _put_archived,
-    "relation": _put_relation,
-    "document": _put_document,
-    "node": _put_node,
+# Of each type: what a line is to this store, and how it is taken in.
+_TAKEN = {
+    "project": (_meet_project, _put_project),
+    "checkout": (_meet_checkout, _put_checkout),
+    "session": (_meet_session, _put_session),
+    "memory": (_meet_memory, _put_memory),
+    "archived": (_meet_archived, _put_archived),
+    "relation": (_meet_relation, _put_relation),
+    "document": (_meet_document, _put_document),
+    "node": (_meet_node, _put_node),
 }
 _INSIDE = ("type", "computed", "prompts", "forgotten", "summary_fields", "turn", "uses", "chunks")
 
