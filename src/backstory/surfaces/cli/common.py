@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -111,6 +112,13 @@ def new_path(given: str, force: bool) -> str:
         if not os.path.isfile(path):
             raise errors.BadInput(f"{path} is no file; name one")
     return path
+
+
+def standard_input() -> io.BufferedReader:
+    """Its bytes; none where whoever started us closed it."""
+    plain = getattr(sys.stdin, "buffer", None)
+    raw = plain or io.BytesIO(sys.stdin.read().encode() if sys.stdin else b"")
+    return raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
 
 
 def only(what: str, prefix: str, found: Sequence[str], listing: str) -> str:

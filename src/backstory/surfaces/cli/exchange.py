@@ -28,6 +28,7 @@ from backstory.surfaces.cli.common import (
     moment,
     new_path,
     refresh_views,
+    standard_input,
     store,
     typed,
 )
@@ -189,9 +190,7 @@ def import_(
 @contextmanager
 def _source(path: str) -> Iterator[io.BufferedReader]:
     if path == "-":
-        plain = getattr(sys.stdin, "buffer", None)
-        raw = plain or io.BytesIO(sys.stdin.read().encode() if sys.stdin else b"")
-        yield raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
+        yield standard_input()
         return
     try:
         source = open(path, "rb")  # noqa: SIM115  closed below
