@@ -36,7 +36,7 @@ ABOUT = {
     "log.level": f"what the log tells: {', '.join(log.LEVELS)}",
     "permissions": "its own tools that Claude may use unasked: write, read (searches alone) or ask (none)",
     "recall.everywhere": "whether a model may also search in other projects: on or off",
-    "recall.files": "whether a model is told what is known of a rarely edited file or a failing test: on, off",
+    "recall.files": "whether a model is told what is known of a rarely edited file or failing test: on, off",
     "recall.prompt": "whether a session's first prompt brings back what earlier ones know of it: on or off",
     "retention.days": "sessions older than this are forgotten, and erased 30 days later; 0: never",
     "spend.daily_usd": "what the model may cost a day, in US dollars; at the cap, rules observe instead",
