@@ -134,7 +134,7 @@ def test_texts_name_the_commands_they_are_there_for() -> None:
         "memory-processor"
     ]
     assert {"init --dry-run --json", "init --yes --existing"} <= called["codebase-analyzer"]
-    assert called["memory-status"] == {"status"}
+    assert called["memory-status"] == {"claude-md status"}
     assert called["memory-sync"] == {"sync --all"}
 
 

@@ -66,3 +66,14 @@ def count(db: Connection, session_id: str, moment: str) -> int:
         "SELECT count(*) FROM tellings WHERE session_id = ? AND moment = ?", (session_id, moment)
     )
     return int(rows.fetchone()[0])
+
+
+def total(db: Connection, *, session_id: str | None = None, since: int = 0) -> tuple[int, int]:
+    """How many texts were told, and how many tokens they are: to one session, or since then to all."""
+    which = "session_id = ?" if session_id is not None else "at >= ?"
+    rows = tuples(db).execute(
+        f"SELECT count(*), coalesce(sum(tokens), 0) FROM tellings WHERE {which}",
+        (session_id if session_id is not None else since,),
+    )
+    texts, tokens = rows.fetchone()
+    return int(texts), int(tokens)

@@ -1,4 +1,4 @@
-"""`backstory init`, `sync` and `status`: a CLAUDE.md that says what is true of its project."""
+"""`backstory init`, `sync` and `claude-md status`: a CLAUDE.md that says what is true of its project."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def init(
     project: str,
     as_json: bool,
 ) -> None:
-    """Find out about a project, write its CLAUDE.md, and track what changes from now on.
+    """Write a CLAUDE.md for a project, and track what changes.
 
     It looks at the files and at git, and shows what it found. Where there is an AGENTS.md, the sections
     go there, and CLAUDE.md imports it. Safe to repeat: only what is missing is added.
@@ -198,7 +198,7 @@ def status(project: str, as_json: bool) -> None:
         shown.status(found, on_stop, now)
 
 
-COMMANDS = (init, sync, status)
+COMMANDS = (init, sync)
 
 
 def background(root: str) -> None:

@@ -71,7 +71,7 @@ def deemphasize(memory: str, amount: float, project: str, as_json: bool) -> None
 @click.argument("memory", metavar="ID")
 @project_and_json
 def restore(memory: str, project: str, as_json: bool) -> None:
-    """Bring back a memory that was forgotten, superseded or archived."""
+    """Bring back what was forgotten, superseded or archived."""
     with _changing(memory, project, as_json, "restored", of_any=True) as (db, known, now):
         life.restore(db, known, None, now)
 
@@ -104,7 +104,9 @@ def prune(dry_run: bool, as_json: bool) -> None:
 @click.command()
 @json_option
 def reindex(as_json: bool) -> None:
-    """Make the vectors that are missing, for all projects: after a change of embedder, for instance."""
+    """Make the vectors that are missing, for all projects.
+
+    That is needed after a change of embedder, or to have the first search quick after a backfill."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from backstory.recall.index import Index

@@ -36,19 +36,12 @@ from backstory.surfaces.cli import (
 )
 from backstory.surfaces.cli import projects as projects_command
 from backstory.surfaces.cli.common import folder, json_option, project_and_json, store, typed
+from backstory.surfaces.cli.groups import Commands, help_command
 
 MOST_LISTED = 1_000
 
 
-class _Commands(click.Group):
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            raise BrokenPipeError from error  # without its number, which click would exit with 1 for
-
-
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="backstory", message="backstory %(version)s")
 def cli() -> None:
     """A memory for Claude Code: what happened, kept and found again."""
@@ -74,7 +67,7 @@ def search(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Find memories by what they say and mean (or one by its id).
+    """Find memories by what they say and mean, or one by its id.
 
     A turn is shown with what was asked, what of it fits, and its commits; `backstory show ID` has it whole.
     Traces of single tool uses are found where nothing else fits, or with --kind tool or --sector episodic."""
@@ -116,10 +109,10 @@ def search(
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST_LISTED), help="How many.")
 @project_and_json
 def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters: Any) -> None:
-    """List this project's memories and your global ones, newest first.
+    """List memories of this project, newest first.
 
-    A turn is one line: what was asked, and how it was answered. Traces of single tool uses are listed with
-    --kind tool or --forgotten."""
+    Your global ones are listed as well. A turn is one line: what was asked, and how it was answered. Traces
+    of single tool uses are listed with --kind tool or --forgotten."""
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
@@ -149,7 +142,9 @@ def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters:
 @click.argument("memory_id", metavar="ID")
 @project_and_json
 def show(memory_id: str, project: str, as_json: bool) -> None:
-    """Show one memory or turn whole (the beginning of its id is enough)."""
+    """Show one memory or turn whole.
+
+    The beginning of its id is enough; `backstory search` and `backstory list` show ids."""
     from backstory.recall.fresh import stale
     from backstory.surfaces.cli import terminal
 
@@ -196,9 +191,10 @@ def add(text: tuple[str, ...], project: str, as_json: bool, **given: Any) -> Non
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="How many.")
 @project_and_json
 def sessions(prefix: str | None, limit: int, project: str, as_json: bool) -> None:
-    """List this project's sessions, or tell one of them turn by turn (the beginning of its id is enough).
+    """List sessions, or tell one of them turn by turn.
 
-    `backstory list --kind tool --session ID` lists every tool use of a session."""
+    Those of this project; the beginning of an id is enough. `backstory list --kind tool --session ID` lists
+    every tool use of a session."""
     from backstory.surfaces.cli import terminal
 
     if prefix:
@@ -279,7 +275,9 @@ def uninstall(claude: str | None, as_json: bool) -> None:
 @click.option("--claude", metavar="PATH", help="The Claude Code to look at.  [default: from PATH]")
 @json_option
 def doctor(claude: str | None, as_json: bool) -> None:
-    """Check every part, with a test event sent all the way through."""
+    """Check every part, and say what to do where one fails.
+
+    A test event is sent all the way through, from the hook to a search, and removed again."""
     from backstory.surfaces.cli import doctor as checks
 
     found = checks.examine(folder(), os.environ, claude)
@@ -296,9 +294,11 @@ commands = (
     *forget.COMMANDS,
     redact.redact,
     backfill.command,
+    help_command,
 )
 for command in (*groups, *commands):
     cli.add_command(command)
+sections.claude_md.add_command(claude_md.status)
 
 
 @cli.command()
@@ -313,7 +313,10 @@ for command in (*groups, *commands):
 )
 @json_option
 def spend(days: int, most: int, as_json: bool) -> None:
-    """Show what synthesis cost: by day, with a bar chart, and by session, the dearest first."""
+    """Show what the model that writes memories cost.
+
+    By day, with a bar chart, and by session, the dearest first. `backstory config spend.daily_usd` is the
+    cap of a day."""
     from backstory.surfaces.cli import spend as spends
 
     with store() as (db, now):
@@ -341,7 +344,9 @@ def config(name: str | None, value: str | None, as_json: bool) -> None:
 @click.option("--status", is_flag=True, help="Only say whether one runs, what waits, and what went wrong.")
 @json_option
 def worker(status: bool, as_json: bool) -> None:
-    """Observe what waits, here and now. Hooks start a worker by themselves; one at a time is enough."""
+    """Make memories of what was captured, here and now.
+
+    Hooks start a worker by themselves; one at a time is enough."""
     from backstory.surfaces.cli import worker_status as desk
 
     if status:
@@ -359,6 +364,36 @@ def worker(status: bool, as_json: bool) -> None:
     if as_json or sys.stdout.isatty():
         with store() as (db, _):
             desk.done(db, began, as_json)
+
+
+@cli.command()
+@project_and_json
+def status(project: str, as_json: bool) -> None:
+    """Show how it is: memory, capture, CLAUDE.md; and what to do.
+
+    `backstory claude-md status` has more about CLAUDE.md, `backstory worker --status` about what waits,
+    `backstory doctor` tries every part out."""
+    from backstory.surfaces.cli import status as everything
+
+    with store() as (db, now), common.busy("looking"):
+        found = everything.look(db, folder(), project, os.environ, now)
+    if as_json:
+        output.as_json(everything.plain(found))
+    else:
+        everything.show(found, now)
+
+
+@cli.command()
+def statusline() -> None:
+    """Print a line for Claude Code's status line.
+
+    It reads what Claude Code tells on standard input. `backstory install` offers to put it into your
+    settings; or do so yourself, in ~/.claude/settings.json:
+
+    "statusLine": {"type": "command", "command": "backstory statusline"}"""
+    from backstory.surfaces.statusline import main as line
+
+    line()
 
 
 @cli.group()

@@ -27,7 +27,7 @@ PROJECT = "its name, the beginning of its id, or a folder of it"
 @json_option
 @click.pass_context
 def projects(context: click.Context, as_json: bool) -> None:
-    """List the projects, and say which folder, session or memory belongs to which.
+    """List projects, and say what belongs to which.
 
     A repository is known by its root commits and its remote, so it keeps its memory when it is moved or
     cloned. Everything else can be said here. PROJECT is a name, the beginning of an id, or a folder."""
