@@ -297,6 +297,78 @@ def test_whoever_waits_for_claude_code_at_a_terminal_is_told_so(tmp_path: Path, 
     assert said[2] == "waiting for `claude plugin install backstory@backstory`"
 
 
+@pytest.fixture
+def client(tmp_path: Path) -> Path:
+    """A Claude Code that takes every plugin."""
+    program = tmp_path / "claude"
+    program.write_text(CLIENT)
+    program.chmod(0o755)
+    return program
+
+
+BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
+
+
+def typed(answers: str, *args: str) -> tuple[str, str]:
+    """What a person sees who answers so: what was printed, and what was asked."""
+    terminal, end = pty.openpty()
+    try:
+        os.write(terminal, answers.encode())
+        ran = subprocess.run(
+            [BACKSTORY, *args],
+            stdin=end,
+            stdout=subprocess.PIPE,
+            stderr=end,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return ran.stdout, os.read(terminal, 20_000).decode()
+    finally:
+        os.close(terminal)
+        os.close(end)
+
+
+def test_a_person_is_told_what_would_be_sent_before_anything_is_registered_and_chooses(
+    client: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BACKSTORY_SYNTHESIZER")
+    printed, asked = typed("local\ny\n", "install", "--claude", str(client))
+    told, question, waiting = (
+        asked.index(part) for part in ("It is sent", "Who makes memories?", "waiting for")
+    )
+    assert told < question < waiting, "first what is sent, then the choice, then the plugin"
+    assert "through your own Claude Code and its account" in asked and "$1 a day" in asked
+    assert printed.startswith("memories: made by rules; nothing is sent to a model")
+    settings = json.loads((home / ".claude" / "settings.json").read_text())
+    assert settings["statusLine"]["command"].endswith("-m backstory statusline")
+    assert subprocess.run(settings["statusLine"]["command"], shell=True, check=True).returncode == 0  # noqa: S602
+
+    printed, asked = typed("", "install", "--claude", str(client))
+    assert "Who makes memories?" not in asked, "it was chosen"
+    printed, asked = typed("", "uninstall", "--claude", str(client))
+    assert "status line removed" in printed
+    assert json.loads((home / ".claude" / "settings.json").read_text()) == {}
+
+
+def test_a_script_is_asked_nothing_and_told_the_same(
+    client: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BACKSTORY_SYNTHESIZER")
+    (home / ".claude").mkdir()
+    settings = home / ".claude" / "settings.json"
+    settings.write_text('{"statusLine": {"type": "command", "command": "mine"}}')
+    for more in ([], ["--yes"], ["--statusline"]):
+        command = [BACKSTORY, "install", "--claude", str(client), "--json", *more]
+        told = json.loads(subprocess.run(command, capture_output=True, timeout=60, check=True).stdout)
+        assert "It is sent what you ask" in told[0] and "backstory config synthesizer local" in told[0]
+    assert "your status line is left as it is" in told[-1]
+    assert json.loads(settings.read_text())["statusLine"]["command"] == "mine"
+    settings.write_text("{ // mine\n}")
+    told = json.loads(subprocess.run(command, capture_output=True, timeout=60, check=True).stdout)
+    assert "mend it, then" in told[-1] and settings.read_text() == "{ // mine\n}"
+
+
 def test_install_without_claude_code_says_what_to_do(
     installed: Path, env: dict[str, str], tmp_path: Path
 ) -> None:

@@ -249,12 +249,34 @@ def _tell(prefix: str, project: str, as_json: bool) -> None:
 
 @cli.command()
 @click.option("--claude", metavar="PATH", help="The Claude Code to register with.  [default: from PATH]")
+@click.option(
+    "--synthesizer",
+    type=click.Choice(["auto", "local"]),
+    help="Who makes memories of what was captured: auto (a small model through your own Claude Code; it is"
+    " sent prompts, answers and excerpts of tool uses) or local (rules; nothing is sent).",
+)
+@click.option(
+    "--statusline/--no-statusline",
+    default=None,
+    help="Whether Claude Code's status line shows one of backstory. Another one is never replaced.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def install(claude: str | None, as_json: bool) -> None:
-    """Register the plugin with Claude Code. Safe to repeat, and to run after an upgrade."""
-    from backstory.surfaces.cli import install as plugin
+def install(
+    claude: str | None, synthesizer: str | None, statusline: bool | None, yes: bool, as_json: bool
+) -> None:
+    """Register the plugin with Claude Code.
 
-    done = plugin.install(folder(), claude)
+    Safe to repeat, and to run after an upgrade. It says first what would be sent to a model, and at a
+    terminal lets you choose."""
+    from backstory.surfaces.cli import install as plugin
+    from backstory.surfaces.cli import status_line
+
+    may_ask = not (yes or as_json) and sys.stderr.isatty() and bool(sys.stdin and sys.stdin.isatty())
+    client = plugin.find_client(claude)
+    done = plugin.settle_synthesizer(folder(), synthesizer, may_ask)
+    done += plugin.install(folder(), client)
+    done += status_line.offer(os.environ, statusline, may_ask)
     if offered := backfill.offer(folder()):
         done.append(offered)
     output.answer(as_json, done, "\n".join(done))
@@ -328,10 +350,26 @@ def spend(days: int, most: int, as_json: bool) -> None:
 @click.argument("value", required=False)
 @json_option
 def config(name: str | None, value: str | None, as_json: bool) -> None:
-    """List the settings, tell one, or set one. `-` as the value reads it from standard input."""
+    """List the settings, tell one, set one or unset one.
+
+    \b
+      backstory config                        all of them, and where each value comes from
+      backstory config spend.daily_usd        one value alone
+      backstory config spend.daily_usd 0.5    set it
+      backstory config unset spend.daily_usd  back to the default
+      backstory config embedding.key -        read the value from standard input
+
+    They are kept in config.toml in the data folder, of which nothing but the one line is changed. An
+    environment variable such as BACKSTORY_SPEND_DAILY_USD wins over the file."""
     from backstory.surfaces.cli import config as settings
 
-    if name is None:
+    if name == "unset":
+        if value is None:
+            raise errors.BadInput(
+                "name the setting: backstory config unset NAME; `backstory config` lists all"
+            )
+        settings.unset(folder(), typed([value]), as_json)
+    elif name is None:
         settings.tell_all(folder(), as_json)
     elif value is None:
         settings.tell(folder(), name, as_json)
