@@ -463,10 +463,8 @@ def test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile(
 
     launched = _launch(root, {**env, "CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(own)})
     assert launched.stdout == ""
-    assert launched.stderr == (
-        "backstory: is being set up in the background;"
-        " its tools are there once that is done, in a new session\n"
-    )
+    about = (root / "src" / "backstory" / "plugin" / "bin" / "setting_up.txt").read_text()
+    assert launched.stderr == f"backstory: {about}"
     captured = {
         "asked: count\n\nanswered: seven",
         "Tool: Bash\nCommand: echo seven walruses\nOutput: seven walruses",
@@ -676,6 +674,68 @@ def test_a_set_up_that_was_killed_before_the_switch_is_finished_by_the_next(
     (complete / "ready").touch()
     _set_up(checkout, own, os.environ)
     assert (own / "venv").is_symlink()
+
+
+def test_what_is_said_during_the_set_up_names_size_time_and_what_will_be_sent() -> None:
+    from backstory import config
+
+    text = (REPOSITORY / "src" / "backstory" / "plugin" / "bin" / "setting_up.txt").read_text()
+    assert text.count("\n") == 1 and not set(text) & set('"\\'), "sh puts it into a string of JSON"
+    for part in (
+        "250 MB",
+        "minutes",
+        "your own Claude account",
+        f"${config.NUMBERS['spend.daily_usd']:g} a day",
+    ):
+        assert part in text
+
+
+@pytest.fixture
+def complete(tmp_path: Path) -> Path:
+    """The data folder of a plugin that is set up."""
+    own = tmp_path / "plugins" / "data" / "backstory-backstory"
+    programs = own / f"venv-{version('backstory')}" / "bin"
+    programs.mkdir(parents=True)
+    (programs.parent / "ready").touch()
+    (programs / "backstory").write_text("#!/bin/sh\n")
+    (programs / "backstory").chmod(0o755)
+    return own
+
+
+def test_after_a_set_up_a_person_can_type_backstory(checkout: Path, complete: Path, home: Path) -> None:
+    link = home / ".local" / "bin" / "backstory"
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    _set_up(checkout, complete, env)
+    command = str(complete / "venv" / "bin" / "backstory")
+    assert (complete / "setup.command").read_text() == f"{command}\n", (
+        "no folder of the user's own is on PATH"
+    )
+    assert not link.exists()
+
+    link.parent.mkdir(parents=True)
+    link.symlink_to("/gone")
+    env["PATH"] = f"{link.parent}:/usr/bin:/bin"
+    for _ in range(2):
+        _set_up(checkout, complete, env)
+        assert os.readlink(link) == command
+        assert not (complete / "setup.command").exists()
+    upgraded = {**env, "CLAUDE_PLUGIN_DATA": str(complete)}
+    (complete / f"venv-{version('backstory')}" / "ready").unlink()
+    script = checkout / "src" / "backstory" / "plugin" / "bin" / "backstory.sh"
+    shutil.copytree(checkout / ".claude-plugin", link.parent / "bare" / ".claude-plugin")
+    shutil.copytree(script.parent, link.parent / "bare" / "src" / "backstory" / "plugin" / "bin")
+    bare = link.parent / "bare" / "src" / "backstory" / "plugin" / "bin" / "backstory.sh"
+    subprocess.run(["sh", str(bare), "--setup"], env=upgraded, check=True, timeout=60)
+    _wait_until((complete / "setup.status").exists, 20)  # our own link keeps nobody from an upgrade
+
+
+def test_another_backstory_on_the_path_is_left_alone(checkout: Path, complete: Path, home: Path) -> None:
+    theirs = home / ".local" / "bin" / "backstory"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("#!/bin/sh\n")
+    theirs.chmod(0o755)
+    _set_up(checkout, complete, {"HOME": str(home), "PATH": f"{theirs.parent}:/usr/bin:/bin"})
+    assert not theirs.is_symlink() and not (complete / "setup.command").exists()
 
 
 @pytest.mark.parametrize("name", ["setup.lock", "setup.log", "setup.status.new"])

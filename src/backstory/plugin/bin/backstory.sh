@@ -73,7 +73,7 @@ fi
 
 [ -n "${CLAUDE_PLUGIN_DATA:-}" ] && mkdir -p "$CLAUDE_PLUGIN_DATA" || exit 0
 works "$noted" && exit 0
-command -v backstory >/dev/null 2>&1 && exit 0
+found=$(command -v backstory 2>/dev/null) && ! [ "$found" -ef "$own" ] && exit 0 # our own may be an older one
 [ -L "$status" ] && rm -f "$status" # it would lead elsewhere
 if [ -n "$noted" ]; then
   echo "is gone from the Python it was installed with; install it again and run: backstory install" >"$status"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -87,11 +88,23 @@ def uninstall(folder: str, claude: str | None) -> list[str]:
         _call(client, "marketplace", "remove", MARKETPLACE)
         done.append("marketplace removed")
     done += status_line.take_out(os.environ)
+    done += _take_link_out()
     shutil.rmtree(plugin_folder(folder), ignore_errors=True)
     if not done:
         done.append("the plugin was not installed")
     done.append(f"your memories stay in {folder}; delete that folder to forget everything")
     return done
+
+
+def _take_link_out() -> list[str]:
+    """The link in ~/.local/bin that the plugin's own set-up made (plugin/bin/setup.py)."""
+    link = os.path.expanduser(os.path.join("~", ".local", "bin", "backstory"))
+    if not os.path.islink(link) or not re.search(
+        r"/plugins/data/[^/]+/venv/bin/backstory$", os.readlink(link)
+    ):
+        return []
+    os.unlink(link)
+    return [f"{link} removed"]
 
 
 def find_client(claude: str | None) -> str:
