@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPOSITORY, Run
-from tests.helpers.commands import backstory
+from tests.helpers.commands import BACKSTORY, backstory
 
 
 @pytest.fixture
@@ -134,3 +135,30 @@ def test_nothing_in_the_demo_is_canned(tmp_path: Path) -> None:
     assert "Pelicans ignore the weather" in shown.split("$ backstory search")[1]
     assert "Sign in ignores the case" not in shown
     assert "No memories found" not in shown
+
+
+@pytest.mark.slow
+def test_bash_completes_commands_and_options(project: Path) -> None:
+    """As docs/install.md has it."""
+    folder = os.path.dirname(BACKSTORY)
+    script = f"""
+        PATH={folder}:$PATH
+        eval "$(_BACKSTORY_COMPLETE=bash_source backstory)"
+        complete -p backstory
+        try() {{
+            COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+            _backstory_completion backstory
+            echo "${{COMPREPLY[@]}}"
+        }}
+        try backstory stat
+        try backstory claude-md s
+        try backstory search --mod
+    """
+    assert "_BACKSTORY_COMPLETE=bash_source backstory" in (REPOSITORY / "docs" / "install.md").read_text()
+    shown = subprocess.run(["bash", "-c", script], cwd=project, capture_output=True, text=True, check=True)
+    _, *found = shown.stdout.splitlines()
+    assert [sorted(line.split()) for line in found] == [
+        ["status", "statusline"],
+        ["section", "status"],
+        ["--mode"],
+    ]

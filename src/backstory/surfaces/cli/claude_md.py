@@ -282,6 +282,8 @@ class _Advice:
         from backstory.claude_md.read.practices import HOSTS
         from backstory.recall.documents import fetch
 
+        if sys.stderr.isatty():
+            click.echo(f"fetching {url}", err=True)
         try:
             return fetch.page(url, hosts=HOSTS)
         except errors.BackstoryError as error:

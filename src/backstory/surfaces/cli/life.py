@@ -13,7 +13,7 @@ from backstory.memory import salience
 from backstory.store import documents, life, memories, nodes, projects, turns
 from backstory.store.file.connection import Connection, transaction
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import json_option, memory_id, project_and_json, store
+from backstory.surfaces.cli.common import busy, json_option, memory_id, project_and_json, store
 
 
 @click.command()
@@ -95,7 +95,7 @@ def supersede(old: str, new: str, project: str, as_json: bool) -> None:
 @json_option
 def prune(dry_run: bool, as_json: bool) -> None:
     """Archive traces of old sessions that nobody came back to. `backstory restore ID` brings one back."""
-    with store() as (db, now):
+    with store() as (db, now), busy("looking for what faded"):
         done = len(life.faded(db, now, limit=None)) if dry_run else life.prune(db, now)
     said = f"{output.number_of(done, 'trace', 'traces')} {'would be archived' if dry_run else 'archived'}"
     output.answer(as_json, {"archived": 0 if dry_run else done, "faded": done}, said)

@@ -76,19 +76,21 @@ def search(
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
-        found = find(
-            Index.configured(),
-            db,
-            project,
-            typed(query),
-            now=now,
-            mode=mode,
-            limit=limit,
-            filters=common.filters_from(db, now, filters),
-            include_superseded=superseded,
-            patience=common.FILL_SECONDS,
-            everywhere=everywhere,
-        )
+        chosen = common.filters_from(db, now, filters)
+        with common.busy("searching"):  # the first search makes vectors
+            found = find(
+                Index.configured(),
+                db,
+                project,
+                typed(query),
+                now=now,
+                mode=mode,
+                limit=limit,
+                filters=chosen,
+                include_superseded=superseded,
+                patience=common.FILL_SECONDS,
+                everywhere=everywhere,
+            )
         sentence = "No memories found. Other words may do; `backstory sessions` lists what there is."
         none = "" if found.hits else common.nothing(db, sentence, project)
     if found.hits and not found.fits:
@@ -302,7 +304,8 @@ def doctor(claude: str | None, as_json: bool) -> None:
     A test event is sent all the way through, from the hook to a search, and removed again."""
     from backstory.surfaces.cli import doctor as checks
 
-    found = checks.examine(folder(), os.environ, claude)
+    with common.busy("checking every part"):
+        found = checks.examine(folder(), os.environ, claude)
     checks.report(found, as_json=as_json)
     if any(check.level == "bad" for check in found):
         sys.exit(1)
