@@ -30,7 +30,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.helpers.claude import NO_SERVERS, SERVERS, Result, binary, cli, environment, run
-from tests.helpers.scripted_model import ScriptedModel, Step, say, use
+from tests.helpers.scripted_model import ScriptedModel, Step, say, together, use
 
 pytestmark = pytest.mark.slow
 
@@ -263,6 +263,29 @@ def test_a_user_who_installed_with_pip_has_a_memory_until_they_uninstall(
     assert [memory["content"].splitlines()[1] for memory in json.loads(left.stdout)] == [
         "Command: echo seven walruses"
     ]
+
+
+@pytest.mark.client
+def test_where_the_sdk_is_missing_the_users_own_claude_makes_the_memories(
+    installed: Path, env: dict[str, str], project: Path
+) -> None:
+    from backstory.synthesis import prompt
+
+    observe, summarise = f"mcp__memory__{prompt.OBSERVATION}", f"mcp__memory__{prompt.SUMMARY}"
+    sdk = [str(installed.parent / "python"), "-c", "import claude_agent_sdk"]
+    assert subprocess.run(sdk, env=env, capture_output=True, check=False).returncode == 1
+    install(installed, env)
+    with ScriptedModel(use("Bash", command="echo seven walruses"), say("There are seven.")) as model:
+        found = use(observe, kind="discovery", title="Seven walruses", text="Counted: seven.", items=[1])
+        told = use(summarise, request="Count them", completed="Counted seven", next_steps="")
+        model.when(together(found, told), offers=observe, repeat=True)
+        asking = {**env, "ANTHROPIC_BASE_URL": model.url, "BACKSTORY_SYNTHESIZER": "claude"}
+        assert run("count the walruses", cwd=project, env=asking, servers=NO_SERVERS).code == 0
+        _wait_until(lambda: "Counted: seven." in _stored(data_of(env)), 60)
+    spent = json.loads(backstory(installed, "status", "--json", env=env, cwd=project).stdout)["synthesis"]
+    assert spent["troubles"] == []
+    worker = [body for body in model.requests if observe in json.dumps(body.get("tools", []))]
+    assert worker and [tool["name"] for tool in worker[0]["tools"]] == [observe, summarise]
 
 
 CLIENT = """#!/bin/sh
@@ -681,6 +704,7 @@ def test_what_is_said_during_the_set_up_names_size_time_and_what_will_be_sent() 
 
     text = (REPOSITORY / "src" / "backstory" / "plugin" / "bin" / "setting_up.txt").read_text()
     assert text.count("\n") == 1 and not set(text) & set('"\\'), "sh puts it into a string of JSON"
+    assert len(text) < 280, "the line at a session's start has 300 characters"
     for part in (
         "250 MB",
         "minutes",

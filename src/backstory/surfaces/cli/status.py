@@ -137,6 +137,7 @@ def _on_stop() -> str:
 
 def show(found: Status, now: int) -> None:
     out = terminal.console()
+    trees = found.project.trees if found.project else 0
     terminal.facts(
         out,
         [
@@ -145,7 +146,7 @@ def show(found: Status, now: int) -> None:
             ("synthesis", _synthesis(found)),
             ("told today", _told(found.told)),
             ("CLAUDE.md", _claude_md(found, now)),
-            ("trees", output.number_of(found.project.trees, "tree", "trees") if found.project else "none"),
+            ("trees", output.number_of(trees, "tree", "trees") if trees else "none"),
         ],
     )
     for line in to_do(found):
