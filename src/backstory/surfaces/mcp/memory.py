@@ -17,7 +17,7 @@ from backstory.memory import salience
 from backstory.model import Answer, Filters, Memory
 from backstory.store import life, memories
 from backstory.store.file.connection import Connection, may_be_unavailable, transaction, unhurried
-from backstory.surfaces.mcp import reply
+from backstory.surfaces.mcp import listener, reply
 from backstory.surfaces.mcp.server import (
     ToolServer,
     changing,
@@ -29,6 +29,7 @@ from backstory.surfaces.mcp.server import (
     scope,
     session,
     store,
+    undrained,
     warm_up,
 )
 from backstory.surfaces.opened import backlog
@@ -51,7 +52,12 @@ MemoryId = Annotated[str, Field(description="Memory ID")]
 def serve() -> None:
     if os.environ.get("BACKSTORY_WORKER") == "1":
         return  # our own worker must not remember itself
-    server().serve(beside=warm_up)
+    server().serve(beside=_beside, last=listener.end)
+
+
+def _beside() -> None:
+    warm_up()  # before it, a hook would wait in vain
+    listener.begin(data_folder(), project(), undrained, index)
 
 
 def server() -> ToolServer:

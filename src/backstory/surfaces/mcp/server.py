@@ -36,6 +36,7 @@ from backstory.safety.redact import redact
 from backstory.store import documents, life, memories, nodes, projects, sessions
 from backstory.store.file import disk
 from backstory.store.file.connection import Connection, connect, transaction
+from backstory.store.open import open_store
 from backstory.surfaces.mcp import wire
 from backstory.surfaces.mcp.ending import Ending, after
 from backstory.surfaces.opened import ANSWER_SECONDS, open_drained
@@ -139,6 +140,15 @@ def store() -> Iterator[tuple[Connection, int]]:
         raise ToolError(str(error)) from error
     except OSError as error:
         raise ToolError(disk.unusable(error, folder) or str(error)) from error
+
+
+@contextmanager
+def undrained() -> Iterator[Connection]:
+    """The store as it can be had at once, for who must not wait."""
+    folder = data_folder()
+    with open_store(folder, now=now_ms(), drain=lambda _: None, hurried=True) as db:
+        _keep_up(folder)
+        yield db
 
 
 def data_folder() -> str:
