@@ -79,6 +79,7 @@ class WordScores:
     windows: Floats
     turns: Floats
     threads: Floats
+    best_turn: float = 1.0  # the BM25 that 1 stands for among turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,7 @@ def by_words(corpus: Corpus, terms: Sequence[Ints], pairs: Sequence[Ints]) -> Wo
         windows=found.windows / best[1],
         turns=found.turns / best_turn,
         threads=found.threads / best[2],
+        best_turn=float(best_turn),
     )
 
 
