@@ -257,8 +257,7 @@ def _is_ours(tool: str, given: dict[str, object]) -> bool:
 
 # --- what a hook may answer ---------------------------------------------------------------------------------
 
-# A text for the model that the user does not see, and one for the user. hook.sh puts an event and strings into
-# them.
+# A text for the model that the user does not see, and one for the user; hook.sh writes the same.
 CONTEXT = '{"hookSpecificOutput": {"hookEventName": "%s", "additionalContext": %s}}'
 MESSAGE = '{"systemMessage": "%s"}'
 AT_PROMPT, AT_FILE, AT_FAILURE, AT_SUBAGENT = (
@@ -291,7 +290,8 @@ def own_tool(payload: object) -> tuple[str, dict[str, object]] | None:
     of its own `plugin_backstory_memory`, so the name of the tool is not enough."""
     if not isinstance(payload, dict) or payload.get("hook_event_name") != AT_FILE:
         return None
-    name, given, server = _string(payload.get("tool_name")), payload.get("tool_input"), payload.get("mcp_server")
+    name, given = _string(payload.get("tool_name")), payload.get("tool_input")
+    server = payload.get("mcp_server")
     if not isinstance(given, dict) or not isinstance(server, dict) or server.get("source") != "plugin":
         return None
     for prefix, ours in OUR_SERVERS.items():

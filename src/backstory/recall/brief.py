@@ -558,7 +558,8 @@ class _Found:
         lines = [session_line(one, self.place.branch, narrow) for one in telling(self.last)]
         lines = [line for line in lines if line.text][:SESSIONS_TOLD]
         sections.append(Section("Last sessions", LAST, lines))
-        sections.append(Section(OPEN_HEADING, OPEN, open_lines(self.open, width * 3 // 2) if self.open else []))
+        lines = open_lines(self.open, width * 3 // 2) if self.open else []
+        sections.append(Section(OPEN_HEADING, OPEN, lines))
         above = 1_000.0  # these go before all that stands
         for section in sections:
             for place, line in enumerate(section.lines):

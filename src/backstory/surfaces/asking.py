@@ -4,12 +4,12 @@
     {"done": true, "text": "what the model is told"}
 
 The server (surfaces/mcp/listener.py) has the index in RAM, so a hook need not load one. While this runs the
-user waits: no server, or no answer within SECONDS, and nothing is told. hook.sh starts it with `python -I -S`.
-`socket` and `json` load more than all the rest takes, so what they are made of is used.
+user waits: no server, or no answer within SECONDS, and nothing is told. hook.sh starts it with `python -I
+-S`. `socket` and `json` take longer to load than all the rest, so what they are made of is used.
 
-In `run/` lie the sockets, and for each session what hook.sh looks at before it starts Python: `<session>.prompts`
-says `done`, or how often it was asked in vain; `<session>.files` has the files that were asked about, and a
-line `told` for each time that something was told.
+In `run/` lie the sockets, and for each session what hook.sh looks at before it starts Python:
+`<session>.prompts` says `done`, or how often it was asked in vain; `<session>.files` has the files that were
+asked about, and a line `told` for each time that something was told.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import sys
 import time
 from _json import encode_basestring_ascii, scanstring
 
-from backstory import paths
 from backstory.blob import digest
 
 SECONDS = 0.15  # for everything: to connect, to ask, to hear

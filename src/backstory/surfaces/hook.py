@@ -81,8 +81,8 @@ def main(mode: str, given: str = "") -> None:
 
 def begin(folder: str, payload: bytes, notice: str = "") -> None:
     """Tell the model what happened before, and the user that we are there; it is all that the user waits for.
-    Where the store cannot be had at once, nothing is told, and the worker sees to it. `notice` is what hook.sh
-    has to say: that backstory is being set up, that nothing can be captured."""
+    Where the store cannot be had at once, nothing is told, and the worker sees to it. `notice` is what
+    hook.sh has to say: that backstory is being set up, that nothing can be captured."""
     import json
 
     from backstory.errors import Busy, Damaged, SchemaTooNew, StoreError, Unavailable
@@ -185,7 +185,9 @@ def _keep(db: Connection, event: Event, project_id: str | None, told: Brief, now
         moment = tellings.COMPACT if event.source == "compact" else tellings.START
         tokens = tokens_of(told.text)
         with transaction(db):
-            tellings.note(db, event.session_id, project_id, moment, told.text, told.ids, tokens=tokens, at=now)
+            tellings.note(
+                db, event.session_id, project_id, moment, told.text, told.ids, tokens=tokens, at=now
+            )
 
 
 def _ask_no_more(folder: str, session_id: str) -> None:

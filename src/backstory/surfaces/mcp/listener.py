@@ -216,7 +216,8 @@ def _is_ours(line: socket.socket) -> bool:
 def _read(line: socket.socket) -> dict[str, str] | None:
     """A request, checked; None where it is none."""
     deadline = time.monotonic() + SECONDS_READING
-    parts, size = [], 0
+    parts: list[bytes] = []
+    size = 0
     while not parts or not parts[-1].endswith(b"\n"):
         left = deadline - time.monotonic()
         if left <= 0 or size > asking.LARGEST_REQUEST:
