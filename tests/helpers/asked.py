@@ -72,6 +72,7 @@ def listening(data: Path, project: Path, client: int | None = None) -> Iterator[
         yield listener
     finally:
         listener.close()
+        listener.thread.join(10)  # the next test has another home
 
 
 def sockets(data: Path) -> list[str]:

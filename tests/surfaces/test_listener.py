@@ -39,6 +39,12 @@ def told(data: Path, place: Path) -> Iterator[Path]:
         yield place
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine may have other things to do."""
+    monkeypatch.setattr(asking, "SECONDS", 5.0)
+
+
 def ask(data: Path, project: Path, moment: str, text: str, session: str = "s2") -> str:
     request = {"moment": moment, "session": session, "folder": str(project), "text": text}
     answer = asking.ask(str(data), str(project), str(os.getpid()), json.dumps(request).encode() + b"\n")
@@ -131,12 +137,13 @@ def test_what_a_hook_did_not_wait_for_is_not_noted(
         time.sleep(0.3)
         return real(*args)  # type: ignore[arg-type]
 
+    monkeypatch.setattr(asking, "SECONDS", 0.15)
     monkeypatch.setattr(listener, "answer", late)
     started = time.monotonic()
     assert ask(data, told, "prompt", AGAIN) == "no answer"
-    assert time.monotonic() - started < 0.25
+    assert time.monotonic() - started < 0.3
     monkeypatch.setattr(listener, "answer", real)
-    assert ask(data, told, "prompt", "go on") == "", "the next one is answered"
+    assert eventually(lambda: ask(data, told, "prompt", "go on") == ""), "the next one is answered"
     assert rows(data, "SELECT 1 FROM tellings") == []
 
 
@@ -232,7 +239,7 @@ def test_a_folder_of_that_name_in_tmp_that_is_not_ours_alone_is_not_used(place: 
     data = tmp_path / ("long" * 30)
     short = asking.short_folder(str(data))
     os.mkdir(short)
-    os.chmod(short, 0o755)
+    os.chmod(short, 0o755)  # noqa: S103  that is what is wrong with it
     try:
         with pytest.raises(Exception, match="not for us alone"), listening(data, place):
             pass
@@ -264,7 +271,7 @@ def test_a_stale_socket_is_passed_by_and_removed_by_the_next_server(data: Path, 
     assert len(sockets(data)) == 2
     started = time.monotonic()
     assert SPOKEN in ask(data, told, "prompt", AGAIN)
-    assert time.monotonic() - started < asking.SECONDS
+    assert time.monotonic() - started < asking.SECONDS / 2
     with listening(data, told, 4712):
         assert len(sockets(data)) == 2, "that one, and the one that listens"
 
@@ -300,6 +307,7 @@ def test_ten_servers_at_once_leave_no_socket(data: Path, place: Path) -> None:
         time.sleep(0.2)
         assert SPOKEN in ask(data, place, "prompt", AGAIN, "s3")
         stack.enter_context(serving(data, place, "the-next"))
-        assert eventually(lambda: len(sockets(data)) == 9, 30), "the killed one's is removed"
+        killed = f"-{servers[1].pid}.sock"
+        assert eventually(lambda: not any(name.endswith(killed) for name in sockets(data)), 30)
     assert eventually(lambda: not sockets(data))
     assert not os.path.exists(asking.short_folder(str(data)))

@@ -70,7 +70,8 @@ class Listener:
             with suppress(FileNotFoundError):
                 os.unlink(self._files[0])
             os.symlink(self._files[1], self._files[0])
-        threading.Thread(target=self._listen, name="listener", daemon=True).start()
+        self.thread = threading.Thread(target=self._listen, name="listener", daemon=True)
+        self.thread.start()
 
     def close(self) -> None:
         """Nobody finds us any more. A request that is being answered may end with the process."""
