@@ -14,7 +14,7 @@ import pytest
 
 from backstory.surfaces import asking
 from backstory.surfaces.cli import install
-from tests.helpers.asked import AGAIN, SPOKEN, TEST, earlier_sessions, now_ms, sockets
+from tests.helpers.asked import AGAIN, SPOKEN, TEST, earlier_sessions, sockets
 from tests.helpers.chaos import eventually, rows
 from tests.helpers.claude import environment, run
 from tests.helpers.claude_terminal import AtTerminal, at_terminal
@@ -130,7 +130,7 @@ def test_a_deny_rule_wins_an_edit_works_after_a_file_was_told_about_and_clear_be
         assert at.told(WITH_FILE) == [0, 1, 1, 1]
         assert Path(file).read_text() == "depth = 2\n"
         at.claude.type("/clear")
-        at.claude.wait(lambda: "SessionStart:clear says: backstory: " in at.seen)
+        at.claude.wait(lambda at=at: "SessionStart:clear says: backstory: " in at.seen)
         at.say(AGAIN, "second")
         assert at.told(WITH_PROMPT)[-1] == 1
         assert at.told(WITH_FILE)[-1] == 0
@@ -146,16 +146,17 @@ def test_a_subagent_is_told_about_its_task_and_a_failing_test_how_it_was_mended(
     listening = f"until ls {data}/run/*.sock; do sleep 0.05; done"
     failing = f"echo FAILED {TEST}; exit 1"
     task = {"description": "look", "prompt": AGAIN, "subagent_type": "general-purpose"}
-    steps = (use("Bash", command=listening), use("Agent", **task), use("Bash", command=failing), say("done"))
+    agent = use("Agent", run_in_background=False, **task)
+    steps = (use("Bash", command=listening), use("Bash", command=failing), agent, say("done"))
     with ScriptedModel(*steps) as model:
         model.when(say("looked"), last_user=AGAIN)
         env = variables(home, model)
         ran = run("go on", cwd=project, env=env, plugin_dir=plugin, servers=MEMORY)
         assert ran.text == "done"
         told = [json.dumps(request) for request in model.requests]
-    assert [text.count(WITH_TASK) for text in told if AGAIN in text][:1] == [1]
-    assert SPOKEN in told[-1]
+    assert [SPOKEN in text for text in told] == [False, False, True, True, True]
+    assert [text.count(WITH_TASK) for text in told] == [0, 0, 0, 1, 0], "the subagent alone"
     moments = rows(data, "SELECT moment FROM tellings ORDER BY id")
-    assert [row["moment"] for row in moments] == ["start", "subagent", "failure"]
+    assert [row["moment"] for row in moments] == ["start", "failure", "subagent"]
     assert eventually(lambda: not sockets(data))
-    assert now_ms() > 0 and [name for name in os.listdir(data / "run") if "task" in name] == []
+    assert [name for name in os.listdir(data / "run") if "task" in name] == []
