@@ -33,6 +33,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ from backstory.memory.turn import Turn
 from backstory.recall import brief, telling
 from backstory.recall.index import Index
 from backstory.recall.telling import GATE, Candidate, Gate, Telling
-from backstory.store import projects, sessions, tellings, turns
+from backstory.store import projects, tellings, turns
 from backstory.store.file.connection import connect, transaction, unhurried
 from backstory.synthesis.past import observe_past
 
@@ -85,6 +86,7 @@ class Found:
     days: float
     is_own: bool
     on_branch: bool
+    is_told: bool  # by the session's brief
 
 
 @dataclass(slots=True)
@@ -150,9 +152,9 @@ def main() -> int:
         "labelled": len(cases),
         "labels_without_a_moment": len(known) - len({one.id for one, _ in cases}),
         "gate": asdict(GATE),
-        **{name: _served(several, GATE) for name, several in halves.items()},
-        "all": _served(cases, GATE),
-        "curve": {name: _curve(several) for name, several in halves.items()},
+        **{name: _served(lived.moments, several, GATE) for name, several in halves.items()},
+        "all": _served(lived.moments, cases, GATE),
+        "curve": {name: _curve(lived.moments, several) for name, several in halves.items()},
     }
     if given.json and given.json != "-":
         Path(given.json).with_suffix(".svg").write_text(_picture(figures["curve"]), "utf-8")
@@ -160,7 +162,7 @@ def main() -> int:
     def show(console: Console) -> None:
         _show(console, figures)
         if given.misses:
-            _show_misses(console, halves["earlier"])
+            _show_misses(console, lived.moments, halves["earlier"])
 
     return report.tell("telling", given, figures, _budgets(figures["later"]), show)
 
@@ -221,9 +223,7 @@ class Names:
         return several[max(place, 0)][1] if several else ""
 
 
-def _live(
-    given: argparse.Namespace, labelled: set[str], foreign: Sequence[str], console: Console
-) -> Lived:
+def _live(given: argparse.Namespace, labelled: set[str], foreign: Sequence[str], console: Console) -> Lived:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="backstory-bench-") as folder:
         home, project = os.path.join(os.path.realpath(folder), "home"), os.path.join(folder, "project")
@@ -256,9 +256,9 @@ def _sessions(given: argparse.Namespace, project: str) -> Iterator[Session]:
         if began is not None:
             files.append((began, file))
     for _, file in sorted(files)[: given.limit_sessions]:
-        lines = file.read_bytes().splitlines(keepends=True)
-        user = next((found[1].decode() for line in lines if (found := USER.search(line))), "")
-        payloads = transcripts.payloads(lines, project)
+        entries = file.read_bytes().splitlines(keepends=True)
+        user = next((found[1].decode() for entry in entries if (found := USER.search(entry))), "")
+        payloads = transcripts.payloads(entries, project)
         if not payloads:
             continue
         events: list[tuple[Event, str | None, Past]] = []
@@ -333,7 +333,9 @@ class _Again:
                     observe_past(self.db, session_id)
         self._flush()
         self.figures["moments"] = len(self.moments)
-        self.figures["ms"] = {name: report.middle([one * 1000 for one in several]) for name, several in self._spent.items()}
+        self.figures["ms"] = {
+            name: report.middle([one * 1000 for one in several]) for name, several in self._spent.items()
+        }
 
     def _take(self, event: Event, branch: str | None, past: Past) -> None:
         place = paths.place(self.project) if self._place is None else self._place
@@ -383,7 +385,7 @@ class _Again:
             self._first.add(session_id)
             moment.is_first = True
             moment.found = self._found(telling.candidates(*asked, others))
-        told = self._timed("prompt", lambda: telling.at_prompt(*asked, others))
+        told = self._timed("prompt", partial(telling.at_prompt, *asked, others))
         if told:
             self._note(session_id, told, event.at)
         if self.foreign and moment.id in self.labelled and not moment.asked_foreign:
@@ -399,10 +401,8 @@ class _Again:
         assert use is not None
         others = self._others[self._user[session_id]]
         for path in use.paths:
-            told = self._timed(
-                "file",
-                lambda path=path: telling.at_file(self.db, self.project, session_id, path, event.at, others),
-            )
+            asked = (self.db, self.project, session_id, path, event.at, others)
+            told = self._timed("file", partial(telling.at_file, *asked))
             if told:
                 self._note(session_id, told, event.at)
                 several = self._names(told.ids)
@@ -424,12 +424,9 @@ class _Again:
 
     def _fail(self, session_id: str, event: Event) -> None:
         assert event.use is not None
-        output = printed(event.use)
         others = self._others[self._user[session_id]]
-        told = self._timed(
-            "failure",
-            lambda: telling.at_failure(self.db, self.project, session_id, output, event.at, others),
-        )
+        asked = (self.db, self.project, session_id, printed(event.use), event.at, others)
+        told = self._timed("failure", partial(telling.at_failure, *asked))
         if told:
             self._note(session_id, told, event.at)
             self._failures.setdefault(session_id, []).extend(self._names(told.ids))
@@ -469,6 +466,7 @@ class _Again:
                 one.days,
                 one.is_own,
                 one.on_branch,
+                one.is_told,
             )
             for one in several
         ]
@@ -486,97 +484,139 @@ class _Again:
 Case = tuple[Moment, Label]
 
 
-def _told(found: Sequence[Found], gate: Gate) -> list[str]:
-    """What the gate lets through, as at_prompt does it."""
-    several = [
-        Candidate(_Named(one.id), one.score, one.covers, one.bm25, one.days, one.is_own, one.on_branch, ())  # type: ignore[arg-type]
-        for one in found
-    ]
-    return [one.turn.id for one in telling.chosen(several, gate)]
-
-
 @dataclass(frozen=True, slots=True)
 class _Named:
+    """All that the gate asks of a turn."""
+
     id: str
 
 
-def _served(cases: Sequence[Case], gate: Gate) -> dict[str, Any]:
-    by_session: dict[str, list[str]] = {}
-    told = {id(one): _told(one.found, gate) for one, _ in cases}
-    needy = [case for case in cases if case[1].need]
-    others = [case for case in cases if not case[1].need]
-    first = [case for case in needy if case[0].is_first]
-    opening = [case for case in needy if case[0].is_opening]
-    foreign = [one for one, _ in cases if one.asked_foreign]
-    telling_ = [(one, label) for one, label in cases if told[id(one)]]
+def _candidate(one: Found) -> Candidate:
+    turn: Any = _Named(one.id)
+    figures = (one.score, one.covers, one.bm25, one.days, one.is_own, one.on_branch, one.is_told)
+    return Candidate(turn, *figures, ())
 
-    def right(case: Case, ids: Iterable[str]) -> bool:
-        return not case[1].right.isdisjoint(ids)
 
-    def share(several: Sequence[Any], of: Sequence[Any]) -> float:
-        return round(len(several) / len(of), 3) if of else 0.0
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the gate lets through: all of it, and without what the brief has told."""
 
-    del by_session
-    prompt = [case for case in needy if right(case, told[id(case[0])])]
-    first_right = [case for case in first if right(case, told[id(case[0])])]
-    opening_right = [case for case in opening if right(case, told[id(case[0])])]
-    others_told = [case for case in others if told[id(case[0])]]
-    foreign_told = [one for one in foreign if _told(one.foreign, gate)]
-    right_told = [case for case in telling_ if right(case, told[id(case[0])])]
-    by_brief = [case for case in needy if right(case, case[0].brief)]
-    by_file = [case for case in needy if right(case, case[0].files)]
-    together = [
-        case
-        for case in needy
-        if right(case, [*case[0].brief, *told[id(case[0])], *case[0].files, *case[0].failures])
-    ]
-    return {
-        "prompts": len(cases),
-        "in_need": len(needy),
-        "in_need_told_right": len(prompt),
-        "in_need_share": share(prompt, needy),
-        "first_in_need": len(first),
-        "first_told_right": len(first_right),
-        "first_share": share(first_right, first),
-        "opening_in_need": len(opening),
-        "opening_share": share(opening_right, opening),
-        "others": len(others),
-        "others_told": len(others_told),
-        "others_share": share(others_told, others),
-        "foreign": len(foreign),
-        "foreign_told": len(foreign_told),
-        "foreign_share": share(foreign_told, foreign),
-        "told": len(telling_),
-        "told_right": len(right_told),
-        "precision": share(right_told, telling_),
-        "by_brief": len(by_brief),
-        "by_file": len(by_file),
-        "together": len(together),
-        "brief_share": share(by_brief, needy),
-        "file_share": share(by_file, needy),
-        "together_share": share(together, needy),
+    every: frozenset[str]
+    told: tuple[str, ...]
+
+
+def _chosen(found: Sequence[Found], gate: Gate) -> Chosen:
+    several = telling.chosen([_candidate(one) for one in found], gate)
+    is_known = bool(several) and several[0].is_told
+    told = () if is_known else tuple(one.turn.id for one in several if not one.is_told)
+    return Chosen(frozenset(one.turn.id for one in several if one.is_told or not is_known), told)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A labelled prompt, and what the session had been told when it was sent."""
+
+    moment: Moment
+    label: Label
+    now: Chosen  # at this very prompt
+    so_far: frozenset[str]  # by the gate, in this session
+
+    def is_right(self, ids: Iterable[str]) -> bool:
+        return not self.label.right.isdisjoint(ids)
+
+
+def _judged(every: Sequence[Moment], cases: Sequence[Case], gate: Gate) -> list[Judged]:
+    let_through: dict[str, list[tuple[int, Chosen]]] = {}
+    for one in every:
+        if one.is_first:
+            let_through.setdefault(one.session, []).append((one.at, _chosen(one.found, gate)))
+    nothing = Chosen(frozenset(), ())
+    found = []
+    for one, label in cases:
+        known = let_through.get(one.session, [])
+        so_far = frozenset(turn for at, several in known if at <= one.at for turn in several.every)
+        now = next((several for at, several in known if at == one.at), nothing)
+        found.append(Judged(one, label, now, so_far))
+    return found
+
+
+def _served(every: Sequence[Moment], cases: Sequence[Case], gate: Gate) -> dict[str, Any]:
+    judged = _judged(every, cases, gate)
+    needy = [one for one in judged if one.label.need]
+    first = [one for one in needy if one.moment.is_first]
+    others = [one for one in judged if not one.label.need]
+    foreign = [one.moment for one in judged if one.moment.asked_foreign]
+    told = [one for one in judged if one.now.told]
+    items = [(one, item) for one in told for item in one.now.told]
+    counts: dict[str, Sequence[object]] = {
+        "prompts": judged,
+        "in_need": needy,
+        "in_need_right": [one for one in needy if one.is_right(one.so_far)],
+        "in_need_newly": [one for one in needy if one.is_right(one.now.told)],
+        "in_need_brief_or_prompt": [one for one in needy if one.is_right({*one.so_far, *one.moment.brief})],
+        "first_in_need": first,
+        "first_right": [one for one in first if one.is_right(one.so_far)],
+        "first_newly": [one for one in first if one.is_right(one.now.told)],
+        "first_brief_or_prompt": [one for one in first if one.is_right({*one.so_far, *one.moment.brief})],
+        "others": others,
+        "others_told": [one for one in others if one.now.told],
+        "foreign": foreign,
+        "foreign_told": [one for one in foreign if _chosen(one.foreign, gate).told],
+        "told": told,
+        "told_right": [one for one in told if one.is_right(one.now.told)],
+        "items": items,
+        "items_right": [item for one, item in items if item in one.label.right],
+        "by_brief": [one for one in needy if one.is_right(one.moment.brief)],
+        "by_file": [one for one in needy if one.is_right(one.moment.files)],
+        "together": [
+            one
+            for one in needy
+            if one.is_right({*one.so_far, *one.moment.brief, *one.moment.files, *one.moment.failures})
+        ],
     }
+    return {name: len(several) for name, several in counts.items()}
 
 
-def _curve(cases: Sequence[Case]) -> list[dict[str, float]]:
-    """Served and told wrongly, over the threshold of BM25."""
+def _share(figures: dict[str, Any], part: str, of: str) -> float:
+    return round(figures[part] / figures[of], 3) if figures[of] else 0.0
+
+
+def _curve(every: Sequence[Moment], cases: Sequence[Case]) -> list[dict[str, float]]:
+    """Served, and told for nothing, over the threshold of BM25."""
     points = []
     for step in STEPS:
-        found = _served(cases, replace(GATE, bm25=step))
-        points.append(
-            {"bm25": step, **{name: found[name] for name in ("in_need_share", "first_share", "others_share", "foreign_share", "precision")}}
-        )
+        found = _served(every, cases, replace(GATE, bm25=step))
+        shares = {part: _share(found, part, of) for _, part, of in ROWS}
+        points.append({"bm25": step, **shares})
     return points
 
 
+ROWS = (
+    ("in need: the gate lets the right turn through", "in_need_right", "in_need"),
+    ("  and the brief had not told it", "in_need_newly", "in_need"),
+    ("  or the brief had told it", "in_need_brief_or_prompt", "in_need"),
+    ("first substantive prompts in need: likewise", "first_right", "first_in_need"),
+    ("  and the brief had not told it", "first_newly", "first_in_need"),
+    ("  or the brief had told it", "first_brief_or_prompt", "first_in_need"),
+    ("others told anything", "others_told", "others"),
+    ("other projects' prompts told anything", "foreign_told", "foreign"),
+    ("right, of what is told at prompts", "told_right", "told"),
+    ("  of its items", "items_right", "items"),
+    ("served by the brief", "by_brief", "in_need"),
+    ("served by files", "by_file", "in_need"),
+    ("brief, prompt, file and failure together", "together", "in_need"),
+)
+
+
 def _budgets(later: dict[str, Any]) -> list[Budget]:
+    shares = {part: _share(later, part, of) for _, part, of in ROWS}
     return [
-        Budget("prompts in need told the right turn", "at least", 0.30, later["in_need_share"]),
-        Budget("first substantive prompts in need", "at least", 0.50, later["first_share"]),
-        Budget("others told anything", "at most", 0.03, later["others_share"]),
-        Budget("other projects' prompts told anything", "at most", 0.01, later["foreign_share"]),
-        Budget("of what is told, right", "at least", 0.60, later["precision"]),
-        Budget("brief, prompt and file together", "at least", 0.55, later["together_share"]),
+        Budget("prompts in need told the right turn", "at least", 0.30, shares["in_need_right"]),
+        Budget("first substantive prompts in need", "at least", 0.50, shares["first_right"]),
+        Budget("others told anything", "at most", 0.03, shares["others_told"]),
+        Budget("other projects' prompts told anything", "at most", 0.01, shares["foreign_told"]),
+        Budget("of what is told, right", "at least", 0.60, shares["told_right"]),
+        Budget("brief, prompt and file together", "at least", 0.55, shares["together"]),
     ]
 
 
@@ -585,22 +625,13 @@ def _budgets(later: dict[str, Any]) -> list[Budget]:
 
 def _show(console: Console, figures: dict[str, Any]) -> None:
     console.print(
-        f"{figures['sessions']} sessions, {figures['events']:,} events, {figures['labelled']} labelled prompts;"
-        f" told: {figures['told']}; ms (median, p95): {figures['ms']}",
+        f"{figures['sessions']} sessions, {figures['events']:,} events,"
+        f" {figures['labelled']} labelled prompts; told: {figures['told']};"
+        f" ms (median, p95): {figures['ms']}",
         highlight=False,
     )
     table = Table("", "earlier half", "later half", "all")
-    rows = (
-        ("prompts in need told the right turn", "in_need_told_right", "in_need"),
-        ("first substantive prompts in need", "first_told_right", "first_in_need"),
-        ("others told anything", "others_told", "others"),
-        ("other projects' prompts told anything", "foreign_told", "foreign"),
-        ("right, of what is told", "told_right", "told"),
-        ("served by the brief", "by_brief", "in_need"),
-        ("served by files", "by_file", "in_need"),
-        ("brief, prompt and file together", "together", "in_need"),
-    )
-    for name, part, of in rows:
+    for name, part, of in ROWS:
         cells = []
         for half in ("earlier", "later", "all"):
             one, many = figures[half][part], figures[half][of]
@@ -609,65 +640,62 @@ def _show(console: Console, figures: dict[str, Any]) -> None:
     console.print(table)
 
 
-def _show_misses(console: Console, cases: Sequence[Case]) -> None:
-    for one, label in cases:
-        told = _told(one.found, GATE)
-        is_right = not label.right.isdisjoint(told)
-        if (label.need and not is_right and one.is_first) or (not label.need and told):
-            kind = "missed" if label.need else "told for nothing"
-            console.print(f"\n{kind} {one.id}: {' '.join(one.prompt.split())[:200]}", highlight=False, markup=False)
-            console.print(f"  right: {sorted(label.right)}; brief had it: {not label.right.isdisjoint(one.brief)}", highlight=False, markup=False)
-            for found in sorted(one.found, key=lambda hit: -_worth(hit))[:5]:
-                mark = "*" if found.id in label.right else " "
-                console.print(
-                    f"  {mark} {found.id:14} worth {_worth(found):.2f} score {found.score:.2f} covers {found.covers:.2f}"
-                    f" bm25 {found.bm25:.2f} days {found.days:.1f} own {found.is_own} branch {found.on_branch}",
-                    highlight=False,
-                    markup=False,
-                )
+def _show_misses(console: Console, every: Sequence[Moment], cases: Sequence[Case]) -> None:
+    def say(line: str) -> None:
+        console.print(line, highlight=False, markup=False)
 
-
-def _worth(one: Found) -> float:
-    return Candidate(_Named(one.id), one.score, one.covers, one.bm25, one.days, one.is_own, one.on_branch, ()).worth(GATE)  # type: ignore[arg-type]
+    for one in _judged(every, cases, GATE):
+        is_missed = one.label.need and one.moment.is_first and not one.is_right(one.so_far)
+        if is_missed or (not one.label.need and one.now.told):
+            kind = "missed" if one.label.need else "told for nothing"
+            say(f"\n{kind} {one.moment.id}: {' '.join(one.moment.prompt.split())[:200]}")
+            say(f"  right: {sorted(one.label.right)}; by the brief: {one.is_right(one.moment.brief)}")
+            hits = sorted(map(_candidate, one.moment.found), key=lambda hit: -hit.worth(GATE))
+            for hit in hits[:5]:
+                mark = "*" if hit.turn.id in one.label.right else " "
+                say(f"  {mark} {hit.turn.id:14} worth {hit.worth(GATE):.2f} {hit.figures()}")
 
 
 WIDTH, HEIGHT, MARGIN = 640, 420, 60
+WIDEST = 0.25  # share of the others that the picture shows
 COLOURS = {"earlier": "#8a8f98", "later": "#0b6bcb"}
 
 
 def _picture(curves: dict[str, list[dict[str, float]]]) -> str:
     """Share of the others told anything, and of those in need told the right turn, as the threshold falls."""
-    widest = 0.25
+    wide, high = WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN
+    bottom, right = HEIGHT - MARGIN, WIDTH - MARGIN
 
-    def at(point: dict[str, float]) -> str:
-        x = MARGIN + min(point["others_share"], widest) / widest * (WIDTH - 2 * MARGIN)
-        y = HEIGHT - MARGIN - point["in_need_share"] * (HEIGHT - 2 * MARGIN)
-        return f"{x:.1f},{y:.1f}"
+    def at(point: dict[str, float]) -> tuple[float, float]:
+        x = MARGIN + min(point["others_told"], WIDEST) / WIDEST * wide
+        return round(x, 1), round(bottom - point["in_need_right"] * high, 1)
+
+    def text(x: float, y: float, words: str, anchor: str = "middle", more: str = "") -> str:
+        return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}"{more}>{words}</text>'
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
+        ' font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        f'<path d="M{MARGIN},{MARGIN} V{HEIGHT - MARGIN} H{WIDTH - MARGIN}" fill="none" stroke="#333"/>',
-        f'<text x="{WIDTH / 2}" y="{HEIGHT - 15}" text-anchor="middle">others told anything</text>',
-        f'<text x="16" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 16 {HEIGHT / 2})">in need, told the right turn</text>',
+        f'<path d="M{MARGIN},{MARGIN} V{bottom} H{right}" fill="none" stroke="#333"/>',
+        text(WIDTH / 2, HEIGHT - 15, "others told anything"),
+        text(
+            16,
+            HEIGHT / 2,
+            "in need, told the right turn",
+            more=f' transform="rotate(-90 16 {HEIGHT // 2})"',
+        ),
     ]
-    for step in range(6):
-        share = step / 5
-        y = HEIGHT - MARGIN - share * (HEIGHT - 2 * MARGIN)
-        x = MARGIN + share * (WIDTH - 2 * MARGIN)
-        parts.append(f'<text x="{MARGIN - 8}" y="{y + 4:.1f}" text-anchor="end">{share:.0%}</text>')
-        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - MARGIN + 18}" text-anchor="middle">{share * widest:.0%}</text>')
+    for share in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
+        parts.append(text(MARGIN - 8, bottom - share * high + 4, f"{share:.0%}", "end"))
+        parts.append(text(MARGIN + share * wide, bottom + 18, f"{share * WIDEST:.0%}"))
     for place, (name, points) in enumerate(curves.items()):
         colour = COLOURS[name]
-        parts.append(
-            f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{" ".join(map(at, points))}"/>'
-        )
-        chosen = min(points, key=lambda point: abs(point["bm25"] - GATE.bm25))
-        x, y = at(chosen).split(",")
+        line = " ".join(f"{x},{y}" for x, y in map(at, points))
+        parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{line}"/>')
+        x, y = at(min(points, key=lambda point: abs(point["bm25"] - GATE.bm25)))
         parts.append(f'<circle cx="{x}" cy="{y}" r="5" fill="{colour}"/>')
-        parts.append(
-            f'<text x="{WIDTH - MARGIN}" y="{MARGIN + 18 * place}" text-anchor="end" fill="{colour}">{name} half</text>'
-        )
+        parts.append(text(right, MARGIN + 18 * place, f"{name} half", "end", f' fill="{colour}"'))
     return "\n".join([*parts, "</svg>\n"])
 
 

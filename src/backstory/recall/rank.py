@@ -94,7 +94,8 @@ class Meaning:
 def no_words(corpus: Corpus) -> WordScores:
     spaces = (corpus.windows, corpus.turns, corpus.threads)
     lines, alone = _nothing(corpus.size), _nothing(corpus.size)
-    return WordScores(lines, alone, *(_nothing(space.size + 1) for space in spaces))
+    windows, turns, threads = (_nothing(space.size + 1) for space in spaces)
+    return WordScores(lines, alone, windows, turns, threads)
 
 
 def no_meaning(corpus: Corpus) -> Meaning:

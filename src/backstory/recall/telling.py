@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from backstory import paths
@@ -42,20 +44,20 @@ QUERY = 600  # characters of a prompt that are searched for
 FEWEST_WORDS = 3  # that are not generic
 POOL = 20  # hits that are looked at
 DAYS = 7  # so long ago at most a file was edited, or a test mended
+FEW_FILES = 3  # that a turn edited: what it says is about each of them
 SESSION = 2  # tellings about files and failures in a session
 BESIDE = (tellings.FILE, tellings.FAILURE)
 TRUNKS = frozenset(("main", "master", "develop", "trunk"))  # to be on one of these says nothing
 
 # They are in every other prompt, and say what is to be done rather than with what.
 GENERIC = frozenset(
-    "add address again all also and apply ask branch bug build but can change changed changes check code"
-    " comment comments commit commits continue could create describe diff do does done explain feedback file"
-    " files fix fixed fixes fixing from get give go good great have help here how implement instead into is"
-    " issue issues just latest let lets like line lines lint local look looks main make me merge merged need"
-    " new next not now ok okay one only open pass plan please pr problem prs pull push rebase remaining remove"
-    " review reviews run see should show some still sure take task tell test tests than thanks that the then"
-    " there these they thing things this think try understand update use using want was we what when where"
-    " which why will with work works would write yes you".split()
+    "add address again all apply ask branch bug build change changed changes check code comment comments"
+    " commit commits continue create describe diff done explain feedback file files fix fixed fixes"
+    " fixing get give go good great help here implement instead issue issues latest let lets like line"
+    " lines lint local look looks main make merge merged need new next now ok okay one only open pass"
+    " plan please pr problem prs pull push rebase remaining remove review reviews run see show still sure"
+    " take task tell test tests thanks thing things think try understand update use using want work works"
+    " write yes".split()
 )
 
 
@@ -72,11 +74,13 @@ class Telling:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a hit must be, to be told unasked."""
+    """What a hit must be, to be told unasked: on this branch, or the user's own of the last days and then
+    nearer to the prompt, because nothing else speaks for it."""
 
-    covers: float = 0.35  # so much of the prompt, by weight
     bm25: float = 1.75  # of the turn, by the logarithm of how many turns there are
-    days: float = 3  # ago at most, unless it was on this branch
+    covers: float = 0.3  # so much of the prompt, by weight
+    covers_elsewhere: float = 0.5  # where it was not on this branch
+    days: float = 3  # ago at most, there
     own: float = 0.15  # what a hit gains
     recent: float = 0.25
     on_branch: float = 0.35
@@ -97,6 +101,7 @@ class Candidate:
     days: float
     is_own: bool
     on_branch: bool
+    is_told: bool  # to this session, already
     pieces: tuple[tuple[int, float], ...]  # (row, worth) of those that fit, the best first
 
     def worth(self, gate: Gate) -> float:
@@ -104,8 +109,10 @@ class Candidate:
         return self.score + gate.own * self.is_own + recent + gate.on_branch * self.on_branch
 
     def passes(self, gate: Gate) -> bool:
-        is_near = self.on_branch or (self.is_own and self.days <= gate.days)
-        return is_near and self.covers >= gate.covers and self.bm25 >= gate.bm25
+        if self.on_branch:
+            return self.covers >= gate.covers and self.bm25 >= gate.bm25
+        is_near = self.is_own and self.days <= gate.days
+        return is_near and self.covers >= gate.covers_elsewhere and self.bm25 >= gate.bm25
 
     def figures(self) -> dict[str, object]:
         return {
@@ -159,9 +166,17 @@ def is_substantive(prompt: str) -> bool:
     text = prompt.strip()
     if text.startswith(("<", "/", "#", turns_of.PLAN_PROMPT)):
         return False
-    spoken = {word.lower() for word in terms.words(text[: 4 * QUERY])}
+    spoken = {word.lower() for word in terms.words(_said(prompt))}
     telling = (word for word in spoken if len(word) > 1 and not word.isdigit())
     return len({*telling} - terms.STOPWORDS - GENERIC) >= FEWEST_WORDS
+
+
+def _said(prompt: str) -> str:
+    """The beginning of a prompt, without addresses: their words are nobody's."""
+    return " ".join(_ADDRESS.sub(" ", prompt[: 4 * QUERY]).split())[:QUERY]
+
+
+_ADDRESS = re.compile(r"\bhttps?://\S+")
 
 
 def _is_first(db: Connection, session_id: str, prompt: str) -> bool:
@@ -183,8 +198,7 @@ def candidates(
     others: Collection[str] = (),
     told: Collection[str] | None = None,
 ) -> list[Candidate]:
-    """The turns of other sessions that fit a prompt, and that the session does not know yet, as search ranks
-    them."""
+    """The turns of other sessions that fit a prompt, as search ranks them."""
     from backstory.recall import search  # numpy with it: only where something is looked for
     from backstory.recall.corpus import DELETED, SUPERSEDED
     from backstory.store import memories
@@ -193,7 +207,7 @@ def candidates(
     project = projects.at(db, place)
     if project is None:
         return []
-    query = search.checked(" ".join(prompt.split())[:QUERY], "keyword", POOL)
+    query = search.checked(_said(prompt), "keyword", POOL)
 
     def turns_only(corpus: Corpus) -> Column:
         wanted: Column = (corpus.column("turn") >= 0) & (
@@ -214,7 +228,7 @@ def candidates(
     hits = []
     for one, fits in zip(ranking.best, covered, strict=True):
         turn = found.get(ids[one.row].id) if one.row in ids else None
-        if turn is None or turn.session_id == session_id or turn.id in known_ids:
+        if turn is None or turn.session_id == session_id:
             continue
         hits.append(
             Candidate(
@@ -225,6 +239,7 @@ def candidates(
                 days=max(0, now - turn.ended_at) / DAY_MS,
                 is_own=turn.session_id in own,
                 on_branch=place.branch in on.get(turn.session_id, ()),
+                is_told=turn.id in known_ids,
                 pieces=fits.pieces,
             )
         )
@@ -234,16 +249,15 @@ def candidates(
 def chosen(found: Sequence[Candidate], gate: Gate = GATE) -> list[Candidate]:
     """The best of them decides whether anything is told; the next one comes along if it passes as well."""
     best = sorted(found, key=lambda one: -one.worth(gate))[:ITEMS]
-    if not best or not best[0].passes(gate):
-        return []
-    return [one for one in best if one.passes(gate)]
+    return [one for one in best if one.passes(gate)] if best and best[0].passes(gate) else []
 
 
 def _told(
     db: Connection, moment: str, source: str, about: str, several: Sequence[Candidate]
 ) -> Telling | None:
-    if not several:
+    if not several or several[0].is_told:  # it knows the best one, and the next would only distract
         return None
+    several = [one for one in several if not one.is_told]
     head = "From earlier sessions; memory_search with an id shows one whole."
     source = f"backstory, {source}"
     room = room_of(PROMPT_TOKENS) - room_for(fence.fence(head, source))
@@ -261,7 +275,7 @@ def _item(turn: Turn, pieces: Sequence[tuple[int, int, str]], room: int) -> str:
     """`- 2026-03-01 [mem_...] asked: ...`, and below it of the answer what fits, and the commits. Of `pieces`
     (row, part, text) the best come first."""
     lines = [f"- {day(turn.started_at)} [{turn.id}] asked: {cut(asked(turn, ASKED), ASKED)}"]
-    done = done_lines(turn.commits, [] if turn.commits else turn.edited, COMMITS)
+    done = done_lines(turn.commits, [], COMMITS)
     room -= sum(room_for(line) + 3 for line in (*lines, *done))
     if answer := _answer(turn, pieces, room - len("answered: ")):
         lines.append(f"answered: {answer}")
@@ -281,7 +295,7 @@ def _answer(turn: Turn, pieces: Sequence[tuple[int, int, str]], room: int) -> st
         return gist(turn.answer, room, bool(turn.closing)) if turn.answer and room >= SHORTEST else ""
     kept.sort()
     joined = kept[0][1]
-    for (before, _), (row, said) in zip(kept, kept[1:], strict=False):
+    for (before, _), (row, said) in pairwise(kept):
         joined += (" " if row == before + 1 else APART) + said
     return joined
 
@@ -303,19 +317,16 @@ def at_file(
     earlier = [edit for edit in edits if edit[1] != session_id]
     if not 0 < len(earlier) <= known.FEW or len(earlier) < len(edits):
         return None
-    turn = _source(db, session_id, earlier, now, others)
-    if turn is None or known.is_touched(db, session_id, relative):
-        return None
     name = os.path.basename(relative)
-    said = [
-        (at, part, text) for at, (part, text) in enumerate(turns_of.pieces(turn)) if part == turns_of.ANSWER
-    ]
-    about = [one for one in said if name in one[2]] or [one for one in said if _stem(name) in one[2].lower()]
-    text = _beside(
-        f"{cut(plain(relative), ASKED)} was edited in an earlier session:", "about this file", turn, about
-    )
-    reason = {"edits": len(earlier), "days": _days(turn, now), "named": bool(about)}
-    return Telling(tellings.FILE, text, (turn.id,), relative, reason)
+    for turn in _sources(db, session_id, earlier, now, others):
+        about = _speaking(turn, name) or _speaking(turn, os.path.splitext(name)[0])
+        # Where neither the answer names the file nor it was one of a few, the turn was about something else.
+        if (about or len(turn.edited) <= FEW_FILES) and not known.is_touched(db, session_id, relative):
+            head = f"{cut(plain(relative), ASKED)} was edited in an earlier session:"
+            text = _beside(head, "about this file", turn, about)
+            reason = {"edits": len(earlier), "days": _days(turn, now), "named": bool(about)}
+            return Telling(tellings.FILE, text, (turn.id,), relative, reason)
+    return None
 
 
 def at_failure(
@@ -328,12 +339,9 @@ def at_failure(
         return None
     for memory_id, source, at, mended in known.mending(db, project, now - DAYS * DAY_MS):
         name = next((name for name in names if name in mended), "")
-        turn = _source(db, session_id, [(memory_id, source, at)], now, others) if name else None
-        if turn is not None:
-            said = [(at, part, text) for at, (part, text) in enumerate(turns_of.pieces(turn))]
-            about = [one for one in said if one[1] == turns_of.ANSWER and name in one[2]]
+        for turn in _sources(db, session_id, [(memory_id, source, at)], now, others) if name else ():
             head = f"{cut(plain(name), ASKED)} failed before, and passed in this turn:"
-            text = _beside(head, "about this failure", turn, about)
+            text = _beside(head, "about this failure", turn, _speaking(turn, name))
             return Telling(tellings.FAILURE, text, (turn.id,), name, {"test": name, "days": _days(turn, now)})
     return None
 
@@ -352,24 +360,29 @@ def _has_room(db: Connection, session_id: str) -> bool:
     return sum(tellings.count(db, session_id, moment) for moment in BESIDE) < SESSION
 
 
-def _source(
+def _sources(
     db: Connection,
     session_id: str,
     several: Sequence[tuple[str, str, int]],
     now: int,
     others: Collection[str],
-) -> Turn | None:
-    """The first of these turns (id, session, when it began) that may be told: the user's own of the last days,
-    of a session of which nothing was told like this, with an answer or a commit."""
+) -> Iterator[Turn]:
+    """Those of these turns (id, session, when it began) that may be told: the user's own of the last days, of
+    sessions of which nothing was told like this, with an answer or a commit."""
     near = [one for one in several if one[1] != session_id and now - one[2] <= DAYS * DAY_MS]
     if not near:
-        return None
+        return
     own = known.attended(db, {source for _, source, _ in near}).difference(others)
     told, told_of = tellings.told(db, session_id), known.told_sessions(db, session_id, BESIDE)
     ids = [one for one, source, _ in near if source in own and source not in told_of and one not in told]
-    found = turns.by_ids(db, ids[:1])
-    turn = found.get(ids[0]) if ids else None
-    return turn if turn and (turn.answer or turn.commits) else None
+    found = turns.by_ids(db, ids)
+    yield from (turn for one in ids if (turn := found.get(one)) and (turn.answer or turn.commits))
+
+
+def _speaking(turn: Turn, name: str) -> list[tuple[int, int, str]]:
+    """The pieces of an answer that name something."""
+    pieces = enumerate(turns_of.pieces(turn))
+    return [(at, part, text) for at, (part, text) in pieces if part == turns_of.ANSWER and name in text]
 
 
 def _beside(head: str, source: str, turn: Turn, about: Sequence[tuple[int, int, str]]) -> str:
@@ -382,10 +395,6 @@ def _relative(path: str, tops: Sequence[str]) -> str:
     path = os.path.normpath(path)
     top = next((top for top in tops if path.startswith(top + os.sep)), None)
     return path.removeprefix(top + os.sep) if top else ""
-
-
-def _stem(name: str) -> str:
-    return os.path.splitext(name)[0].lower()
 
 
 def _days(turn: Turn, now: int) -> float:

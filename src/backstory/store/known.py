@@ -42,8 +42,8 @@ def editing(db: Connection, project: Project, path: str) -> list[tuple[str, str,
 def is_touched(db: Connection, session_id: str, path: str) -> bool:
     """Whether a session has read or edited a file, as far as its events are stored."""
     rows = tuples(db).execute(
-        "SELECT 1 FROM turns t WHERE t.session_id = ?1 AND (EXISTS (SELECT 1 FROM json_each(t.record, '$.read')"
-        " WHERE value = ?2) OR EXISTS (SELECT 1 FROM json_each(t.record, '$.edited') WHERE value = ?2)) LIMIT 1",
+        "SELECT 1 FROM turns t WHERE t.session_id = ?1 AND ?2 IN (SELECT value FROM"
+        " json_each(t.record, '$.read') UNION ALL SELECT value FROM json_each(t.record, '$.edited')) LIMIT 1",
         (session_id, path),
     )
     return rows.fetchone() is not None
@@ -54,9 +54,9 @@ def mending(db: Connection, project: Project | None, since: int) -> Iterator[tup
     first; of a project or of all."""
     first, last = projects.rows(project.number) if project else (0, 1 << 62)
     rows = tuples(db).execute(
-        "SELECT m.id, t.session_id, t.started_at, t.record -> 'passed' FROM turns t JOIN memories m ON m.row = t.row"
-        f" WHERE t.record ->> 'passed' IS NOT NULL AND t.started_at >= ? AND t.row BETWEEN ? AND ? AND {_ALIVE}"
-        " ORDER BY t.started_at DESC LIMIT ?",
+        "SELECT m.id, t.session_id, t.started_at, t.record -> 'passed' FROM turns t"
+        " JOIN memories m ON m.row = t.row WHERE t.record ->> 'passed' IS NOT NULL AND t.started_at >= ?"
+        f" AND +t.row BETWEEN ? AND ? AND {_ALIVE} ORDER BY t.started_at DESC LIMIT ?",
         (since, first, last, MENDING),
     )
     for memory_id, session_id, at, passed in rows:
