@@ -160,7 +160,7 @@ def test_the_annotations_say_what_only_reads_and_what_destroys(desk: Desk) -> No
         "query_nodes",
         "search",
     }
-    assert destroying == {"update_content", "update_context", "delete"}
+    assert destroying == {"update_content", "update_context", "delete", "move_node"}
     assert not any(note and note.open_world_hint for note in notes.values())
 
 

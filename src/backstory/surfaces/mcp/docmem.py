@@ -281,8 +281,8 @@ def docmem_list() -> str:
 def docmem_query_nodes(
     sql: Annotated[str, Field(description="One SELECT over `nodes`; at most 20 rows come back")],
 ) -> str:
-    """Ask with SQL what no other tool tells, over the view `nodes`: id, parent_id, root_id, text,
-    order_value, token_count, context_type, context_name, context_value, readonly, hash, created_at,
+    """Ask with SQL what no other tool tells, over the view `nodes` with the columns id, parent_id, root_id,
+    text, order_value, token_count, context_type, context_name, context_value, readonly, hash, created_at,
     updated_at (such as 2026-01-31T12:00:00Z)."""
     with _trees() as (db, here, _):
         return tree_reply.answer("docmem_query_nodes", tree_reply.rows(*node_query.query(db, here, sql)))

@@ -37,7 +37,8 @@ class Ending:
 
     def also(self, act: Callable[[], None]) -> None:
         """What is to be done then, after what was told before."""
-        self._last.append(act)
+        if act not in self._last:
+            self._last.append(act)
 
     def come(self) -> bool:
         """False: somebody else is at it, or was."""

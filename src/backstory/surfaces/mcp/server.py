@@ -37,10 +37,7 @@ def serve(handshake: Handshake, ending: Ending) -> None:
     logging.basicConfig(handlers=[_ToOurLog()], level=logging.WARNING, force=True)
     if handshake.server != listing.MEMORY:
         ending.also(live.end)
-    try:
-        asyncio.run(server(handshake.server).talk(handshake, ending))
-    finally:
-        ending.wait()
+    asyncio.run(server(handshake.server).talk(handshake, ending))
 
 
 def server(name: str) -> ToolServer:

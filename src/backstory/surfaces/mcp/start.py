@@ -8,7 +8,6 @@ modules are imported that know more.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 
@@ -24,10 +23,18 @@ LARGEST = 10_000_000  # bytes of a CLAUDE.md
 def serve(server: str) -> None:
     if os.environ.get("BACKSTORY_WORKER") == "1":
         return  # our own worker must not remember itself, nor see what the user's sessions show
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # asyncio would wait for a thread that waits for input
+    ending = Ending()
+    try:
+        _serve(server, ending)
+    finally:
+        ending.wait()
+
+
+def _serve(server: str, ending: Ending) -> None:
     if server != listing.MEMORY and _is_anything_left():
         from backstory.surfaces.mcp import live
 
+        ending.also(live.end)
         live.begin()
     handshake = Handshake(server)
     try:
@@ -36,7 +43,6 @@ def serve(server: str) -> None:
     except BrokenPipeError:
         sys.stdout = None  # Python would flush it once more
         return
-    ending = Ending()
     threading.Thread(target=_beside, args=(server, ending), daemon=True).start()
     from backstory.surfaces.mcp.server import serve as serve_calls
 
