@@ -94,7 +94,7 @@ def test_surfaces_never_import_each_other() -> None:
             continue
         for target in imports(path):
             started_by_the_command = here == "backstory.surfaces.cli.main" and target.endswith(
-                ("mcp.memory", "mcp.docmem", "surfaces.worker")
+                ("mcp.start", "surfaces.worker")
             )
             if target in SHARED_BY_SURFACES or not target.startswith("backstory.surfaces."):
                 continue

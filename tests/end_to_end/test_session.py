@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,7 @@ class Session:
         return [json.dumps(request).count(what) for request in self.model.requests]
 
 
+@contextmanager
 def at_keyboard(
     home: Path, data: Path, project: Path, plugin: Path, mode: str, *steps: Step
 ) -> Iterator[Session]:
@@ -98,8 +100,8 @@ def test_the_line_is_seen_the_prompt_is_told_once_and_nobody_is_asked(
     mode: str, home: Path, data: Path, project: Path, plugin: Path
 ) -> None:
     calls = (LOAD, SEARCH) if mode == "plan" else (LOAD, SEARCH, ADD)
-    for at in at_keyboard(home, data, project, plugin, mode, say("first"), *calls, say("second")):
-        assert eventually(lambda at=at: "says: backstory: 11 sessions remembered, " in at.seen)
+    with at_keyboard(home, data, project, plugin, mode, say("first"), *calls, say("second")) as at:
+        assert eventually(lambda: "says: backstory: 11 sessions remembered, " in at.seen)
         at.say(AGAIN, "first")
         at.say("look again", "second")
         assert at.told(WITH_PROMPT) == [1] * (3 + len(calls) - 1), "in every request, once"
@@ -124,13 +126,13 @@ def test_a_deny_rule_wins_an_edit_works_after_a_file_was_told_about_and_clear_be
         say("first"),
         say("second"),
     )
-    for at in at_keyboard(home, data, project, plugin, "acceptEdits", *steps):
+    with at_keyboard(home, data, project, plugin, "acceptEdits", *steps) as at:
         at.say("go on", "first")
         assert at.told(WITH_PROMPT) == [0, 0, 0, 0], "that prompt says too little"
         assert at.told(WITH_FILE) == [0, 1, 1, 1]
         assert Path(file).read_text() == "depth = 2\n"
         at.claude.type("/clear")
-        at.claude.wait(lambda at=at: "SessionStart:clear says: backstory: " in at.seen)
+        at.claude.wait(lambda: "SessionStart:clear says: backstory: " in at.seen)
         at.say(AGAIN, "second")
         assert at.told(WITH_PROMPT)[-1] == 1
         assert at.told(WITH_FILE)[-1] == 0

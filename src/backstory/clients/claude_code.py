@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # --- the environment of its hooks and servers ---------------------------------------------------------------
 
+CLIENT = "claude-code"  # as it calls itself to MCP servers
 SESSION_ID, PROJECT_DIR, PLUGIN_DATA = "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_DATA"
 CONFIG_DIR = "CLAUDE_CONFIG_DIR"
 ATTENDED = "CLAUDE_CODE_SESSION_ATTENDED"  # "0" where no person is there, as with `claude -p`
