@@ -1,4 +1,5 @@
-"""Writes docs/reference/ (the commands, the settings, the MCP tools, as the code has them) and the man page.
+"""Writes docs/reference/: the commands, the settings and the MCP tools, as the code has them; the man page; and
+what the MCP servers tell of themselves before the mcp package is there to say it (surfaces/mcp/listing.py).
 
 `make docs` runs it before it builds the site. The pages are committed, so that they can be read without a
 build, and a test compares them with what this makes. `man -l docs/backstory.1` shows the man page; the wheel
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -16,12 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+from mcp.server.mcpserver import MCPServer
+from mcp.types import Tool
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from backstory import config
 from backstory.surfaces.cli.config import ABOUT
 from backstory.surfaces.cli.groups import GROUPS, RARE
 from backstory.surfaces.cli.main import cli
-from backstory.surfaces.mcp import docmem, memory
+from backstory.surfaces.mcp import listing, memory
+from backstory.surfaces.mcp.server import ToolServer, server
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 MAN_PAGE = REFERENCE.parent / "backstory.1"
@@ -53,9 +59,15 @@ file.
 TOOLS = f"""# MCP tools
 
 {MADE}
-Claude Code starts two MCP servers. It calls their tools `mcp__plugin_backstory_memory__memory_search` and so
-on. A parameter with `?` may be left out. What the tools return from memory is fenced as data.
+Claude Code starts one MCP server, `backstory mcp`, and calls its tools
+`mcp__plugin_backstory_memory__memory_search` and so on. `backstory mcp memory` and `backstory mcp docmem`
+have the tools of one chapter each, for other clients. A parameter with `?` may be left out. What the tools
+return from memory is fenced as data.
+
+In a project without a tree Claude Code is told of `docmem_create`, `docmem_list` and `docmem_import` only,
+and of the rest as soon as there is one.
 """
+TITLES = {listing.MEMORY: "Memories and documents", listing.DOCMEM: "Trees"}
 
 
 def pages() -> dict[str, str]:
@@ -123,14 +135,53 @@ def settings() -> str:
 
 
 def tools() -> str:
-    parts = [TOOLS]
-    for server in (memory.server(), docmem.server()):
-        parts.append(f"## The server `{server.name}`\n")
-        for tool in asyncio.run(server.list_tools()):
-            parts.append(f"### {tool.name}\n\n{tool.description}\n")
-            lines = [_parameter(tool.input_schema, name) for name in tool.input_schema["properties"]]
+    parts, listed = [TOOLS], told_by_servers()
+    for name, title in TITLES.items():
+        parts.append(f"## {title} (`backstory mcp {name}`)\n")
+        for tool in listing.tools(listed, name):
+            schema = tool["inputSchema"]
+            parts.append(f"### {tool['name']}\n\n{tool['description']}\n")
+            lines = [_parameter(schema, parameter) for parameter in schema["properties"]]
             parts.extend(["\n".join(lines) + "\n"] if lines else [])
     return "\n".join(parts)
+
+
+def told_by_servers() -> dict[str, Any]:
+    """What `listing.json` holds."""
+    servers = {name: server(name) for name in (listing.BOTH, listing.MEMORY, listing.DOCMEM)}
+    known = {tool.name: tool for tool in _listed(servers[listing.BOTH])}
+    notes = memory.tools()[memory.memory_search]
+    other = ToolServer("", "", {memory.memory_search_everywhere: notes})
+    known[listing.EVERYWHERE] = _listed(other)[0]
+    return {
+        "version": servers[listing.BOTH].version,
+        "protocol_versions": list(HANDSHAKE_PROTOCOL_VERSIONS),
+        "servers": {
+            name: {"instructions": one.instructions, "tools": [tool.name for tool in _listed(one)]}
+            for name, one in servers.items()
+        },
+        "tools": {name: _plain(tool) for name, tool in known.items()},
+    }
+
+
+def _listed(one: MCPServer) -> list[Tool]:
+    return asyncio.run(MCPServer.list_tools(one))
+
+
+def _plain(tool: Tool) -> dict[str, Any]:
+    """As it is sent, without what tells a model nothing: titles, and null for what may be left out."""
+    plain = tool.model_dump(by_alias=True, mode="json", exclude_none=True)
+    schema = plain["inputSchema"]
+    schema.pop("title", None)
+    for about in schema["properties"].values():
+        about.pop("title", None)
+        kinds = [kind for kind in about.get("anyOf", ()) if kind != {"type": "null"}]
+        if len(kinds) == 1:
+            del about["anyOf"]
+            about.update(kinds[0])
+        if about.get("default", ...) is None:
+            del about["default"]
+    return plain
 
 
 def _parameter(schema: dict[str, Any], name: str) -> str:
@@ -224,6 +275,8 @@ def main() -> None:
     MAN_PAGE.write_text(man_page(), encoding="utf-8")
     for name, text in pages().items():
         (REFERENCE / name).write_text(text, encoding="utf-8")
+    told = json.dumps(told_by_servers(), indent=1, ensure_ascii=False)
+    Path(listing.FILE).write_text(told + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ MAY_IMPORT = {
         *("synthesis", "recall", "docmem", "claude_md"),
     },
 }
-SHARED_BY_SURFACES = {f"backstory.surfaces.{name}" for name in ("erasing", "opened", "view_files")}
+SHARED_BY_SURFACES = {f"backstory.surfaces.{name}" for name in ("asking", "erasing", "opened", "view_files")}
 IMPORTS_FCNTL = {"backstory.locks"}  # and plugin/bin/setup.py, which runs without the package
 FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}
 
@@ -94,7 +94,7 @@ def test_surfaces_never_import_each_other() -> None:
             continue
         for target in imports(path):
             started_by_the_command = here == "backstory.surfaces.cli.main" and target.endswith(
-                ("mcp.memory", "mcp.docmem", "surfaces.statusline", "surfaces.worker")
+                ("mcp.start", "surfaces.statusline", "surfaces.worker")
             )
             if target in SHARED_BY_SURFACES or not target.startswith("backstory.surfaces."):
                 continue

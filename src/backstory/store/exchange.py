@@ -99,6 +99,7 @@ NOT_EXPORTED = {
     "transcripts": "which files of this machine were read",
     "transcript_entries": "and what of them",
     "turn_pieces": "made anew from the record of the turn",
+    "edited_files": "made anew from the files of the turn",
     "line_changes": "what running processes must read again",
     "models": "which embedders made the vectors",
     "vectors": "made anew from the text, by whichever embedder is set",

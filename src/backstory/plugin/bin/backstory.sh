@@ -31,7 +31,7 @@ unavailable() {
   exit 0
 }
 
-[ "${BACKSTORY_WORKER:-}" = 1 ] && unavailable "is switched off, because this is its own worker" "${1:-}" "${2:-}"
+[ "${BACKSTORY_WORKER:-}" = 1 ] && unavailable "is switched off, because this is its own worker" "${1:-}" "${2:-backstory}"
 
 here=${0%/*}
 noted=
@@ -68,7 +68,7 @@ if [ "${1:-}" != --setup ]; then
   case $why in
     "" | *[\"\\]*) why="is not set up yet; that happens in the background once a session has started" ;;
   esac
-  unavailable "$why" "${1:-}" "${2:-}"
+  unavailable "$why" "${1:-}" "${2:-backstory}"
 fi
 
 [ -n "${CLAUDE_PLUGIN_DATA:-}" ] && mkdir -p "$CLAUDE_PLUGIN_DATA" || exit 0

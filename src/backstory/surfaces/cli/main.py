@@ -437,25 +437,30 @@ def statusline() -> None:
     line()
 
 
-@cli.group()
-def mcp() -> None:
-    """The MCP servers; Claude Code starts them."""
+@cli.group(invoke_without_command=True)
+@click.pass_context
+def mcp(context: click.Context) -> None:
+    """The MCP server with all tools, over stdio; Claude Code starts it."""
+    if context.invoked_subcommand is None:
+        _serve("backstory")
 
 
 @mcp.command("memory")
 def mcp_memory() -> None:
-    """Search, add to and correct memories, over stdio."""
-    from backstory.surfaces.mcp.memory import serve
-
-    serve()
+    """Only the tools to search, add to and correct memories."""
+    _serve("memory")
 
 
 @mcp.command("docmem")
 def mcp_docmem() -> None:
-    """Write and read trees of nodes, and show them in CLAUDE.md, over stdio."""
-    from backstory.surfaces.mcp.docmem import serve
+    """Only the tools to write and read trees of nodes, and to show them in CLAUDE.md."""
+    _serve("docmem")
 
-    serve()
+
+def _serve(server: str) -> None:
+    from backstory.surfaces.mcp.start import serve
+
+    serve(server)
 
 
 def main() -> None:
@@ -467,8 +472,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # no locale is too small to print in
     # An empty or relative entry is the current folder, somebody's project, of which nothing is run.
-    folders = filter(os.path.isabs, os.environ.get("PATH", "").split(os.pathsep))
-    os.environ["PATH"] = os.pathsep.join(folders) or os.defpath
+    os.environ["PATH"] = paths.whole_entries(os.environ.get("PATH", ""))
     sys.exit(_run(cli))
 
 
