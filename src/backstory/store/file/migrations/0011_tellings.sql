@@ -17,7 +17,7 @@ CREATE INDEX tellings_by_project ON tellings (project_id, at);
 
 CREATE TABLE told_memories (
     telling_id INTEGER NOT NULL REFERENCES tellings (id) ON DELETE CASCADE,
-    memory_id  TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+    memory_id  TEXT NOT NULL, -- no reference: what is archived may still be erased, and its text with it
     PRIMARY KEY (telling_id, memory_id)
 ) STRICT, WITHOUT ROWID;
 
