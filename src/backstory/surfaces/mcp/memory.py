@@ -32,6 +32,7 @@ from backstory.surfaces.mcp.server import (
     warm_up,
 )
 from backstory.surfaces.opened import backlog
+from backstory.surfaces.told import note_search
 
 INSTRUCTIONS = (
     "What happened in earlier Claude Code sessions of this project, and documents kept for reference."
@@ -145,7 +146,9 @@ def _search(
         relations = life.relations(db, answer.hits[0].memory.id) if answer.by_id else None
         if answer.waiting:
             fill_in_background(db)
-    return reply.memories(answer, relations, backlog(data_folder()))
+        text = reply.memories(answer, relations, backlog(data_folder()))
+        ids = [hit.memory.id for hit in answer.hits]
+        return note_search(db, project(), asking, "memory_search", query, text, ids, now)
 
 
 def memory_timeline(
@@ -159,7 +162,9 @@ def memory_timeline(
 
     with store() as (db, now):
         anchor = life.living(db, anchor_id.strip(), readable(db))
-        return reply.timeline(timeline(db, anchor, depth_before, depth_after, now))
+        found = timeline(db, anchor, depth_before, depth_after, now)
+        text, ids = reply.timeline(found), [entry.id for entry in found.entries]
+        return note_search(db, project(), session(db), "memory_timeline", anchor, text, ids, now)
 
 
 def memory_add(
@@ -250,11 +255,12 @@ def docs_search(
     """Search ingested documents (Markdown, text, reStructuredText, HTML). Separate from memories."""
     from backstory.recall.search import search_documents
 
-    with store() as (db, _):
+    with store() as (db, now):
         answer = search_documents(index(), db, project(), query, limit=limit)
         if answer.waiting:
             fill_in_background(db)
-    return reply.documents(answer)
+        text = reply.documents(answer)
+        return note_search(db, project(), session(db), "docs_search", query, text, (), now)
 
 
 def docs_ingest(
