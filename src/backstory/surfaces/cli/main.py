@@ -33,6 +33,7 @@ from backstory.surfaces.cli import (
     output,
     redact,
     sections,
+    stats,
 )
 from backstory.surfaces.cli import projects as projects_command
 from backstory.surfaces.cli.common import folder, json_option, project_and_json, store, typed
@@ -294,6 +295,7 @@ commands = (
     *life.COMMANDS,
     *exchange.COMMANDS,
     *forget.COMMANDS,
+    *stats.COMMANDS,
     redact.redact,
     backfill.command,
 )
