@@ -96,7 +96,7 @@ def test_why_alone_is_about_the_session_it_is_run_in(
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "session-2")
     assert "Nothing was told" in run("why").err
     tell(data, project, lived)
-    assert "was told 1 text, about 120 tokens" in run("why").out
+    assert "told 1 text, about 120 tokens" in run("why").out
     assert run("why", "nothing-like-it").code == 1
 
 

@@ -47,7 +47,7 @@ def merge(db: Connection, source: str, target: str, *, said_by: str = "rule") ->
             _rename_root(db, first, second, root.id)
     _choose(db, f"SELECT row FROM docmem_nodes WHERE project {GIVEN}", [first], target)
     _move(db, "docmem_nodes", f"row = {NEW.format('row')}, project = {second}")
-    for table in ("sessions", "session_summaries", "documents", "checkouts", "tellings"):
+    for table in ("sessions", "session_summaries", "documents", "checkouts", "tellings", "pauses"):
         db.execute(f"UPDATE {table} SET project_id = ? WHERE project_id = ?", (target, source))
     if said_by == "user":  # whatever git says of them
         db.execute("UPDATE checkouts SET said_by = 'user' WHERE project_id = ?", (target,))

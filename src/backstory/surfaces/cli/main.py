@@ -33,6 +33,7 @@ from backstory.surfaces.cli import (
     output,
     redact,
     sections,
+    slash,
     stats,
 )
 from backstory.surfaces.cli import projects as projects_command
@@ -296,6 +297,9 @@ commands = (
     *exchange.COMMANDS,
     *forget.COMMANDS,
     *stats.COMMANDS,
+    projects_command.pause,
+    projects_command.resume,
+    slash.slash,
     redact.redact,
     backfill.command,
 )

@@ -291,14 +291,24 @@ def _print_session(session_id: str, found: Sequence[dict[str, Any]]) -> None:
         raise errors.NotFound(
             f"Nothing was told in session {output.visible(session_id)}, or it was forgotten."
         )
-    total = sum(one["tokens"] for one in found)
-    count = output.number_of(len(found), "text", "texts")
-    click.echo(f"Session {output.visible(session_id)} was told {count}, about {total:,} tokens:")
-    for one in found:
-        click.echo(f"{_line(one)}")
-        click.echo(f"      {', '.join(one['memory_ids'][:8]) or 'no memory'}{_more(one)}")
-        click.echo(f"      {_sign(one)}")
+    click.echo(f"Session {output.visible(session_id)}:")
+    for line in _session_lines(found):
+        click.echo(line)
     click.echo("`backstory why NUMBER` shows a text whole, `backstory why ID` what is known of a memory.")
+
+
+def session_lines(db: Connection, found: Sequence[TellingRecord]) -> list[str]:
+    """What a session was told, for a model that is asked about it."""
+    return _session_lines([_told(db, one) for one in found])
+
+
+def _session_lines(found: Sequence[dict[str, Any]]) -> list[str]:
+    total = sum(one["tokens"] for one in found)
+    lines = [f"It was told {output.number_of(len(found), 'text', 'texts')}, about {total:,} tokens:"]
+    for one in found:
+        lines += [_line(one), f"      {', '.join(one['memory_ids'][:8]) or 'no memory'}{_more(one)}"]
+        lines.append(f"      {_sign(one)}")
+    return lines
 
 
 def _print_telling(one: dict[str, Any]) -> None:

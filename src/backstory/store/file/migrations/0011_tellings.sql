@@ -22,3 +22,13 @@ CREATE TABLE told_memories (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX told_memories_by_memory ON told_memories (memory_id);
+
+-- When nothing was to be kept, of a project or of all: a hook that is paused leaves nothing behind, and what the client
+-- wrote down meanwhile must not be read later. projects.paused_at says that it is so now.
+CREATE TABLE pauses (
+    project_id TEXT REFERENCES projects (id) ON DELETE CASCADE, -- NULL: all of them
+    first_at   INTEGER NOT NULL,
+    last_at    INTEGER                     -- NULL: it goes on
+) STRICT;
+
+CREATE INDEX pauses_by_project ON pauses (project_id, first_at);
