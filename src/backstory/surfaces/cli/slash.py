@@ -39,7 +39,7 @@ def remember(db: Connection, cwd: str, session: str, typed: str, now: int) -> st
 
 
 def recall(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
-    hits = _search(db, cwd, typed, now)
+    hits = _search(db, cwd, session, typed, now)
     if not hits:
         return "No memories found."
     told = fence.fence("\n\n".join(map(_told, hits)), "backstory recall")
@@ -53,7 +53,7 @@ def forget(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
         found = [memory for one in ids if (memory := memories.get(db, one, now))]
         lines = [f"{one.id}  {one.kind}  {output.one_line(one.title or one.content)}" for one in found]
     else:
-        lines = [output.one_line(_told(hit)) for hit in _search(db, cwd, typed, now)]
+        lines = [output.one_line(_told(hit)) for hit in _search(db, cwd, session, typed, now)]
     if not lines:
         return "Nothing fits; nothing was forgotten."
     told = fence.fence("\n".join(lines), "backstory forget")
@@ -149,12 +149,13 @@ def _typed(db: Connection, session: str, name: str, now: int) -> str | None:
     return None
 
 
-def _search(db: Connection, cwd: str, query: str, now: int) -> list[Hit]:
+def _search(db: Connection, cwd: str, session: str, query: str, now: int) -> list[Hit]:
     from backstory.recall.index import Index
     from backstory.recall.search import search
 
     index = Index.configured()
-    return list(search(index, db, cwd, query, now=now, limit=SHOWN, patience=FILL_SECONDS).hits)
+    found = search(index, db, cwd, query, now=now, limit=SHOWN, patience=FILL_SECONDS, asking=session)
+    return list(found.hits)
 
 
 def _told(hit: Hit) -> str:
