@@ -143,3 +143,18 @@ def test_replies_of_searches_are_noted_and_a_busy_store_withholds_none(
 def test_a_payload_that_waits_is_counted(run: Run, data: Path, project: str, lived: str) -> None:
     put(data, prompt("one more") | {"session_id": "session-3", "cwd": project}, at=NOW)
     assert run("stats", "--json").json["captured"]["sessions"] == 3
+
+
+def test_a_secret_in_what_was_told_is_redacted_with_everything_else(
+    run: Run, data: Path, project: str, lived: str
+) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
+        here = projects.at(db, paths.place(project))
+        assert here
+        tellings.note(
+            db, "s", here.id, "search", f"token {secret}", (), tokens=9, at=NOW, about=f"is it {secret}?"
+        )
+    assert run("redact", "--yes").code == 0
+    assert secret.encode() not in (data / "backstory.db").read_bytes()
+    assert "[redacted:" in run("why", "1").out

@@ -29,7 +29,7 @@ from backstory.ids import new_id
 from backstory.model import now_ms
 from backstory.recall.index import Index
 from backstory.recall.search import search
-from backstory.store import documents, forgetting, memories, nodes, sessions, spend, vectors
+from backstory.store import documents, forgetting, memories, nodes, projects, sessions, spend, vectors
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import connect, has_fts5, sqlite_version, transaction
 from backstory.store.file.connection import version as schema_of
@@ -160,8 +160,11 @@ def _settings(env: Mapping[str, str]) -> Check:
 
 
 def _canary(folder: str, env: Mapping[str, str]) -> Check:
-    with open_drained(folder, now=now_ms()):
-        pass  # without a store, the event would wait in the spool and stay
+    with open_drained(
+        folder, now=now_ms()
+    ) as db:  # without a store, the event would wait in the spool and stay
+        if any(project_id is None for project_id, *_ in projects.paused(db)):
+            return Check("canary", "warn", "not tried: everything is paused", "backstory resume --all")
     word = new_id("canary")
     session_id = f"backstory-doctor-{word}"
     event = json.dumps(claude_code.shell_use(session_id, folder, word, f"echo {word}", word)).encode()
