@@ -1,5 +1,5 @@
-"""Writes docs/reference/: the commands, the settings and the MCP tools, as the code has them; the man page; and
-what the MCP servers tell of themselves before the mcp package is there to say it (surfaces/mcp/listing.py).
+"""Writes docs/reference/ (commands, settings and MCP tools, as the code has them), the man page, and what the
+MCP servers tell of themselves before the mcp package is there to say it (surfaces/mcp/listing.py).
 
 `make docs` runs it before it builds the site. The pages are committed, so that they can be read without a
 build, and a test compares them with what this makes. `man -l docs/backstory.1` shows the man page; the wheel

@@ -32,7 +32,9 @@ MAY_IMPORT = {
         *("synthesis", "recall", "docmem", "claude_md"),
     },
 }
-SHARED_BY_SURFACES = {f"backstory.surfaces.{name}" for name in ("asking", "erasing", "opened", "view_files")}
+SHARED_BY_SURFACES = {
+    f"backstory.surfaces.{name}" for name in ("asking", "erasing", "opened", "told", "view_files")
+}
 IMPORTS_FCNTL = {"backstory.locks"}  # and plugin/bin/setup.py, which runs without the package
 FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}
 

@@ -187,10 +187,12 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
         "search": ["walrus"],
         "sessions": ["s1"],
         "show": memories[:1],
+        "slash": ["open"],
         "supersede": memories[:2],
         "sync": ["--all", "--offline"],
         "timeline": memories[:1],
         "uninstall": ["--claude", str(client)],
+        "why": memories[:1],
     }
     every = {name: arguments.get(name, []) for name in leaves(cli) if not name.startswith("mcp ")}
     end: dict[str, object] = {

@@ -218,7 +218,8 @@ def test_only_ids_and_names_are_kept_as_they_are(db: sqlite3.Connection) -> None
         documents.project_id edited_files.path erased_spans.session_id events.session_id
         forgotten_sessions.session_id memories.id memories.project_id memories.session_id
         memory_relationships.relationship_type memory_relationships.source_id memory_relationships.target_id
-        models.id observation_queue.memory_id observation_queue.session_id projects.id projects.identity
+        models.id observation_queue.memory_id observation_queue.session_id pauses.project_id projects.id
+        projects.identity
         prompts.session_id session_memories.memory_id session_memories.session_id session_memories.usage_type
         session_summaries.memory_id session_summaries.project_id session_summaries.session_id sessions.id
         sessions.project_id spend.session_id tellings.project_id tellings.session_id told_memories.memory_id

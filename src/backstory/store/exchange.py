@@ -96,6 +96,7 @@ NOT_EXPORTED = {
     "retention_runs": "what this store forgot by itself",
     "tellings": "what models were told on this machine",
     "told_memories": "and which memories that was",
+    "pauses": "when hooks of this machine were to keep nothing; a project says that it is paused now",
     "transcripts": "which files of this machine were read",
     "transcript_entries": "and what of them",
     "turn_pieces": "made anew from the record of the turn",

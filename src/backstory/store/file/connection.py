@@ -166,6 +166,11 @@ def unhurried(db: Connection) -> None:
     db.execute("PRAGMA synchronous = NORMAL")
 
 
+def wait_at_most(db: Connection, seconds: float) -> None:
+    """For the locks of others, from now on: for what is not worth more."""
+    db.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+
+
 def sqlite_version() -> str:
     return sqlite3.sqlite_version
 

@@ -13,7 +13,8 @@ import click
 
 from backstory import config, dirty, errors, log, paths
 from backstory.model import now_ms
-from backstory.surfaces.cli import output
+from backstory.store import projects
+from backstory.surfaces.cli import output, pausing
 from backstory.surfaces.cli.common import folder, project_and_json, store, typed
 
 if TYPE_CHECKING:
@@ -192,6 +193,9 @@ def status(project: str, as_json: bool) -> None:
     on_stop = config.on_stop(os.environ)
     with store() as (db, now):
         found = claude_md.status(db, root)
+        here = projects.at(db, paths.place(root))
+        if paused := pausing.told(db, here.id if here else ""):
+            click.echo(f"backstory: {output.visible(paused)}", err=True)
     if as_json:
         output.as_json(shown.plain_status(found, on_stop))
     else:

@@ -197,6 +197,10 @@ def _valid(name: str, env: Mapping[str, str]) -> str | float:
         return value
     if name == "claude.model" and not re.fullmatch(r"[\w.:/@\[\]-]{1,200}", value):
         raise errors.BadInput(f"claude.model is {value[:40]!r}; it is a model's name, like haiku")
+    if name == "capture.ignore":
+        from backstory.capture import ignore
+
+        ignore.parsed(value)
     if name == "docs.folders":
         strange = [one for one in value.split(os.pathsep) if one.strip() and not one.startswith(("/", "~"))]
         if strange:

@@ -350,6 +350,7 @@ def _show(seen: Preview, as_json: bool, verb: str, also: dict[str, Any] | None =
         ("archived traces", seen.archived),
         ("documents", seen.documents),
         ("trees", seen.trees),
+        ("texts told to a model", seen.tellings),
     ):
         if number:
             click.echo(f"To {verb}: {_many(number, what)}")
@@ -363,7 +364,14 @@ def _show(seen: Preview, as_json: bool, verb: str, also: dict[str, Any] | None =
 
 
 def _many(number: int, what: str) -> str:
-    one = {"memories": "memory", "traces": "trace", "documents": "document", "trees": "tree", "nodes": "node"}
+    one = {
+        "memories": "memory",
+        "traces": "trace",
+        "documents": "document",
+        "trees": "tree",
+        "nodes": "node",
+        "texts": "text",
+    }
     words = what.split() if number != 1 else [one.get(word, word) for word in what.split()]
     return f"{number:,} {' '.join(words)}"
 

@@ -16,7 +16,7 @@ GROUPS = {
     "Care": "install uninstall doctor config backup export import",
 }
 # They are called by Claude Code or by scripts, or do what happens by itself.
-RARE = "deemphasize help mcp prune reindex reinforce statusline worker"
+RARE = "deemphasize help mcp prune reindex reinforce slash statusline worker"
 MORE = "`backstory help --all` lists the rarely used ones as well, `backstory COMMAND --help` tells of one."
 
 

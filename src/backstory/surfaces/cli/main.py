@@ -33,6 +33,8 @@ from backstory.surfaces.cli import (
     output,
     redact,
     sections,
+    slash,
+    stats,
 )
 from backstory.surfaces.cli import projects as projects_command
 from backstory.surfaces.cli.common import folder, json_option, project_and_json, store, typed
@@ -317,6 +319,10 @@ commands = (
     *life.COMMANDS,
     *exchange.COMMANDS,
     *forget.COMMANDS,
+    *stats.COMMANDS,
+    projects_command.pause,
+    projects_command.resume,
+    slash.slash,
     redact.redact,
     backfill.command,
     help_command,
@@ -440,7 +446,7 @@ def statusline() -> None:
 @cli.group(invoke_without_command=True)
 @click.pass_context
 def mcp(context: click.Context) -> None:
-    """The MCP server with all tools, over stdio; Claude Code starts it."""
+    """Serve the MCP tools, over stdio; Claude Code starts this."""
     if context.invoked_subcommand is None:
         _serve("backstory")
 

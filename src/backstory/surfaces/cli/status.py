@@ -10,14 +10,14 @@ from typing import Any
 
 from rich.text import Text
 
-from backstory import config, dirty, errors, paths, paused
+from backstory import config, dirty, errors, paths
 from backstory.capture import spool
 from backstory.claude_md import status as claude_md
 from backstory.clients import claude_code, claude_settings
 from backstory.model import ProjectOverview
 from backstory.store import projects, sessions, spend, tellings
 from backstory.store.file.connection import Connection
-from backstory.surfaces.cli import claude_md_output, output, terminal, worker_status
+from backstory.surfaces.cli import claude_md_output, output, pausing, terminal, worker_status
 from backstory.surfaces.cli.worker_status import Chosen, Queue
 from backstory.synthesis.runner import midnight
 
@@ -29,7 +29,7 @@ class Capture:
     waiting: int
     failed: int
     last_failure: str
-    paused: bool
+    paused: str | None  # in a sentence
     worker: int | None  # its pid
 
 
@@ -60,7 +60,7 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
         waiting=len(spool.waiting(paths.spool(home))),
         failed=len(failures),
         last_failure=failures[-1][1] if failures else "",
-        paused=paused.is_paused(home, project) or bool(here and here.paused_at),
+        paused=pausing.told(db, known or ""),
         worker=worker_status.running(home),
     )
     return Status(
@@ -98,7 +98,7 @@ def to_do(found: Status) -> list[str]:
     if capture.plugin is False and capture.last_event is None:
         lines.append("nothing is captured, the plugin is not registered with Claude Code: backstory install")
     if capture.paused:
-        lines.append("paused here, nothing is captured: backstory resume")
+        lines.append(capture.paused)
     waiting = [reason for state, reason, *_ in found.queue.troubles if state == "waiting"]
     if waiting:
         lines.append(f"memories could not be made yet ({waiting[0]}): backstory worker")

@@ -32,6 +32,7 @@ from backstory.surfaces.mcp.tool_context import (
     store,
 )
 from backstory.surfaces.opened import backlog
+from backstory.surfaces.told import note_search
 
 INSTRUCTIONS = (
     "What happened in earlier sessions of this project, and documents kept for reference. Call memory_search"
@@ -131,7 +132,9 @@ def _search(
         relations = life.relations(db, answer.hits[0].memory.id) if answer.by_id else None
         if answer.waiting:
             fill_in_background(db)
-    return reply.memories(answer, relations, backlog(data_folder()))
+        text = reply.memories(answer, relations, backlog(data_folder()))
+        ids = [hit.memory.id for hit in answer.hits]
+        return note_search(db, project(), asking, "memory_search", query, text, ids, now)
 
 
 def memory_timeline(
@@ -145,7 +148,9 @@ def memory_timeline(
 
     with store() as (db, now):
         anchor = life.living(db, anchor_id.strip(), readable(db))
-        return reply.timeline(timeline(db, anchor, depth_before, depth_after, now))
+        found = timeline(db, anchor, depth_before, depth_after, now)
+        text, ids = reply.timeline(found), [entry.id for entry in found.entries]
+        return note_search(db, project(), session(db), "memory_timeline", anchor, text, ids, now)
 
 
 def memory_add(
@@ -235,11 +240,12 @@ def docs_search(
     """Search ingested documents (txt, md, rst, html). Separate from memories."""
     from backstory.recall.search import search_documents
 
-    with store() as (db, _):
+    with store() as (db, now):
         answer = search_documents(index(), db, project(), query, limit=limit)
         if answer.waiting:
             fill_in_background(db)
-    return reply.documents(answer)
+        text = reply.documents(answer)
+        return note_search(db, project(), session(db), "docs_search", query, text, (), now)
 
 
 def docs_ingest(

@@ -17,7 +17,7 @@ CREATE INDEX tellings_by_project ON tellings (project_id, at);
 
 CREATE TABLE told_memories (
     telling_id INTEGER NOT NULL REFERENCES tellings (id) ON DELETE CASCADE,
-    memory_id  TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
+    memory_id  TEXT NOT NULL, -- no reference: what is archived may still be erased, and its text with it
     PRIMARY KEY (telling_id, memory_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -51,3 +51,13 @@ END;
 CREATE TRIGGER edited_files_removed AFTER DELETE ON memories WHEN old.kind = 'turn' BEGIN
     DELETE FROM edited_files WHERE turn = old.row;
 END;
+
+-- When nothing was to be kept, of a project or of all: a hook that is paused leaves nothing behind, and what the client
+-- wrote down meanwhile must not be read later. projects.paused_at says that it is so now.
+CREATE TABLE pauses (
+    project_id TEXT REFERENCES projects (id) ON DELETE CASCADE, -- NULL: all of them
+    first_at   INTEGER NOT NULL,
+    last_at    INTEGER                     -- NULL: it goes on
+) STRICT;
+
+CREATE INDEX pauses_by_project ON pauses (project_id, first_at);
