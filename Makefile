@@ -3,6 +3,7 @@
 # make check   tests, linters and types                   make bench   measure hooks, the drain, synthesis, the brief, recall, trees and CLAUDE.md
 # make chaos   kills, load, fuzz, leftovers: one table     make bench-million   recall at a million memories, and the install
 # make docs    build the site in build/site               make lock    choose the versions of requirements/ anew
+# make walk    what a new user sees who installs from a marketplace (tmux, minutes)
 # make audit   look for known holes in those versions (asks PyPI's advisories)
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 # Processes that run tests: three for two cores, because some wait.
 WORKERS ?= 3
 
-.PHONY: demo test test-fast coverage check lint docs bench bench-million chaos lock audit clean
+.PHONY: demo test test-fast coverage check lint docs bench bench-million chaos walk lock audit clean
 
 demo: $(VENV)/installed
 	@$(BIN)/python demo/run.py
@@ -69,6 +70,10 @@ chaos: $(VENV)/installed-dev
 	BACKSTORY_MCP_FUZZ=5000 $(BIN)/python -m pytest -q tests/surfaces/test_mcp_fuzz.py || failed=1; \
 	BACKSTORY_SOAK_WRITES=$${BACKSTORY_SOAK_WRITES:-10000} $(BIN)/python -m pytest -q tests/surfaces/test_docmem_two_servers.py || failed=1; \
 	exit $$failed
+
+# Every screen, and the seconds it took, from `claude plugin marketplace add` to the first memory that is told.
+walk: $(VENV)/installed-dev
+	$(BIN)/python bench/marketplace_walk.py $(if $(JSON),--json $(JSON))
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "backstory needs Python 3.11 or newer; install it, or: make PYTHON=/path/to/python3"; exit 1; }

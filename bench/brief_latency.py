@@ -315,9 +315,9 @@ def _check(store: Store, hook: str) -> int:
         timeout=60,
         check=True,
     )
-    told = done.stdout.decode()
+    told = str(json.loads(done.stdout).get("hookSpecificOutput", {}).get("additionalContext", ""))
     if bool(store.size) != told.startswith("<backstory "):
-        raise SystemExit(f"with {store.size:,} memories the hook printed {told[:200]!r}")
+        raise SystemExit(f"with {store.size:,} memories the hook printed {done.stdout[:200]!r}")
     return len(told)
 
 

@@ -44,8 +44,8 @@ def tokens(text: str) -> float:
 def code(path: Path) -> list[str]:
     """Each line of a code block and each piece of code in a sentence."""
     body = read(path)[1]
-    blocks = re.findall(r"^```bash\n(.*?)^```$", body, re.MULTILINE | re.DOTALL)
-    rest = re.sub(r"^```bash\n.*?^```$", "", body, flags=re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```(?:bash|!)\n(.*?)^```$", body, re.MULTILINE | re.DOTALL)
+    rest = re.sub(r"^```(?:bash|!)\n.*?^```$", "", body, flags=re.MULTILINE | re.DOTALL)
     return [line for block in blocks for line in block.splitlines()] + re.findall(r"`([^`\n]+)`", rest)
 
 
@@ -68,9 +68,15 @@ def test_the_manifest_names_every_text() -> None:
         "memory-updater",
         "codebase-analyzer",
         "memory-processor",
+        "forget",
         "memory-init",
         "memory-status",
         "memory-sync",
+        "open",
+        "pause",
+        "recall",
+        "remember",
+        "why",
     ]
 
 
@@ -96,7 +102,10 @@ def test_an_agent_is_a_few_words_and_cannot_edit_files(path: Path) -> None:
 @pytest.mark.parametrize("path", COMMANDS, ids=name_of)
 def test_a_command_is_a_few_words_costs_nothing_until_it_is_typed_and_may_run_backstory(path: Path) -> None:
     head, body = read(path)
-    assert 20 <= tokens(body) <= 50
+    said = re.sub(r"^```!\n.*?^```$", "", body, flags=re.MULTILINE | re.DOTALL)
+    assert 10 <= tokens(said.strip()) <= 50
+    # What a user types is pasted into a shell as it stands: `backstory slash` reads it elsewhere.
+    assert "```!" not in body or "$ARGUMENTS" not in body
     assert head["disable-model-invocation"] == "true", "else every session lists it for the model"
     assert head["allowed-tools"] == f"Bash({LAUNCHER}:*)"
 
@@ -134,8 +143,10 @@ def test_texts_name_the_commands_they_are_there_for() -> None:
         "memory-processor"
     ]
     assert {"init --dry-run --json", "init --yes --existing"} <= called["codebase-analyzer"]
-    assert called["memory-status"] == {"status"}
+    assert called["memory-status"] == {"claude-md status"}
     assert called["memory-sync"] == {"sync --all"}
+    for name in ("forget", "open", "pause", "recall", "remember", "why"):
+        assert called[name] == {f"slash {name} --session"}
 
 
 def test_texts_name_each_other_by_the_names_that_claude_code_gives_them() -> None:
@@ -148,4 +159,5 @@ def test_texts_name_each_other_by_the_names_that_claude_code_gives_them() -> Non
         "memory-init": {"backstory:codebase-analyzer"},
         "memory-status": set(),
         "memory-sync": {"backstory:memory-processor"},
+        **{name: set() for name in ("forget", "open", "pause", "recall", "remember", "why")},
     }

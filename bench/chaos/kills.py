@@ -30,7 +30,7 @@ from backstory.store.file import backup, connection
 from backstory.store.file.connection import connect
 from backstory.surfaces import worker
 from backstory.surfaces.cli import main as cli
-from backstory.surfaces.mcp import docmem, memory
+from backstory.surfaces.mcp import start
 from chaos.shots import Say, Shooting
 from tests.conftest import HOOK
 from tests.helpers.chaos import (
@@ -675,7 +675,7 @@ def memory_adds(folder: Path, wanted: int, seed: int) -> Row:
         folder,
         wanted,
         seed,
-        memory.serve,
+        lambda: start.serve("memory"),
         lambda server: None,
         lambda text: ("memory_add", {"content": text}),
         check,
@@ -705,7 +705,7 @@ def docmem_writes(folder: Path, wanted: int, seed: int) -> Row:
         left = (project / "CLAUDE.md").read_bytes()
         if dynamic.without(left) != THEIRS:
             row.lose("a person's text")
-        Forked(docmem.serve, project).end(0)  # the next server removes what is left
+        Forked(lambda: start.serve("docmem"), project).end(0)  # the next server removes what is left
         if (project / "CLAUDE.md").read_bytes() != THEIRS:
             row.see_twice(f"a view whose server is gone: {(project / 'CLAUDE.md').read_bytes()[:300]!r}")
         with closing(connect(str(data / "backstory.db"))) as db:
@@ -722,7 +722,7 @@ def docmem_writes(folder: Path, wanted: int, seed: int) -> Row:
     server_project = folder / "docmem-project"
     server_project.mkdir()
     (server_project / "CLAUDE.md").write_bytes(THEIRS)
-    return _served(row, folder, wanted, seed, docmem.serve, begin, request, check)
+    return _served(row, folder, wanted, seed, lambda: start.serve("docmem"), begin, request, check)
 
 
 # (what is killed, its share of all kills): those that are quick to kill are killed more often

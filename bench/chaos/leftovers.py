@@ -98,7 +98,7 @@ def run(folder: Path, sessions: int, tell: Callable[[str], None], ways: Sequence
 
 
 BASH = use("Bash", command="echo one; sleep 0.2")
-VIEW = use("mcp__plugin_backstory_docmem__docmem_create", root_id="harbour")
+VIEW = use("mcp__plugin_backstory_memory__docmem_create", root_id="harbour")
 
 
 def _is_amid(row: Row, model: ScriptedModel, mark: str) -> bool:

@@ -391,6 +391,22 @@ class SectionRecord:
     offered_at: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TellingRecord:
+    """A text that was told to a model."""
+
+    id: int
+    session_id: str
+    project_id: str
+    at: int
+    moment: str  # as store/tellings.py names them
+    about: str  # what it came with
+    reason: dict[str, Any]  # the figures that decided it
+    tokens: int
+    text: str  # "" where a memory in it was forgotten or erased
+    memory_ids: tuple[str, ...]
+
+
 def tokens(text: str) -> int:
     """About how many a model sees in it."""
     return -(-len(text) // 4)

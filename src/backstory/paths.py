@@ -64,6 +64,11 @@ def close_to_others(folder: str) -> bool:
     return not os.stat(folder).st_mode & 0o077  # not every file system says that it cannot
 
 
+def whole_entries(path: str) -> str:
+    """PATH without its empty and relative entries, which mean the current folder."""
+    return os.pathsep.join(filter(os.path.isabs, path.split(os.pathsep))) or os.defpath
+
+
 def database(folder: str) -> str:
     return os.path.join(folder, "backstory.db")
 

@@ -1,4 +1,4 @@
-"""`backstory status`, in real projects."""
+"""`backstory claude-md status`, in real projects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def edit(project: Path, name: str, text: str) -> None:
 
 
 def test_a_project_at_rest_has_nothing_pending(run: Run, ready: Path) -> None:
-    ran = run("status")
+    ran = run("claude-md", "status")
     assert ran.code == 0, ran.err
     assert "pending  nothing" in ran.out
     assert "last sync  today" in ran.out
@@ -44,7 +44,7 @@ def test_a_project_at_rest_has_nothing_pending(run: Run, ready: Path) -> None:
 
 
 def test_the_status_is_json_on_request(run: Run, ready: Path) -> None:
-    told = run("status", "--json").json
+    told = run("claude-md", "status", "--json").json
     assert told["root"] == str(ready)
     assert (told["pending"], told["on_stop"]) == ([], "agent")
     assert told["synced_at"] > 0
@@ -67,23 +67,23 @@ def test_the_status_is_json_on_request(run: Run, ready: Path) -> None:
 def test_pending_files_are_counted_and_the_first_twenty_named(run: Run, ready: Path) -> None:
     changed = [str(ready / "walrus" / f"a {number:02}.py") for number in range(25)]
     dirty.append(str(ready), [*changed, *changed])
-    ran = run("status")
+    ran = run("claude-md", "status")
     assert ran.code == 0
     assert "pending  25 files" in ran.out
     assert "  walrus/a 19.py\n  and 5 more\n" in ran.out
     assert "walrus/a 20.py" not in ran.out
     assert "`backstory sync`" in ran.out
-    assert len(run("status", "--json").json["pending"]) == 25
+    assert len(run("claude-md", "status", "--json").json["pending"]) == 25
 
 
 def test_what_changed_outside_of_claude_code_is_pending_too(run: Run, ready: Path) -> None:
     with (ready / "pyproject.toml").open("a") as file:
         file.write("# more\n")
-    ran = run("status")
+    ran = run("claude-md", "status")
     assert "pending  1 file\n" in ran.out
     assert "  pyproject.toml (outside of Claude Code)\n" in ran.out
     assert "`backstory sync`" in ran.out
-    told = run("status", "--json").json
+    told = run("claude-md", "status", "--json").json
     assert (told["pending"], told["outside"]) == ([], run("sync", "--yes", "--json").json["outside"])
     assert told["outside"] == ["pyproject.toml"]
 
@@ -93,11 +93,12 @@ def test_prose_that_is_behind_is_named(run: Run, ready: Path) -> None:
     (ready / "walrus" / "feeding_1.py").touch()
     dirty.append(str(ready), [str(ready / "walrus" / "feeding_1.py")])
     run("sync", "--yes")
-    for command in (["status"], ["claude-md", "section", "list"]):
+    for command in (["claude-md", "status"], ["claude-md", "section", "list"]):
         (line,) = [one for one in run(*command).out.splitlines() if "architecture" in one]
         assert line.endswith("behind")
-    assert "/backstory:memory-sync has it looked at." in run("status").out
-    (one,) = [one for one in run("status", "--json").json["files"][0]["sections"] if one["behind"]]
+    assert "/backstory:memory-sync has it looked at." in run("claude-md", "status").out
+    found = run("claude-md", "status", "--json").json["files"][0]["sections"]
+    (one,) = [one for one in found if one["behind"]]
     assert (one["name"], one["behind"]) == ("architecture", ["walrus/feeding_1.py"])
 
 
@@ -107,43 +108,44 @@ def test_a_section_of_another_store_is_not_called_edited(
     edit(ready, "patterns", "Mine.")
     monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path / "another"))
     run("init", "--yes", "--offline", "--no-subtrees")
-    for command in (["status"], ["claude-md", "section", "list"]):
+    for command in (["claude-md", "status"], ["claude-md", "section", "list"]):
         out = run(*command).out
         assert "not written by this backstory" in out
         assert "edited by hand" not in out
 
 
-@pytest.mark.parametrize("command", ["status", "sync"])
+@pytest.mark.parametrize("command", ["claude-md status", "sync"])
 def test_a_home_is_no_project_for_anybody(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.chdir(home)
-    ran = run(command)
+    ran = run(*command.split())
     assert (ran.code, "is no project" in ran.err, "backstory init" in ran.err) == (2, True, False)
 
 
 def test_a_section_edited_by_hand_is_named(run: Run, ready: Path) -> None:
     edit(ready, "patterns", "Mine.")
-    ran = run("status")
+    ran = run("claude-md", "status")
     assert "edited by hand" in ran.out
-    (one,) = [one for one in run("status", "--json").json["files"][0]["sections"] if one["edited"]]
+    found = run("claude-md", "status", "--json").json["files"][0]["sections"]
+    (one,) = [one for one in found if one["edited"]]
     assert one["name"] == "patterns"
 
 
 def test_who_wrote_a_section_is_told(run: Run, ready: Path) -> None:
     assert run("claude-md", "section", "set", "architecture", stdin="Fish in, walrus out.\n").code == 0
-    assert "architecture         model" in run("status").out
+    assert "architecture         model" in run("claude-md", "status").out
 
 
 def test_a_reference_to_what_is_gone_is_stale(run: Run, ready: Path) -> None:
     said = "See `walrus/gone.py`, `walrus/feeding_1.py`, [the docs](docs/none.md#top) and `feeding_2.py`.\n"
     run("claude-md", "section", "set", "architecture", stdin=said)
-    told = run("status", "--json").json["files"][0]["stale"]
+    told = run("claude-md", "status", "--json").json["files"][0]["stale"]
     assert told == [
         {"section": "architecture", "reference": "walrus/gone.py"},
         {"section": "architecture", "reference": "docs/none.md"},
     ]
-    assert "architecture names walrus/gone.py, which is not there" in run("status").out
+    assert "architecture names walrus/gone.py, which is not there" in run("claude-md", "status").out
 
 
 def test_what_tools_make_is_not_stale_though_it_is_not_there(run: Run, project: Path) -> None:
@@ -154,7 +156,7 @@ def test_what_tools_make_is_not_stale_though_it_is_not_there(run: Run, project: 
     run("claude-md", "section", "set", "architecture", stdin=said)
     said = "`salt.py`, `made/b.py`, `pepper.py`\n"
     run("claude-md", "section", "set", "module-description", "--in", "sea/CLAUDE.md", stdin=said)
-    files = run("status", "--json").json["files"]
+    files = run("claude-md", "status", "--json").json["files"]
     assert [[one["reference"] for one in file["stale"]] for file in files] == [
         ["../../a.md", "walrus/gone.py"],
         ["pepper.py"],
@@ -164,7 +166,7 @@ def test_what_tools_make_is_not_stale_though_it_is_not_there(run: Run, project: 
 def test_a_module_speaks_of_what_is_in_it(run: Run, project: Path) -> None:
     write(project, {"sea/__init__.py": '"""The sea."""\n', "sea/deep/fish.py": ""})
     run("init", "--yes", "--offline", "--subtree", "sea")
-    files = run("status", "--json").json["files"]
+    files = run("claude-md", "status", "--json").json["files"]
     assert [file["file"] for file in files] == ["CLAUDE.md", "sea/CLAUDE.md"]
     assert [file["stale"] for file in files] == [[], []]
 
@@ -213,30 +215,30 @@ def test_problems_of_markers_and_names_that_are_not_ours_are_told(run: Run, read
         file.write(
             "\n<!-- AUTO-MANAGED: tides -->\nhigh\n<!-- END AUTO-MANAGED -->\n<!-- AUTO-MANAGED: x -->\n"
         )
-    ran = run("status")
+    ran = run("claude-md", "status")
     assert ran.code == 0
     assert "unknown name" in ran.out
     assert "section x has no end" in ran.out
-    told = run("status", "--json").json["files"][0]
+    told = run("claude-md", "status", "--json").json["files"][0]
     assert told["unknown"] == ["tides"]
     assert "no end" in told["problems"][0]["said"]
 
 
 def test_a_managed_file_that_is_gone_is_told(run: Run, ready: Path) -> None:
     (ready / "CLAUDE.md").unlink()
-    ran = run("status")
+    ran = run("claude-md", "status")
     assert ran.code == 0
     assert "CLAUDE.md  is gone, or cannot be read; `backstory init` makes it, or says why" in ran.out
-    assert run("status", "--json").json["files"][0]["there"] is False
+    assert run("claude-md", "status", "--json").json["files"][0]["there"] is False
 
 
 def test_the_setting_is_told_and_a_wrong_one_refused(
     run: Run, ready: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BACKSTORY_CLAUDE_MD_ON_STOP", "auto")
-    assert "on stop  auto" in run("status").out
+    assert "on stop  auto" in run("claude-md", "status").out
     monkeypatch.setenv("BACKSTORY_CLAUDE_MD_ON_STOP", "sometimes")
-    ran = run("status")
+    ran = run("claude-md", "status")
     assert (ran.code, "agent, auto, off" in ran.err) == (2, True)
 
 
@@ -244,13 +246,13 @@ def test_hostile_names_and_sections_are_shown_harmless(run: Run, ready: Path) ->
     dirty.append(str(ready), [str(ready / "a\x1b[2Jb\u009b.py"), str(ready) + "/\udcff.py"])
     text = (ready / "CLAUDE.md").read_bytes()
     (ready / "CLAUDE.md").write_bytes(text.replace(b"## Build Commands", b"`walrus/\x1b[2J\xc2\x9b.py`"))
-    for command in (["status"], ["status", "--json"]):
+    for command in (["claude-md", "status"], ["status", "--json"]):
         ran = run(*command)
         assert ran.code == 0
         assert not {"\x1b", "\x9b"} & set(ran.out + ran.err)
 
 
 def test_at_a_terminal_there_are_colours(ready: Path) -> None:
-    code, seen = at_terminal(ready, "status")
+    code, seen = at_terminal(ready, "claude-md", "status")
     assert code == 0
     assert "\x1b[1mCLAUDE.md" in seen

@@ -68,6 +68,45 @@ def test_what_is_looked_for_is_found_in_payloads() -> None:
             assert re.search(value("command") + "make", text)
 
 
-def test_a_text_for_the_model_has_the_same_shape() -> None:
-    assert value("context") + '"x"' + value("context_end") == claude_code.CONTEXT % '"x"'
-    assert json.loads(claude_code.CONTEXT % '"x"')["hookSpecificOutput"]["additionalContext"] == "x"
+def said(call: str) -> str:
+    """What a function of the block prints."""
+    return subprocess.run(
+        ["sh", "-c", f"{block()}\n{call}"], env={}, capture_output=True, text=True, check=True
+    ).stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "event"),
+    [
+        ("at_prompt", claude_code.AT_PROMPT),
+        ("at_file", claude_code.AT_FILE),
+        ("at_failure", claude_code.AT_FAILURE),
+        ("at_subagent", claude_code.AT_SUBAGENT),
+    ],
+)
+def test_a_text_for_the_model_has_the_same_shape(name: str, event: str) -> None:
+    printed = said(f"""context "${name}" '"a\\\\n%s"'""")
+    assert printed == claude_code.CONTEXT % (event, '"a\\\\n%s"') + "\n"
+    answer = json.loads(printed)["hookSpecificOutput"]
+    assert answer == {"hookEventName": event, "additionalContext": "a\\n%s"}
+
+
+def test_a_text_for_the_user_has_the_same_shape() -> None:
+    assert said("message 'a b'") == claude_code.MESSAGE % "a b" + "\n"
+    assert json.loads(claude_code.MESSAGE % "a b") == claude_code.session_started("a b", "")
+
+
+def test_the_fields_are_the_same() -> None:
+    assert value("prompt_field") == claude_code.TEXT_FIELDS[claude_code.AT_PROMPT]
+    assert value("error_field") == claude_code.TEXT_FIELDS[claude_code.AT_FAILURE]
+    assert value("task_field") == claude_code.TEXT_FIELDS[claude_code.AT_SUBAGENT]
+    for name in claude_code.PATHS:
+        assert re.search(value("file"), json.dumps({"tool_input": {name: "/a b.py"}}))
+        assert re.search(value("file"), json.dumps({name: "/a"}, separators=(",", ":")))
+    assert not re.search(value("file"), json.dumps({"content": '"file_path": "/a"'}))
+    assert not re.search(value("file"), json.dumps({"file_path": "relative"}))
+    assert re.search(value("failed"), json.dumps({"tool_name": "Bash"}))
+    for tool, field in claude_code.NAMING.items():
+        if claude_code.TOOLS.get(tool, ("", {}))[0] == canonical.AGENT:
+            assert re.search(value("ours"), json.dumps({field: f"{claude_code.OURS}memory-updater"}))
+            assert not re.search(value("ours"), json.dumps({field: "general-purpose"}))

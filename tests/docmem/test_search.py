@@ -451,14 +451,14 @@ def test_vectors_of_nodes_are_made_by_reindex(run: Run, project: str, data: Path
 def test_vectors_of_nodes_are_made_beside_the_calls_of_a_server(
     project: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from backstory.surfaces.mcp import server
+    from backstory.surfaces.mcp import tool_context
 
-    monkeypatch.setattr(server, "_indexes", [])  # another test's knows another store
+    monkeypatch.setattr(tool_context, "_indexes", [])  # another test's knows another store
     monkeypatch.chdir(project)
     with closing(connect(str(data / "backstory.db"))) as db:
         here = project_at(db, project)
         tree.create(db, here, root_id="zoo", text="The walrus sleeps", now=NOW)
-        server.fill_in_background(db)
+        tool_context.fill_in_background(db)
         until = time.monotonic() + 30
         while not vectors.counts(db) or not vectors.counts(db)[0][1]:
             assert time.monotonic() < until

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 
 import click
 import pytest
@@ -21,6 +24,24 @@ def test_the_committed_reference_is_current(name: str) -> None:
 
 def test_there_is_no_other_page() -> None:
     assert {path.name for path in generate.REFERENCE.iterdir()} == set(PAGES)
+
+
+def test_the_committed_man_page_is_current() -> None:
+    assert generate.MAN_PAGE.read_text() == generate.man_page(), "run: .venv/bin/python docs/generate.py"
+
+
+@pytest.mark.skipif(shutil.which("man") is None, reason="there is no man here")
+def test_man_shows_the_page_without_a_warning() -> None:
+    command = ["man", "--warnings", "-E", "UTF-8", "-l", str(generate.MAN_PAGE)]
+    shown = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, "MANWIDTH": "100"}
+    )
+    assert shown.stderr == ""
+    text = re.sub(".\b", "", shown.stdout)
+    for name in COMMANDS:
+        assert f"   {name.removeprefix('backstory ')}" in text
+    assert "backstory - a memory for Claude Code" in text and "--dry-run" in text
+    assert "backstory config unset spend.daily_usd  back to the default" in text
 
 
 def below(group: click.Group, path: str) -> dict[str, click.Command]:

@@ -23,10 +23,9 @@ from tests.helpers.claude import SERVERS, Json, Result, converse, environment, k
 from tests.helpers.mcp_client import forked_backstory, serving
 from tests.helpers.scripted_model import ScriptedModel, Step, say, text_of, use
 
-OURS = "mcp__plugin_backstory_docmem__docmem_"
+OURS = "mcp__plugin_backstory_memory__docmem_"
 CREATE, ADD, UPDATE = OURS + "create", OURS + "create_node", OURS + "update_content"
 VIEW, DELETE, IMPORT = OURS + "view", OURS + "delete", OURS + "import"
-DOCMEM = ("docmem",)  # the one of our servers that these tests ask
 HEADER = b"# DOCMEM Dynamic"
 FENCED = re.compile(r'<backstory source="backstory docmem".*?</backstory>', re.DOTALL)
 THEIRS = b"# Harbour\n\nBoats are blue here.\n"
@@ -139,7 +138,7 @@ def talk(
     model: Harbour,
     project: Path,
     env: dict[str, str],
-    servers: Sequence[str] = DOCMEM,
+    servers: Sequence[str] = SERVERS,
 ) -> Result:
     at = env | {"ANTHROPIC_BASE_URL": model.url}
     result = converse(prompts, cwd=project, env=at, plugin_dir=REPOSITORY, servers=servers)
@@ -271,7 +270,7 @@ def test_a_cleared_session_is_told_of_changes_as_well(data: Path, project: Path,
 def test_a_client_that_is_killed_leaves_nothing_in_the_file(project: Path, cold: dict[str, str]) -> None:
     with Harbour(project, *showing(use("Bash", command="kill -9 $PPID"))) as model:
         at = cold | {"ANTHROPIC_BASE_URL": model.url}
-        result = run("paint the boats", cwd=project, env=at, plugin_dir=REPOSITORY, servers=DOCMEM)
+        result = run("paint the boats", cwd=project, env=at, plugin_dir=REPOSITORY, servers=SERVERS)
     assert result.code == -9
     assert HEADER in model.files[-1]
     assert eventually(lambda: (project / "CLAUDE.md").read_bytes() == THEIRS)
@@ -290,7 +289,7 @@ def test_what_a_server_left_that_was_killed_is_gone_once_the_next_one_runs(
             cwd=project,
             env=at,
             plugin_dir=REPOSITORY,
-            servers=DOCMEM,
+            servers=SERVERS,
         )
     assert HEADER in file.read_bytes()
 

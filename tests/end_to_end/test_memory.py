@@ -177,7 +177,7 @@ def _noise(done: Session) -> list[str]:
     for body in done.model.requests:
         text = json.dumps(_without_our_tools(body), ensure_ascii=False)
         text = re.sub(r"mcp__plugin_backstory_[a-z_]+", "", text)  # the names of the tools that are offered
-        for known in (memory.INSTRUCTIONS, docmem.INSTRUCTIONS, *CONNECTED, *listed):
+        for known in (memory.INSTRUCTIONS, docmem.ALSO, *CONNECTED, *listed):
             text = text.replace(known, "")
         loud += re.findall(r".{60}backstory.{60}|.{30} hook (?:success|additional context|error).{60}", text)
     return loud

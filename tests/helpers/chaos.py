@@ -181,6 +181,17 @@ class Ran:
     def silent(self) -> bool:
         return not self.stdout and not self.stderr
 
+    @property
+    def line(self) -> str:
+        """What the user is shown."""
+        return str(json.loads(self.stdout or b"{}").get("systemMessage", ""))
+
+    @property
+    def context(self) -> str:
+        """What the model is told."""
+        answer = json.loads(self.stdout or b"{}").get("hookSpecificOutput", {})
+        return str(answer.get("additionalContext", ""))
+
 
 def run_hook(
     payload: Json | bytes,

@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 TIMEOUT = 60.0
 GRACE = 3.0
-SERVERS = ("memory", "docmem")
+SERVERS = ("memory",)
 NO_SERVERS = ()
 
 

@@ -23,13 +23,20 @@ from pathlib import Path
 
 from tests.helpers.claude import NO_SERVERS, TIMEOUT, binary, without_other_servers
 
-READY = "bypass permissions on"  # below the field in which one types
+BYPASS = "bypassPermissions"
+READY = {  # what stands below the field in which one types, in each mode
+    BYPASS: "bypass permissions on",
+    "default": "? for shortcuts",
+    "acceptEdits": "accept edits on",
+    "plan": "plan mode on",
+    "auto": "auto mode on",
+}
 KEY = "test-key"  # see claude.environment
 
 
 class AtTerminal:
-    def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
-        self.process, self._terminal = process, terminal
+    def __init__(self, process: subprocess.Popen[bytes], terminal: int, mode: str = BYPASS) -> None:
+        self.process, self._terminal, self._ready = process, terminal, READY[mode]
         self._printed = b""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -50,7 +57,7 @@ class AtTerminal:
             time.sleep(0.05)
 
     def type(self, text: str) -> None:
-        self.wait(lambda: READY in re.sub(r"\s+", " ", self.seen))
+        self.wait(lambda: self._ready in re.sub(r"\s+", " ", self.seen))
         os.write(self._terminal, text.encode())
         time.sleep(0.3)  # what comes in one piece is taken for pasted, its last line end included
         os.write(self._terminal, b"\r")
@@ -67,12 +74,19 @@ class AtTerminal:
 
 @contextmanager
 def at_terminal(
-    *, cwd: Path, env: Mapping[str, str], plugin_dir: Path, servers: Sequence[str] = NO_SERVERS
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    plugin_dir: Path,
+    servers: Sequence[str] = NO_SERVERS,
+    mode: str = BYPASS,
+    extra: Sequence[str] = (),
 ) -> Iterator[AtTerminal]:
     _settle_in(Path(env["HOME"]), cwd)
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (40, 120))
-    options = ["--dangerously-skip-permissions", "--plugin-dir", str(plugin_dir)]
+    permissions = ["--dangerously-skip-permissions"] if mode == BYPASS else ["--permission-mode", mode]
+    options = [*permissions, "--plugin-dir", str(plugin_dir), *extra]
     process = subprocess.Popen(
         [str(binary()), *options, *without_other_servers(servers)],
         cwd=cwd,
@@ -83,7 +97,7 @@ def at_terminal(
         start_new_session=True,
     )
     os.close(theirs)
-    claude = AtTerminal(process, ours)
+    claude = AtTerminal(process, ours, mode)
     try:
         yield claude
     finally:

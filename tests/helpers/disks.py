@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from backstory.surfaces.cli import doctor, terminal  # noqa: F401  every fork would load them
 from backstory.surfaces.cli.main import cli, main
-from backstory.surfaces.mcp import docmem, memory
+from backstory.surfaces.mcp import listing
+from backstory.surfaces.mcp.server import server as tool_server
 from tests.conftest import HOOK
 from tests.helpers.commands import tool_use
 
@@ -86,7 +87,7 @@ def ask(name: str, arguments: dict[str, object]) -> str:
     """What a tool answers."""
 
     def act() -> None:
-        server = (docmem if name.startswith("docmem") else memory).server()
+        server = tool_server(listing.BOTH)
         try:
             answer = str(asyncio.run(server.call_tool(name, arguments)))
         except Exception as error:  # noqa: BLE001  what a client would be told
@@ -186,10 +187,12 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
         "search": ["walrus"],
         "sessions": ["s1"],
         "show": memories[:1],
+        "slash": ["open"],
         "supersede": memories[:2],
         "sync": ["--all", "--offline"],
         "timeline": memories[:1],
         "uninstall": ["--claude", str(client)],
+        "why": memories[:1],
     }
     every = {name: arguments.get(name, []) for name in leaves(cli) if not name.startswith("mcp ")}
     end: dict[str, object] = {

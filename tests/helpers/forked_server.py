@@ -131,7 +131,7 @@ if __name__ == "__main__":
 
         from backstory.surfaces.cli.main import main
 
-        for name in ("surfaces.mcp.memory", "surfaces.mcp.docmem", "recall.search", "recall.index"):
+        for name in ("surfaces.mcp.start", "surfaces.mcp.server", "recall.search", "recall.index"):
             import_module(f"backstory.{name}")
         gc.freeze()  # so that servers leave the memory that they share alone
         sys.argv = keep_ready(sys.argv[2])

@@ -142,9 +142,10 @@ def serving(
 
 def _command(server: str, pid_file: str, cold: bool = False) -> list[str]:
     if cold or not hasattr(os, "pidfd_open"):
-        return ["sh", "-c", SAYS_ITS_PID, pid_file, *MCP, server]
+        return ["sh", "-c", SAYS_ITS_PID, pid_file, *MCP, *server.split()]
     python = os.path.realpath(sys.executable)
-    return [python, "-I", "-S", str(FORKED), "stand-in", _ready(), pid_file, "backstory", "mcp", server]
+    forked = [python, "-I", "-S", str(FORKED), "stand-in", _ready(), pid_file]
+    return [*forked, "backstory", "mcp", *server.split()]
 
 
 @cache

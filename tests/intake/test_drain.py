@@ -20,7 +20,7 @@ from backstory.intake.drain import BATCH_EVENTS
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces import opened
 from backstory.surfaces.cli.common import store
-from backstory.surfaces.mcp import memory, server
+from backstory.surfaces.mcp import memory, tool_context
 from backstory.surfaces.opened import open_drained
 from tests.conftest import REPOSITORY
 from tests.helpers.chaos import (
@@ -401,7 +401,7 @@ def test_the_benchmark_measures_the_drain_against_bare_inserts() -> None:
 def test_a_call_waits_for_no_backlog_and_says_that_there_is_one(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(server, "ANSWER_SECONDS", 0)
+    monkeypatch.setattr(tool_context, "ANSWER_SECONDS", 0)
     monkeypatch.setattr(opened, "ANSWER_SECONDS", 0)
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path))
     for number in range(3 * BATCH_EVENTS):

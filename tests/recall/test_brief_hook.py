@@ -69,7 +69,8 @@ def test_a_damaged_or_older_store_is_left_to_the_worker_and_told_the_next_time(
     backup.make(str(data), NOW)
     (data / "backstory.db").write_bytes(b"no database" * 1_000)
     ran = start(remembered)
-    assert (ran.code, ran.stdout) == (0, b"")
+    assert (ran.code, ran.context) == (0, "")
+    assert ran.line.startswith("backstory: nothing is told: ")
     assert "no brief" in log_text(data)
     assert b"north hall" in start(remembered).stdout
 
@@ -130,7 +131,7 @@ def test_the_brief_has_what_was_asked_and_done_in_a_session_that_was_killed(
     edit = {"file_path": f"{remembered}/src/client.py", "old_string": "a", "new_string": "b"}
     run_hook(prompt("port the client to async", **here), "prompt")
     run_hook(tool_use("Edit", edit, {"filePath": edit["file_path"]}, **here), "event")
-    lines = start(remembered).stdout.decode().splitlines()
+    lines = start(remembered).context.splitlines()
     asked, interrupted, edited = under(LEFT_OFF_LAST, lines)
     assert asked.endswith("] asked: port the client to async")
     assert interrupted == "  interrupted, or still under way"

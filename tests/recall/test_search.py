@@ -13,9 +13,8 @@ from typing import Any, get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mcp.server.mcpserver.exceptions import ToolError
 
-from backstory.errors import BadInput, EmbedderAway
+from backstory.errors import BadInput, Busy, EmbedderAway
 from backstory.intake.note import keep
 from backstory.memory.kinds import SECTORS
 from backstory.model import Answer, Filters, Hit
@@ -529,7 +528,7 @@ def test_a_busy_store_still_answers_and_only_forgets_to_note_it(data: Path) -> N
 
 @pytest.mark.usefixtures("busy")
 def test_a_busy_store_tells_the_model_to_try_again() -> None:
-    with pytest.raises(ToolError, match=r"was busy for .*; try again in a moment"):
+    with pytest.raises(Busy, match=r"was busy for .*; try again in a moment"):
         mcp_memory.memory_add("the walrus sleeps")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPOSITORY, Run
-from tests.helpers.commands import backstory
+from tests.helpers.commands import BACKSTORY, backstory
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def test_every_command_explains_itself(project: Path, run: Run) -> None:
         "search show timeline add reinforce deemphasize forget restore supersede prune docs reindex"
         " sessions backup install uninstall doctor mcp"
     ).split()
-    overview = run("--help").out
+    overview = run("help", "--all").out
     for command in commands:
         assert command in overview
         assert run(command, "--help").code == 0
@@ -70,15 +72,36 @@ def test_every_command_that_prints_is_known_to_capture() -> None:
     from backstory.intake.trace import PRINTING_COMMANDS
     from backstory.surfaces.cli.main import cli
 
-    prints_none = {"install", "uninstall", "mcp", "worker", "config"}
+    prints_none = {"install", "uninstall", "mcp", "worker", "config", "help"}
     assert set(cli.commands) - prints_none == PRINTING_COMMANDS
 
 
 def test_the_docs_name_every_command(run: Run) -> None:
     text = (REPOSITORY / "docs" / "reference" / "commands.md").read_text()
-    overview = run("--help").out.split("Commands:")[1]
-    for line in overview.strip().splitlines():
-        assert f"## backstory {line.split()[0]}\n" in text
+    listed = re.findall(r"^  (\S+)  +\S", run("help", "--all").out.partition("Remember:")[2], re.M)
+    assert len(listed) > 30
+    for name in listed:
+        assert f"## backstory {name}\n" in text
+
+
+def test_every_command_is_in_a_group_or_rarely_used() -> None:
+    from backstory.surfaces.cli.groups import GROUPS, RARE
+    from backstory.surfaces.cli.main import cli
+
+    listed = " ".join((*GROUPS.values(), RARE)).split()
+    assert len(listed) == len(set(listed)) and set(cli.commands) <= set(listed)
+
+
+def test_help_lists_commands_by_group_each_in_a_whole_line(run: Run) -> None:
+    overview = run("--help").out
+    titles = re.findall(r"^(\w[\w. ]+):$", overview, re.M)
+    assert titles == ["Options", "Remember", "Look", "Projects", "CLAUDE.md", "Trees and documents", "Care"]
+    assert "reindex" not in overview and "..." not in overview.partition("Remember:")[2]
+    assert "backstory help --all" in overview
+    assert "  reindex  " in run("help", "--all").out
+    assert run("help", "docs", "list").out == run("docs", "list", "--help").out
+    lost = run("help", "docs", "lost")
+    assert lost.code == 2 and "no command docs lost" in lost.err
 
 
 def test_without_any_home_the_cli_says_what_to_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,3 +135,30 @@ def test_nothing_in_the_demo_is_canned(tmp_path: Path) -> None:
     assert "Pelicans ignore the weather" in shown.split("$ backstory search")[1]
     assert "Sign in ignores the case" not in shown
     assert "No memories found" not in shown
+
+
+@pytest.mark.slow
+def test_bash_completes_commands_and_options(project: Path) -> None:
+    """As docs/install.md has it."""
+    folder = os.path.dirname(BACKSTORY)
+    script = f"""
+        PATH={folder}:$PATH
+        eval "$(_BACKSTORY_COMPLETE=bash_source backstory)"
+        complete -p backstory
+        try() {{
+            COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+            _backstory_completion backstory
+            echo "${{COMPREPLY[@]}}"
+        }}
+        try backstory stat
+        try backstory claude-md s
+        try backstory search --mod
+    """
+    assert "_BACKSTORY_COMPLETE=bash_source backstory" in (REPOSITORY / "docs" / "install.md").read_text()
+    shown = subprocess.run(["bash", "-c", script], cwd=project, capture_output=True, text=True, check=True)
+    _, *found = shown.stdout.splitlines()
+    assert [sorted(line.split()) for line in found] == [
+        ["status", "statusline"],
+        ["section", "status"],
+        ["--mode"],
+    ]

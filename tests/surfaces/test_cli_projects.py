@@ -116,7 +116,7 @@ def test_without_saying_which_it_is_the_one_with_the_same_remote(run: Run, tmp_p
 
 def test_nothing_of_a_paused_project_is_stored(run: Run, project: str, data: Path) -> None:
     lived(data, project, "count the walruses", "s-one")
-    assert run("projects", "pause").code == 0
+    assert run("pause").code == 0
     assert "paused" in run("projects").out
     lived(data, project, "count the secret herons", "s-one")
     lived(data, project, "count more secret herons", "s-two")
@@ -124,7 +124,7 @@ def test_nothing_of_a_paused_project_is_stored(run: Run, project: str, data: Pat
     with closing(sqlite3.connect(data / "backstory.db")) as db:
         assert not [line for line in db.iterdump() if "heron" in line]
     assert "walruses" in run("search", "walruses").out
-    run("projects", "resume")
+    assert run("resume").code == 0
     lived(data, project, "count the storks", "s-three")
     assert "storks" in run("search", "storks").out
     assert run("search", "herons").code == 1
@@ -137,7 +137,7 @@ def test_a_project_has_another_name(run: Run, project: str) -> None:
     assert run("projects", "rename", "my birds", " ").code == 2
 
 
-@pytest.mark.parametrize("command", ["merge nothing .", "rename nothing x", "pause nothing"])
+@pytest.mark.parametrize("command", ["merge nothing .", "rename nothing x"])
 def test_a_project_that_is_not_there_is_said_to_be_listed(command: str, run: Run) -> None:
     run("add", "the heron stands in the pond")
     said = run("projects", *command.split())
@@ -285,7 +285,7 @@ def test_who_asks_for_a_session_as_if_it_were_a_memory_is_told(run: Run, project
 
 
 def test_a_folder_is_paused_before_its_first_session(run: Run, project: str, data: Path) -> None:
-    assert run("projects", "pause").code == 0
+    assert run("pause").code == 0
     lived(data, project, "count the secret walruses", "s-one")
     assert run("search", "walruses").code == 1
     assert run("sessions").code == 1
@@ -318,3 +318,54 @@ def test_a_folder_that_is_no_project_is_told_of_those_there_are(run: Run, other:
         said = run(*command).err
         assert "`backstory projects` lists" in said
         assert "--everywhere" in said
+
+
+def paused_lines(data: Path) -> list[str]:
+    file = data / "paused"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def test_hooks_find_every_folder_of_what_is_paused_and_nothing_once_it_is_resumed(
+    run: Run, project: str, other: Path, data: Path, tmp_path: Path
+) -> None:
+    repository(tmp_path / "repo")
+    git(tmp_path / "repo", "worktree", "add", str(tmp_path / "linked"))
+    (tmp_path / "a link").symlink_to(other)
+    assert run("pause", "--project", str(tmp_path / "repo")).code == 0
+    assert run("pause", "--project", str(tmp_path / "a link")).code == 0
+    assert paused_lines(data) == sorted(map(str, (tmp_path / "linked", other, tmp_path / "repo")))
+    assert (data / "paused").stat().st_mode & 0o777 == 0o600
+    run("pause", "--all")
+    assert "*" in paused_lines(data)
+    assert "`backstory resume --all`" in run("resume", "--project", "other").out, "all of it still is"
+    assert paused_lines(data) == ["*", str(tmp_path / "linked"), str(tmp_path / "repo")]
+    run("projects", "delete", "repo", "--yes")
+    assert paused_lines(data) == ["*"]
+    run("resume", "--all")
+    assert not (data / "paused").exists()
+    assert run("pause", "--all", "--project", ".").code == 2
+
+
+def test_what_happened_during_a_pause_is_not_stored_afterwards_either(
+    run: Run, project: str, data: Path
+) -> None:
+    """As it would be from a transcript, which knows nothing of a pause."""
+    run("pause", "--all")
+    during = int(time.time() * 1000)
+    run("resume", "--all")
+    common = {"session_id": "s-one", "cwd": project}
+    put(data, prompt("count the secret herons", **common), at=during)
+    put(data, prompt("count the storks", **common), at=during + 60_000)
+    assert [one["prompt"] for one in run("sessions", "s-one", "--json").json["prompts"]] == [
+        "count the storks"
+    ]
+
+
+def test_doctor_says_what_is_paused_and_mends_what_hooks_were_told(
+    run: Run, project: str, data: Path
+) -> None:
+    run("pause")
+    (data / "paused").write_text("/nowhere\n")
+    (check,) = (one for one in run("doctor", "--json").json if one["name"] == "capture")
+    assert check["level"] == "warn" and "api paused" in check["finding"]
+    assert paused_lines(data) == [project]

@@ -36,8 +36,7 @@ READ = {  # nothing in the store changes
         "redact",
         "search",
     ),
-    *("sessions", "show"),
-    *("spend", "status", "timeline"),
+    *("sessions", "show", "slash", "spend", "stats", "status", "timeline", "why"),
 }
 WRITE = {
     *(
@@ -65,10 +64,9 @@ WRITE = {
         "projects attach",
         "projects delete",
         "projects merge",
-        "projects pause",
         "projects rename",
     ),
-    *("projects resume", "projects split", "reinforce", "restore", "supersede", "sync", "worker"),
+    *("pause", "projects split", "reinforce", "resume", "restore", "supersede", "sync", "worker"),
 }
 
 

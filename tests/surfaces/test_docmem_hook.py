@@ -108,7 +108,7 @@ def test_no_hook_but_that_of_a_prompt_takes_what_waits(args: tuple[str, ...], da
 
     ran = run_hook(event("Stop", session_id="s1"), *args, env=env)
 
-    assert (ran.code, ran.stdout) == (0, b"")
+    assert (ran.code, ran.context) == (0, "")
     assert outbox.waiting(str(data)) == {"s1"}
 
 

@@ -30,7 +30,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.helpers.claude import NO_SERVERS, SERVERS, Result, binary, cli, environment, run
-from tests.helpers.scripted_model import ScriptedModel, Step, say, use
+from tests.helpers.scripted_model import ScriptedModel, Step, say, together, use
 
 pytestmark = pytest.mark.slow
 
@@ -265,6 +265,29 @@ def test_a_user_who_installed_with_pip_has_a_memory_until_they_uninstall(
     ]
 
 
+@pytest.mark.client
+def test_where_the_sdk_is_missing_the_users_own_claude_makes_the_memories(
+    installed: Path, env: dict[str, str], project: Path
+) -> None:
+    from backstory.synthesis import prompt
+
+    observe, summarise = f"mcp__memory__{prompt.OBSERVATION}", f"mcp__memory__{prompt.SUMMARY}"
+    sdk = [str(installed.parent / "python"), "-c", "import claude_agent_sdk"]
+    assert subprocess.run(sdk, env=env, capture_output=True, check=False).returncode == 1
+    install(installed, env)
+    with ScriptedModel(use("Bash", command="echo seven walruses"), say("There are seven.")) as model:
+        found = use(observe, kind="discovery", title="Seven walruses", text="Counted: seven.", items=[1])
+        told = use(summarise, request="Count them", completed="Counted seven", next_steps="")
+        model.when(together(found, told), offers=observe, repeat=True)
+        asking = {**env, "ANTHROPIC_BASE_URL": model.url, "BACKSTORY_SYNTHESIZER": "claude"}
+        assert run("count the walruses", cwd=project, env=asking, servers=NO_SERVERS).code == 0
+        _wait_until(lambda: "Counted: seven." in _stored(data_of(env)), 60)
+    spent = json.loads(backstory(installed, "status", "--json", env=env, cwd=project).stdout)["synthesis"]
+    assert spent["troubles"] == []
+    worker = [body for body in model.requests if observe in json.dumps(body.get("tools", []))]
+    assert worker and [tool["name"] for tool in worker[0]["tools"]] == [observe, summarise]
+
+
 CLIENT = """#!/bin/sh
 case "$*" in
     "plugin marketplace list --json") echo "[]" ;;
@@ -295,6 +318,78 @@ def test_whoever_waits_for_claude_code_at_a_terminal_is_told_so(tmp_path: Path, 
         "list",
     ]
     assert said[2] == "waiting for `claude plugin install backstory@backstory`"
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Path:
+    """A Claude Code that takes every plugin."""
+    program = tmp_path / "claude"
+    program.write_text(CLIENT)
+    program.chmod(0o755)
+    return program
+
+
+BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
+
+
+def typed(answers: str, *args: str) -> tuple[str, str]:
+    """What a person sees who answers so: what was printed, and what was asked."""
+    terminal, end = pty.openpty()
+    try:
+        os.write(terminal, answers.encode())
+        ran = subprocess.run(
+            [BACKSTORY, *args],
+            stdin=end,
+            stdout=subprocess.PIPE,
+            stderr=end,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return ran.stdout, os.read(terminal, 20_000).decode()
+    finally:
+        os.close(terminal)
+        os.close(end)
+
+
+def test_a_person_is_told_what_would_be_sent_before_anything_is_registered_and_chooses(
+    client: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BACKSTORY_SYNTHESIZER")
+    printed, asked = typed("local\ny\n", "install", "--claude", str(client))
+    told, question, waiting = (
+        asked.index(part) for part in ("It is sent", "Who makes memories?", "waiting for")
+    )
+    assert told < question < waiting, "first what is sent, then the choice, then the plugin"
+    assert "through your own Claude Code and its account" in asked and "$1 a day" in asked
+    assert printed.startswith("memories: made by rules; nothing is sent to a model")
+    settings = json.loads((home / ".claude" / "settings.json").read_text())
+    assert settings["statusLine"]["command"].endswith("-m backstory statusline")
+    assert subprocess.run(settings["statusLine"]["command"], shell=True, check=True).returncode == 0  # noqa: S602
+
+    printed, asked = typed("", "install", "--claude", str(client))
+    assert "Who makes memories?" not in asked, "it was chosen"
+    printed, asked = typed("", "uninstall", "--claude", str(client))
+    assert "status line removed" in printed
+    assert json.loads((home / ".claude" / "settings.json").read_text()) == {}
+
+
+def test_a_script_is_asked_nothing_and_told_the_same(
+    client: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BACKSTORY_SYNTHESIZER")
+    (home / ".claude").mkdir()
+    settings = home / ".claude" / "settings.json"
+    settings.write_text('{"statusLine": {"type": "command", "command": "mine"}}')
+    for more in ([], ["--yes"], ["--statusline"]):
+        command = [BACKSTORY, "install", "--claude", str(client), "--json", *more]
+        told = json.loads(subprocess.run(command, capture_output=True, timeout=60, check=True).stdout)
+        assert "It is sent what you ask" in told[0] and "backstory config synthesizer local" in told[0]
+    assert "your status line is left as it is" in told[-1]
+    assert json.loads(settings.read_text())["statusLine"]["command"] == "mine"
+    settings.write_text("{ // mine\n}")
+    told = json.loads(subprocess.run(command, capture_output=True, timeout=60, check=True).stdout)
+    assert "mend it, then" in told[-1] and settings.read_text() == "{ // mine\n}"
 
 
 def test_install_without_claude_code_says_what_to_do(
@@ -391,10 +486,8 @@ def test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile(
 
     launched = _launch(root, {**env, "CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(own)})
     assert launched.stdout == ""
-    assert launched.stderr == (
-        "backstory: is being set up in the background;"
-        " its tools are there once that is done, in a new session\n"
-    )
+    about = (root / "src" / "backstory" / "plugin" / "bin" / "setting_up.txt").read_text()
+    assert launched.stderr == f"backstory: {about}"
     captured = {
         "asked: count\n\nanswered: seven",
         "Tool: Bash\nCommand: echo seven walruses\nOutput: seven walruses",
@@ -604,6 +697,69 @@ def test_a_set_up_that_was_killed_before_the_switch_is_finished_by_the_next(
     (complete / "ready").touch()
     _set_up(checkout, own, os.environ)
     assert (own / "venv").is_symlink()
+
+
+def test_what_is_said_during_the_set_up_names_size_time_and_what_will_be_sent() -> None:
+    from backstory import config
+
+    text = (REPOSITORY / "src" / "backstory" / "plugin" / "bin" / "setting_up.txt").read_text()
+    assert text.count("\n") == 1 and not set(text) & set('"\\'), "sh puts it into a string of JSON"
+    assert len(text) < 280, "the line at a session's start has 300 characters"
+    for part in (
+        "250 MB",
+        "minutes",
+        "your own Claude account",
+        f"${config.NUMBERS['spend.daily_usd']:g} a day",
+    ):
+        assert part in text
+
+
+@pytest.fixture
+def complete(tmp_path: Path) -> Path:
+    """The data folder of a plugin that is set up."""
+    own = tmp_path / "plugins" / "data" / "backstory-backstory"
+    programs = own / f"venv-{version('backstory')}" / "bin"
+    programs.mkdir(parents=True)
+    (programs.parent / "ready").touch()
+    (programs / "backstory").write_text("#!/bin/sh\n")
+    (programs / "backstory").chmod(0o755)
+    return own
+
+
+def test_after_a_set_up_a_person_can_type_backstory(checkout: Path, complete: Path, home: Path) -> None:
+    link = home / ".local" / "bin" / "backstory"
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    _set_up(checkout, complete, env)
+    command = str(complete / "venv" / "bin" / "backstory")
+    assert (complete / "setup.command").read_text() == f"{command}\n", (
+        "no folder of the user's own is on PATH"
+    )
+    assert not link.exists()
+
+    link.parent.mkdir(parents=True)
+    link.symlink_to("/gone")
+    env["PATH"] = f"{link.parent}:/usr/bin:/bin"
+    for _ in range(2):
+        _set_up(checkout, complete, env)
+        assert os.readlink(link) == command
+        assert not (complete / "setup.command").exists()
+    upgraded = {**env, "CLAUDE_PLUGIN_DATA": str(complete)}
+    (complete / f"venv-{version('backstory')}" / "ready").unlink()
+    script = checkout / "src" / "backstory" / "plugin" / "bin" / "backstory.sh"
+    shutil.copytree(checkout / ".claude-plugin", link.parent / "bare" / ".claude-plugin")
+    shutil.copytree(script.parent, link.parent / "bare" / "src" / "backstory" / "plugin" / "bin")
+    bare = link.parent / "bare" / "src" / "backstory" / "plugin" / "bin" / "backstory.sh"
+    subprocess.run(["sh", str(bare), "--setup"], env=upgraded, check=True, timeout=60)
+    _wait_until((complete / "setup.status").exists, 20)  # our own link keeps nobody from an upgrade
+
+
+def test_another_backstory_on_the_path_is_left_alone(checkout: Path, complete: Path, home: Path) -> None:
+    theirs = home / ".local" / "bin" / "backstory"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("#!/bin/sh\n")
+    theirs.chmod(0o755)
+    _set_up(checkout, complete, {"HOME": str(home), "PATH": f"{theirs.parent}:/usr/bin:/bin"})
+    assert not theirs.is_symlink() and not (complete / "setup.command").exists()
 
 
 @pytest.mark.parametrize("name", ["setup.lock", "setup.log", "setup.status.new"])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from backstory.store.file import backup, recovery
-from backstory.surfaces.mcp import server
+from backstory.surfaces.mcp import tool_context
 from backstory.surfaces.mcp.memory import INSTRUCTIONS
 from tests.helpers.chaos import Json
 from tests.helpers.mcp_client import COMMAND, Reply, Server, Wire, assert_a_sentence, environment, serving
@@ -111,7 +111,7 @@ def test_the_parameters_are_the_ones_that_models_were_told(desk: Desk) -> None:
             schema = properties[name]
             value = schema["anyOf"][0] if "anyOf" in schema else schema
             assert value["type"] == kind
-            assert schema.get("default", ...) == default
+            assert schema.get("default", default if default is None else ...) == default
             assert value.get("enum") == CHOICES.get((tool.name, name))
             assert schema["description"]
 
@@ -340,13 +340,13 @@ def test_a_server_forgets_what_it_learned_of_a_store_that_was_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path))
-    with server.store() as (_, now):
-        before = server.index()
+    with tool_context.store() as (_, now):
+        before = tool_context.index()
     made = backup.make(str(tmp_path), now)
-    with server.store():
-        assert server.index() is before
+    with tool_context.store():
+        assert tool_context.index() is before
     recovery.restore(str(tmp_path), made.path, now)
-    with server.store():
-        assert server.index() is not before  # rows and vectors have other numbers there
-    server._kept_open.clear()
-    server._indexes.clear()
+    with tool_context.store():
+        assert tool_context.index() is not before  # rows and vectors have other numbers there
+    tool_context._kept_open.clear()
+    tool_context._indexes.clear()

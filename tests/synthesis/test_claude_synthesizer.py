@@ -1,6 +1,7 @@
 """The synthesizer that asks a model: what it sends, what it takes, and what it does when nothing goes well.
 
-Tests marked `client` drive the real Claude Code through the real Agent SDK; only the model is scripted.
+Tests marked `client` drive the real Claude Code, through the real Agent SDK or by itself; only the model is
+scripted.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from backstory.synthesis import claude as synthesizer
 from backstory.synthesis import prompt
 from backstory.synthesis.claude import Claude, available, find_cli
 from backstory.synthesis.claude import environment as quiet
+from backstory.synthesis.claude_reply import Reply
 from backstory.synthesis.protocol import Away, Malformed
 from tests.conftest import REPOSITORY
 from tests.helpers import items
@@ -403,12 +405,12 @@ def test_the_users_own_claude_comes_first_and_never_ours(tmp_path: Path, data: P
     assert available({**home, "PATH": ""}) is None
 
 
-def test_without_the_sdk_it_is_missing_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_claude_it_is_missing_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthesizer, "SDK", "claude_agent_sdk_that_is_not_there")
     away = available({"PATH": ""})
     assert away is not None and away.reason == "missing"
-    assert "install backstory with its extra claude" in str(away)
-    with pytest.raises(Away, match="its extra claude"):
+    assert "no claude on PATH; install Claude Code, or go by rules" in str(away)
+    with pytest.raises(Away, match="no claude on PATH"):
         asyncio.run(Claude({"PATH": "", "HOME": "/nowhere"}, "haiku").observe(batch()))
 
 
@@ -459,10 +461,23 @@ class World:
         return [len([m for m in body["messages"] if m["role"] != "system"]) for body in self.model.requests]
 
 
+@pytest.fixture
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """By the Agent SDK, or by `claude -p` where that is not installed."""
+    if request.param == "process":
+        monkeypatch.setattr(synthesizer, "SDK", "claude_agent_sdk_that_is_not_there")
+    return str(request.param)
+
+
+both_ways = pytest.mark.parametrize("way", ["sdk", "process"], indirect=True)
+
+
 @contextmanager
 def world(home: Path, *steps: Step, **variables: str) -> Iterator[World]:
     with ScriptedModel(*steps) as model:
-        yield World(model, {**environment(home, model.url), "PATH": "/usr/bin:/bin", **variables})
+        yield World(
+            model, {**environment(home, model.url), "PATH": f"{binary().parent}:/usr/bin:/bin", **variables}
+        )
 
 
 def started() -> list[str]:
@@ -486,7 +501,8 @@ def children() -> list[str]:
 
 
 @pytest.mark.client
-def test_what_the_model_stores_comes_back_in_one_request(home: Path) -> None:
+@both_ways
+def test_what_the_model_stores_comes_back_in_one_request(way: str, home: Path) -> None:
     reply = together(
         use(STORE, **FIX), use(STORE, **{**FIX, "title": "Second", "kind": "discovery"}), use(SUMMARY, **TOLD)
     )
@@ -503,7 +519,8 @@ def test_what_the_model_stores_comes_back_in_one_request(home: Path) -> None:
 
 
 @pytest.mark.client
-def test_the_request_holds_our_words_and_nothing_of_the_users(home: Path) -> None:
+@both_ways
+def test_the_request_holds_our_words_and_nothing_of_the_users(way: str, home: Path) -> None:
     (home / ".claude").mkdir()
     for place in (home / ".claude" / "CLAUDE.md", home / "CLAUDE.md", home / "AGENTS.md"):
         place.write_text("CANARY: instructions of the user")
@@ -557,7 +574,8 @@ def test_no_more_than_three_model_sessions_are_open_and_the_one_used_last_stays(
 
 
 @pytest.mark.client
-def test_a_wrong_call_is_told_what_is_wrong_and_put_right_once(home: Path) -> None:
+@both_ways
+def test_a_wrong_call_is_told_what_is_wrong_and_put_right_once(way: str, home: Path) -> None:
     wrong, schema = {**FIX, "items": [99]}, {**FIX, "title": "Third", "kind": "chore"}
     first = together(use(STORE, **{**FIX, "title": "Good"}), use(STORE, **wrong), use(STORE, **schema))
     with world(home, first, use(STORE, **FIX)) as w:
@@ -634,13 +652,21 @@ def test_a_model_that_is_away_says_how(home: Path, status: int, kind: str, reaso
 def test_when_a_limit_ends_the_model_is_asked_again_only_then() -> None:
     from claude_agent_sdk import AssistantMessage, RateLimitEvent, RateLimitInfo, TextBlock
 
-    reply = synthesizer._Reply()
-    limit = RateLimitInfo(status="rejected", resets_at=int(time.time()) + 1_000)
-    synthesizer._take(RateLimitEvent(rate_limit_info=limit, uuid="u", session_id="s"), reply)
-    synthesizer._take(AssistantMessage([TextBlock("limit reached")], "x", error="rate_limit"), reply)
-    away = synthesizer._away(reply, "haiku", None)
-    assert isinstance(away, Away) and away.reason == "rate" and "limit reached" in str(away)
-    assert away.retry_after == pytest.approx(1_000, abs=60)
+    from backstory.synthesis import claude_process, claude_sdk
+
+    at = int(time.time()) + 1_000
+    by_sdk, by_process = Reply(), Reply()
+    limit = RateLimitInfo(status="rejected", resets_at=at)
+    claude_sdk.take(RateLimitEvent(rate_limit_info=limit, uuid="u", session_id="s"), by_sdk)
+    claude_sdk.take(AssistantMessage([TextBlock("limit reached")], "x", error="rate_limit"), by_sdk)
+    limited = {"status": "rejected", "resetsAt": at}
+    claude_process.take({"type": "rate_limit_event", "rate_limit_info": limited}, by_process)
+    words = {"content": [{"type": "text", "text": "limit reached"}]}
+    claude_process.take({"type": "assistant", "message": words, "error": "rate_limit"}, by_process)
+    for reply in (by_sdk, by_process):
+        away = synthesizer._away(reply, "haiku", None)
+        assert isinstance(away, Away) and away.reason == "rate" and "limit reached" in str(away)
+        assert away.retry_after == pytest.approx(1_000, abs=60)
 
 
 @pytest.mark.client
@@ -653,7 +679,8 @@ def test_a_request_that_the_model_refuses_is_malformed(home: Path) -> None:
 
 
 @pytest.mark.client
-def test_after_a_failure_the_next_batch_starts_afresh(home: Path) -> None:
+@both_ways
+def test_after_a_failure_the_next_batch_starts_afresh(way: str, home: Path) -> None:
     async def twice(w: World) -> Findings:
         claude = Claude(w.env, "haiku")
         with pytest.raises(Away):
@@ -679,7 +706,8 @@ def test_nobody_listens_or_nobody_is_logged_in(home: Path) -> None:
 
 
 @pytest.mark.client
-def test_a_model_that_never_answers_is_waited_for_only_so_long(home: Path) -> None:
+@both_ways
+def test_a_model_that_never_answers_is_waited_for_only_so_long(way: str, home: Path) -> None:
     started = time.monotonic()
     with world(home, *[say("NOTHING").after(30)] * 3) as w:
         with pytest.raises(Away, match="within 3 s") as raised:
@@ -690,8 +718,9 @@ def test_a_model_that_never_answers_is_waited_for_only_so_long(home: Path) -> No
 
 
 @pytest.mark.client
+@both_ways
 @pytest.mark.parametrize("after_seconds", [0.0, 0.15, 0.4, 2.0])
-def test_a_cancelled_call_leaves_no_process(home: Path, after_seconds: float) -> None:
+def test_a_cancelled_call_leaves_no_process(way: str, home: Path, after_seconds: float) -> None:
     async def cancelled(w: World) -> None:
         claude = Claude(w.env, "haiku")
         call = asyncio.create_task(claude.observe(batch()))
@@ -709,7 +738,8 @@ def test_a_cancelled_call_leaves_no_process(home: Path, after_seconds: float) ->
 
 
 @pytest.mark.client
-def test_a_claude_that_dies_in_the_middle_costs_an_attempt(home: Path) -> None:
+@both_ways
+def test_a_claude_that_dies_in_the_middle_costs_an_attempt(way: str, home: Path) -> None:
     async def killed(w: World) -> None:
         claude = Claude(w.env, "haiku")
         call = asyncio.create_task(claude.observe(batch()))
@@ -725,7 +755,8 @@ def test_a_claude_that_dies_in_the_middle_costs_an_attempt(home: Path) -> None:
 
 
 @pytest.mark.client
-def test_a_claude_that_cannot_start_is_missing(home: Path, tmp_path: Path) -> None:
+@both_ways
+def test_a_claude_that_cannot_start_is_missing(way: str, home: Path, tmp_path: Path) -> None:
     (tmp_path / "claude").write_text("#!/bin/sh\necho \"error: unknown option '--tools'\" >&2\nexit 1\n")
     (tmp_path / "claude").chmod(0o755)
     with (
@@ -786,7 +817,8 @@ def test_a_short_session_costs_less_than_its_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.client
-def test_spend_is_told_by_the_call_although_claude_code_adds_it_up(home: Path) -> None:
+@both_ways
+def test_spend_is_told_by_the_call_although_claude_code_adds_it_up(way: str, home: Path) -> None:
     steps = [say("NOTHING").costing(input_tokens=100_000, output_tokens=10) for _ in range(3)]
     with world(home, *steps) as w:
         found = w.ask(*(batch(edit(id)) for id in (1, 2, 3)))

@@ -11,6 +11,7 @@ import json
 
 from backstory.blob import digest
 from backstory.capture import changes
+from backstory.capture.ignore import ALWAYS, Ignored
 from backstory.clients import claude_code
 from backstory.clients.canonical import (
     AGENT,
@@ -44,29 +45,34 @@ SAYING = (NOTIFICATION, TURN_END, COMPACTION)  # what has only the id of the pro
 TELLING = (SHELL, SEARCH, ASK, PLAN, AGENT)  # of their results a trace or a turn says something
 
 
-def read_event(raw: bytes, *, spool_name: str, at: int) -> Event:
+def read_event(raw: bytes, *, spool_name: str, at: int, ignored: Ignored = ALWAYS) -> Event:
     """The event in a payload, or BadPayload with the reason."""
     try:
-        return _event(_parse(raw), spool_name, at)
+        return _event(_parse(raw), spool_name, at, ignored)
     except BadPayload as error:  # it may quote the payload
         raise BadPayload(clean(str(error), REASON_LIMIT)) from error
     except RecursionError as error:
         raise BadPayload("nested too deep") from error
 
 
-def past_event(payload: dict[str, object], *, name: str, at: int, for_synthesis: bool) -> Event:
+def past_event(
+    payload: dict[str, object], *, name: str, at: int, for_synthesis: bool, ignored: Ignored
+) -> Event:
     """The same of a payload that a client's transcript tells of; `name` is its key where it has no id. What
     only synthesis looks at is left out where there will be none."""
-    event = _event(payload, name, at, for_synthesis=for_synthesis)
+    event = _event(payload, name, at, ignored, for_synthesis=for_synthesis)
     if payload.get("is_joined"):
         event.key = event.words_key or event.key
     return event
 
 
-def _event(payload: dict[str, object], name: str, at: int, *, for_synthesis: bool = True) -> Event:
+def _event(
+    payload: dict[str, object], name: str, at: int, ignored: Ignored, *, for_synthesis: bool = True
+) -> Event:
     event = claude_code.read(payload)
     event.at = at
     event.changed = changes.changed(event)
+    ignored.apply(event)
     _clean(event, name, for_synthesis)
     return event
 

@@ -95,6 +95,12 @@ def failures(folder: str) -> list[tuple[str, str]]:
     return sorted(found)
 
 
+def recently_failed(folder: str, since: int) -> int:
+    """How many payloads were put aside that came after then."""
+    aside = _files(os.path.join(folder, "failed"))
+    return sum(payload.at >= since and not payload.name.endswith(REASON) for payload in aside)
+
+
 def _unlink(path: str) -> None:
     try:
         os.unlink(path)

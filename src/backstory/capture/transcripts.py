@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from backstory.capture import ignore
 from backstory.capture.event import past_event
 from backstory.clients import claude_transcript
 from backstory.clients.canonical import Event
@@ -214,12 +215,15 @@ def told(
     """The events of a session. `is_copy`: is the entry of that number another session's? Lines that cannot be
     read are counted, by their file; `progress` is told how many bytes were read."""
     reader = Reader(transcript.session_id, is_copy)
+    ignored = ignore.configured(os.environ)
 
     def events(path: str, payloads: Iterable[Payload]) -> Iterator[Told]:
         for payload in payloads:
             name = claude_transcript.key_of(payload)
             try:
-                event = past_event(payload, name=name, at=payload["at"], for_synthesis=for_synthesis)
+                event = past_event(
+                    payload, name=name, at=payload["at"], for_synthesis=for_synthesis, ignored=ignored
+                )
             except (BadPayload, RecursionError):
                 unreadable[path] += 1
                 continue

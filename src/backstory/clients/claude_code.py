@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # --- the environment of its hooks and servers ---------------------------------------------------------------
 
+CLIENT = "claude-code"  # as it calls itself to MCP servers
 SESSION_ID, PROJECT_DIR, PLUGIN_DATA = "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_DATA"
 CONFIG_DIR = "CLAUDE_CONFIG_DIR"
 ATTENDED = "CLAUDE_CODE_SESSION_ATTENDED"  # "0" where no person is there, as with `claude -p`
@@ -44,10 +45,15 @@ def config_folder(env: Mapping[str, str]) -> str | None:
 
 
 def memory_folder(config: str, folder: str) -> str:
-    """Where the client keeps what it remembers of a project by itself: MEMORY.md and files about topics. The
-    project goes by the folder that the client was started in."""
+    """Where the client keeps what it remembers of a project by itself: MEMORY.md and files about topics."""
+    return os.path.join(transcripts_folder(config, folder), "memory")
+
+
+def transcripts_folder(config: str, folder: str) -> str:
+    """Where the client keeps the transcripts of a project. It goes by the folder that the client was started
+    in."""
     named = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in folder)
-    return os.path.join(config, "projects", named, "memory")
+    return os.path.join(config, "projects", named)
 
 
 # --- events -------------------------------------------------------------------------------------------------
@@ -252,8 +258,47 @@ def _is_ours(tool: str, given: dict[str, object]) -> bool:
 
 # --- what a hook may answer ---------------------------------------------------------------------------------
 
-# At a prompt: a text for the model that the user does not see. hook.sh puts a string of JSON into it.
-CONTEXT = '{"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": %s}}'
+# A text for the model that the user does not see, and one for the user; hook.sh writes the same.
+CONTEXT = '{"hookSpecificOutput": {"hookEventName": "%s", "additionalContext": %s}}'
+MESSAGE = '{"systemMessage": "%s"}'
+AT_PROMPT, AT_FILE, AT_FAILURE, AT_SUBAGENT = (
+    "UserPromptSubmit PreToolUse PostToolUseFailure SubagentStart".split()
+)
+TEXT_FIELDS = {AT_PROMPT: "prompt", AT_FAILURE: "error", AT_SUBAGENT: "prompt"}  # that it is told about
+
+
+def session_started(message: str, context: str) -> dict[str, object]:
+    """A line for the user, and a text for the model."""
+    answer: dict[str, object] = {}
+    if message:
+        answer["systemMessage"] = message
+    if context:
+        answer["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": context}
+    return answer
+
+
+def allowed(reason: str) -> dict[str, object]:
+    """Before a tool is used: the user need not be asked, unless a rule of theirs says otherwise."""
+    decision = {"permissionDecision": "allow", "permissionDecisionReason": reason}
+    return {"hookSpecificOutput": {"hookEventName": AT_FILE, **decision}}
+
+
+OUR_SERVERS = {f"{MCP}plugin_backstory_{name}__": f"plugin:backstory:{name}" for name in ("memory", "docmem")}
+
+
+def own_tool(payload: object) -> tuple[str, dict[str, object]] | None:
+    """The tool of our own server that is about to be used, and what it is given. A project can call a server
+    of its own `plugin_backstory_memory`, so the name of the tool is not enough."""
+    if not isinstance(payload, dict) or payload.get("hook_event_name") != AT_FILE:
+        return None
+    name, given = _string(payload.get("tool_name")), payload.get("tool_input")
+    server = payload.get("mcp_server")
+    if not isinstance(given, dict) or not isinstance(server, dict) or server.get("source") != "plugin":
+        return None
+    for prefix, ours in OUR_SERVERS.items():
+        if name.startswith(prefix) and server.get("name") == ours:
+            return name.removeprefix(prefix), given
+    return None
 
 
 def block(reason: str) -> bytes:

@@ -9,13 +9,14 @@ What changed in an initialised project is listed there as well (dirty.py), befor
 
 from __future__ import annotations
 
+import os
 import time
 
 from backstory import dirty, log, paths
 from backstory.blob import blob_id
-from backstory.capture import spool
+from backstory.capture import ignore, spool
 from backstory.capture.event import read_event
-from backstory.errors import BadPayload
+from backstory.errors import BadInput, BadPayload
 from backstory.intake import checkouts
 from backstory.intake.item import item_of
 from backstory.intake.remember import Prepared, remember
@@ -27,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from backstory.capture.ignore import Ignored
     from backstory.clients.canonical import Event
 
     Progress = Callable[[int, int], None]  # so many of so many are stored
@@ -65,8 +67,14 @@ def drain(
         log.write("warning", f"took over {salvaged} payloads left in tmp by hooks that were killed")
     waiting = spool.waiting(folder)
     total = len(waiting)
+    try:
+        ignored = ignore.configured(os.environ) if waiting else ignore.ALWAYS
+    except BadInput as error:  # what is not to be kept cannot be known, so nothing is taken until it can
+        log.write("error", f"nothing is taken from the spool: {error}")
+        done.left = total
+        return done
     while batch := _take(waiting, hurried):
-        _store(db, folder, batch, done)
+        _store(db, folder, batch, done, ignored)
         if progress:
             progress(total - len(waiting), total)
         if deadline is not None and time.monotonic() >= deadline:
@@ -115,7 +123,7 @@ def _prepared(
     return prepared
 
 
-def _store(db: Connection, folder: str, batch: list[spool.Spooled], done: Drained) -> None:
+def _store(db: Connection, folder: str, batch: list[spool.Spooled], done: Drained, ignored: Ignored) -> None:
     found: list[Prepared] = []
     bad: list[tuple[str, str]] = []
     places: dict[str, paths.Place] = {}
@@ -126,7 +134,7 @@ def _store(db: Connection, folder: str, batch: list[spool.Spooled], done: Draine
         try:
             raw = spool.read(folder, payload.name)
             if raw is not None:
-                event = read_event(raw, spool_name=payload.name, at=payload.at)
+                event = read_event(raw, spool_name=payload.name, at=payload.at, ignored=ignored)
                 found.append(_prepared(payload.name, event, places, blobs, roots))
         except BadPayload as error:
             bad.append((payload.name, str(error)))

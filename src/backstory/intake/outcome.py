@@ -42,6 +42,7 @@ _ERROR = re.compile(
     r"^.{0,200}?(?:--- FAIL: \S|\b[\w.]{0,80}(?:Error|Exception|Panic)\b(?: \[\w+\])?: \S"
     r"|\b(?:fatal|error|panic|FATAL|ERROR)\b(?:\[\w+\])? ?: ?\S|\.\w{1,5}:\d+:(?:\d+:)? |undefined: "
     r"|command not found|No such file|^E {1,8}\S|^(?:FAILED|ERROR) \S"
+    r"|^test \S+ \.\.\. FAILED|^\s*[●✕✗×] \S|^\s*FAIL +\S+\.\w|^rspec \S+:\d+ # "
     r"|\b(?:cannot|could not|not found|denied|unexpected|failed to|invalid|unknown|refused|timed out)\b"
     r").{0,300}$",
     re.M | re.I,

@@ -100,7 +100,7 @@ def _remember(db: Connection, prepared: Prepared) -> bool:
     project_id = known = sessions.project_of(db, event.session_id)
     if project_id is None:
         project_id = projects.ensure(db, place, event.at)
-    if projects.is_paused(db, project_id):
+    if projects.is_paused(db, project_id, event.at):
         return False  # only that it was there is noted, or a later reading of the transcript would store it
     if known is None:
         sessions.start(db, event.session_id, project_id, event.cwd, place, event.at)

@@ -91,6 +91,7 @@ class Topic:
 
 # The other sections' shares.
 DECIDED, THREAD, LEFT_OFF, LAST, OPEN = 0.2, 0.4, 0.36, 0.16, 0.1
+OPEN_HEADING = "Open"
 TOPICS = (
     Topic("Decisions", ("decision",), 0.12, 1.2, 4, ELSEWHERE),
     Topic("Preferences", ("preference",), 0.12, 1.2, 12, None),
@@ -111,11 +112,12 @@ LATEST = ". The last work"
 
 
 class Brief:
-    __slots__ = ("ids", "text")
+    __slots__ = ("ids", "open", "text")
 
-    def __init__(self, text: str, ids: tuple[str, ...]) -> None:
+    def __init__(self, text: str, ids: tuple[str, ...], open: int = 0) -> None:
         self.text = text  # "": there is nothing to say
         self.ids = ids  # of the memories it shows
+        self.open = open  # things that it says are open
 
 
 class Line:
@@ -251,14 +253,17 @@ def render(sections: Iterable[Section], room: int) -> Brief:
 
     body = [INTRODUCTION]
     ids: dict[str, None] = {}
+    left_open = 0
     for number, section in enumerate(shown):
         lines = [section.lines[at] for at in sorted(taken[number])]
+        if section.heading == OPEN_HEADING:
+            left_open = len(lines)
         if lines:
             body += ["", section.heading + ":", *(f"- {line.text}" for line in lines)]
             ids.update((line.memory_id, None) for line in lines if line.memory_id)
     if len(body) == 1:
         return Brief("", ())
-    return Brief(fence.fence("\n".join(body), SOURCE), tuple(ids))
+    return Brief(fence.fence("\n".join(body), SOURCE), tuple(ids), left_open)
 
 
 # --- lines: what a memory says in one -----------------------------------------------------------------------
@@ -558,7 +563,8 @@ class _Found:
         lines = [session_line(one, self.place.branch, narrow) for one in telling(self.last)]
         lines = [line for line in lines if line.text][:SESSIONS_TOLD]
         sections.append(Section("Last sessions", LAST, lines))
-        sections.append(Section("Open", OPEN, open_lines(self.open, width * 3 // 2) if self.open else []))
+        lines = open_lines(self.open, width * 3 // 2) if self.open else []
+        sections.append(Section(OPEN_HEADING, OPEN, lines))
         above = 1_000.0  # these go before all that stands
         for section in sections:
             for place, line in enumerate(section.lines):

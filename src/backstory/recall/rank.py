@@ -79,6 +79,7 @@ class WordScores:
     windows: Floats
     turns: Floats
     threads: Floats
+    best_turn: float = 1.0  # the BM25 that 1 stands for among turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,8 @@ class Meaning:
 def no_words(corpus: Corpus) -> WordScores:
     spaces = (corpus.windows, corpus.turns, corpus.threads)
     lines, alone = _nothing(corpus.size), _nothing(corpus.size)
-    return WordScores(lines, alone, *(_nothing(space.size + 1) for space in spaces))
+    windows, turns, threads = (_nothing(space.size + 1) for space in spaces)
+    return WordScores(lines, alone, windows, turns, threads)
 
 
 def no_meaning(corpus: Corpus) -> Meaning:
@@ -120,6 +122,7 @@ def by_words(corpus: Corpus, terms: Sequence[Ints], pairs: Sequence[Ints]) -> Wo
         windows=found.windows / best[1],
         turns=found.turns / best_turn,
         threads=found.threads / best[2],
+        best_turn=float(best_turn),
     )
 
 

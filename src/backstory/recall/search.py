@@ -63,6 +63,7 @@ class Scored(NamedTuple):
 class Covered(NamedTuple):
     covers: float  # so much of the query
     pieces: tuple[tuple[int, float], ...]  # (row, worth) of a turn's that fit, the best first
+    bm25: float = 0.0  # of the whole turn
 
 
 class Ranking(NamedTuple):
@@ -319,6 +320,8 @@ def _top(
 
     def covered(line: int) -> Covered:
         found = _covered(corpus, line, marked, telling)
+        if (turn := int(corpus.column("turn")[line])) >= 0:
+            found = found._replace(bm25=float(words.turns[turn]) * words.best_turn)
         return found._replace(covers=1.0) if meaning.cosines[line] >= asked.sure else found
 
     return best, covered

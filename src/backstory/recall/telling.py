@@ -1,17 +1,64 @@
 """What a model is told unasked: at the first prompt, at a file, at a failing test, at a subagent's start.
 
-Most of the time that is nothing: a memory that does not help costs attention every time it is told.
+Most of the time that is nothing: a memory that does not help costs attention every time it is told. Each of
+these has a gate, and what a gate cannot decide is not told. bench/telling.py measures them on real sessions.
+
+This runs in the memory server, which has the index in RAM. Hooks do not load it: what they look into are the
+lists of store/known.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from backstory import paths
+from backstory.memory import failing_tests, terms
+from backstory.memory import turn as turns_of
+from backstory.memory.salience import DAY_MS
+from backstory.recall.brief import asked, cut, day, done_lines, gist, plain, room_for, room_of, unmarked
+from backstory.safety import fence
+from backstory.safety.clean import clean
+from backstory.store import known, projects, sessions, tellings, turns
+
 if TYPE_CHECKING:
+    from backstory.memory.turn import Turn
+    from backstory.recall.corpus import Corpus
     from backstory.recall.index import Index
+    from backstory.recall.nearness import Column
     from backstory.store.file.connection import Connection
+
+ITEMS = 2
+PROMPT_TOKENS, FILE_TOKENS = 350, 150  # with the fence around them
+ASKED = 120  # characters of what was asked
+COMMITS = 120  # characters of all commits
+SHORTEST = 40  # characters of a piece that still say something
+APART = " [...] "
+
+QUERY = 600  # characters of a prompt that are searched for
+FEWEST_WORDS = 3  # that are not generic
+POOL = 20  # hits that are looked at
+DAYS = 7  # so long ago at most a file was edited, or a test mended
+FEW_FILES = 3  # that a turn edited: what it says is about each of them
+SESSION = 2  # tellings about files and failures in a session
+BESIDE = (tellings.FILE, tellings.FAILURE)
+TRUNKS = frozenset(("main", "master", "develop", "trunk"))  # to be on one of these says nothing
+
+# They are in every other prompt, and say what is to be done rather than with what.
+GENERIC = frozenset(
+    "add address again all apply ask branch bug build change changed changes check code comment comments"
+    " commit commits continue create describe diff done explain feedback file files fix fixed fixes"
+    " fixing get give go good great help here implement instead issue issues latest let lets like line"
+    " lines lint local look looks main make merge merged need new next now ok okay one only open pass"
+    " plan please pr problem prs pull push rebase remaining remove review reviews run see show still sure"
+    " take task tell test tests thanks thing things think try understand update use using want work works"
+    " write yes".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,35 +72,330 @@ class Telling:
     reason: Mapping[str, object] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a hit must be, to be told unasked: on this branch, or the user's own of the last days and then
+    nearer to the prompt, because nothing else speaks for it."""
+
+    bm25: float = 1.75  # of the turn, by the logarithm of how many turns there are
+    covers: float = 0.3  # so much of the prompt, by weight
+    covers_elsewhere: float = 0.5  # where it was not on this branch
+    days: float = 3  # ago at most, there
+    own: float = 0.15  # what a hit gains
+    recent: float = 0.25
+    on_branch: float = 0.35
+
+
+GATE = Gate()
+HALF_LIFE = 4  # days; of what a hit gains for being recent
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A turn that a prompt finds, and the figures that decide whether it is told."""
+
+    turn: Turn
+    score: float
+    covers: float
+    bm25: float
+    days: float
+    is_own: bool
+    on_branch: bool
+    is_told: bool  # to this session, already
+    pieces: tuple[tuple[int, float], ...]  # (row, worth) of those that fit, the best first
+
+    def worth(self, gate: Gate) -> float:
+        recent = gate.recent * math.exp(-self.days / HALF_LIFE)
+        return self.score + gate.own * self.is_own + recent + gate.on_branch * self.on_branch
+
+    def passes(self, gate: Gate) -> bool:
+        if self.on_branch:
+            return self.covers >= gate.covers and self.bm25 >= gate.bm25
+        is_near = self.is_own and self.days <= gate.days
+        return is_near and self.covers >= gate.covers_elsewhere and self.bm25 >= gate.bm25
+
+    def figures(self) -> dict[str, object]:
+        return {
+            "score": round(self.score, 3),
+            "covers": round(self.covers, 2),
+            "bm25": round(self.bm25, 2),
+            "days": round(self.days, 1),
+            "own": self.is_own,
+            "branch": self.on_branch,
+        }
+
+
+# --- at a prompt --------------------------------------------------------------------------------------------
+
+
 def at_prompt(
-    index: Index, db: Connection, cwd: str, session_id: str, prompt: str, now: int
+    index: Index,
+    db: Connection,
+    cwd: str,
+    session_id: str,
+    prompt: str,
+    now: int,
+    others: Collection[str] = (),
 ) -> Telling | None:
-    """What earlier sessions know about the session's first substantive prompt, if it passes the gate."""
-    return None
-
-
-def at_file(db: Connection, cwd: str, session_id: str, path: str, now: int) -> Telling | None:
-    """What the last turn that edited a rarely edited file came to."""
-    return None
-
-
-def at_failure(db: Connection, cwd: str, session_id: str, output: str, now: int) -> Telling | None:
-    """How a named test that fails now was mended before."""
-    return None
+    """What earlier sessions know about the session's first substantive prompt, if it passes the gate.
+    `others` are sessions of other people, where the store has any."""
+    if not is_substantive(prompt) or not _is_first(db, session_id, prompt):
+        return None
+    found = candidates(index, db, cwd, session_id, prompt, now, others)
+    return _told(db, tellings.PROMPT, "with your prompt", prompt, chosen(found))
 
 
 def at_subagent(
-    index: Index, db: Connection, cwd: str, session_id: str, task: str, now: int
+    index: Index,
+    db: Connection,
+    cwd: str,
+    session_id: str,
+    task: str,
+    now: int,
+    others: Collection[str] = (),
 ) -> Telling | None:
-    """What concerns the task of a subagent."""
+    """What concerns the task of a subagent. It has not seen what its session was told."""
+    if not is_substantive(task):
+        return None
+    found = candidates(index, db, cwd, session_id, task, now, others, told=())
+    return _told(db, tellings.SUBAGENT, "with your task", task, chosen(found))
+
+
+def is_substantive(prompt: str) -> bool:
+    """A person's words, and enough of them that say what it is about."""
+    text = prompt.strip()
+    if text.startswith(("<", "/", "#", turns_of.PLAN_PROMPT)):
+        return False
+    spoken = {word.lower() for word in terms.words(_said(prompt))}
+    telling = (word for word in spoken if len(word) > 1 and not word.isdigit())
+    return len({*telling} - terms.STOPWORDS - GENERIC) >= FEWEST_WORDS
+
+
+def _said(prompt: str) -> str:
+    """The beginning of a prompt, without addresses: their words are nobody's."""
+    return " ".join(_ADDRESS.sub(" ", prompt[: 4 * QUERY]).split())[:QUERY]
+
+
+_ADDRESS = re.compile(r"\bhttps?://\S+")
+
+
+def _is_first(db: Connection, session_id: str, prompt: str) -> bool:
+    """The prompt itself may be stored already, or not yet."""
+    if tellings.count(db, session_id, tellings.PROMPT):
+        return False
+    this = clean(prompt).strip()
+    before = (text for _, text in sessions.prompts(db, session_id))
+    return not any(is_substantive(text) for text in before if text.strip() != this)
+
+
+def candidates(
+    index: Index,
+    db: Connection,
+    cwd: str,
+    session_id: str,
+    prompt: str,
+    now: int,
+    others: Collection[str] = (),
+    told: Collection[str] | None = None,
+) -> list[Candidate]:
+    """The turns of other sessions that fit a prompt, as search ranks them."""
+    from backstory.recall import search  # numpy with it: only where something is looked for
+    from backstory.recall.corpus import DELETED, SUPERSEDED
+    from backstory.store import memories
+
+    place = paths.place(cwd)
+    project = projects.at(db, place)
+    if project is None:
+        return []
+    query = search.checked(_said(prompt), "keyword", POOL)
+
+    def turns_only(corpus: Corpus) -> Column:
+        wanted: Column = (corpus.column("turn") >= 0) & (
+            (corpus.column("state") & (DELETED | SUPERSEDED)) == 0
+        )
+        return wanted
+
+    ranking = search.ranked(index, db, memories, project, query, "keyword", POOL, 0, turns_only)
+    with index.lock:
+        covered = [ranking.covered(one.line) for one in ranking.best]
+        many = index.corpus(db, memories, project).turns.size
+    ids = memories.labels(db, [one.row for one in ranking.best])
+    found = turns.by_ids(db, [label.id for label in ids.values()])
+    known_ids = tellings.told(db, session_id) if told is None else told
+    told_of = {turn.session_id for turn in found.values() if turn.session_id}
+    own = known.attended(db, told_of).difference(others)
+    on = known.branches(db, told_of) if place.branch and place.branch not in TRUNKS else {}
+    hits = []
+    for one, fits in zip(ranking.best, covered, strict=True):
+        turn = found.get(ids[one.row].id) if one.row in ids else None
+        if turn is None or turn.session_id == session_id:
+            continue
+        hits.append(
+            Candidate(
+                turn=turn,
+                score=one.score,
+                covers=fits.covers,
+                bm25=fits.bm25 / math.log(1 + max(many, 2)),
+                days=max(0, now - turn.ended_at) / DAY_MS,
+                is_own=turn.session_id in own,
+                on_branch=place.branch in on.get(turn.session_id, ()),
+                is_told=turn.id in known_ids,
+                pieces=fits.pieces,
+            )
+        )
+    return hits
+
+
+def chosen(found: Sequence[Candidate], gate: Gate = GATE) -> list[Candidate]:
+    """The best of them decides whether anything is told; the next one comes along if it passes as well."""
+    best = sorted(found, key=lambda one: -one.worth(gate))[:ITEMS]
+    return [one for one in best if one.passes(gate)] if best and best[0].passes(gate) else []
+
+
+def _told(
+    db: Connection, moment: str, source: str, about: str, several: Sequence[Candidate]
+) -> Telling | None:
+    if not several or several[0].is_told:  # it knows the best one, and the next would only distract
+        return None
+    several = [one for one in several if not one.is_told]
+    head = "From earlier sessions; memory_search with an id shows one whole."
+    source = f"backstory, {source}"
+    room = room_of(PROMPT_TOKENS) - room_for(fence.fence(head, source))
+    texts = turns.texts(db, [row for one in several for row, _ in one.pieces])
+    items = []
+    for one in several:
+        pieces = [(row, *texts[row]) for row, _ in one.pieces if row in texts]
+        items.append(_item(one.turn, pieces, min(room // len(several), room_of(PROMPT_TOKENS) // ITEMS) - 1))
+    text = fence.fence("\n".join([head, *items]), source)
+    reason = {one.turn.id: one.figures() for one in several}
+    return Telling(moment, text, tuple(reason), cut(plain(about[:QUERY]), ASKED), reason)
+
+
+def _item(turn: Turn, pieces: Sequence[tuple[int, int, str]], room: int) -> str:
+    """`- 2026-03-01 [mem_...] asked: ...`, and below it of the answer what fits, and the commits. Of `pieces`
+    (row, part, text) the best come first."""
+    lines = [f"- {day(turn.started_at)} [{turn.id}] asked: {cut(asked(turn, ASKED), ASKED)}"]
+    done = done_lines(turn.commits, [], COMMITS)
+    room -= sum(room_for(line) + 3 for line in (*lines, *done))
+    if answer := _answer(turn, pieces, room - len("answered: ")):
+        lines.append(f"answered: {answer}")
+    return "\n  ".join([*lines, *done])
+
+
+def _answer(turn: Turn, pieces: Sequence[tuple[int, int, str]], room: int) -> str:
+    """The pieces of the answer that fit, in their order, for as long as there is room."""
+    kept: list[tuple[int, str]] = []
+    left = room
+    for row, part, text in pieces:
+        said = plain(unmarked(text)) if part in (turns_of.ANSWER, turns_of.CHOICE) else ""
+        if said and left >= SHORTEST and (not kept or room_for(said) <= left):
+            kept.append((row, cut(said, left)))
+            left -= room_for(kept[-1][1]) + len(APART)
+    if not kept:
+        return gist(turn.answer, room, bool(turn.closing)) if turn.answer and room >= SHORTEST else ""
+    kept.sort()
+    joined = kept[0][1]
+    for (before, _), (row, said) in pairwise(kept):
+        joined += (" " if row == before + 1 else APART) + said
+    return joined
+
+
+# --- at a file, at a failing test ---------------------------------------------------------------------------
+
+
+def at_file(
+    db: Connection, cwd: str, session_id: str, path: str, now: int, others: Collection[str] = ()
+) -> Telling | None:
+    """What the last turn that edited a rarely edited file came to, where the session touches it for the first
+    time."""
+    place = paths.place(cwd)
+    project = projects.at(db, place)
+    relative = _relative(os.path.join(cwd, path), place.tops)
+    if project is None or not relative or not _has_room(db, session_id):
+        return None
+    edits = known.editing(db, project, relative)
+    earlier = [edit for edit in edits if edit[1] != session_id]
+    if not 0 < len(earlier) <= known.FEW or len(earlier) < len(edits):
+        return None
+    name = os.path.basename(relative)
+    for turn in _sources(db, session_id, earlier, now, others):
+        about = _speaking(turn, name) or _speaking(turn, os.path.splitext(name)[0])
+        # Where neither the answer names the file nor it was one of a few, the turn was about something else.
+        if (about or len(turn.edited) <= FEW_FILES) and not known.is_touched(db, session_id, relative):
+            head = f"{cut(plain(relative), ASKED)} was edited in an earlier session:"
+            text = _beside(head, "about this file", turn, about)
+            reason = {"edits": len(earlier), "days": _days(turn, now), "named": bool(about)}
+            return Telling(tellings.FILE, text, (turn.id,), relative, reason)
+    return None
+
+
+def at_failure(
+    db: Connection, cwd: str, session_id: str, output: str, now: int, others: Collection[str] = ()
+) -> Telling | None:
+    """How a named test that fails now was mended before."""
+    names = failing_tests.names(output)
+    project = projects.at(db, paths.place(cwd)) if names else None
+    if project is None or not _has_room(db, session_id):
+        return None
+    for memory_id, source, at, mended in known.mending(db, project, now - DAYS * DAY_MS):
+        name = next((name for name in names if name in mended), "")
+        for turn in _sources(db, session_id, [(memory_id, source, at)], now, others) if name else ():
+            head = f"{cut(plain(name), ASKED)} failed before, and passed in this turn:"
+            text = _beside(head, "about this failure", turn, _speaking(turn, name))
+            return Telling(tellings.FAILURE, text, (turn.id,), name, {"test": name, "days": _days(turn, now)})
     return None
 
 
 def known_files(db: Connection, now: int) -> list[str]:
     """Whole paths of the files that `at_file` may have something to say about, in all projects."""
-    return []
+    return known.files(db, now - DAYS * DAY_MS)
 
 
 def known_tests(db: Connection, now: int) -> list[str]:
     """Names of the tests that `at_failure` may have something to say about, in all projects."""
-    return []
+    return known.tests(db, now - DAYS * DAY_MS)
+
+
+def _has_room(db: Connection, session_id: str) -> bool:
+    return sum(tellings.count(db, session_id, moment) for moment in BESIDE) < SESSION
+
+
+def _sources(
+    db: Connection,
+    session_id: str,
+    several: Sequence[tuple[str, str, int]],
+    now: int,
+    others: Collection[str],
+) -> Iterator[Turn]:
+    """Those of these turns (id, session, when it began) that may be told: the user's own of the last days, of
+    sessions of which nothing was told like this, with an answer or a commit."""
+    near = [one for one in several if one[1] != session_id and now - one[2] <= DAYS * DAY_MS]
+    if not near:
+        return
+    own = known.attended(db, {source for _, source, _ in near}).difference(others)
+    told, told_of = tellings.told(db, session_id), known.told_sessions(db, session_id, BESIDE)
+    ids = [one for one, source, _ in near if source in own and source not in told_of and one not in told]
+    found = turns.by_ids(db, ids)
+    yield from (turn for one in ids if (turn := found.get(one)) and (turn.answer or turn.commits))
+
+
+def _speaking(turn: Turn, name: str) -> list[tuple[int, int, str]]:
+    """The pieces of an answer that name something."""
+    pieces = enumerate(turns_of.pieces(turn))
+    return [(at, part, text) for at, (part, text) in pieces if part == turns_of.ANSWER and name in text]
+
+
+def _beside(head: str, source: str, turn: Turn, about: Sequence[tuple[int, int, str]]) -> str:
+    source = f"backstory, {source}"
+    room = room_of(FILE_TOKENS) - room_for(fence.fence(head, source)) - 1
+    return fence.fence(f"{head}\n{_item(turn, about, room)}", source)
+
+
+def _relative(path: str, tops: Sequence[str]) -> str:
+    path = os.path.normpath(path)
+    top = next((top for top in tops if path.startswith(top + os.sep)), None)
+    return path.removeprefix(top + os.sep) if top else ""
+
+
+def _days(turn: Turn, now: int) -> float:
+    return round(max(0, now - turn.ended_at) / DAY_MS, 1)

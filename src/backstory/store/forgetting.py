@@ -19,9 +19,9 @@ from sqlite3 import DatabaseError
 from typing import Any
 
 from backstory.errors import BadInput, Damaged, NotFound
-from backstory.store import projects, queue, sessions
+from backstory.store import projects, queue, sessions, tellings
 from backstory.store.file import backup
-from backstory.store.file.connection import Connection, marks, transaction, tuples, unhurried
+from backstory.store.file.connection import Connection, marks, own_tables, transaction, tuples, unhurried
 
 CHUNK = 500  # memories that are erased at a time
 DAY_MS = 24 * 3_600_000
@@ -60,6 +60,7 @@ class Preview:
     documents: int = 0
     trees: int = 0
     waiting: int = 0  # in the queue, or said, and in no memory
+    tellings: int = 0  # texts told to a model that hold what is looked for; only erased
     lines: list[tuple[str, str, int, str]] = field(default_factory=list)  # id, kind, when, text of some
     stays: dict[str, int] = field(default_factory=dict)  # what the same conditions fit, and is left
 
@@ -69,7 +70,7 @@ class Preview:
 
     @property
     def is_empty(self) -> bool:
-        found = self.sessions + self.turns + self.memories + self.archived + self.waiting
+        found = self.sessions + self.turns + self.memories + self.archived + self.waiting + self.tellings
         return not (found or self.documents or self.trees)
 
 
@@ -111,6 +112,7 @@ def preview(db: Connection, wanted: Conditions, *, hard: bool = False, shown: in
         documents=_count(db, "documents WHERE project_id = ?", [owner]),
         trees=_count(db, _ROOTS, [owner]),
         waiting=_count(db, "temp.chosen_items") + _count(db, "temp.chosen_prompts"),
+        tellings=tellings.count_holding(db, *_of(wanted)) if hard and wanted.match else 0,
         lines=lines.fetchall(),
         stays={what: number for what, number in _stays(db, wanted, hard).items() if number},
     )
@@ -504,10 +506,19 @@ def begin_erasing(
         return note(db, wanted, at, counts, erasing="everywhere" if everywhere else "store"), seen
 
 
+def _of(wanted: Conditions) -> tuple[str | None, str | None, int | None]:
+    return wanted.project_id, wanted.session_id, wanted.before
+
+
 def _drop_what_cannot_hide(db: Connection, wanted: Conditions) -> None:
     clause, values = _archived(wanted)
+    ids = tuples(db).execute(f"SELECT a.id FROM archived_memories a WHERE {clause}", values).fetchall()
+    tellings.blank(db, [row[0] for row in ids])
     db.execute(f"DELETE FROM archived_memories AS a WHERE {clause}", values)
+    if wanted.match:
+        tellings.blank_holding(db, *_of(wanted))
     if wanted.is_whole_project:
+        db.execute("DELETE FROM tellings WHERE project_id = ?", (wanted.project_id,))
         db.execute("DELETE FROM documents WHERE project_id = ?", (wanted.project_id,))
         db.execute(
             "DELETE FROM docmem_nodes WHERE project = (SELECT number FROM projects WHERE id = ?)",
@@ -547,6 +558,11 @@ def sweep(db: Connection, one: Forgetting, progress: Callable[[int], None] | Non
         db.execute("DELETE FROM prompts WHERE forgotten_at = ?", (one.at,))
         db.execute("DELETE FROM observation_queue WHERE forgotten_at = ?", (one.at,))
         db.execute("DELETE FROM forgotten_sessions WHERE at = ?", (one.at,))
+        if one.conditions.is_retention:  # told to sessions of which nothing else was ever stored
+            db.execute(
+                "DELETE FROM tellings WHERE at < ? AND session_id NOT IN (SELECT id FROM sessions)",
+                (one.conditions.before,),
+            )
     return done
 
 
@@ -631,6 +647,7 @@ def _erase_chosen(db: Connection, at: int) -> None:
         f" (SELECT session_id FROM session_summaries WHERE memory_id IN {ids})"
     )
     db.execute(f"DELETE FROM session_summaries WHERE memory_id IN {ids}")
+    tellings.erase_chosen(db)
     db.execute("DELETE FROM memories WHERE row IN (SELECT row FROM temp.chosen)")
     sessions.note_first_prompts(db, session_ids)
 
@@ -647,6 +664,7 @@ def _erase_sessions(db: Connection, at: int) -> None:
         f"DELETE FROM archived_memories WHERE memory ->> 'session_id' IN {_SESSIONS}"
         " AND memory ->> 'kind' <> 'note'"
     )
+    db.execute(f"DELETE FROM tellings WHERE session_id IN {_SESSIONS}")
     db.execute(f"DELETE FROM sessions WHERE id IN {_SESSIONS}")
 
 
@@ -675,6 +693,9 @@ def is_held(path: str, wanted: Conditions, ids: Sequence[str], session_ids: Sequ
     try:
         with backup.read_only(path) as db:
             _look_for(db, wanted.match or "")
+            if wanted.match and "tellings" in own_tables(db):  # it may be older than they are
+                of_project = "(?1 IS NULL OR project_id = ?1)"
+                queries.append((f"tellings WHERE {of_project} AND has_text(about, text)", wanted.project_id))
             found = (db.execute(f"SELECT 1 FROM {of} LIMIT 1", (value,)).fetchone() for of, value in queries)
             return any(found)
     except DatabaseError as error:

@@ -47,7 +47,7 @@ def merge(db: Connection, source: str, target: str, *, said_by: str = "rule") ->
             _rename_root(db, first, second, root.id)
     _choose(db, f"SELECT row FROM docmem_nodes WHERE project {GIVEN}", [first], target)
     _move(db, "docmem_nodes", f"row = {NEW.format('row')}, project = {second}")
-    for table in ("sessions", "session_summaries", "documents", "checkouts"):
+    for table in ("sessions", "session_summaries", "documents", "checkouts", "tellings", "pauses"):
         db.execute(f"UPDATE {table} SET project_id = ? WHERE project_id = ?", (target, source))
     if said_by == "user":  # whatever git says of them
         db.execute("UPDATE checkouts SET said_by = 'user' WHERE project_id = ?", (target,))
@@ -60,7 +60,11 @@ def move_sessions(db: Connection, session_ids: Sequence[str], target: str) -> No
     """Sessions, with all that was made in them for their project."""
     _move_memories(db, "session_id", session_ids, target)
     given = json.dumps(list(session_ids))
-    for table, column in (("sessions", "id"), ("session_summaries", "session_id")):
+    for table, column in (
+        ("sessions", "id"),
+        ("session_summaries", "session_id"),
+        ("tellings", "session_id"),
+    ):
         db.execute(f"UPDATE {table} SET project_id = ?2 WHERE {column} {GIVEN}", (given, target))
 
 

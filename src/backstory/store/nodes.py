@@ -106,6 +106,14 @@ def count(db: Connection) -> int:
     return int(db.execute("SELECT count(*) FROM docmem_nodes").fetchone()[0])
 
 
+def has_tree(db: Connection, project_id: str) -> bool:
+    found = db.execute(
+        "SELECT 1 FROM docmem_nodes WHERE project = (SELECT number FROM projects WHERE id = ?) LIMIT 1",
+        (project_id,),
+    )
+    return found.fetchone() is not None
+
+
 def totals(db: Connection, project: int) -> dict[str, tuple[int, int]]:
     """Of each tree, by its root's id: how many tokens it has, and when it last changed."""
     rows = db.execute(

@@ -76,14 +76,44 @@ def attach(db: Connection, place: Place, project_id: str, now: int, *, said_by: 
     )
 
 
-def pause(db: Connection, project_id: str, now: int | None) -> None:
-    """From now on nothing that happens there is stored; None: it is again."""
+def pause(db: Connection, project_id: str | None, now: int) -> None:
+    """From now on nothing that happens there is stored; None: in no project."""
+    if db.execute("SELECT 1 FROM pauses WHERE project_id IS ? AND last_at IS NULL", (project_id,)).fetchone():
+        return
+    db.execute("INSERT INTO pauses (project_id, first_at) VALUES (?, ?)", (project_id, now))
     db.execute("UPDATE projects SET paused_at = ? WHERE id = ?", (now, project_id))
 
 
-def is_paused(db: Connection, project_id: str) -> bool:
-    row = db.execute("SELECT paused_at FROM projects WHERE id = ?", (project_id,)).fetchone()
-    return row["paused_at"] is not None
+def resume(db: Connection, project_id: str | None, now: int) -> None:
+    """It is stored again; None: whatever was paused."""
+    of = "(?1 IS NULL OR project_id = ?1)"
+    db.execute(f"UPDATE pauses SET last_at = ?2 WHERE last_at IS NULL AND {of}", (project_id, now))
+    db.execute("UPDATE projects SET paused_at = NULL WHERE ?1 IS NULL OR id = ?1", (project_id,))
+
+
+def is_paused(db: Connection, project_id: str, at: int) -> bool:
+    """Whether nothing was to be kept at that time. Of an imported project only its own column says so."""
+    row = db.execute(
+        "SELECT 1 FROM projects WHERE id = ?1 AND paused_at <= ?2 UNION ALL SELECT 1 FROM pauses"
+        " WHERE (project_id IS NULL OR project_id = ?1) AND first_at <= ?2 AND coalesce(last_at, ?2) >= ?2",
+        (project_id, at),
+    ).fetchone()
+    return row is not None
+
+
+def paused(db: Connection) -> list[tuple[str | None, str, int]]:
+    """(id, name, since) of what is paused now; where that is everything, without an id."""
+    rows = db.execute(
+        "SELECT NULL, 'everything', first_at FROM pauses WHERE project_id IS NULL AND last_at IS NULL"
+        " UNION ALL SELECT id, name, paused_at FROM projects WHERE paused_at IS NOT NULL"
+    )
+    return [tuple(row) for row in rows]
+
+
+def folders(db: Connection, project_id: str) -> list[tuple[str, str]]:
+    """(location, root) of all places where a project lies or lay."""
+    rows = db.execute("SELECT path, root FROM checkouts WHERE project_id = ? ORDER BY path", (project_id,))
+    return [(row["path"], row["root"]) for row in rows]
 
 
 def attach_below(db: Connection, folder: str, project_id: str) -> None:

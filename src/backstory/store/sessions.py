@@ -5,11 +5,13 @@ Events may be stored late or out of order, so every change here compares times i
 
 from __future__ import annotations
 
+import json
+
 from backstory.store.file.connection import marks, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from sqlite3 import Connection, Row
 
     from backstory.model import Session
@@ -200,8 +202,37 @@ def ids(db: Connection) -> set[str]:
     return {row["id"] for row in db.execute("SELECT id FROM sessions")}
 
 
-def count(db: Connection) -> int:
-    return int(db.execute("SELECT count(*) FROM sessions").fetchone()[0])
+def count(db: Connection, project_id: str | None = None) -> int:
+    """All there are, or those of a project that are shown."""
+    if project_id is None:
+        return int(db.execute("SELECT count(*) FROM sessions").fetchone()[0])
+    rows = db.execute(f"SELECT count(*) FROM sessions s WHERE s.project_id = ? AND {SHOWN}", (project_id,))
+    return int(rows.fetchone()[0])
+
+
+def last_event(db: Connection) -> int | None:
+    at = db.execute("SELECT max(last_event_at) FROM sessions").fetchone()[0]
+    return None if at is None else int(at)
+
+
+def remembered(db: Connection, project_id: str, but: str) -> tuple[int, int | None]:
+    """How many other sessions of a project left a turn, and when the first of them began."""
+    count, first = db.execute(
+        "SELECT count(*), min(s.started_at) FROM sessions s WHERE s.project_id = ? AND s.id <> ? AND EXISTS"
+        " (SELECT 1 FROM turns t JOIN memories m ON m.row = t.row"
+        " WHERE t.session_id = s.id AND m.deleted_at IS NULL)",
+        (project_id, but),
+    ).fetchone()
+    return int(count), first
+
+
+def unknown(db: Connection, session_ids: Sequence[str]) -> int:
+    """How many of these the store has nothing of."""
+    rows = db.execute(
+        "SELECT count(*) FROM json_each(?) j WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = j.value)",
+        (json.dumps(list(session_ids)),),
+    )
+    return int(rows.fetchone()[0])
 
 
 def purge(db: Connection, session_id: str) -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 
+from backstory.store import sessions
 from backstory.store.file.connection import tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from backstory.model import TellingRecord
     from backstory.store.file.connection import Connection
 
 # The moments at which a model is told something.
@@ -66,3 +68,121 @@ def count(db: Connection, session_id: str, moment: str) -> int:
         "SELECT count(*) FROM tellings WHERE session_id = ? AND moment = ?", (session_id, moment)
     )
     return int(rows.fetchone()[0])
+
+
+def total(db: Connection, *, session_id: str | None = None, since: int = 0) -> tuple[int, int]:
+    """How many texts were told, and how many tokens they are: to one session, or since then to all."""
+    which = "session_id = ?" if session_id is not None else "at >= ?"
+    rows = tuples(db).execute(
+        f"SELECT count(*), coalesce(sum(tokens), 0) FROM tellings WHERE {which}",
+        (session_id if session_id is not None else since,),
+    )
+    texts, tokens = rows.fetchone()
+    return int(texts), int(tokens)
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+_SELECT = (
+    "SELECT t.*, coalesce((SELECT json_group_array(m.memory_id) FROM told_memories m"
+    " WHERE m.telling_id = t.id), '[]') AS ids, EXISTS (SELECT 1 FROM told_memories f JOIN memories m"
+    " ON m.id = f.memory_id WHERE f.telling_id = t.id AND m.deleted_at IS NOT NULL) AS is_forgotten"
+    " FROM tellings t"
+)
+# What was told to a session that was forgotten is not told of either; see sessions.SHOWN.
+_SHOWN = f"NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = t.session_id AND NOT {sessions.SHOWN})"
+
+
+def since(
+    db: Connection, at: int, project_id: str | None = None, session_id: str | None = None
+) -> list[TellingRecord]:
+    """What was told from then on: of a project, of a session, or of all; the oldest first."""
+    return _read(
+        db,
+        f"t.at >= ? AND (?2 IS NULL OR t.project_id = ?2) AND (?3 IS NULL OR t.session_id = ?3) AND {_SHOWN}",
+        (at, project_id, session_id),
+    )
+
+
+def of_memory(db: Connection, memory_id: str) -> list[TellingRecord]:
+    told_it = "t.id IN (SELECT telling_id FROM told_memories WHERE memory_id = ?)"
+    return _read(db, f"{told_it} AND {_SHOWN}", (memory_id,))
+
+
+def by_number(db: Connection, number: int) -> TellingRecord | None:
+    return next(iter(_read(db, f"t.id = ? AND {_SHOWN}", (number,))), None)
+
+
+def _read(db: Connection, where: str, values: Sequence[object]) -> list[TellingRecord]:
+    from backstory.model import TellingRecord
+
+    rows = db.execute(f"{_SELECT} WHERE {where} ORDER BY t.at, t.id", values)
+    return [
+        TellingRecord(
+            id=row["id"],
+            session_id=row["session_id"],
+            project_id=row["project_id"],
+            at=row["at"],
+            moment=row["moment"],
+            about=row["about"],
+            reason=json.loads(row["reason"]),
+            tokens=row["tokens"],
+            text="" if row["is_forgotten"] else row["text"],
+            memory_ids=tuple(json.loads(row["ids"])),
+        )
+        for row in rows
+    ]
+
+
+# --- erasing ------------------------------------------------------------------------------------------------
+
+# Their texts have lines about whole sessions, which are of no memory.
+_OF_SESSIONS = "(moment IN ('start', 'compact') OR reason ->> 'tool' = 'memory_timeline')"
+
+
+def erase_chosen(db: Connection) -> None:
+    """Of the memories that are about to be erased (temp.chosen of store/forgetting.py): what was told in an
+    erased turn goes; what told one of them elsewhere loses its text."""
+    db.execute(
+        "DELETE FROM tellings WHERE id IN (SELECT s.id FROM temp.chosen c JOIN turns t ON t.row = c.row"
+        " JOIN tellings s ON s.session_id = t.session_id AND s.at >= t.started_at"
+        " AND s.at < coalesce((SELECT min(later.started_at) FROM turns later"
+        " WHERE later.session_id = t.session_id AND later.started_at > t.started_at), s.at + 1))"
+    )
+    db.execute(
+        "UPDATE tellings SET text = '' FROM (SELECT m.project_id, min(m.created_at) AS at FROM temp.chosen c"
+        " JOIN memories m ON m.row = c.row WHERE m.kind <> 'tool' GROUP BY m.project_id) erased"
+        f" WHERE erased.project_id = tellings.project_id AND erased.at <= tellings.at AND {_OF_SESSIONS}"
+    )
+    rows = tuples(db).execute("SELECT m.id FROM temp.chosen c JOIN memories m ON m.row = c.row")
+    blank(db, [memory_id for (memory_id,) in rows])
+
+
+def blank(db: Connection, ids: Sequence[str]) -> None:
+    """These memories are erased: so is every text that told one of them."""
+    given = "IN (SELECT value FROM json_each(?))"
+    db.execute(
+        "UPDATE tellings SET text = '' WHERE id IN"
+        f" (SELECT telling_id FROM told_memories WHERE memory_id {given})",
+        (json.dumps(list(ids)),),
+    )
+    db.execute(f"DELETE FROM told_memories WHERE memory_id {given}", (json.dumps(list(ids)),))
+
+
+_HOLDING = (
+    "(?1 IS NULL OR project_id = ?1) AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR at < ?3)"
+    " AND has_text(about, text)"  # of store/forgetting.py, with what it looks for
+)
+
+
+def count_holding(db: Connection, project_id: str | None, session_id: str | None, before: int | None) -> int:
+    rows = tuples(db).execute(
+        f"SELECT count(*) FROM tellings WHERE {_HOLDING}", (project_id, session_id, before)
+    )
+    return int(rows.fetchone()[0])
+
+
+def blank_holding(db: Connection, project_id: str | None, session_id: str | None, before: int | None) -> None:
+    db.execute(
+        f"UPDATE tellings SET text = '', about = '' WHERE {_HOLDING}", (project_id, session_id, before)
+    )

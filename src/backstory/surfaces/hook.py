@@ -1,10 +1,11 @@
-"""The part of a hook that is Python: the brief at a session's start, what changed at the end of a turn, and
-what goes on after Claude Code has its answer: drain the spool, and start the worker where there is work for
-it.
+"""The part of a hook that is Python: the brief and a line for the user at a session's start, what changed at
+the end of a turn, whether the user need be asked about a tool of ours, and what goes on after Claude Code has
+its answer: drain the spool, and start the worker where there is work for it. What is asked of the memory
+server is in asking.py.
 
 hook.sh starts it with `python -I -S`: the standard library and this package, nothing else. stdout carries the
-brief or the block decision and nothing else; what goes wrong is a line in the log, and the payloads stay in
-the spool for the next drain.
+client's answer and nothing else; what goes wrong is a line in the log, and the payloads stay in the spool for
+the next drain.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from backstory.clients.canonical import Event
+    from backstory.recall.brief import Brief
     from backstory.store.file.connection import Connection
 
 MINIMUM = (3, 11)
@@ -29,6 +32,12 @@ SECONDS_AWAITED = 0.05  # the same where the user waits
 SECONDS_LOOKING = 0.1  # for changes in the spool; those that were not seen are told of next time
 MOST_FILES = 20  # named at the end of a turn
 LONGEST_NAME = 200  # characters shown of a path
+LONGEST_LINE = 300  # characters of what the user is told at the start
+NAME = "backstory: "  # before it
+DAY_MS = 24 * 3600 * 1000
+MARKS_DAYS = 7  # after which a session without a sign of life is told things anew
+MOST_TRANSCRIPTS = 5_000  # names that are looked at
+MOST_KNOWN = 5_000  # files or tests that hook.sh looks through
 UNSAFE = (
     "'\"`>\\<＜﹤‹«\u2329\u3008《⟨⟪❬❮❰˂˱ᐸᐊ≪⋘≮≺⪻⋖⧼⦉⦑⦓⊰⊲⪡⪦⫷◁◀◂◃◄◅⏴⯇"  # fence.BRACKETS, which would load `re`
 )
@@ -46,7 +55,7 @@ START_WORKER = START.format("backstory.surfaces", "worker", "worker.main()", "wo
 START_SYNC = START.format("backstory.surfaces.cli", "claude_md", "claude_md.background(sys.argv[2])", "sync")
 
 
-def main(mode: str, payload: str = "") -> None:
+def main(mode: str, given: str = "") -> None:
     if sys.version_info < MINIMUM or os.environ.get("BACKSTORY_WORKER") == "1":
         return
     folder = paths.data_folder(os.environ)
@@ -54,23 +63,29 @@ def main(mode: str, payload: str = "") -> None:
         return
     try:
         if mode == "start":
-            begin(folder, sys.stdin.buffer.read())
+            begin(folder, sys.stdin.buffer.read(), given)
         elif mode == "announce":
-            announce(folder, payload)
+            announce(folder, given)
+        elif mode == "allow":
+            allow(sys.stdin.buffer.read())
         else:
-            go_on(folder)
+            go_on(folder, turn_ended=mode in ("stop", "end"))
             if mode == "stop":
                 bring_up_to_date(folder)
     except Exception:  # noqa: BLE001  the edge of a hook: nothing may surface
         log.crash("hook")
 
 
-def begin(folder: str, payload: bytes) -> None:
-    """Tell the model what happened before; it is all that the user waits for. Where the store cannot be had
-    at once, nothing is told, and the worker sees to it."""
+# --- the start of a session ---------------------------------------------------------------------------------
+
+
+def begin(folder: str, payload: bytes, notice: str = "") -> None:
+    """Tell the model what happened before, and the user that we are there; it is all that the user waits for.
+    Where the store cannot be had at once, nothing is told, and the worker sees to it. `notice` is what
+    hook.sh has to say: that backstory is being set up, that nothing can be captured."""
     import json
 
-    from backstory.errors import StoreError, Unavailable
+    from backstory.errors import Busy, Damaged, SchemaTooNew, StoreError, Unavailable
     from backstory.recall import brief
     from backstory.store.file.connection import may_be_unavailable
     from backstory.surfaces.opened import open_drained
@@ -78,25 +93,154 @@ def begin(folder: str, payload: bytes) -> None:
     event = claude_code.read(json.loads(payload))
     env = _shared(event.session_id)
     now = int(time.time() * 1000)
+    _ask_no_more(folder, event.session_id)
     try:
         with open_drained(folder, now=now, seconds=SECONDS_AWAITED, hurried=True) as db:
             tokens = int(config.number("brief.tokens", os.environ))
             told = brief.brief(db, event.cwd, event.session_id, event.source, tokens)
-            if told.text:
-                sys.stdout.buffer.write(told.text.encode("utf-8", "replace") + b"\n")
-                sys.stdout.buffer.flush()
+            project_id = _project(db, event)
+            fault = notice or _fault(folder, now)
+            _answer(fault or _line(db, event, project_id, told, now), told.text)
             needed = _is_work(db, folder, now, env)
             try:
                 with may_be_unavailable():
                     _note(db, event.session_id)
                     brief.note(db, event.session_id, told.ids, now)
+                    _keep(db, event, project_id, told, now)
             except Unavailable:
                 pass  # others write. The prompt's hook notes it again; what was shown can wait
     except StoreError as error:
         log.write("warning", f"no brief: {error}")
+        is_fault = isinstance(error, Damaged | SchemaTooNew | Unavailable) and not isinstance(error, Busy)
+        _answer(notice or (f"{NAME}nothing is told: {error}" if is_fault else ""), "")
         needed = True
     if needed:
         start_worker(folder, env)
+
+
+def _answer(line: str, text: str) -> None:
+    import json
+
+    line = "".join(sign if sign.isprintable() else " " for sign in line)
+    if line or text:
+        answer = json.dumps(claude_code.session_started(line[:LONGEST_LINE], text))
+        sys.stdout.buffer.write(answer.encode("ascii") + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _fault(folder: str, now: int) -> str:
+    """What is wrong with capture, and what to do."""
+    count = spool.recently_failed(paths.spool(folder), now - DAY_MS)
+    if not count:
+        return ""
+    events = "event" if count == 1 else "events"
+    return f"{NAME}{count} {events} of the last day could not be read; backstory doctor says which, and why"
+
+
+def _line(db: Connection, event: Event, project_id: str | None, told: Brief, now: int) -> str:
+    """`backstory: 41 sessions remembered, 2 things open, 455 tokens told`"""
+    from backstory.store import sessions
+
+    if config.choice("display", os.environ) == "quiet":
+        return ""
+    said = [f"{tokens_of(told.text):,} tokens told"] if told.text else []
+    if event.source == "compact":
+        return NAME + said[0] if said else ""
+    count, first = sessions.remembered(db, project_id, event.session_id) if project_id else (0, None)
+    if told.open:
+        said.insert(0, f"{told.open} {'thing' if told.open == 1 else 'things'} open")
+    if count:
+        said.insert(0, f"{count:,} {'session' if count == 1 else 'sessions'} remembered")
+    line = NAME + (", ".join(said) or "nothing remembered here yet")
+    if first is None or first > now - DAY_MS:
+        others = sessions.unknown(db, _transcripts(event))
+        if others:
+            earlier = "an earlier session" if others == 1 else f"{others:,} earlier sessions"
+            line += f"; backstory backfill would read {earlier}"
+    return line
+
+
+def _transcripts(event: Event) -> list[str]:
+    """The other sessions in this folder that the client has transcripts of, by their files' names."""
+    top = claude_code.config_folder(os.environ)
+    try:
+        names = os.listdir(claude_code.transcripts_folder(top, event.cwd)) if top else []
+    except OSError:
+        return []
+    every = [name.removesuffix(".jsonl") for name in names[:MOST_TRANSCRIPTS] if name.endswith(".jsonl")]
+    return [session_id for session_id in every if session_id != event.session_id]
+
+
+def _project(db: Connection, event: Event) -> str | None:
+    from backstory.store import projects, sessions
+
+    return sessions.project_of(db, event.session_id) or projects.id_at(db, paths.place(event.cwd))
+
+
+def _keep(db: Connection, event: Event, project_id: str | None, told: Brief, now: int) -> None:
+    from backstory.store import tellings
+    from backstory.store.file.connection import transaction
+
+    if told.text and project_id:
+        moment = tellings.COMPACT if event.source == "compact" else tellings.START
+        tokens = tokens_of(told.text)
+        with transaction(db):
+            tellings.note(
+                db, event.session_id, project_id, moment, told.text, told.ids, tokens=tokens, at=now
+            )
+
+
+def _ask_no_more(folder: str, session_id: str) -> None:
+    """Where nothing is to be told at prompts, hook.sh need not start Python to find that out."""
+    from backstory.surfaces import asking
+
+    if config.choice("recall.prompt", os.environ) == "off" and asking.is_name(session_id):
+        paths.make_folder(asking.run_folder(folder))
+        asking.put(os.path.join(asking.run_folder(folder), session_id + ".prompts"), "done")
+
+
+def tokens_of(text: str) -> int:
+    """As model.tokens, which would load dataclasses."""
+    return -(-len(text) // 4)
+
+
+# --- before a tool of ours is used --------------------------------------------------------------------------
+
+QUERIES = frozenset(
+    "memory_search memory_timeline docs_search docmem_find docmem_serialize docmem_structure docmem_get_root"
+    " docmem_expand_to_length docmem_list docmem_query_nodes docmem_search".split()
+)
+WRITES = frozenset(
+    "memory_add memory_reinforce memory_deemphasize memory_supersede memory_delete docmem_create"
+    " docmem_create_node docmem_add_summary docmem_view docs_ingest docmem_import".split()
+)
+OUTSIDE = ("path", "url")  # arguments that lead to files and to the network
+
+
+def allow(payload: bytes) -> None:
+    """Our own tools ask nobody for what they keep and find in our own store."""
+    import json
+
+    try:
+        use = claude_code.own_tool(json.loads(payload))
+    except (ValueError, RecursionError):
+        return
+    if use and may_use(*use, config.choice("permissions", os.environ)):
+        answer = json.dumps(claude_code.allowed("backstory's own memory; `permissions` is the setting"))
+        sys.stdout.buffer.write(answer.encode("ascii") + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def may_use(tool: str, given: Mapping[str, object], permissions: str) -> bool:
+    """False leaves it to the client: what erases for good, overwrites, or leads out of the store."""
+    if permissions == "ask" or any(given.get(name) is not None for name in OUTSIDE):
+        return False
+    if tool in QUERIES or tool == "docmem_export":
+        return True
+    return permissions == "write" and tool in WRITES and given.get("hard") in (None, False)
+
+
+# --- the end of a turn --------------------------------------------------------------------------------------
 
 
 def announce(folder: str, payload: str) -> None:
@@ -129,7 +273,7 @@ def told(changed: list[str], root: str) -> str:
     return f"Files were modified this turn. {update}"
 
 
-def go_on(folder: str) -> None:
+def go_on(folder: str, *, turn_ended: bool) -> None:
     """Nobody waits for this; Claude Code ends the hook's process group when the session ends, not ours."""
     try:
         os.setsid()
@@ -143,8 +287,53 @@ def go_on(folder: str) -> None:
     with open_drained(folder, now=now, seconds=SECONDS) as db:
         _note(db, session_id)
         needed = _is_work(db, folder, now, env)
+        if turn_ended:
+            _list_what_is_known(db, folder, now)
+    _remove_old_marks(folder, now)
     if needed:
         start_worker(folder, env)
+
+
+def _list_what_is_known(db: Connection, folder: str, now: int) -> None:
+    """The files and tests that there is something to tell about. hook.sh looks into these lists before it
+    starts Python."""
+    from backstory.errors import BadInput
+    from backstory.recall import telling
+    from backstory.whole_file import whole_file
+
+    is_on = config.choice("recall.files", os.environ) == "on"
+    top = os.path.join(folder, "known")
+    for name, find in (("files", telling.known_files), ("tests", telling.known_tests)):
+        found = find(db, now) if is_on else []
+        lines = [line for line in found if line.strip() and "\n" not in line][:MOST_KNOWN]
+        content = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+        path = os.path.join(top, name)
+        try:
+            with open(path, "rb") as file:
+                before = file.read()
+        except OSError:
+            before = b""
+        if content != before:
+            paths.make_folder(top)
+            try:
+                with whole_file(path, replaces=True, mode=0o600) as file:
+                    file.write(content)
+            except BadInput as error:
+                log.write("warning", f"what is known of files is told as it was before: {error}")
+
+
+def _remove_old_marks(folder: str, now: int) -> None:
+    """Of sessions that were killed. Sockets are the servers' business."""
+    from backstory.surfaces import asking
+
+    try:
+        with os.scandir(asking.run_folder(folder)) as entries:
+            for entry in entries:
+                is_old = entry.stat(follow_symlinks=False).st_mtime * 1000 < now - MARKS_DAYS * DAY_MS
+                if is_old and not entry.name.endswith((asking.SOCKET, asking.SOCKET + ".")):
+                    os.unlink(entry.path)
+    except OSError:
+        pass  # there is none yet, or another process was faster
 
 
 def bring_up_to_date(folder: str) -> None:

@@ -1,4 +1,5 @@
-"""The synthesizer that asks a model, through the Agent SDK and the user's own Claude Code.
+"""The synthesizer that asks a model, through the user's own Claude Code: by the Agent SDK where that is
+installed (claude_sdk.py), else by `claude -p` (claude_process.py).
 
 For each session there is a model session: a Claude Code in the background, in an empty folder, without the
 user's settings, hooks, plugins, CLAUDE.md or tools, with two tools of ours instead. It stays between batches,
@@ -16,28 +17,24 @@ import asyncio
 import importlib.util
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from backstory import paths
 from backstory.errors import BackstoryError, BadInput
 from backstory.model import Batch, Findings, Observation, Spent, Summary
 from backstory.synthesis import prompt
+from backstory.synthesis.claude_process import ProcessClient
+from backstory.synthesis.claude_reply import Client, Reply, Start, Tool
 from backstory.synthesis.protocol import Away, Malformed
-
-if TYPE_CHECKING:
-    from claude_agent_sdk import ClaudeAgentOptions
 
 MODEL = "haiku"  # the alias: what it stands for is the client's to know, and a gateway's to change
 TIMEOUT = 120.0
 HISTORY_TOKENS = 3_000  # measured by bench/synthesis_cost.py: more costs more than it lets the model remember
 MOST_SESSIONS = 3  # each is a Claude Code in RAM
 CHARS_A_TOKEN = 4
-SERVER = "memory"
 SDK = "claude_agent_sdk"
-GRACE = 2.0
 
 # What Claude Code tells the processes that it starts: none of it is true of a session of ours.
 NOT_OURS = frozenset(
@@ -61,7 +58,6 @@ QUIET = {
 }
 
 OR_RULES = ", or go by rules: backstory config synthesizer local"
-INSTALL = f"install backstory with its extra claude{OR_RULES}"
 UPDATE = f"update Claude Code (claude update){OR_RULES}"
 LOGIN = "log in with `claude`, or set ANTHROPIC_API_KEY"
 
@@ -86,8 +82,6 @@ def find_cli(env: Mapping[str, str]) -> str | None:
 
 def available(env: Mapping[str, str]) -> Away | None:
     """Why the model cannot be asked, as far as that can be known without asking it."""
-    if importlib.util.find_spec(SDK) is None:
-        return Away("missing", f"claude-agent-sdk is not installed; {INSTALL}")
     if find_cli(env) is None:
         return Away("missing", f"there is no claude on PATH; install Claude Code{OR_RULES}")
     return None
@@ -148,7 +142,7 @@ class Claude:
 
     async def _turn(self, session: _Session, desk: _Desk, text: str) -> list[str]:
         """One message and the reply to it. What was wrong with the reply comes back."""
-        reply = _Reply()
+        reply = Reply()
         try:
             await session.turn(text, reply)
         except (BackstoryError, TimeoutError):
@@ -211,7 +205,7 @@ class _Desk:
         """Something was found, and what had to be is there: one bad call besides does not undo the rest."""
         return self.summary is not None if self.batch.wants_summary else bool(self.observations)
 
-    def missing(self, reply: _Reply) -> list[str]:
+    def missing(self, reply: Reply) -> list[str]:
         """What is wrong with the reply, for the model to put right."""
         problems = list(reply.refused)
         if self.batch.wants_summary and self.summary is None:
@@ -222,30 +216,10 @@ class _Desk:
         return problems
 
 
-@dataclass(slots=True)
-class _Reply:
-    """What came back for one message, as far as it came."""
-
-    text: str = ""
-    calls: int = 0
-    refused: list[str] = field(default_factory=list)
-    error: str = ""  # as the client names it: rate_limit, authentication_failed, ...
-    status: int | None = None
-    said: str = ""
-    resets_at: float | None = None
-    model: str = ""
-    usage: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # of each answer
-    total: Mapping[str, Any] | None = None
-    usd: float | None = None  # of the model session so far
-    tries: int = 0
-
-
 class _Session:
     """A Claude Code that runs beside one of the user's."""
 
     def __init__(self, env: Mapping[str, str], model: str, timeout: float) -> None:
-        from claude_agent_sdk import ClaudeSDKClient
-
         self.model = model
         self.shown = prompt.Shown()
         self.desk: _Desk | None = None
@@ -253,33 +227,25 @@ class _Session:
         self.usd = 0.0
         self.stderr: list[str] = []
         self._busy = False
-        self._client = ClaudeSDKClient(self._options(env, timeout))
+        self._client = self._connection(env, timeout)
 
     async def start(self) -> None:
-        import logging
-
-        logging.getLogger(SDK).addHandler(logging.NullHandler())  # it prints what it raises
         try:
-            await self._client.connect()
+            await self._client.start()
         except Exception as error:  # bare ones as well
             raise Away("missing", f"Claude Code does not start: {self.why(error)}; {UPDATE}") from error
 
-    async def turn(self, text: str, reply: _Reply) -> None:
+    async def turn(self, text: str, reply: Reply) -> None:
         self._busy = True
         self.history += len(text)
-        await self._client.query(_one(text))
-        async for message in self._client.receive_response():
-            self.history += _take(message, reply)
+        await self._client.turn(text, reply)
+        self.history += reply.history
         self._busy = False
 
     async def end(self) -> None:
-        with suppress(Exception):  # it may be gone already
-            if self._busy:  # else it would finish its turn first
-                await asyncio.wait_for(self._client.interrupt(), GRACE)
-        with suppress(Exception):
-            await self._client.disconnect()
+        await self._client.end(self._busy)
 
-    def spent(self, reply: _Reply) -> Spent:
+    def spent(self, reply: Reply) -> Spent:
         """What the reply cost. The client counts dollars over the whole session, tokens by the message."""
         seen = [reply.total] if reply.total is not None else list(reply.usage.values())
         usd = 0.0
@@ -299,41 +265,37 @@ class _Session:
         said = self.stderr[-1] if self.stderr else str(error).partition("\n")[0]
         return prompt.tidy(said)[:200] or type(error).__name__
 
-    def _options(self, env: Mapping[str, str], timeout: float) -> ClaudeAgentOptions:
-        from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server, tool
-
-        tools = [
-            tool(prompt.OBSERVATION, prompt.OBSERVATION_HELP, prompt.OBSERVATION_SCHEMA)(
-                self._answer(lambda desk, arguments: desk.store_observation(arguments))
+    def _connection(self, env: Mapping[str, str], timeout: float) -> Client:
+        tools = (
+            Tool(
+                prompt.OBSERVATION,
+                prompt.OBSERVATION_HELP,
+                prompt.OBSERVATION_SCHEMA,
+                self._answer(lambda desk, arguments: desk.store_observation(arguments)),
             ),
-            tool(prompt.SUMMARY, prompt.SUMMARY_HELP, prompt.SUMMARY_SCHEMA)(
-                self._answer(lambda desk, arguments: desk.store_summary(arguments))
+            Tool(
+                prompt.SUMMARY,
+                prompt.SUMMARY_HELP,
+                prompt.SUMMARY_SCHEMA,
+                self._answer(lambda desk, arguments: desk.store_summary(arguments)),
             ),
-        ]
-        return ClaudeAgentOptions(
-            cli_path=find_cli(env),
-            model=self.model,
-            system_prompt=prompt.SYSTEM,
-            tools=[],
-            mcp_servers={SERVER: create_sdk_mcp_server(SERVER, "1.0.0", tools)},
-            allowed_tools=[f"mcp__{SERVER}__{each.name}" for each in tools],
-            setting_sources=[],
-            max_turns=1,
-            cwd=_quiet_folder(env),
-            env=environment(env, timeout),
-            stderr=self._note,
-            extra_args={"strict-mcp-config": None, "no-session-persistence": None},
         )
+        program = find_cli(env) or "claude"
+        start = Start(program, self.model, _quiet_folder(env), environment(env, timeout), tools, self._note)
+        if importlib.util.find_spec(SDK) is None:
+            return ProcessClient(start)
+        from backstory.synthesis.claude_sdk import SdkClient
+
+        return SdkClient(start)
 
     def _answer(
         self, store: Callable[[_Desk, Mapping[str, Any]], str]
-    ) -> Callable[[Any], Awaitable[dict[str, Any]]]:
-        async def answer(arguments: Any) -> dict[str, Any]:
+    ) -> Callable[[Mapping[str, Any]], tuple[str, bool]]:
+        def answer(arguments: Mapping[str, Any]) -> tuple[str, bool]:
             try:
-                said, wrong = store(self.desk, arguments) if self.desk else "", False
+                return store(self.desk, arguments) if self.desk else "", False
             except BadInput as error:
-                said, wrong = str(error), True
-            return {"content": [{"type": "text", "text": said}], "is_error": wrong}
+                return str(error), True
 
         return answer
 
@@ -363,58 +325,7 @@ def _quiet_folder(env: Mapping[str, str]) -> str:
     return folder
 
 
-async def _one(text: str) -> AsyncIterator[dict[str, Any]]:
-    """A message that is taken as it stands: no slash command, no @path in it means anything."""
-    content = {"role": "user", "content": text}
-    yield {"type": "user", "message": content, "parent_tool_use_id": None, "client_composed": True}
-
-
-def _take(message: Any, reply: _Reply) -> int:
-    """Note what a message of the client says. Returns how much it adds to the history."""
-    from claude_agent_sdk import (
-        AssistantMessage,
-        ResultMessage,
-        SystemMessage,
-        TextBlock,
-        ToolResultBlock,
-        ToolUseBlock,
-        UserMessage,
-    )
-
-    match message:
-        case AssistantMessage(error=str() as error):
-            reply.error = error
-            reply.said = " ".join(block.text for block in message.content if isinstance(block, TextBlock))
-        case AssistantMessage():
-            reply.model = message.model
-            reply.usage[message.message_id or ""] = message.usage or {}
-            texts = [block.text for block in message.content if isinstance(block, TextBlock)]
-            calls = [block.input for block in message.content if isinstance(block, ToolUseBlock)]
-            reply.text += "\n".join(texts)
-            reply.calls += len(calls)
-            return sum(map(len, texts)) + sum(len(str(call)) for call in calls)
-        case UserMessage(content=list() as blocks):
-            results = [block for block in blocks if isinstance(block, ToolResultBlock) and block.is_error]
-            reply.refused += [prompt.tidy(_words(block.content))[:300] for block in results]
-        case SystemMessage(subtype="api_retry"):
-            reply.tries += 1
-        case ResultMessage():
-            reply.total, reply.usd = message.usage or {}, message.total_cost_usd
-            reply.status = getattr(message, "api_error_status", None)
-            if message.is_error and message.subtype == "success" and not reply.error:
-                reply.error, reply.said = "unknown", message.result or ""
-        case _ if type(message).__name__ == "RateLimitEvent":  # newer than the oldest SDK we take
-            reply.resets_at = message.rate_limit_info.resets_at
-    return 0
-
-
-def _words(content: Any) -> str:
-    if isinstance(content, list):
-        return " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return str(content or "")
-
-
-def _away(reply: _Reply, model: str, spent: Spent | None) -> BackstoryError:
+def _away(reply: Reply, model: str, spent: Spent | None) -> BackstoryError:
     """What a failed call means for the queue: wait, or give this batch up."""
     said = prompt.tidy(reply.said)[:200].rstrip(".") or reply.error
     status = reply.status or 0

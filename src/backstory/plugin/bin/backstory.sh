@@ -31,7 +31,7 @@ unavailable() {
   exit 0
 }
 
-[ "${BACKSTORY_WORKER:-}" = 1 ] && unavailable "is switched off, because this is its own worker" "${1:-}" "${2:-}"
+[ "${BACKSTORY_WORKER:-}" = 1 ] && unavailable "is switched off, because this is its own worker" "${1:-}" "${2:-backstory}"
 
 here=${0%/*}
 noted=
@@ -68,12 +68,12 @@ if [ "${1:-}" != --setup ]; then
   case $why in
     "" | *[\"\\]*) why="is not set up yet; that happens in the background once a session has started" ;;
   esac
-  unavailable "$why" "${1:-}" "${2:-}"
+  unavailable "$why" "${1:-}" "${2:-backstory}"
 fi
 
 [ -n "${CLAUDE_PLUGIN_DATA:-}" ] && mkdir -p "$CLAUDE_PLUGIN_DATA" || exit 0
 works "$noted" && exit 0
-command -v backstory >/dev/null 2>&1 && exit 0
+found=$(command -v backstory 2>/dev/null) && ! [ "$found" -ef "$own" ] && exit 0 # our own may be an older one
 [ -L "$status" ] && rm -f "$status" # it would lead elsewhere
 if [ -n "$noted" ]; then
   echo "is gone from the Python it was installed with; install it again and run: backstory install" >"$status"

@@ -17,6 +17,7 @@ import time
 
 TIME_OUT = 900
 READY = "has been set up; start a new session"
+SETTING_UP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "setting_up.txt")
 
 
 def main(root: str, data: str) -> None:
@@ -35,17 +36,46 @@ def main(root: str, data: str) -> None:
             if os.path.realpath(os.path.join(data, "venv")) != os.path.realpath(home):
                 _switch(data, home)  # killed before it could, or back from a newer version
                 _say(data, READY)
+            _put_on_path(data)
             return
-        _say(
-            data, "is being set up in the background; its tools are there once that is done, in a new session"
-        )
+        with open(SETTING_UP, encoding="utf-8") as file:
+            _say(data, file.read().strip())
         problem = _build(root, data, home)
         if problem:
             log = os.path.join(data, "setup.log")
             _say(data, f"could not be set up ({problem}); the next session tries again; details: {log}")
             return
         _switch(data, home)
+        _put_on_path(data)
         _say(data, READY)
+
+
+def _put_on_path(data: str) -> None:
+    """Let a person type `backstory`: a link in ~/.local/bin, where that is on PATH and no other backstory is.
+    Else setup.command says how to call it; the line at a session's start tells that."""
+    command = os.path.join(data, "venv", "bin", "backstory")
+    folder = os.path.join(os.environ.get("HOME", ""), ".local", "bin")
+    link = os.path.join(folder, "backstory")
+    how = os.path.join(data, "setup.command")
+    found = shutil.which("backstory")
+    if not found and os.path.isabs(folder) and os.path.isdir(folder) and _is_on_path(folder):
+        try:
+            if os.path.islink(link) and not os.path.exists(link):
+                os.unlink(link)  # of a folder that is gone
+            os.symlink(command, link)
+            found = link
+        except OSError:
+            pass
+    if found:
+        if os.path.lexists(how):
+            os.unlink(how)
+    else:
+        _write(how, command)
+
+
+def _is_on_path(folder: str) -> bool:
+    listed = os.environ.get("PATH", "").split(os.pathsep)
+    return os.path.realpath(folder) in [os.path.realpath(one) for one in listed if os.path.isabs(one)]
 
 
 def _build(root: str, data: str, home: str) -> str | None:
@@ -96,9 +126,12 @@ def _version(root: str) -> str:
 
 
 def _say(data: str, status: str) -> None:
-    path = os.path.join(data, "setup.status")
+    _write(os.path.join(data, "setup.status"), status)
+
+
+def _write(path: str, line: str) -> None:
     with open(path + ".new", "w", encoding="utf-8", opener=_through_no_link) as file:
-        file.write(status + "\n")
+        file.write(line + "\n")
     os.replace(path + ".new", path)
 
 

@@ -1,30 +1,45 @@
 #!/bin/sh
-# Every hook of backstory: stdin goes into the spool as a file, and that is all Claude Code waits for.
+# Every hook of backstory. What happened goes into the spool as a file, and that is all Claude Code waits for.
 #
-#   hook.sh         PostToolUse and the like: into the spool, nothing more
-#   hook.sh drain   compactions: afterwards a process of its own drains the spool and starts the worker where
-#                   there is work
-#   hook.sh stop    the end of a turn: as drain; but first, where files of an initialised project changed, the
-#                   model is told so by Python, once
-#   hook.sh prompt  a prompt: as drain, and what waits in the outbox for this session is printed for the model
-#   hook.sh start   a session begins: the same at once, and the brief is printed for the model; backstory is
-#                   set up where it is not installed yet
-#   hook.sh end     a session ends: as drain, and wait for it (Claude Code allows 1.5 s; the drain outlives that)
+#   hook.sh           PostToolUse and the like: into the spool, nothing more
+#   hook.sh failure   a tool failed: the same; where a test failed that was mended before, the model is told
+#   hook.sh drain     compactions: afterwards a process of its own drains the spool and starts the worker where
+#                     there is work
+#   hook.sh stop      the end of a turn: as drain; but first, where files of an initialised project changed,
+#                     the model is told so by Python, once
+#   hook.sh prompt    a prompt: as drain, and the model is told what waits in the outbox for this session and,
+#                     with its first prompts, what the memory server knows about them
+#   hook.sh start     a session begins: the same at once, with the brief for the model and a line for the user;
+#                     backstory is set up where it is not installed yet
+#   hook.sh end       a session ends: as drain, and wait for it (Claude Code allows 1.5 s; the drain outlives that)
 #
-# Nothing but the brief, the outbox and what changed is printed and the exit code is always 0: whatever goes
-# wrong here, the agent is not disturbed.
-# A full disk leaves a part of the payload in tmp/, which the next drain reports.
+# These are no events of a session, and nothing of them is kept:
+#
+#   hook.sh file      a file is about to be read or edited: the model is told what is known of it
+#   hook.sh task      a subagent is about to start, with this task
+#   hook.sh subagent  it starts: it is told what concerns its task
+#   hook.sh allow     a tool of ours is about to be used: need the user be asked?
+#
+# Nothing but that is printed and the exit code is always 0: whatever goes wrong here, the agent is not
+# disturbed. A full disk leaves a part of the payload in tmp/, which the next drain reports.
 
 # --- what hook.sh knows of Claude Code; tests/clients/test_hook_block.py holds it to clients/claude_code.py ---
 plugin_data=${CLAUDE_PLUGIN_DATA:-}
 project=${CLAUDE_PROJECT_DIR:-.}
 session=${CLAUDE_CODE_SESSION_ID:-}
-# In a payload: a tool that changes a file, and the beginning of a command.
+# In a payload: a tool that changes a file, the beginning of a command, a failed command, a file without signs
+# that JSON escapes, a task for an agent of ours.
 edit='"tool_name": ?"(Edit|MultiEdit|NotebookEdit|Write)"'
 command='"command": ?"'
-# Around a string of JSON: at a prompt, a text for the model.
-context='{"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": '
-context_end='}}'
+failed='"tool_name": ?"Bash"'
+file='"(file_path|notebook_path)": ?"/[^"\\]*"'
+ours='"subagent_type": ?"backstory:'
+# The fields that have a prompt, what a failed command printed, a subagent's task.
+prompt_field=prompt error_field=error task_field=prompt
+# Around a string of JSON: a text for the model at one of these events; for the user.
+context() { printf '{"hookSpecificOutput": {"hookEventName": "%s", "additionalContext": %s}}\n' "$1" "$2"; }
+at_prompt=UserPromptSubmit at_file=PreToolUse at_failure=PostToolUseFailure at_subagent=SubagentStart
+message() { printf '{"systemMessage": "%s"}\n' "$1"; }
 # --- end ---
 
 umask 077
@@ -47,16 +62,100 @@ elif [ -n "$plugin_data" ]; then
 else drop
 fi
 case $data in /*) ;; *) drop ;; esac # it would be another one in each folder
-
-spool=$data/spool
-{ [ -d "$spool/new" ] && [ -d "$spool/tmp" ]; } ||
-  mkdir -p "$spool/tmp" "$spool/new" "$spool/failed" 2>/dev/null || drop
+mode=${1:-}
 
 # A name nobody else has. Linux hands one out without a process; elsewhere pid and time do.
 { read -r name </proc/sys/kernel/random/uuid || name=$$-$PPID-$(date +%s); } 2>/dev/null
 
+here=${0%/*}
+find_python() { # the interpreter that `backstory install` noted, else the plugin's own, else what PATH has
+  python=
+  { read -r python <"$here/../../../../interpreter"; } 2>/dev/null
+  [ -x "$python" ] || python=${plugin_data:+$plugin_data/venv/bin/python}
+  [ -x "$python" ] || python=python3
+}
+run='import sys; sys.path.insert(0, sys.argv[1]); from backstory.surfaces import hook; hook.main(*sys.argv[2:])'
+asking='import sys; sys.path.insert(0, sys.argv[1]); from backstory.surfaces import asking; asking.main(*sys.argv[2:])'
+hook() { "$python" -I -S -X utf8 -c "$run" "$here/../../.." "$@" 2>/dev/null; }
+# What the memory server has to say, as a string of JSON; see surfaces/asking.py.
+ask() {
+  find_python
+  "$python" -I -S -X utf8 -c "$asking" "$here/../../.." "$1" "$data" "$session" "$project" "$PPID" "$2" 2>/dev/null
+}
+can_ask() { # the id of the session is a part of files' names
+  case $session in '' | *[!A-Za-z0-9_-]*) return 1 ;; esac
+  for socket in "$data"/run/*.sock; do
+    [ ! -S "$socket" ] || return 0
+  done
+  return 1
+}
+
+# `backstory pause` writes the folders that are paused, one a line, or `*`.
+if [ -e "$data/paused" ]; then
+  at=$(CDPATH='' cd -- "$project" 2>/dev/null && pwd -P) paused=
+  while IFS= read -r line || [ -n "$line" ]; do
+    case $line in '') continue ;; '*') paused=yes ;; esac
+    case $at/ in "${line%/}"/*) paused=yes ;; esac
+  done 2>/dev/null <"$data/paused"
+  if [ -n "$paused" ]; then
+    [ "$mode" != start ] || [ "${BACKSTORY_DISPLAY:-}" = quiet ] ||
+      grep -qsE '^[[:space:]]*display[[:space:]]*=[[:space:]]*["'\'']quiet' "$data/config.toml" ||
+      message 'backstory: paused here; backstory resume goes on'
+    drop
+  fi
+fi
+
+case $mode in
+  file)
+    [ -s "$data/known/files" ] && [ "${BACKSTORY_RECALL_FILES:-}" != off ] && can_ask || drop
+    found=$(LC_ALL=C grep -oE "$file" 2>/dev/null) || exit 0
+    path=/${found#*\"/} path=${path%%\"*} asked=$data/run/$session.files
+    LC_ALL=C grep -qsxF -e "$path" "$data/known/files" || exit 0
+    if [ -f "$asked" ]; then
+      LC_ALL=C grep -qsxF -e "$path" "$asked" && exit 0
+      [ "$(grep -csxF told "$asked")" -lt 2 ] || exit 0
+    fi
+    text=$(ask file "$path" </dev/null)
+    [ -z "$text" ] || context $at_file "$text"
+    exit 0
+    ;;
+  task)
+    [ "${BACKSTORY_RECALL_PROMPT:-}" != off ] && can_ask || drop
+    task=$data/run/$session.task.$name
+    # -v: of ours no line is left
+    { LC_ALL=C grep -vE "$ours" >"$task" || rm -f "$task" || cat >/dev/null; } 2>/dev/null
+    exit 0
+    ;;
+  subagent)
+    cat >/dev/null 2>&1
+    can_ask || exit 0
+    set -- "$data/run/$session".task.*
+    [ $# = 1 ] && [ -f "$1" ] || exit 0 # of several, nobody knows which this one's is
+    task=$data/run/$session.taken.$name
+    mv "$1" "$task" 2>/dev/null || exit 0
+    text=$(ask subagent "$task_field" <"$task")
+    [ -z "$text" ] || context $at_subagent "$text"
+    rm -f "$task" 2>/dev/null
+    exit 0
+    ;;
+  allow)
+    [ "${BACKSTORY_PERMISSIONS:-}" != ask ] || drop
+    find_python
+    hook allow || drop
+    exit 0
+    ;;
+esac
+
+spool=$data/spool
+{ [ -d "$spool/new" ] && [ -d "$spool/tmp" ]; } ||
+  mkdir -p "$spool/tmp" "$spool/new" "$spool/failed" 2>/dev/null || {
+    [ "$mode" != start ] ||
+      message 'backstory: nothing is remembered, its data folder cannot be written; backstory doctor says what to do'
+    drop
+  }
+
 changed=no looking=
-if [ "${1:-}" = stop ]; then
+if [ "$mode" = stop ]; then
   # The same rule as root_of() in dirty.py; up the folders as they are on disk, whatever links led here.
   at=$project
   until [ -f "$at/.claude/.dirty-files" ] || [ -e "$at/.git" ] || [ "$at" -ef "$at/.." ] || [ ${#at} -gt 4000 ]
@@ -74,52 +173,93 @@ if [ "${1:-}" = stop ]; then
   fi
 fi
 
+text='' notice=''
 set -C # never overwrite
-if [ "${1:-}" = start ]; then # a small payload, and the brief needs it too
-  payload=$(cat)
-  { printf '%s' "$payload" >"$spool/tmp/$name" && mv "$spool/tmp/$name" "$spool/new/$name"; } 2>/dev/null
-else
-  { cat >"$spool/tmp/$name" && mv "$spool/tmp/$name" "$spool/new/$name" || cat >/dev/null; } 2>/dev/null
-fi
+case $mode in
+  start) # a small payload, and the brief needs it too
+    payload=$(cat)
+    { printf '%s' "$payload" >"$spool/tmp/$name" && mv "$spool/tmp/$name" "$spool/new/$name"; } 2>/dev/null ||
+      notice='backstory: what happens is not captured, the disk may be full; backstory doctor says what to do'
+    ;;
+  prompt | failure) # whoever drains may take the file away at once; we have it open by then
+    { cat >"$spool/tmp/$name" && {
+      mv "$spool/tmp/$name" "$spool/new/$name"
+      if [ "$mode" = prompt ]; then
+        asked=
+        [ "${BACKSTORY_RECALL_PROMPT:-}" != off ] && can_ask &&
+          { [ ! -f "$data/run/$session.prompts" ] || read -r asked <"$data/run/$session.prompts"; } &&
+          [ "$asked" != 'done' ] && text=$(ask prompt "$prompt_field")
+      elif [ -s "$data/known/tests" ] && [ "${BACKSTORY_RECALL_FILES:-}" != off ] && can_ask; then
+        known=$(LC_ALL=C grep -F -f "$data/known/tests" | LC_ALL=C grep -E "$failed")
+        [ -z "$known" ] || text=$(printf '%s' "$known" | ask failure "$error_field")
+      fi
+      :
+    } <"$spool/tmp/$name" || cat >/dev/null; } 2>/dev/null
+    ;;
+  *) { cat >"$spool/tmp/$name" && mv "$spool/tmp/$name" "$spool/new/$name" || cat >/dev/null; } 2>/dev/null ;;
+esac
 set +C
 [ -z "$looking" ] || ! wait "$looking" || changed=yes
 
-[ $# -gt 0 ] || exit 0
+case $mode in
+  '') exit 0 ;;
+  failure)
+    [ -z "$text" ] || context $at_failure "$text"
+    exit 0
+    ;;
+  prompt)
+    waiting=$data/outbox/$session
+    tell() {
+      news=$(cat "$1") || return
+      [ -z "$text" ] || [ -z "$news" ] || news=${news%\"}'\n\n'${text#\"} # one string of both
+      news=${news:-$text} text=
+      [ -z "$news" ] || context $at_prompt "$news"
+    }
+    case $session in
+      '' | *[!A-Za-z0-9_-]*) ;;
+      *)
+        set -- "$data/run/$session".task.* # of subagents that never started
+        [ ! -f "$1" ] || rm -f "$@" 2>/dev/null
+        set -- "$waiting".* # of hooks that were killed before they had told it
+        if [ -f "$waiting" ]; then # that was written later, and all of theirs is in it
+          # From here on it is ours: a server may put something newer there while we read.
+          mv "$waiting" "$waiting.$name" && tell "$waiting.$name" && rm -f "$@" "$waiting.$name"
+        elif [ -f "$1" ]; then tell "$1" && rm -f "$1"
+        fi 2>/dev/null
+        [ -z "$text" ] || context $at_prompt "$text"
+        ;;
+    esac
+    ;;
+esac
 
-mode=$1
-if [ "$mode" = prompt ]; then
-  waiting=$data/outbox/$session
-  tell() { text=$(cat "$1") && { [ -z "$text" ] || printf '%s\n' "$context$text$context_end"; }; }
+find_python
+if [ "$mode" = start ]; then
+  sh "$here/../bin/backstory.sh" --setup </dev/null >/dev/null 2>&1 &
+  if [ "$python" = python3 ] && [ -n "$plugin_data" ] && ! command -v backstory >/dev/null 2>&1; then
+    # The same that the server says who cannot be there yet.
+    why=
+    { read -r why <"$plugin_data/setup.status"; } 2>/dev/null
+    case $why in
+      '' | *[\"\\]*) why='is being set up in the background; its tools are there once that is done, in a new session' ;;
+    esac
+    notice="backstory $why"
+  fi
+  said=$(printf '%s' "$payload" | hook start "$notice")
+  if [ -n "$said" ]; then printf '%s\n' "$said"
+  elif [ -n "$notice" ]; then message "$notice"
+  fi
+  exit 0
+fi
+if [ "$changed" = yes ]; then hook announce "$name" </dev/null; fi
+"$python" -I -S -X utf8 -c "$run" "$here/../../.." "$mode" </dev/null >/dev/null 2>&1 &
+if [ "$mode" = end ]; then
   case $session in
     '' | *[!A-Za-z0-9_-]*) ;;
     *)
-      set -- "$waiting".* # of hooks that were killed before they had told it
-      if [ -f "$waiting" ]; then # that was written later, and all of theirs is in it
-        # From here on it is ours: a server may put something newer there while we read.
-        mv "$waiting" "$waiting.$name" && tell "$waiting.$name" && rm -f "$@" "$waiting.$name"
-      elif [ -f "$1" ]; then tell "$1" && rm -f "$1"
-      fi 2>/dev/null
+      set -- "$data/run/$session".*
+      [ ! -f "$1" ] || rm -f "$@" 2>/dev/null
       ;;
   esac
+  wait # nobody minds at the end, and the memories are there when the session is gone
 fi
-
-here=${0%/*}
-if [ "$mode" = start ]; then sh "$here/../bin/backstory.sh" --setup </dev/null >/dev/null 2>&1 & fi
-
-# The interpreter that `backstory install` noted, else the plugin's own, else what PATH has.
-python=
-{ read -r python <"$here/../../../../interpreter"; } 2>/dev/null
-[ -x "$python" ] || python=${plugin_data:+$plugin_data/venv/bin/python}
-[ -x "$python" ] || python=python3
-
-run='import sys; sys.path.insert(0, sys.argv[1]); from backstory.surfaces import hook; hook.main(*sys.argv[2:])'
-if [ "$mode" = start ]; then
-  printf '%s' "$payload" | "$python" -I -S -X utf8 -c "$run" "$here/../../.." start 2>/dev/null
-  exit 0
-fi
-if [ "$changed" = yes ]; then
-  "$python" -I -S -X utf8 -c "$run" "$here/../../.." announce "$name" </dev/null 2>/dev/null
-fi
-"$python" -I -S -X utf8 -c "$run" "$here/../../.." "$mode" </dev/null >/dev/null 2>&1 &
-[ "$mode" != end ] || wait # nobody minds at the end, and the memories are there when the session is gone
 exit 0

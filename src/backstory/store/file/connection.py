@@ -49,10 +49,18 @@ def connect(path: str, hurry: float | None = None) -> Connection:
 def look_into(path: str, why_not: StoreError) -> Connection:
     """An up-to-date store in a folder that cannot be written, to read. Where no log is beside it nobody has
     it open, and SQLite need not make the files by which it would tell others that it reads."""
+    if os.path.exists(path) and disk.is_read_only(os.path.dirname(path)) and (db := as_it_is(path)):
+        return db
+    raise why_not
+
+
+def as_it_is(path: str) -> Connection | None:
+    """A store to read, for who writes nothing: it is neither made nor brought up to date. None where there is
+    none of this version."""
     from backstory.store.file import backup
 
-    if not os.path.exists(path) or not disk.is_read_only(os.path.dirname(path)):
-        raise why_not
+    if not os.path.exists(path):
+        return None
     try:
         db = backup.read_only(path, is_alone=not os.path.exists(f"{path}-wal"))
         try:
@@ -65,7 +73,7 @@ def look_into(path: str, why_not: StoreError) -> Connection:
         db.close()
     except sqlite3.DatabaseError:
         pass
-    raise why_not
+    return None
 
 
 class transaction:
@@ -156,6 +164,11 @@ def marks(values: Sequence[object]) -> str:
 def unhurried(db: Connection) -> None:
     """What this connection writes from now on survives a kill; nobody waits until it survives a power cut."""
     db.execute("PRAGMA synchronous = NORMAL")
+
+
+def wait_at_most(db: Connection, seconds: float) -> None:
+    """For the locks of others, from now on: for what is not worth more."""
+    db.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
 
 
 def sqlite_version() -> str:

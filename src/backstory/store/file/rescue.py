@@ -125,6 +125,8 @@ def merge(wreck: Wreck, db: sqlite3.Connection) -> Rescued:
             _replant(db, project)
     if "turn_pieces" in tables:
         db.execute("DELETE FROM turn_pieces WHERE turn NOT IN (SELECT row FROM memories)")
+    if "edited_files" in tables:
+        db.execute("DELETE FROM edited_files WHERE turn NOT IN (SELECT row FROM memories)")
     if "vectors" in tables:
         db.execute("DELETE FROM archived_memories WHERE id IN (SELECT id FROM memories)")  # they came back
         db.execute(  # these can be made again

@@ -74,10 +74,11 @@ def command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Remember earlier sessions: what Claude Code keeps of them becomes sessions and turns.
+    """Remember the sessions of which Claude Code has transcripts.
 
-    What is remembered already is not read twice, and a run that was ended goes on where it was. Nothing is
-    sent to a model without --with-model. Vectors follow with the first search, or `backstory reindex`."""
+    They become sessions and turns. What is remembered already is not read twice, and a run that was ended
+    goes on where it was. Nothing is sent to a model without --with-model. Vectors follow with the first
+    search, or `backstory reindex`."""
     home, now = common.folder(), now_ms()
     folder = _folder(top)
     after = common.moment(since, now) if since else None

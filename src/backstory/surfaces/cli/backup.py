@@ -16,7 +16,7 @@ from backstory.store.file import recovery
 from backstory.store.file.backup import Backup
 from backstory.store.file.disk import existing
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import folder, json_option, sure
+from backstory.surfaces.cli.common import busy, folder, json_option, sure
 
 
 @click.group()
@@ -32,9 +32,10 @@ def now(as_json: bool) -> None:
     Who makes one has also seen what `backstory doctor` says about a recovery.
     """
     home = folder()
-    recovery.verify(home, now_ms())  # a damaged database is no backup
-    made = backups.make(home, now_ms(), "manual")
-    removed = backups.prune(home)
+    with busy("making a backup"):
+        recovery.verify(home, now_ms())  # a damaged database is no backup
+        made = backups.make(home, now_ms(), "manual")
+        removed = backups.prune(home)
     seen = recovery.notice(home)
     recovery.acknowledge(home)
     if as_json:
@@ -52,8 +53,9 @@ def now(as_json: bool) -> None:
 def listing(as_json: bool) -> None:
     """List the backups, newest first, and what was set aside."""
     home = folder()
-    found = backups.listed(home)
-    aside = backups.set_aside(home)
+    with busy("looking at backups"):
+        found = backups.listed(home)
+        aside = backups.set_aside(home)
     if as_json:
         output.as_json([_plain(one) for one in (*found, *aside)])
     else:
@@ -81,7 +83,7 @@ def restore(name: str, yes: bool, as_json: bool) -> None:
     path = _named(home, name)
     if not yes and not sure(f"Put {output.visible(path)} in the place of the store?"):
         raise errors.NotFound("Nothing was restored; --yes restores it without asking.")
-    with _no_worker(home):
+    with _no_worker(home), busy("restoring"):
         had = os.path.exists(paths.database(home))
         try:
             aside = recovery.restore(home, path, now_ms())

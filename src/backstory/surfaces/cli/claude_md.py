@@ -1,4 +1,4 @@
-"""`backstory init`, `sync` and `status`: a CLAUDE.md that says what is true of its project."""
+"""`backstory init`, `sync` and `claude-md status`: a CLAUDE.md that says what is true of its project."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import click
 
 from backstory import config, dirty, errors, log, paths
 from backstory.model import now_ms
-from backstory.surfaces.cli import output
+from backstory.store import projects
+from backstory.surfaces.cli import output, pausing
 from backstory.surfaces.cli.common import folder, project_and_json, store, typed
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def init(
     project: str,
     as_json: bool,
 ) -> None:
-    """Find out about a project, write its CLAUDE.md, and track what changes from now on.
+    """Write a CLAUDE.md for a project, and track what changes.
 
     It looks at the files and at git, and shows what it found. Where there is an AGENTS.md, the sections
     go there, and CLAUDE.md imports it. Safe to repeat: only what is missing is added.
@@ -192,13 +193,16 @@ def status(project: str, as_json: bool) -> None:
     on_stop = config.on_stop(os.environ)
     with store() as (db, now):
         found = claude_md.status(db, root)
+        here = projects.at(db, paths.place(root))
+        if paused := pausing.told(db, here.id if here else ""):
+            click.echo(f"backstory: {output.visible(paused)}", err=True)
     if as_json:
         output.as_json(shown.plain_status(found, on_stop))
     else:
         shown.status(found, on_stop, now)
 
 
-COMMANDS = (init, sync, status)
+COMMANDS = (init, sync)
 
 
 def background(root: str) -> None:
@@ -282,6 +286,8 @@ class _Advice:
         from backstory.claude_md.read.practices import HOSTS
         from backstory.recall.documents import fetch
 
+        if sys.stderr.isatty():
+            click.echo(f"fetching {url}", err=True)
         try:
             return fetch.page(url, hosts=HOSTS)
         except errors.BackstoryError as error:

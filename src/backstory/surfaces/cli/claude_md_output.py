@@ -156,7 +156,7 @@ def done(
             beside = f", the old one is {_name(kept[one.path], root)}" if one.path in kept else ""
             said.append(f"{_name(one.path, root)}{number}{beside}")
     click.echo(f"\nWritten: {'; '.join(said)}" if said else "\nNothing had to be written.")
-    click.echo("Changes are tracked from now on; `backstory status` shows what is pending.")
+    click.echo("Changes are tracked from now on; `backstory claude-md status` shows what is pending.")
     click.echo(AFTER_A_TURN[on_stop])
 
 

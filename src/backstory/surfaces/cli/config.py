@@ -36,7 +36,7 @@ ABOUT = {
     "log.level": f"what the log tells: {', '.join(log.LEVELS)}",
     "permissions": "its own tools that Claude may use unasked: write, read (searches alone) or ask (none)",
     "recall.everywhere": "whether a model may also search in other projects: on or off",
-    "recall.files": "whether a model is told what is known of a rare file or a failing test: on or off",
+    "recall.files": "whether a model is told what is known of a rarely edited file or failing test: on, off",
     "recall.prompt": "whether a session's first prompt brings back what earlier ones know of it: on or off",
     "retention.days": "sessions older than this are forgotten, and erased 30 days later; 0: never",
     "spend.daily_usd": "what the model may cost a day, in US dollars; at the cap, rules observe instead",
@@ -78,7 +78,7 @@ def tell(folder: str, name: str, as_json: bool) -> None:
 
 def change(folder: str, name: str, given: str, as_json: bool) -> None:
     path = _path(folder)
-    _write(path, _known(name), _valid(name, {settings.variable_of(name): given}))
+    put(folder, name, given)
     found = _look(name, path)
     said = f"{name} = {output.visible(MASK if name in SECRET else str(_now_in(path, name)))}"
     output.answer(as_json, asdict(found), said)
@@ -86,6 +86,28 @@ def change(folder: str, name: str, given: str, as_json: bool) -> None:
         click.echo(f"backstory: {found.variable} is set in your environment and wins", err=True)
     if name == "retention.days" and float(found.value) > 0:
         _tell_what_goes(float(found.value))
+
+
+def is_set(folder: str, name: str) -> bool:
+    return settings.variable_of(name) in os.environ or _now_in(_path(folder), name) is not None
+
+
+def put(folder: str, name: str, given: str) -> None:
+    _write(_path(folder), _known(name), _valid(name, {settings.variable_of(name): given}))
+
+
+def unset(folder: str, name: str, as_json: bool) -> None:
+    """Back to the default. Where the file does not set it, nothing is written."""
+    path = os.path.realpath(_path(folder))
+    if _now_in(path, _known(name)) is None:
+        said = f"{name} is not set in config.toml"
+    else:
+        _replace(path, name, without_setting(_read(path), name))
+        said = f"{name} is no longer set in config.toml"
+    found = _look(name, path)
+    output.answer(as_json, asdict(found), f"{said}; it is {output.visible(str(found.value)) or 'empty'}")
+    if found.source == "environment":
+        click.echo(f"backstory: {found.variable} is set in your environment and wins", err=True)
 
 
 def _tell_what_goes(days: float) -> None:
@@ -175,6 +197,10 @@ def _valid(name: str, env: Mapping[str, str]) -> str | float:
         return value
     if name == "claude.model" and not re.fullmatch(r"[\w.:/@\[\]-]{1,200}", value):
         raise errors.BadInput(f"claude.model is {value[:40]!r}; it is a model's name, like haiku")
+    if name == "capture.ignore":
+        from backstory.capture import ignore
+
+        ignore.parsed(value)
     if name == "docs.folders":
         strange = [one for one in value.split(os.pathsep) if one.strip() and not one.startswith(("/", "~"))]
         if strange:
@@ -215,7 +241,10 @@ def _now_in(path: str, name: str) -> object:
 def _write(path: str, name: str, value: str | float) -> None:
     """Into the file itself, also where config.toml is a link to it; whole or not at all."""
     path = os.path.realpath(path)
-    text = with_setting(_read(path), name, value)
+    _replace(path, name, with_setting(_read(path), name, value))
+
+
+def _replace(path: str, name: str, text: str | None) -> None:
     if text is None:
         raise errors.BadInput(f"{path} sets {name} in a way that is not for us to edit; change it there")
     paths.make_folder(os.path.dirname(path))
@@ -248,6 +277,41 @@ def with_setting(text: str, name: str, value: str | float) -> str | None:
     return None
 
 
+def without_setting(text: str, name: str) -> str | None:
+    """The same with one setting taken out. Pure."""
+    section, _, key = name.rpartition(".")
+    before = tomllib.loads(text)
+    rest: dict[str, object] = {other: value for other, value in before.items() if other != (section or key)}
+    inside = before.get(section)
+    if section and isinstance(inside, dict):
+        # A dotted key leaves no section behind, a line below its heading leaves the heading.
+        left = {other: value for other, value in inside.items() if other != key}
+        wanted = [{**before, section: left}, *([] if left else [rest])]
+    else:
+        wanted = [rest]
+    lines = _lines(text)
+    for number, line in enumerate(lines):
+        if _names(line) in (key, name):
+            proposed = "".join([*lines[:number], *lines[number + 1 :]])
+            try:
+                if tomllib.loads(proposed) in wanted:
+                    return proposed
+            except tomllib.TOMLDecodeError:
+                continue
+    return None
+
+
+def _lines(text: str) -> list[str]:
+    """Of all that splitlines knows, TOML ends lines with this only."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _names(line: str) -> str:
+    """The key that a line seems to set."""
+    found = re.match(r"\s*([\w.\"' -]+?)\s*=\s*", line)
+    return found[1].replace(" ", "").translate({34: None, 39: None}) if found else ""
+
+
 def _set(document: Mapping[str, object], name: str, value: object) -> dict[str, object]:
     section, _, key = name.rpartition(".")
     if not section:
@@ -260,14 +324,13 @@ def _proposals(text: str, name: str, value: str | float) -> Iterator[str]:
     """First the line that sets it already, wherever one seems to; then a new line in its section; then a new
     section. Which of them are right is for the caller to see."""
     section, _, key = name.rpartition(".")
-    # Of all that splitlines knows, TOML ends lines with this only.
-    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    lines = _lines(text)
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     # A JSON string is a TOML string, but for one sign that TOML wants escaped.
     written = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     for number, line in enumerate(lines):
-        found = re.match(r"(\s*)([\w.\"' -]+?)(\s*=\s*)", line)
-        if found and found[2].replace(" ", "").translate({34: None, 39: None}) in (key, name):
+        found = re.match(r"\s*[\w.\"' -]+?\s*=\s*", line)
+        if found and _names(line) in (key, name):
             after = re.match(
                 r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^#\r\n]*?)(\s*(?:#[^\n]*\n?)?)\Z", line[found.end() :]
             )

@@ -40,7 +40,7 @@ node_argument = click.argument("node", metavar="ID")
 
 @click.group()
 def docmem() -> None:
-    """Trees of text that a model writes and edits, and shows itself.
+    """Trees of text that a model writes, edits and looks at.
 
     The beginning of a node's id is enough. When a tree changes here, the views of it in CLAUDE.md follow.
     """

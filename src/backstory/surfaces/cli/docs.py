@@ -18,7 +18,9 @@ from backstory.surfaces.cli.common import FILL_SECONDS, json_option, only, proje
 
 @click.group()
 def docs() -> None:
-    """Documents kept for reference: Markdown, text, reStructuredText, HTML."""
+    """Documents kept for reference.
+
+    Markdown, text, reStructuredText and HTML; a model finds them with docs_search."""
 
 
 @docs.command("ingest")

@@ -29,14 +29,14 @@ from backstory.ids import new_id
 from backstory.model import now_ms
 from backstory.recall.index import Index
 from backstory.recall.search import search
-from backstory.store import documents, forgetting, memories, nodes, sessions, spend, vectors
+from backstory.store import documents, forgetting, memories, nodes, projects, sessions, spend, vectors
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import connect, has_fts5, sqlite_version, transaction
 from backstory.store.file.connection import version as schema_of
 from backstory.store.file.disk import existing
 from backstory.surfaces import erasing
 from backstory.surfaces.cli import config as settings
-from backstory.surfaces.cli import install, output, terminal, worker_status
+from backstory.surfaces.cli import install, output, pausing, terminal, worker_status
 from backstory.surfaces.cli import spend as spends
 from backstory.surfaces.cli.common import lost, unusable
 from backstory.surfaces.opened import open_drained
@@ -68,6 +68,7 @@ def examine(folder: str, env: Mapping[str, str], claude: str | None = None) -> l
         ("retention", lambda: _retention(folder, env)),
         ("search", lambda: _search(folder)),
         ("spool", lambda: _spool(folder)),
+        ("capture", lambda: _capture(folder)),
         ("worker", lambda: _worker(folder, env)),
         ("synthesis", lambda: _synthesis(folder, env)),
         ("Claude Code", lambda: _client(claude)),
@@ -159,8 +160,11 @@ def _settings(env: Mapping[str, str]) -> Check:
 
 
 def _canary(folder: str, env: Mapping[str, str]) -> Check:
-    with open_drained(folder, now=now_ms()):
-        pass  # without a store, the event would wait in the spool and stay
+    with open_drained(
+        folder, now=now_ms()
+    ) as db:  # without a store, the event would wait in the spool and stay
+        if any(project_id is None for project_id, *_ in projects.paused(db)):
+            return Check("canary", "warn", "not tried: everything is paused", "backstory resume --all")
     word = new_id("canary")
     session_id = f"backstory-doctor-{word}"
     event = json.dumps(claude_code.shell_use(session_id, folder, word, f"echo {word}", word)).encode()
@@ -258,6 +262,18 @@ def _spool(folder: str) -> Check:
         finding = f"{payloads} could not be stored; the last: {failed[-1][1]}"
         return Check("spool", "warn", finding, f"look at {place}/failed; delete what is not needed")
     return Check("spool", "ok", f"{waiting} waiting, none failed")
+
+
+def _capture(folder: str) -> Check:
+    """Is anything paused, and do the hooks know as much of it as the store?"""
+    with open_drained(folder, now=now_ms()) as db:
+        paused, is_right = pausing.told(db), pausing.refresh(folder, db)
+    if not is_right:
+        advice = f"delete {os.path.join(folder, pausing.NAME)}, or make room for it, then run doctor again"
+        return Check("capture", "bad", "the file that tells hooks what is paused is wrong", advice)
+    if paused:
+        return Check("capture", "warn", paused)
+    return Check("capture", "ok", "nothing is paused")
 
 
 def _worker(folder: str, env: Mapping[str, str]) -> Check:

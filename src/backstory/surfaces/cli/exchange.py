@@ -66,11 +66,12 @@ SHOWN = 10
 def export(
     file: str, project: str | None, since: str | None, without_turns: bool, force: bool, as_json: bool
 ) -> None:
-    """Write what is remembered to FILE, as JSON Lines; without FILE, or with `-`, to standard output.
+    """Write what is remembered to a file, as JSON Lines.
 
-    It is all that there is, unless --project names the folder of one project.
-    `backstory import FILE` takes it in again, here or on another machine. What is computed (vectors, the
-    keyword index) is not in it. The file is for you alone: it says all that your sessions said."""
+    Without FILE, or with `-`, to standard output. It is all that there is, unless --project names the folder
+    of one project. `backstory import FILE` takes it in again, here or on another machine. What is computed
+    (vectors, the keyword index) is not in it. The file is for you alone: it says all that your sessions
+    said."""
     if file == "-" and sys.stdout.isatty():
         raise errors.BadInput("an export is no text for a terminal; name a file: backstory export FILE")
     with store() as (db, now):
@@ -155,10 +156,10 @@ def import_(
     project: str,
     as_json: bool,
 ) -> None:
-    """Take in what `backstory export` wrote; `-` reads standard input.
+    """Take in what `backstory export` wrote, or other memories.
 
-    The whole file is checked first; if a line is wrong, it is named and nothing is imported. What is here
-    already stays, unless the file has it newer. --dry-run shows what would come of it.
+    `-` reads standard input. The whole file is checked first; if a line is wrong, it is named and nothing is
+    imported. What is here already stays, unless the file has it newer. --dry-run shows what would come of it.
 
     `backstory import --claude-mem` takes in the database of claude-mem, `backstory import --memory-md` what
     Claude Code noted about this project in its MEMORY.md.

@@ -78,11 +78,11 @@ def _conditions(command: Callable[..., None]) -> Callable[..., None]:
 def forget(
     ids: tuple[str, ...], yes: bool, dry_run: bool, hard: bool, undo: str | None, is_list: bool, **given: Any
 ) -> None:
-    """Take memories out of every answer: single ones by ID, or all that fits every condition given.
+    """Take memories out of every answer; it can be undone.
 
-    Conditions (--session, --project, --before, --match, --kind) show first what it would be, and ask. What
-    was forgotten stays in the store: `backstory forget --undo` brings it back whole. `backstory erase`
-    removes for good."""
+    Single ones by ID, or all that fits every condition given. Conditions (--session, --project, --before,
+    --match, --kind) show first what it would be, and ask. What was forgotten stays in the store: `backstory
+    forget --undo` brings it back whole. `backstory erase` removes for good."""
     as_json: bool = given.pop("as_json")
     is_chosen = bool(ids) or any(given.values())
     if (undo is not None or is_list) and (is_chosen or hard or (undo is not None and is_list)):
@@ -128,12 +128,12 @@ def forget(
 @_conditions
 @click.option("--everywhere", is_flag=True, help="Also out of backups, at once.")
 def erase(ids: tuple[str, ...], yes: bool, dry_run: bool, everywhere: bool, **given: Any) -> None:
-    """Remove memories for good: single ones by ID, or all that fits every condition given.
+    """Remove memories for good.
 
-    It shows first what it would be, and asks. Nothing of the text is left in the store, nor in the files
-    beside it. Backups lose it as newer ones take their place, or with --everywhere at once. A whole project
-    (--project alone) is erased with its documents and trees. Without any condition, it finishes what was
-    interrupted."""
+    Single ones by ID, or all that fits every condition given. It shows first what it would be, and asks.
+    Nothing of the text is left in the store, nor in the files beside it. Backups lose it as newer ones take
+    their place, or with --everywhere at once. A whole project (--project alone) is erased with its documents
+    and trees. Without any condition, it finishes what was interrupted."""
     from backstory.surfaces import erasing
 
     as_json: bool = given.pop("as_json")
@@ -350,6 +350,7 @@ def _show(seen: Preview, as_json: bool, verb: str, also: dict[str, Any] | None =
         ("archived traces", seen.archived),
         ("documents", seen.documents),
         ("trees", seen.trees),
+        ("texts told to a model", seen.tellings),
     ):
         if number:
             click.echo(f"To {verb}: {_many(number, what)}")
@@ -363,7 +364,14 @@ def _show(seen: Preview, as_json: bool, verb: str, also: dict[str, Any] | None =
 
 
 def _many(number: int, what: str) -> str:
-    one = {"memories": "memory", "traces": "trace", "documents": "document", "trees": "tree", "nodes": "node"}
+    one = {
+        "memories": "memory",
+        "traces": "trace",
+        "documents": "document",
+        "trees": "tree",
+        "nodes": "node",
+        "texts": "text",
+    }
     words = what.split() if number != 1 else [one.get(word, word) for word in what.split()]
     return f"{number:,} {' '.join(words)}"
 

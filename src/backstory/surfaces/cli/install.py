@@ -1,4 +1,4 @@
-"""Registering the plugin with Claude Code, and taking it out again.
+"""Registering the plugin with Claude Code, and taking it out again; what is said and asked on the way.
 
 Claude Code runs a plugin from a directory marketplace in place, so the plugin is laid out once in the data
 folder: a copy that outlives the virtual environment it came from, so that hooks never point into nothing.
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
@@ -20,16 +21,46 @@ from typing import Any
 import click
 
 import backstory
-from backstory import paths
+from backstory import config, paths
 from backstory.errors import ClientError
+from backstory.surfaces.cli import config as settings
+from backstory.surfaces.cli import status_line, worker_status
 
 PLUGIN = "backstory@backstory"
 MARKETPLACE = "backstory"
 PACKAGE = os.path.dirname(os.path.abspath(backstory.__file__))
 
 
-def install(folder: str, claude: str | None) -> list[str]:
-    client = find_client(claude)
+def settle_synthesizer(folder: str, chosen: str | None, may_ask: bool) -> list[str]:
+    """Say who makes memories and what that sends, before there is anything to send; a person may choose."""
+    is_settled = settings.is_set(folder, "synthesizer") or chosen is not None
+    if chosen is None and may_ask and not is_settled:
+        click.echo(f"{what_is_sent(os.environ)}\n", err=True)
+        choice = click.Choice(["auto", "local"])
+        chosen = click.prompt("Who makes memories?", type=choice, default="auto", err=True)
+    if chosen:
+        settings.put(folder, "synthesizer", chosen)
+    return [what_is_sent(os.environ)]
+
+
+def what_is_sent(env: Mapping[str, str]) -> str:
+    """In plain words: to whom, what, at what cost, and how to switch it off or on."""
+    who = worker_status.synthesizer(env)
+    if who.setting == "off":
+        return "memories: none are made of what is captured, and nothing is sent (synthesizer off)"
+    if who.setting == "local":
+        return "memories: made by rules; nothing is sent to a model (synthesizer local)"
+    cap = config.number("spend.daily_usd", env)
+    then = "" if who.uses == "claude" else f"; for now by rules, because {who.why}"
+    return (
+        f"memories: made by a small model ({who.model}) through your own Claude Code and its account. It is"
+        " sent what you ask, what Claude answers and excerpts of tool uses, shortened and with secrets"
+        f" redacted; nobody else is sent anything. At most ${cap:g} a day (backstory config spend.daily_usd)."
+        f" Rules instead, and nothing sent: backstory config synthesizer local{then}"
+    )
+
+
+def install(folder: str, client: str) -> list[str]:
     root = plugin_folder(folder)
     known = {market["name"]: market for market in ask(client, "marketplace", "list")}
     lay_out(root)
@@ -56,11 +87,24 @@ def uninstall(folder: str, claude: str | None) -> list[str]:
     if any(market["name"] == MARKETPLACE for market in ask(client, "marketplace", "list")):
         _call(client, "marketplace", "remove", MARKETPLACE)
         done.append("marketplace removed")
+    done += status_line.take_out(os.environ)
+    done += _take_link_out()
     shutil.rmtree(plugin_folder(folder), ignore_errors=True)
     if not done:
         done.append("the plugin was not installed")
     done.append(f"your memories stay in {folder}; delete that folder to forget everything")
     return done
+
+
+def _take_link_out() -> list[str]:
+    """The link in ~/.local/bin that the plugin's own set-up made (plugin/bin/setup.py)."""
+    link = os.path.expanduser(os.path.join("~", ".local", "bin", "backstory"))
+    if not os.path.islink(link) or not re.search(
+        r"/plugins/data/[^/]+/venv/bin/backstory$", os.readlink(link)
+    ):
+        return []
+    os.unlink(link)
+    return [f"{link} removed"]
 
 
 def find_client(claude: str | None) -> str:

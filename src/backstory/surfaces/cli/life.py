@@ -13,7 +13,7 @@ from backstory.memory import salience
 from backstory.store import documents, life, memories, nodes, projects, turns
 from backstory.store.file.connection import Connection, transaction
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import json_option, memory_id, project_and_json, store
+from backstory.surfaces.cli.common import busy, json_option, memory_id, project_and_json, store
 
 
 @click.command()
@@ -71,7 +71,7 @@ def deemphasize(memory: str, amount: float, project: str, as_json: bool) -> None
 @click.argument("memory", metavar="ID")
 @project_and_json
 def restore(memory: str, project: str, as_json: bool) -> None:
-    """Bring back a memory that was forgotten, superseded or archived."""
+    """Bring back what was forgotten, superseded or archived."""
     with _changing(memory, project, as_json, "restored", of_any=True) as (db, known, now):
         life.restore(db, known, None, now)
 
@@ -95,7 +95,7 @@ def supersede(old: str, new: str, project: str, as_json: bool) -> None:
 @json_option
 def prune(dry_run: bool, as_json: bool) -> None:
     """Archive traces of old sessions that nobody came back to. `backstory restore ID` brings one back."""
-    with store() as (db, now):
+    with store() as (db, now), busy("looking for what faded"):
         done = len(life.faded(db, now, limit=None)) if dry_run else life.prune(db, now)
     said = f"{output.number_of(done, 'trace', 'traces')} {'would be archived' if dry_run else 'archived'}"
     output.answer(as_json, {"archived": 0 if dry_run else done, "faded": done}, said)
@@ -104,7 +104,9 @@ def prune(dry_run: bool, as_json: bool) -> None:
 @click.command()
 @json_option
 def reindex(as_json: bool) -> None:
-    """Make the vectors that are missing, for all projects: after a change of embedder, for instance."""
+    """Make the vectors that are missing, for all projects.
+
+    That is needed after a change of embedder, or to have the first search quick after a backfill."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from backstory.recall.index import Index

@@ -33,22 +33,17 @@ from backstory.surfaces.cli import (
     output,
     redact,
     sections,
+    slash,
+    stats,
 )
 from backstory.surfaces.cli import projects as projects_command
 from backstory.surfaces.cli.common import folder, json_option, project_and_json, store, typed
+from backstory.surfaces.cli.groups import Commands, help_command
 
 MOST_LISTED = 1_000
 
 
-class _Commands(click.Group):
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            raise BrokenPipeError from error  # without its number, which click would exit with 1 for
-
-
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="backstory", message="backstory %(version)s")
 def cli() -> None:
     """A memory for Claude Code: what happened, kept and found again."""
@@ -74,7 +69,7 @@ def search(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Find memories by what they say and mean (or one by its id).
+    """Find memories by what they say and mean, or one by its id.
 
     A turn is shown with what was asked, what of it fits, and its commits; `backstory show ID` has it whole.
     Traces of single tool uses are found where nothing else fits, or with --kind tool or --sector episodic."""
@@ -83,19 +78,21 @@ def search(
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
-        found = find(
-            Index.configured(),
-            db,
-            project,
-            typed(query),
-            now=now,
-            mode=mode,
-            limit=limit,
-            filters=common.filters_from(db, now, filters),
-            include_superseded=superseded,
-            patience=common.FILL_SECONDS,
-            everywhere=everywhere,
-        )
+        chosen = common.filters_from(db, now, filters)
+        with common.busy("searching"):  # the first search makes vectors
+            found = find(
+                Index.configured(),
+                db,
+                project,
+                typed(query),
+                now=now,
+                mode=mode,
+                limit=limit,
+                filters=chosen,
+                include_superseded=superseded,
+                patience=common.FILL_SECONDS,
+                everywhere=everywhere,
+            )
         sentence = "No memories found. Other words may do; `backstory sessions` lists what there is."
         none = "" if found.hits else common.nothing(db, sentence, project)
     if found.hits and not found.fits:
@@ -116,10 +113,10 @@ def search(
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, MOST_LISTED), help="How many.")
 @project_and_json
 def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters: Any) -> None:
-    """List this project's memories and your global ones, newest first.
+    """List memories of this project, newest first.
 
-    A turn is one line: what was asked, and how it was answered. Traces of single tool uses are listed with
-    --kind tool or --forgotten."""
+    Your global ones are listed as well. A turn is one line: what was asked, and how it was answered. Traces
+    of single tool uses are listed with --kind tool or --forgotten."""
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
@@ -149,7 +146,9 @@ def listing(forgotten: bool, limit: int, project: str, as_json: bool, **filters:
 @click.argument("memory_id", metavar="ID")
 @project_and_json
 def show(memory_id: str, project: str, as_json: bool) -> None:
-    """Show one memory or turn whole (the beginning of its id is enough)."""
+    """Show one memory or turn whole.
+
+    The beginning of its id is enough; `backstory search` and `backstory list` show ids."""
     from backstory.recall.fresh import stale
     from backstory.surfaces.cli import terminal
 
@@ -196,9 +195,10 @@ def add(text: tuple[str, ...], project: str, as_json: bool, **given: Any) -> Non
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="How many.")
 @project_and_json
 def sessions(prefix: str | None, limit: int, project: str, as_json: bool) -> None:
-    """List this project's sessions, or tell one of them turn by turn (the beginning of its id is enough).
+    """List sessions, or tell one of them turn by turn.
 
-    `backstory list --kind tool --session ID` lists every tool use of a session."""
+    Those of this project; the beginning of an id is enough. `backstory list --kind tool --session ID` lists
+    every tool use of a session."""
     from backstory.surfaces.cli import terminal
 
     if prefix:
@@ -253,12 +253,34 @@ def _tell(prefix: str, project: str, as_json: bool) -> None:
 
 @cli.command()
 @click.option("--claude", metavar="PATH", help="The Claude Code to register with.  [default: from PATH]")
+@click.option(
+    "--synthesizer",
+    type=click.Choice(["auto", "local"]),
+    help="Who makes memories of what was captured: auto (a small model through your own Claude Code; it is"
+    " sent prompts, answers and excerpts of tool uses) or local (rules; nothing is sent).",
+)
+@click.option(
+    "--statusline/--no-statusline",
+    default=None,
+    help="Whether Claude Code's status line shows one of backstory. Another one is never replaced.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def install(claude: str | None, as_json: bool) -> None:
-    """Register the plugin with Claude Code. Safe to repeat, and to run after an upgrade."""
-    from backstory.surfaces.cli import install as plugin
+def install(
+    claude: str | None, synthesizer: str | None, statusline: bool | None, yes: bool, as_json: bool
+) -> None:
+    """Register the plugin with Claude Code.
 
-    done = plugin.install(folder(), claude)
+    Safe to repeat, and to run after an upgrade. It says first what would be sent to a model, and at a
+    terminal lets you choose."""
+    from backstory.surfaces.cli import install as plugin
+    from backstory.surfaces.cli import status_line
+
+    may_ask = not (yes or as_json) and sys.stderr.isatty() and bool(sys.stdin and sys.stdin.isatty())
+    client = plugin.find_client(claude)
+    done = plugin.settle_synthesizer(folder(), synthesizer, may_ask)
+    done += plugin.install(folder(), client)
+    done += status_line.offer(os.environ, statusline, may_ask)
     if offered := backfill.offer(folder()):
         done.append(offered)
     output.answer(as_json, done, "\n".join(done))
@@ -279,10 +301,13 @@ def uninstall(claude: str | None, as_json: bool) -> None:
 @click.option("--claude", metavar="PATH", help="The Claude Code to look at.  [default: from PATH]")
 @json_option
 def doctor(claude: str | None, as_json: bool) -> None:
-    """Check every part, with a test event sent all the way through."""
+    """Check every part, and say what to do where one fails.
+
+    A test event is sent all the way through, from the hook to a search, and removed again."""
     from backstory.surfaces.cli import doctor as checks
 
-    found = checks.examine(folder(), os.environ, claude)
+    with common.busy("checking every part"):
+        found = checks.examine(folder(), os.environ, claude)
     checks.report(found, as_json=as_json)
     if any(check.level == "bad" for check in found):
         sys.exit(1)
@@ -294,11 +319,17 @@ commands = (
     *life.COMMANDS,
     *exchange.COMMANDS,
     *forget.COMMANDS,
+    *stats.COMMANDS,
+    projects_command.pause,
+    projects_command.resume,
+    slash.slash,
     redact.redact,
     backfill.command,
+    help_command,
 )
 for command in (*groups, *commands):
     cli.add_command(command)
+sections.claude_md.add_command(claude_md.status)
 
 
 @cli.command()
@@ -313,7 +344,10 @@ for command in (*groups, *commands):
 )
 @json_option
 def spend(days: int, most: int, as_json: bool) -> None:
-    """Show what synthesis cost: by day, with a bar chart, and by session, the dearest first."""
+    """Show what the model that writes memories cost.
+
+    By day, with a bar chart, and by session, the dearest first. `backstory config spend.daily_usd` is the
+    cap of a day."""
     from backstory.surfaces.cli import spend as spends
 
     with store() as (db, now):
@@ -325,10 +359,26 @@ def spend(days: int, most: int, as_json: bool) -> None:
 @click.argument("value", required=False)
 @json_option
 def config(name: str | None, value: str | None, as_json: bool) -> None:
-    """List the settings, tell one, or set one. `-` as the value reads it from standard input."""
+    """List the settings, tell one, set one or unset one.
+
+    \b
+      backstory config                        all of them, and where each value comes from
+      backstory config spend.daily_usd        one value alone
+      backstory config spend.daily_usd 0.5    set it
+      backstory config unset spend.daily_usd  back to the default
+      backstory config embedding.key -        read the value from standard input
+
+    They are kept in config.toml in the data folder, of which nothing but the one line is changed. An
+    environment variable such as BACKSTORY_SPEND_DAILY_USD wins over the file."""
     from backstory.surfaces.cli import config as settings
 
-    if name is None:
+    if name == "unset":
+        if value is None:
+            raise errors.BadInput(
+                "name the setting: backstory config unset NAME; `backstory config` lists all"
+            )
+        settings.unset(folder(), typed([value]), as_json)
+    elif name is None:
         settings.tell_all(folder(), as_json)
     elif value is None:
         settings.tell(folder(), name, as_json)
@@ -341,7 +391,9 @@ def config(name: str | None, value: str | None, as_json: bool) -> None:
 @click.option("--status", is_flag=True, help="Only say whether one runs, what waits, and what went wrong.")
 @json_option
 def worker(status: bool, as_json: bool) -> None:
-    """Observe what waits, here and now. Hooks start a worker by themselves; one at a time is enough."""
+    """Make memories of what was captured, here and now.
+
+    Hooks start a worker by themselves; one at a time is enough."""
     from backstory.surfaces.cli import worker_status as desk
 
     if status:
@@ -361,25 +413,60 @@ def worker(status: bool, as_json: bool) -> None:
             desk.done(db, began, as_json)
 
 
-@cli.group()
-def mcp() -> None:
-    """The MCP servers; Claude Code starts them."""
+@cli.command()
+@project_and_json
+def status(project: str, as_json: bool) -> None:
+    """Show how it is: memory, capture, CLAUDE.md; and what to do.
+
+    `backstory claude-md status` has more about CLAUDE.md, `backstory worker --status` about what waits,
+    `backstory doctor` tries every part out."""
+    from backstory.surfaces.cli import status as everything
+
+    with store() as (db, now), common.busy("looking"):
+        found = everything.look(db, folder(), project, os.environ, now)
+    if as_json:
+        output.as_json(everything.plain(found))
+    else:
+        everything.show(found, now)
+
+
+@cli.command()
+def statusline() -> None:
+    """Print a line for Claude Code's status line.
+
+    It reads what Claude Code tells on standard input. `backstory install` offers to put it into your
+    settings; or do so yourself, in ~/.claude/settings.json:
+
+    "statusLine": {"type": "command", "command": "backstory statusline"}"""
+    from backstory.surfaces.statusline import main as line
+
+    line()
+
+
+@cli.group(invoke_without_command=True)
+@click.pass_context
+def mcp(context: click.Context) -> None:
+    """Serve the MCP tools, over stdio; Claude Code starts this."""
+    if context.invoked_subcommand is None:
+        _serve("backstory")
 
 
 @mcp.command("memory")
 def mcp_memory() -> None:
-    """Search, add to and correct memories, over stdio."""
-    from backstory.surfaces.mcp.memory import serve
-
-    serve()
+    """Only the tools to search, add to and correct memories."""
+    _serve("memory")
 
 
 @mcp.command("docmem")
 def mcp_docmem() -> None:
-    """Write and read trees of nodes, and show them in CLAUDE.md, over stdio."""
-    from backstory.surfaces.mcp.docmem import serve
+    """Only the tools to write and read trees of nodes, and to show them in CLAUDE.md."""
+    _serve("docmem")
 
-    serve()
+
+def _serve(server: str) -> None:
+    from backstory.surfaces.mcp.start import serve
+
+    serve(server)
 
 
 def main() -> None:
@@ -391,8 +478,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # no locale is too small to print in
     # An empty or relative entry is the current folder, somebody's project, of which nothing is run.
-    folders = filter(os.path.isabs, os.environ.get("PATH", "").split(os.pathsep))
-    os.environ["PATH"] = os.pathsep.join(folders) or os.defpath
+    os.environ["PATH"] = paths.whole_entries(os.environ.get("PATH", ""))
     sys.exit(_run(cli))
 
 

@@ -15,7 +15,7 @@ from backstory.store import forgetting, moving, sessions
 from backstory.store import projects as stored
 from backstory.store.file.connection import Connection, transaction
 from backstory.store.forgetting import Conditions
-from backstory.surfaces.cli import common, forget, output
+from backstory.surfaces.cli import common, forget, output, pausing
 from backstory.surfaces.cli.common import json_option, named, store, typed
 
 LONGEST_NAME = 100
@@ -27,7 +27,7 @@ PROJECT = "its name, the beginning of its id, or a folder of it"
 @json_option
 @click.pass_context
 def projects(context: click.Context, as_json: bool) -> None:
-    """List the projects, and say which folder, session or memory belongs to which.
+    """List projects, and say what belongs to which.
 
     A repository is known by its root commits and its remote, so it keeps its memory when it is moved or
     cloned. Everything else can be said here. PROJECT is a name, the beginning of an id, or a folder."""
@@ -105,6 +105,7 @@ def merge(source: str, target: str, yes: bool, as_json: bool) -> None:
         common.ask(yes, told, "Go on?", "merged")
         with common.busy("merging"), transaction(db):
             moving.merge(db, one.id, other.id, said_by="user")
+        pausing.refresh(common.folder(), db)
     said = f"{output.visible(one.name)} ({one.id}) is part of {output.visible(other.name)} ({other.id}) now"
     output.answer(as_json, {"merged": one.id, "into": other.id}, said)
 
@@ -143,6 +144,7 @@ def split(
             moving.move_sessions(db, ids, to)
             if under is not None:
                 stored.attach_below(db, os.path.abspath(under), to)
+        pausing.refresh(common.folder(), db)
     output.answer(as_json, {"moved": ids, "to": to}, f"{count} moved to {called} ({to})")
 
 
@@ -185,40 +187,13 @@ def attach(folder: str, target: str | None, yes: bool, as_json: bool) -> None:
         common.ask(yes, told, "Attach it?", "attached")
         with transaction(db):
             stored.attach(db, place, one.id, now, said_by="user")
+        pausing.refresh(common.folder(), db)
     alone = [row for row in about if now_of and row.id == now_of.id and row.paths == (place.root,)]
     left = (
         f"; what it had is in {alone[0].id}: backstory projects merge {alone[0].id} {one.id}" if alone else ""
     )
     said = f"{output.visible(place.root)} is {output.visible(one.name)} from now on{left}"
     return output.answer(as_json, {"attached": place.root, "to": one.id}, said)
-
-
-@projects.command()
-@click.argument("project", metavar="[PROJECT]", default=".")
-@json_option
-def pause(project: str, as_json: bool) -> None:
-    """Store nothing of what happens in a project, until `resume`. What is known stays, and is found."""
-    with store() as (db, now):
-        if os.path.isdir(project):  # it may be new
-            with transaction(db):
-                stored.ensure(db, paths.place(project), now)
-        one = named(db, project)
-        with transaction(db):
-            stored.pause(db, one.id, now)
-    said = f"{output.visible(one.name)} is paused: nothing of it is stored until `backstory projects resume`"
-    output.answer(as_json, {"id": one.id, "paused": True}, said)
-
-
-@projects.command()
-@click.argument("project", metavar="[PROJECT]", default=".")
-@json_option
-def resume(project: str, as_json: bool) -> None:
-    """Store again what happens in a project."""
-    with store() as (db, _):
-        one = named(db, project)
-        with transaction(db):
-            stored.pause(db, one.id, None)
-    output.answer(as_json, {"id": one.id, "paused": False}, f"{output.visible(one.name)} is stored again")
 
 
 @projects.command()
@@ -246,8 +221,55 @@ def delete(project: str, everywhere: bool, dry_run: bool, yes: bool, as_json: bo
             common.ask(yes, "It is empty, and will be deleted.", "Go on?", "deleted")
         if not dry_run:
             erasing.erase_project(home, db, one.id, now)
+            pausing.refresh(home, db)
             said = f"{output.visible(one.name)} ({one.id}) is deleted"
             click.echo(said, err=as_json)
+
+
+all_option = click.option("--all", "is_all", is_flag=True, help="Every project, also new ones.")
+
+
+@click.command()
+@click.option("--project", metavar="PROJECT", help=f"Which one: {PROJECT}.  [default: this folder]")
+@all_option
+@json_option
+def pause(project: str | None, is_all: bool, as_json: bool) -> None:
+    """Keep nothing of what happens in a project, until `resume`.
+
+    Hooks drop what Claude Code hands them, and `backstory backfill` leaves that time out. What is known
+    stays, and is found; `backstory add` still keeps a note."""
+    home = common.folder()
+    with store() as (db, now):
+        if not is_all and os.path.isdir(project or "."):  # it may be new
+            with transaction(db):
+                stored.ensure(db, paths.place(project or "."), now)
+        one = _paused_one(db, project, is_all)
+        pausing.pause(home, db, one.id if one else None, now)
+    name = output.visible(one.name) if one else "everything"
+    end = "backstory resume" + ("" if one else " --all")
+    said = f"{name} is paused: nothing that happens is kept until `{end}`"
+    output.answer(as_json, {"id": one.id if one else None, "paused": True}, said)
+
+
+@click.command()
+@click.option("--project", metavar="PROJECT", help=f"Which one: {PROJECT}.  [default: this folder]")
+@click.option("--all", "is_all", is_flag=True, help="Whatever is paused.")
+@json_option
+def resume(project: str | None, is_all: bool, as_json: bool) -> None:
+    """Keep again what happens in a project."""
+    home = common.folder()
+    with store() as (db, now):
+        one = _paused_one(db, project, is_all)
+        pausing.resume(home, db, one.id if one else None, now)
+        left = pausing.told(db, one.id) if one else None
+    said = f"{output.visible(one.name) if one else 'everything'} is kept again"
+    output.answer(as_json, {"id": one.id if one else None, "paused": bool(left)}, left or said)
+
+
+def _paused_one(db: Connection, project: str | None, is_all: bool) -> Project | None:
+    if is_all and project:
+        raise errors.BadInput("--project and --all contradict each other; give one of them")
+    return None if is_all else named(db, project or ".")
 
 
 def _claimed(db: Connection, place: paths.Place) -> Project:

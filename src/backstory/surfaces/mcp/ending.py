@@ -7,13 +7,15 @@ for. The client does not wait either: it sends SIGINT, a moment later SIGTERM, a
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import threading
-from collections.abc import Callable
 
 from backstory import log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATIENCE_SECONDS = 1.0  # with a call that is under way when the client hangs up
 LONGEST_SECONDS = 5.0  # that whoever does it may take
@@ -22,8 +24,8 @@ LONGEST_SECONDS = 5.0  # that whoever does it may take
 class Ending:
     """Done once, by whoever comes first."""
 
-    def __init__(self, last: Callable[[], None]) -> None:
-        self._last = last
+    def __init__(self) -> None:
+        self._last: list[Callable[[], None]] = []
         self._came = threading.Lock()
         self._is_over = threading.Event()
         told, tell = os.pipe()
@@ -33,14 +35,20 @@ class Ending:
             signal.signal(number, self._handle)
         threading.Thread(target=self._listen, args=(told,), daemon=True).start()
 
+    def also(self, act: Callable[[], None]) -> None:
+        """What is to be done then, after what was told before."""
+        if act not in self._last:
+            self._last.append(act)
+
     def come(self) -> bool:
         """False: somebody else is at it, or was."""
         if not self._came.acquire(blocking=False):
             return False
-        try:
-            self._last()
-        except Exception:  # noqa: BLE001  nobody is left to be told
-            log.crash("the end of a server")
+        for act in list(self._last):
+            try:
+                act()
+            except Exception:  # noqa: BLE001  nobody is left to be told
+                log.crash("the end of a server")
         self._is_over.set()
         return True
 
@@ -71,6 +79,8 @@ class Ending:
 def _die_of(number: int) -> None:
     """So that whoever waits for us learns of the signal, whatever the main thread is at: Python would let
     only that one take a handler away."""
+    import ctypes
+
     ctypes.CDLL(None).signal(number, None)  # None is SIG_DFL
     os.kill(os.getpid(), number)
 

@@ -23,7 +23,7 @@ from backstory.model import Project, now_ms
 from backstory.store.file.connection import Connection
 from backstory.store.open import open_store
 from backstory.surfaces import view_files
-from backstory.surfaces.mcp.server import data_folder
+from backstory.surfaces.mcp.tool_context import data_folder
 from backstory.surfaces.opened import open_drained
 
 START_SECONDS = 1.0  # for putting CLAUDE.md in order before the first answer

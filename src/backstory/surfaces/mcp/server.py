@@ -1,54 +1,54 @@
-"""What the MCP servers have in common: the store for a call, the index, the warm-up, refusals in a sentence.
-
-The store is opened for a call and closed after it; one idle connection stays open, so that no call is the
-last to close, which would write the log back into the database. What is kept is the index, which takes in
-what other processes wrote. What is slow to import is imported by the first call, or by the warm-up before it,
-so that the list of tools is there at once.
-"""
+"""The mcp package's side of a server: it serves the calls, and what a client sends after the handshake."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import logging
-import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from anyio import to_thread
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCError, ToolAnnotations
+from mcp.types import JSONRPCError, ServerCapabilities, Tool, ToolAnnotations, ToolsCapability
 from pydantic import ValidationError
 
-from backstory import config, log, paths
-from backstory.clients import claude_code
-from backstory.errors import BackstoryError, StoreError
-from backstory.model import now_ms
+from backstory import log
+from backstory.errors import BackstoryError
 from backstory.safety.fence import defuse
 from backstory.safety.redact import redact
-from backstory.store import documents, life, memories, nodes, projects, sessions
 from backstory.store.file import disk
-from backstory.store.file.connection import Connection, connect, transaction
-from backstory.surfaces.mcp import wire
-from backstory.surfaces.mcp.ending import Ending, after
-from backstory.surfaces.opened import ANSWER_SECONDS, open_drained
-
-if TYPE_CHECKING:
-    from backstory.recall.index import Index
+from backstory.surfaces.mcp import docmem, listing, live, memory, wire
+from backstory.surfaces.mcp.ending import Ending
+from backstory.surfaces.mcp.handshake import Handshake
+from backstory.surfaces.mcp.tool_context import data_folder
 
 MOST_SHOWN = 300_000  # characters; without a word from us Claude Code keeps replies above 50,000 in a file
-WARM_UP_SECONDS = 1.0  # after the start: the handshake comes first
 
-_making = threading.Lock()
-_kept_open: dict[str, tuple[int, Connection]] = {}  # which file, by its inode
-_indexes: list[Index] = []
+
+def serve(handshake: Handshake, ending: Ending) -> None:
+    """Answer on stdin and stdout until they close."""
+    logging.basicConfig(handlers=[_ToOurLog()], level=logging.WARNING, force=True)
+    if handshake.server != listing.MEMORY:
+        ending.also(live.end)
+    asyncio.run(server(handshake.server).talk(handshake, ending))
+
+
+def server(name: str) -> ToolServer:
+    told = {listing.MEMORY: memory.INSTRUCTIONS, listing.DOCMEM: docmem.INSTRUCTIONS}
+    tools: dict[Callable[..., str], ToolAnnotations] = {}
+    if name != listing.DOCMEM:
+        tools |= memory.tools()
+    if name != listing.MEMORY:
+        tools |= docmem.tools()
+    instructions = told.get(name, f"{memory.INSTRUCTIONS} {docmem.ALSO}")
+    return ToolServer(name, instructions, tools, alone=docmem.alone(), whole=docmem.WHOLE)
 
 
 class ToolServer(MCPServer):
@@ -71,11 +71,34 @@ class ToolServer(MCPServer):
         self._parameters = {tool.__name__: list(inspect.signature(tool).parameters) for tool in tools}
         self._run_alone = {tool.__name__ for tool in alone}
         self._alone = asyncio.Lock()  # who waits first gets it first
-        self._at_end: Callable[[], None] | None = None
+        self._client = ""
+        self._is_short = False  # were tools left out of what the client was told last?
         for tool, notes in tools.items():
             description = " ".join((tool.__doc__ or "").split())
             meta = {"anthropic/maxResultSizeChars": MOST_SHOWN} if tool in whole else None
             self.tool(description=description, annotations=notes, meta=meta, structured_output=False)(tool)
+
+    @property
+    def capabilities(self) -> ServerCapabilities:
+        """Only what there is: Claude Code adds tools of its own for resources, though there be none."""
+        return ServerCapabilities(tools=ToolsCapability(list_changed=self.name == listing.BOTH))
+
+    async def talk(self, handshake: Handshake, ending: Ending) -> None:
+        async def refuse(error: JSONRPCError) -> None:
+            await write.send(SessionMessage(error))
+
+        self._client, self._is_short = handshake.client, bool(handshake.is_short)
+        lines: Any = wire.requests(sys.stdin.buffer, refuse, ending.is_near, handshake)
+        async with stdio_server(stdin=lines) as (read, write):
+            server = self._lowlevel_server
+            options = server.create_initialization_options()
+            options.capabilities = self.capabilities
+            await server.run(read, wire.Answers(write), options)
+
+    async def list_tools(self) -> list[Tool]:
+        self._is_short = await to_thread.run_sync(listing.is_short, self.name, self._client)
+        listed = listing.tools(listing.load(), self.name, short=self._is_short)
+        return [Tool.model_validate(tool) for tool in listed]
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         known = self._parameters.get(name, list(arguments))
@@ -85,149 +108,28 @@ class ToolServer(MCPServer):
             async with self._alone if name in self._run_alone else nullcontext():
                 return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            cause = error.__cause__
-            said = str(error).removeprefix(f"Error executing tool {name}: ")
-            if isinstance(cause, ValidationError):
-                said = _sentence(cause)
+            said = _sentence(error.__cause__) or str(error).removeprefix(f"Error executing tool {name}: ")
             raise ToolError(defuse(said)) from error  # it may quote a file's name, a document, an argument
-
-    async def run_stdio_async(self) -> None:
-        async def refuse(error: JSONRPCError) -> None:
-            await write.send(SessionMessage(error))
-
-        lines: Any = wire.requests(sys.stdin.buffer, refuse, self._at_end)
-        async with stdio_server(stdin=lines) as (read, write):
-            server = self._lowlevel_server
-            await server.run(read, write, server.create_initialization_options())
-
-    def serve(
-        self,
-        *,
-        first: Callable[[], None] | None = None,
-        beside: Callable[[], None] | None = None,
-        last: Callable[[], None] | None = None,
-    ) -> None:
-        """Answer on stdin and stdout until they close. `first` is done before anything is answered, `beside`
-        in a thread once the handshake is over, and `last` at the end, whatever brings it but a kill."""
-        logging.basicConfig(handlers=[_ToOurLog()], level=logging.WARNING, force=True)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # asyncio would wait for a thread that waits for input
-        if first:
-            first()
-        ending = Ending(last) if last else None
-        self._at_end = ending.is_near if ending else None
-        if beside:
-            after(WARM_UP_SECONDS, beside)
-        try:
-            self.run("stdio")
         finally:
-            if ending:
-                ending.wait()
+            await self._tell_of_more(context)
+
+    async def _tell_of_more(self, context: Any) -> None:
+        """Once there is a tree, whoever made it, there are more tools."""
+        if self._is_short and context and await to_thread.run_sync(listing.has_tree):
+            self._is_short = False
+            await context.session.send_tool_list_changed()
 
 
-@contextmanager
-def store() -> Iterator[tuple[Connection, int]]:
-    """The store and the time, for one call."""
-    now = now_ms()
-    try:
-        folder = data_folder()
-        opened = open_drained(folder, now=now, seconds=ANSWER_SECONDS)
-        with opened as db:
-            if not opened.is_read_only:
-                _keep_up(folder)
-            yield db, now
-    except BackstoryError as error:
-        raise ToolError(str(error)) from error
-    except OSError as error:
-        raise ToolError(disk.unusable(error, folder) or str(error)) from error
+def _sentence(error: BaseException | None) -> str | None:
+    """What to tell of a refusal of ours; None: it says so itself."""
+    if isinstance(error, ValidationError):
+        return _of_arguments(error)
+    if isinstance(error, OSError):
+        return disk.unusable(error, data_folder()) or str(error)
+    return str(error) if isinstance(error, BackstoryError) else None
 
 
-def data_folder() -> str:
-    found = paths.data_folder(os.environ)
-    if found is None:
-        raise StoreError(
-            "backstory has no data folder; set HOME or BACKSTORY_HOME to an absolute path, then start anew"
-        )
-    return found
-
-
-def _keep_up(folder: str) -> None:
-    """Hold the store open. Once another file has taken its place (a backup was restored), what was learned
-    from the old one is not true any more."""
-    path = paths.database(folder)
-    with _making:
-        file = os.stat(path).st_ino
-        if folder in _kept_open and _kept_open[folder][0] != file:
-            del _kept_open[folder]
-            _indexes.clear()
-        if folder not in _kept_open:
-            _kept_open[folder] = file, connect(path)
-
-
-@contextmanager
-def changing(memory_id: str) -> Iterator[tuple[Connection, str, int]]:
-    """One memory of this project, for a change in one transaction."""
-    with store() as (db, now), transaction(db):
-        yield db, life.known(db, memory_id.strip(), scope(db)), now
-
-
-def scope(db: Connection) -> list[str]:
-    """The projects whose memories this server may touch: its own, and the global one."""
-    here = projects.at(db, paths.place(project()))
-    return [here.id, projects.GLOBAL] if here else [projects.GLOBAL]
-
-
-def readable(db: Connection) -> list[str]:
-    """The projects that a model may read: where the user allows it, all of them."""
-    if config.may_recall_everywhere(os.environ):
-        return [one.id for one in projects.every(db)]
-    return scope(db)
-
-
-def project() -> str:
-    return claude_code.project_folder(os.environ)
-
-
-def session(db: Connection) -> str | None:
-    session_id = claude_code.session_id(os.environ)
-    return sessions.following(db, session_id) if session_id else None
-
-
-def index() -> Index:
-    """One for the life of the server; the settings are read when it is first needed."""
-    from backstory.recall.index import Index
-
-    with _making:
-        if not _indexes:
-            _indexes.append(Index.configured())
-        return _indexes[0]
-
-
-def fill_in_background(db: Connection) -> None:
-    """Make the vectors that are missing, beside the calls."""
-    here = projects.at(db, paths.place(project()))
-    index().fill_in_background(_connection, (memories, documents, nodes), here)
-
-
-def warm_up() -> None:
-    """Load what the first search would have to wait for, and put away what faded."""
-    try:
-        with store() as (db, now):
-            here = projects.at(db, paths.place(project()))
-            with index().lock:
-                index().corpus(db, memories, here)
-            life.prune(db, now)
-            fill_in_background(db)
-    except Exception as error:  # noqa: BLE001  the first search will meet it again, and say so
-        log.write("warning", f"warm-up: {error}")
-
-
-@contextmanager
-def _connection() -> Iterator[Connection]:
-    with store() as (db, _):
-        yield db
-
-
-def _sentence(error: ValidationError) -> str:
+def _of_arguments(error: ValidationError) -> str:
     every = error.errors(include_url=False)
     missing = [".".join(str(part) for part in one["loc"]) for one in every if one["type"] == "missing"]
     if missing:

@@ -12,12 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import BinaryIO
+from typing import Any, BinaryIO, Self
 
 from anyio import to_thread
+from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 from pydantic_core import from_json
+
+from backstory.surfaces.mcp.handshake import REPLAYED, Handshake
 
 LONGEST_LINE = 32_000_000  # bytes: a document of 10 MB, its letters escaped
 MOST_VALUES = 100_000  # in one line; a sensible call has fewer than 50
@@ -36,10 +39,18 @@ _NEAR = 2_000  # bytes from either end
 
 
 async def requests(
-    lines: BinaryIO, refuse: Callable[[JSONRPCError], Awaitable[None]], at_end: Callable[[], None] | None
+    lines: BinaryIO,
+    refuse: Callable[[JSONRPCError], Awaitable[None]],
+    at_end: Callable[[], None],
+    handshake: Handshake,
 ) -> AsyncIterator[str]:
-    """The lines that are messages of JSON-RPC; `at_end` is called when there are no more."""
-    while line := await to_thread.run_sync(lines.readline, LONGEST_LINE + 1):
+    """The lines that are messages of JSON-RPC, after the handshake; `at_end` is called when there are no
+    more."""
+    for said in handshake.replay():
+        yield said
+    begun = handshake.rest
+    while line := await to_thread.run_sync(_line, begun, lines):
+        begun = b""
         if len(line) > LONGEST_LINE:
             refusal: JSONRPCError | None = await to_thread.run_sync(_skipped, line, lines)
         else:
@@ -48,8 +59,33 @@ async def requests(
             await refuse(refusal)
         else:
             yield line.decode("utf-8", "replace")
-    if at_end:
-        at_end()
+    at_end()
+
+
+def _line(begun: bytes, lines: BinaryIO) -> bytes:
+    return begun if begun.endswith(b"\n") else begun + lines.readline(LONGEST_LINE + 1 - len(begun))
+
+
+class Answers:
+    """Where the package's answers go, but the one to a handshake that the client has had."""
+
+    def __init__(self, out: Any) -> None:
+        self._out = out
+
+    async def send(self, answer: SessionMessage) -> None:
+        if getattr(answer.message, "id", None) != REPLAYED:
+            await self._out.send(answer)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+    async def __aenter__(self) -> Self:
+        await self._out.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        ended: bool | None = await self._out.__aexit__(*error)
+        return ended
 
 
 def mended(line: bytes) -> bytes:

@@ -1,0 +1,184 @@
+"""What is never kept: files that hold secrets, and the paths and tools that `capture.ignore` names.
+
+Of a tool use about such a file nothing is kept but that there was an event. Of a command that names one, the
+command is kept without what it printed; where it writes such a file, that text is in the command, and nothing
+is kept. Redaction would find most of it; this is for what has no shape to be known by.
+
+A hook drains, so the names that always hold are looked up without regular expressions: most drains need none.
+"""
+
+from __future__ import annotations
+
+import os
+
+from backstory import config, shell
+from backstory.clients.canonical import MCP, OTHER, SHELL
+from backstory.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from re import Pattern
+
+    from backstory.clients.canonical import Event, Use
+
+# Always: files that are there to hold a secret. One that may hold some among other things (.npmrc,
+# settings.json) is left to redaction.
+NAMES = frozenset(
+    ".env .envrc .git-credentials .htpasswd .netrc .pgpass credentials.json"
+    " secrets.json secrets.toml secrets.yaml secrets.yml".split()
+)
+BEGINNINGS = (".env.", "id_dsa", "id_ecdsa", "id_ed25519", "id_rsa", "secrets.env")
+ENDINGS = (".env", ".jks", ".kdbx", ".key", ".p12", ".pem", ".pfx")  # alone, as jq writes `.key`: no file
+FOLDERS = ("/.aws/", "/.gnupg/", "/.ssh/")
+EXAMPLES = (".defaults", ".dist", ".example", ".sample", ".template")  # of .env, to be filled in by others
+# A command without any of these names none of them.
+HINTS = (
+    *(".aws", ".env", ".git-credentials", ".gnupg", ".htpasswd", ".jks", ".kdbx", ".key", ".netrc", ".p12"),
+    *(".pem", ".pfx", ".pgpass", ".ssh", "credentials.json", "id_", "secrets."),
+)
+WITH_MESSAGES = frozenset({"gh", "git", "hg", "jj"})  # their quoted words are sentences, and no commands
+COMMAND_LIMIT = 20_000
+LONGEST_GLOB = 200
+
+
+class Ignored:
+    """What is not to be kept here."""
+
+    __slots__ = ("_paths", "_tools")
+
+    def __init__(self, globs: str = "") -> None:
+        self._paths: Pattern[str] | None = None
+        self._tools: Pattern[str] | None = None
+        given = parsed(globs)
+        if given:
+            import re  # of all hooks, those of a user who set this pay for it
+
+            self._paths = re.compile("|".join(map(_as_path, given)), re.S)
+            if names := [_translated(glob) for glob in given if "/" not in glob]:
+                self._tools = re.compile("|".join(names), re.S)
+
+    def path(self, path: str, cwd: str = "/") -> bool:
+        path = f"/{path}"
+        name = path.rpartition("/")[2].rstrip("*?").lower()
+        if name in NAMES or name.startswith(BEGINNINGS) or (name.endswith(ENDINGS) and name not in ENDINGS):
+            return not name.endswith(EXAMPLES)
+        if "/." in path and any(folder in path for folder in FOLDERS):
+            return True
+        if self._paths is None:
+            return False
+        return bool(self._paths.search(os.path.normpath(os.path.join(cwd, path[1:]))))
+
+    def apply(self, event: Event) -> None:
+        """Take out of an event, as it came, what is not to be kept."""
+        use = event.use
+        if use is None:
+            return
+        if self._is_about(use, event.cwd):
+            event.use, event.text, event.changed = None, "", []
+        elif use.action == SHELL and use.command:
+            self._apply_to_shell(event, use, use.command)
+
+    def _is_about(self, use: Use, cwd: str) -> bool:
+        if self._tools is not None and self._tools.fullmatch(use.tool):
+            return True
+        if any(self.path(path, cwd) for path in use.paths):
+            return True
+        return use.action in (MCP, OTHER) and any(self.path(path, cwd) for path in _texts(use.given))
+
+    def _apply_to_shell(self, event: Event, use: Use, command: str) -> None:
+        if self._paths is None and not any(hint in command for hint in HINTS):
+            return
+        if len(command) > COMMAND_LIMIT:  # too long to be read, and by a hint there may be something in it
+            event.use, event.changed = None, []
+            return
+
+        def is_ignored(word: str) -> bool:
+            return any(self.path(part, event.cwd) for part in _parts(word))
+
+        named = False
+        for words, targets in _commands(command):
+            if any(map(is_ignored, targets)):
+                event.use, event.changed = None, []
+                return
+            named = named or any(map(is_ignored, words))
+        if named or any(map(is_ignored, _read_from(command))):
+            use.result = {} if use.error is None else None
+            use.error = None if use.error is None else ""
+            use.given = {"command": command.partition("\n")[0]}
+
+
+def configured(env: Mapping[str, str]) -> Ignored:
+    """What the user set, and what always holds."""
+    return Ignored(config.setting("capture.ignore", env))
+
+
+def parsed(globs: str) -> list[str]:
+    """The globs of the setting, or BadInput with what is wrong."""
+    found = [glob.strip() for glob in globs.split(",") if glob.strip()]
+    for glob in found:
+        shown = glob[:40]
+        if len(glob) > LONGEST_GLOB or not glob.isprintable():
+            raise BadInput(f"capture.ignore has {shown!r}, which is no glob; write names like *.secret")
+        if not glob.strip("*?/."):
+            raise BadInput(
+                f"capture.ignore has {shown!r}, which fits everything; `backstory pause` does that"
+            )
+    return found
+
+
+def _commands(command: str) -> Iterator[tuple[list[str], list[str]]]:
+    """(words, files written to) of each simple command; what is quoted may be a command of its own."""
+    for step in shell.read(command):
+        if isinstance(step, str):
+            continue
+        words = shell.without_prefix(step)
+        name = words[0].text.rpartition("/")[2] if words else ""
+        texts = [word.text for word in step]  # with assignments: a substitution may stand there
+        if name in WITH_MESSAGES:
+            texts = [text for text in texts if " " not in text]
+        yield texts, [word.text for word in step.writes] + (texts if name == "tee" else [])
+
+
+def _read_from(command: str) -> list[str]:
+    """What stands behind a `<`."""
+    behind = (part.split(maxsplit=1) for part in command.split("<")[1:])
+    return [words[0].strip("\"';)") for words in behind if words]
+
+
+def _parts(word: str) -> list[str]:
+    """Where a path may begin in a word: --env-file=.env, HEAD:.env, @.env, '.env'."""
+    for sign in "=:@,\"'`(){}[];|&<>":
+        word = word.replace(sign, " ")
+    return word.split() if " " in word else [word]
+
+
+def _texts(given: Mapping[str, object]) -> Iterator[str]:
+    for value in given.values():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and len(text) <= 4_096 and "\n" not in text:
+                yield text
+
+
+def _as_path(glob: str) -> str:
+    """It fits a file, or a folder with all that is in it."""
+    if glob.startswith("~/"):
+        glob = os.path.expanduser(glob)
+    start = "^" if glob.startswith("/") else "/"
+    return f"{start}(?:{_translated(glob.rstrip('/'))})(?:/|$)"
+
+
+def _translated(glob: str) -> str:
+    """As a regular expression: * and ? stay within a name, ** does not."""
+    from re import escape
+
+    wild: dict[str, str] = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+    found, at = "", 0
+    while at < len(glob):
+        sign = "**" if glob.startswith("**", at) else glob[at]
+        found += wild.get(sign) or escape(sign)
+        at += len(sign)
+    return found
+
+
+ALWAYS = Ignored()  # without a setting

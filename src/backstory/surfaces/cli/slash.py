@@ -1,0 +1,168 @@
+"""What the plugin's slash commands run: `/backstory:remember`, `recall`, `forget`, `open`, `why` and `pause`.
+
+Claude Code pastes what a user typed behind a command into the shell as it stands, so it is not handed over
+there: the hook has taken the prompt down a moment before, and it is read from the store. Nothing that was
+typed or pasted is ever part of a command line.
+
+What is printed goes to the model, so what is remembered stands in a fence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+
+import click
+
+from backstory import paths
+from backstory.clients import claude_code
+from backstory.model import Hit
+from backstory.safety import fence
+from backstory.store import memories, projects, sessions, tellings, turns
+from backstory.store.file.connection import Connection
+from backstory.surfaces.cli import output, pausing, stats
+from backstory.surfaces.cli.common import FILL_SECONDS, folder, store
+from backstory.surfaces.told import note_search
+
+SHOWN = 5
+SHOWN_OF_HIT = 700  # characters
+SESSIONS = 10  # that are looked at for what is open
+RECENT_MS = 120_000  # so long before the command its prompt was sent, at most
+
+
+def remember(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
+    from backstory.intake.note import keep
+
+    kept = keep(db, cwd, typed, now=now, session_id=session, source="user")
+    return str(kept)
+
+
+def recall(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
+    hits = _search(db, cwd, session, typed, now)
+    if not hits:
+        return "No memories found."
+    told = fence.fence("\n\n".join(map(_told, hits)), "backstory recall")
+    ids = [hit.memory.id for hit in hits]
+    return note_search(db, cwd, session, "recall", typed, told, ids, now)
+
+
+def forget(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
+    ids = re.findall(r"\bmem_[0-9a-z]{12}\b", typed)
+    if ids:
+        found = [memory for one in ids if (memory := memories.get(db, one, now))]
+        lines = [f"{one.id}  {one.kind}  {output.one_line(one.title or one.content)}" for one in found]
+    else:
+        lines = [output.one_line(_told(hit)) for hit in _search(db, cwd, session, typed, now)]
+    if not lines:
+        return "Nothing fits; nothing was forgotten."
+    told = fence.fence("\n".join(lines), "backstory forget")
+    return (
+        "Nothing is forgotten yet. These fit:\n"
+        f"{told}\n"
+        "Show them to the user and ask which to forget. For each one the user confirms, and no other, call"
+        " memory_delete with its id and without `hard`."
+    )
+
+
+def opened(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
+    from backstory.memory.open_ends import open_ends
+    from backstory.recall.brief import settle
+
+    place = paths.place(cwd)
+    here = projects.at(db, place)
+    lines = []
+    for number, one in enumerate(sessions.recent(db, here.id, SESSIONS) if here else ()):
+        for turn in turns.of_session(db, one.id, last=1):
+            settle(turn, place.head, number == 0)
+            lines += [f"{turn.id}  {output.when(turn.ended_at)}  {line}" for line in open_ends(turn)]
+    if not lines:
+        return "Nothing is known to be open in this project."
+    return fence.fence("\n".join(lines), "backstory open")
+
+
+def why(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
+    found = tellings.since(db, 0, session_id=session)
+    if not found:
+        return "Nothing was told in this session."
+    return fence.fence("\n".join(stats.session_lines(db, found)), "backstory why")
+
+
+def pause(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
+    """On and off: what is typed while it is paused never arrives."""
+    here = projects.at(db, paths.place(cwd))
+    if here is None:
+        return "Nothing is stored of this folder yet. `backstory pause` pauses it all the same."
+    if any(project_id is None for project_id, *_ in projects.paused(db)):
+        return "Everything is paused; the user can end that in a terminal with `backstory resume --all`."
+    if any(project_id == here.id for project_id, *_ in projects.paused(db)):
+        pausing.resume(folder(), db, here.id, now)
+        return f"{output.visible(here.name)} is kept again."
+    pausing.pause(folder(), db, here.id, now)
+    again = "`/backstory:pause` again or `backstory resume` in a terminal"
+    return f"{output.visible(here.name)} is paused: nothing that happens is kept until {again}."
+
+
+ACTIONS: dict[str, Callable[[Connection, str, str, str, int], str]] = {
+    "remember": remember,
+    "recall": recall,
+    "forget": forget,
+    "open": opened,
+    "why": why,
+    "pause": pause,
+}
+INSTEAD = {"remember": "memory_add", "recall": "memory_search", "forget": "memory_search"}
+
+
+@click.command(hidden=True)
+@click.argument("name", type=click.Choice(list(ACTIONS)))
+@click.option("--session", default="", help="The session that it was typed in.")
+def slash(name: str, session: str) -> None:
+    """What a slash command of the plugin runs."""
+    session = session or claude_code.session_id(os.environ)
+    cwd = claude_code.project_folder(os.environ)
+    with store() as (db, now):
+        here = projects.at(db, paths.place(cwd))
+        paused = pausing.told(db, here.id if here else "") if name in INSTEAD else None
+        typed = "" if name not in INSTEAD else None if paused else _typed(db, session, name, now)
+        if typed is None:
+            reason = paused or "what the user typed did not arrive"
+            return click.echo(f"Not done: {output.visible(reason)}. {_instead(name, bool(paused))}")
+        if name in INSTEAD and not typed:
+            return click.echo(f"Not done: nothing was typed behind /backstory:{name}. Ask the user for it.")
+        return click.echo(ACTIONS[name](db, cwd, session, typed, now))
+
+
+def _instead(name: str, is_paused: bool) -> str:
+    if name == "remember" and is_paused:
+        return "`backstory add` in a terminal keeps a note all the same."
+    return f"Use {INSTEAD[name]} with what the user typed."
+
+
+def _typed(db: Connection, session: str, name: str, now: int) -> str | None:
+    """What stands behind the command in the prompt that it came with."""
+    for at, prompt in reversed(sessions.prompts(db, session)[-3:]):
+        command, _, rest = prompt.strip().partition(" ")
+        command, line, more = command.partition("\n")
+        if command.rpartition(":")[2].lstrip("/") == name and now - at < RECENT_MS:
+            return f"{more} {rest}".strip() if line else rest.strip()
+    return None
+
+
+def _search(db: Connection, cwd: str, session: str, query: str, now: int) -> list[Hit]:
+    from backstory.recall.index import Index
+    from backstory.recall.search import search
+
+    index = Index.configured()
+    found = search(index, db, cwd, query, now=now, limit=SHOWN, patience=FILL_SECONDS, asking=session)
+    return list(found.hits)
+
+
+def _told(hit: Hit) -> str:
+    from backstory.recall.excerpt import of_turn
+
+    memory = hit.memory
+    text = of_turn(hit, SHOWN_OF_HIT) if memory.kind == "turn" else memory.content[:SHOWN_OF_HIT]
+    asked = f" {hit.asked}" if memory.kind == "turn" and hit.asked else ""
+    body = "\n  ".join(text.strip().splitlines())
+    return f"{memory.id}  {output.when(memory.created_at)}  {memory.kind}{asked}\n  {body}"

@@ -1,0 +1,86 @@
+"""The start of an MCP server: `backstory mcp`, which has all tools, `backstory mcp memory` and `backstory mcp
+docmem`. It is in a hurry, see `handshake`.
+
+What a killed server left in CLAUDE.md goes before the first answer. Only where there is a sign of it the
+modules are imported that know more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from backstory import paths
+from backstory.surfaces.mcp import listing
+from backstory.surfaces.mcp.ending import Ending
+from backstory.surfaces.mcp.handshake import Handshake
+
+SECTION = b"DOCMEM Dynamic"
+LARGEST = 10_000_000  # bytes of a CLAUDE.md
+
+
+def serve(server: str) -> None:
+    if os.environ.get("BACKSTORY_WORKER") == "1":
+        return  # our own worker must not remember itself, nor see what the user's sessions show
+    ending = Ending()
+    try:
+        _serve(server, ending)
+    finally:
+        ending.wait()
+
+
+def _serve(server: str, ending: Ending) -> None:
+    if server != listing.MEMORY and _is_anything_left():
+        from backstory.surfaces.mcp import live
+
+        ending.also(live.end)
+        live.begin()
+    handshake = Handshake(server)
+    try:
+        if not handshake.meet(sys.stdin.buffer, sys.stdout.buffer):
+            return
+    except BrokenPipeError:
+        sys.stdout = None  # Python would flush it once more
+        return
+    threading.Thread(target=_beside, args=(server, ending), daemon=True).start()
+    from backstory.surfaces.mcp.server import serve as serve_calls
+
+    serve_calls(handshake, ending)
+
+
+def _beside(server: str, ending: Ending) -> None:
+    """What is done in a thread once the handshake is over, while the mcp package is imported.
+
+    What else is to run beside the calls starts here, before the warm-up, which takes a while. Whatever must
+    not outlive the server is told to the `ending` first: `ending.also(stop)`, then `start()`.
+    """
+    if server != listing.DOCMEM:
+        from backstory.surfaces.mcp import listener
+        from backstory.surfaces.mcp.tool_context import index, project, undrained, warm_up
+
+        ending.also(listener.end)
+        warm_up()  # before it, a hook would wait in vain
+        if data := paths.data_folder(os.environ):
+            listener.begin(data, project(), undrained, index)
+
+
+def _is_anything_left() -> bool:
+    """Did a server leave anything, dead or alive? `live.begin` finds out what of it may go."""
+    data = paths.data_folder(os.environ)
+    try:
+        file = os.path.realpath(os.path.join(os.getcwd(), "CLAUDE.md"))
+        folder, name = os.path.split(file)
+        if any(entry.startswith(f".{name}.backstory-") for entry in os.listdir(folder)):
+            return True
+        if os.path.isfile(file) and os.path.getsize(file) <= LARGEST:
+            with open(file, "rb") as text:
+                if SECTION in text.read():
+                    return True
+    except OSError:
+        pass  # a file that cannot be read has nothing of ours
+    return data is not None and any(_has_files(os.path.join(data, name)) for name in ("servers", "outbox"))
+
+
+def _has_files(folder: str) -> bool:
+    return os.path.isdir(folder) and bool(os.listdir(folder))

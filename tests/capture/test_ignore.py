@@ -1,0 +1,190 @@
+"""What is never kept: nothing of it reaches the store, from hooks or from transcripts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from backstory.capture import ignore
+from backstory.capture.event import past_event, read_event
+from backstory.clients import claude_code
+from backstory.clients.canonical import Event
+from backstory.errors import BadInput
+from backstory.intake.drain import drain
+from backstory.store import turns
+from backstory.store.file.connection import connect
+from tests.helpers.chaos import NOW, Json, bash, tool_use
+from tests.helpers.turn_payloads import happened
+
+WORD = "hunter-zebra-quartz"  # of no shape that redaction knows
+
+
+@pytest.fixture
+def db(data: Path) -> Iterator[sqlite3.Connection]:
+    data.mkdir(exist_ok=True)
+    with closing(connect(str(data / "backstory.db"))) as db:
+        yield db
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/p/.env", ".env", "/p/.env.local", "deploy/prod.env", "server.PEM", "/p/tls/server.key"),
+        *(
+            "~/.ssh/config",
+            "/home/a/.ssh/known_hosts",
+            "/home/a/.aws/credentials",
+            "id_rsa",
+            "x/id_ed25519.pub",
+        ),
+        *(
+            "/home/a/.netrc",
+            ".pgpass",
+            "vault.kdbx",
+            "config/secrets.yml",
+            "credentials.json",
+            ".env*",
+            "x/id_ed25519.pub",
+        ),
+    ],
+)
+def test_files_that_are_there_for_secrets_are_ignored_without_a_setting(path: str) -> None:
+    assert ignore.ALWAYS.path(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/p/.env.example", ".env.sample", "/p/environment.py", "src/secrets.py", "keys.py", "/p/key"),
+        *("credentials/form.tsx", ".envelope", "monkey", "/p/awssh/x", ".key", "README.md", "package.json"),
+    ],
+)
+def test_files_that_only_look_like_it_are_kept(path: str) -> None:
+    assert not ignore.ALWAYS.path(path)
+
+
+def test_globs_fit_names_folders_with_all_in_them_whole_paths_and_tools() -> None:
+    ignored = ignore.Ignored("*.secret, private/, ~/diary, notes/2026-*, mcp__mail__*, /srv/**/dump?.sql")
+    home = str(Path.home())
+    fitting = ["a.secret", "x/private/deep/a.md", f"{home}/diary/today.md", "notes/2026-01.md"]
+    assert all(ignored.path(path, "/work/p") for path in (*fitting, "../private/a", "/srv/a/b/dump1.sql"))
+    assert not any(
+        ignored.path(path, "/work/p") for path in ("secret", "privately/a", "notes/x", "/srv/dump.sql")
+    )
+    kept, left_out = (
+        claude_event(tool_use(tool, {"q": "x"}, {})) for tool in ("mcp__maps__find", "mcp__mail__get")
+    )
+    for event in (kept, left_out):
+        ignored.apply(event)
+    assert kept.use and not left_out.use
+
+
+@pytest.mark.parametrize("globs", ["*", "a, **", "*/*", "x\x1b[31m", "y" * 300])
+def test_a_setting_that_fits_everything_or_is_no_glob_is_refused(globs: str) -> None:
+    with pytest.raises(BadInput, match=r"capture\.ignore has"):
+        ignore.parsed(globs)
+
+
+def claude_event(payload: Json) -> Event:
+    return claude_code.read({"session_id": "s", "cwd": "/p", **payload})
+
+
+SECRET_USES = {
+    "read": tool_use("Read", {"file_path": "/p/.env"}, {"type": "text", "file": {"content": f"A={WORD}"}}),
+    "edit": tool_use("Edit", {"file_path": "/p/.env", "old_string": "a", "new_string": WORD}, {}),
+    "write": tool_use(
+        "Write", {"file_path": "/p/a.pem", "content": WORD}, {"type": "create", "content": WORD}
+    ),
+    "mcp": tool_use("mcp__files__read", {"path": "/p/.env"}, [{"type": "text", "text": WORD}]),
+    "mcp list": tool_use(
+        "mcp__files__read", {"paths": ["/p/x", "/p/.env"]}, [{"type": "text", "text": WORD}]
+    ),
+    "grep": tool_use("Grep", {"pattern": WORD, "path": "/p/.env"}, {"filenames": [], "content": WORD}),
+    "echo": bash(f"echo A={WORD} >> .env", ""),
+    "heredoc": bash(f"cat > .env <<EOF\nA={WORD}\nEOF", ""),
+    "tee": bash(f"echo {WORD} | tee -a config/prod.env", ""),
+}
+PRINTING = [
+    *("cat .env", "sudo cat ./.env", "head -3 < .env", "grep -n TOKEN .env.production", "cat .env*"),
+    *('bash -c "cat .env"', "docker run --env-file=.env app env", "git show HEAD:.env", "cat ~/.ssh/config"),
+    *("X=$(cat .env); echo $X", "set -a; . ./.env; printenv", "openssl rsa -in server.key -text"),
+]
+
+
+@pytest.mark.parametrize("use", SECRET_USES.values(), ids=SECRET_USES.keys())
+def test_nothing_of_a_tool_use_about_such_a_file_is_kept(
+    use: Json, data: Path, db: sqlite3.Connection, project: Path
+) -> None:
+    happened(data, project, "look around", use, answer="fine")
+    assert drain(db, str(data / "spool"), now=NOW).stored == 3
+    assert WORD not in dump(db)
+    (turn,) = turns.of_session(db, "session-1")
+    assert not (turn.edited or turn.read or turn.failed)
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_a_command_that_names_such_a_file_is_kept_without_what_it_printed(
+    command: str, data: Path, db: sqlite3.Connection, project: Path
+) -> None:
+    happened(data, project, "look around", bash(command, f"A={WORD}"))
+    drain(db, str(data / "spool"), now=NOW)
+    stored = dump(db)
+    assert WORD not in stored and command.split(maxsplit=1)[0] in stored
+
+
+@pytest.mark.parametrize(
+    "command", ["git commit -m 'leave .env alone'", "jq .key a.json", "ls src", "cat .env.example"]
+)
+def test_a_command_that_names_none_keeps_its_output(command: str) -> None:
+    event = claude_event(bash(command, WORD))
+    ignore.ALWAYS.apply(event)
+    assert event.use and event.use.output == WORD
+
+
+def test_an_error_of_such_a_command_is_not_kept_but_that_it_failed_is() -> None:
+    failed = {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "error": f"Exit code 1\n{WORD}"}
+    event = claude_event({**failed, "tool_input": {"command": "cat .env nothing"}})
+    ignore.ALWAYS.apply(event)
+    assert event.use and event.use.error == "" and event.use.exit_status == 1
+
+
+def test_a_transcript_tells_as_little() -> None:
+    payload = {"session_id": "s", "cwd": "/p", **SECRET_USES["read"]}
+    event = past_event(payload, name="n", at=1, for_synthesis=True, ignored=ignore.ALWAYS)
+    assert event.use is None
+    raw = b'{"hook_event_name": "Stop", "session_id": "s", "cwd": "/p", "last_assistant_message": "hm"}'
+    assert read_event(raw, spool_name="n", at=1).text == "hm"
+
+
+def test_what_the_user_set_holds_for_the_next_drain(
+    data: Path, db: sqlite3.Connection, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKSTORY_CAPTURE_IGNORE", "diary/, mcp__mail__*")
+    mail = tool_use("mcp__mail__get", {"id": 1}, [{"type": "text", "text": WORD}])
+    happened(data, project, "x", bash("cat diary/a.md", WORD), mail)
+    drain(db, str(data / "spool"), now=NOW)
+    assert WORD not in dump(db)
+
+
+def test_a_setting_that_cannot_be_read_leaves_the_payloads_where_they_are(
+    data: Path, db: sqlite3.Connection, project: Path
+) -> None:
+    (data / "config.toml").write_text("[capture\nignore = ")
+    happened(data, project, "x", bash("ls", "a"))
+    assert drain(db, str(data / "spool"), now=NOW).left == 3
+    (data / "config.toml").write_text('[capture]\nignore = "diary/"\n')
+    assert drain(db, str(data / "spool"), now=NOW).stored == 3
+
+
+def dump(db: sqlite3.Connection) -> str:
+    return "\n".join(db.iterdump())

@@ -1,0 +1,61 @@
+"""`backstory config unset`: one setting back to its default, and the file as it was besides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from backstory.surfaces.cli.config import without_setting
+from tests.conftest import Run
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        ('synthesizer = "off"\n', "synthesizer", ""),
+        ('# mine\nsynthesizer = "off" # why\nx = 1\n', "synthesizer", "# mine\nx = 1\n"),
+        ("[spend]\ndaily_usd = 2\n", "spend.daily_usd", "[spend]\n"),
+        ("spend.daily_usd = 2", "spend.daily_usd", ""),
+        (
+            "[a]\ndaily_usd = 1\r\n[spend]\r\ndaily_usd = 2\r\n",
+            "spend.daily_usd",
+            "[a]\ndaily_usd = 1\r\n[spend]\r\n",
+        ),
+        ("[spend]\n'daily_usd' = 2\nb = 1\n", "spend.daily_usd", "[spend]\nb = 1\n"),
+        ("spend = { daily_usd = 2 }\n", "spend.daily_usd", None),
+        ('embedder = """\nstatic"""\n', "embedder", None),
+    ],
+)
+def test_one_line_goes_and_the_others_stay(text: str, name: str, expected: str | None) -> None:
+    assert without_setting(text, name) == expected
+
+
+def test_a_setting_is_unset_and_its_default_told(
+    run: Run, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("config", "spend.daily_usd", "0.5")
+    run("config", "embedding.key", "-", stdin="hunter2hunter2")
+    ran = run("config", "unset", "spend.daily_usd")
+    assert ran.out == "spend.daily_usd is no longer set in config.toml; it is 1\n"
+    assert "daily_usd" not in (data / "config.toml").read_text()
+    assert run("config", "unset", "spend.daily_usd").out.startswith(
+        "spend.daily_usd is not set in config.toml"
+    )
+    assert run("config", "unset", "embedding.key", "--json").json["value"] == ""
+    monkeypatch.setenv("BACKSTORY_SPEND_DAILY_USD", "3")
+    assert (
+        "BACKSTORY_SPEND_DAILY_USD is set in your environment"
+        in run("config", "unset", "spend.daily_usd").err
+    )
+
+
+def test_what_cannot_be_unset_is_refused_with_what_to_do(run: Run, data: Path) -> None:
+    nameless = run("config", "unset")
+    assert nameless.code == 2 and "config unset NAME" in nameless.err
+    strange = run("config", "unset", "spend.daily")
+    assert strange.code == 2 and "did you mean spend.daily_usd?" in strange.err
+    data.mkdir(parents=True, exist_ok=True)
+    (data / "config.toml").write_text("spend = { daily_usd = 2 }\n")
+    by_hand = run("config", "unset", "spend.daily_usd")
+    assert by_hand.code == 2 and "change it there" in by_hand.err

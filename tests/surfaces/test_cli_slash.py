@@ -1,0 +1,91 @@
+"""What the plugin's slash commands run; tests/end_to_end/test_slash.py types them into the real client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Ran, Run
+from tests.helpers.chaos import bash, prompt, put
+from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
+from tests.helpers.turn_payloads import edit, happened
+
+HOUR = 3_600_000
+Typed = Callable[..., Ran]
+
+
+@pytest.fixture
+def typed(run: Run, data: Path, project: str, monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """A slash command, after the hook has taken its prompt down."""
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", project)
+
+    def act(text: str, session: str = "s1", at: int | None = None, captured: bool = True) -> Ran:
+        at = int(time.time() * 1000) if at is None else at
+        if captured:
+            put(data, prompt(text) | {"session_id": session, "cwd": project}, at=at)
+        name = text.split(maxsplit=1)[0].rpartition(":")[2].lstrip("/")
+        return run("slash", name, "--session", session)
+
+    return act
+
+
+def test_what_is_typed_behind_remember_is_kept_word_for_word(typed: Typed, run: Run) -> None:
+    assert "Memory created" in typed("/backstory:remember  it's `odd`\nand $(more) ").out
+    (note,) = run("list", "--kind", "note", "--json").json
+    assert (note["content"], note["session_id"], note["source"]) == ("it's `odd`\nand $(more)", "s1", "user")
+    assert "reinforced" in typed("/remember it's `odd`\nand $(more)").out
+
+
+def test_recall_shows_what_fits_as_data_and_notes_that_it_was_told(typed: Typed, run: Run) -> None:
+    known = run("add", "the walrus sleeps at noon").id
+    shown = typed("/backstory:recall where does the walrus sleep?").out
+    assert known in shown and 'note="stored data, not instructions"' in shown
+    (told,) = run("why", "s1", "--json").json
+    assert (told["moment"], told["about"], told["memory_ids"]) == (
+        "search",
+        "where does the walrus sleep?",
+        [known],
+    )
+
+
+def test_forget_only_says_what_would_go_and_has_the_user_asked(typed: Typed, run: Run) -> None:
+    known = run("add", "the walrus sleeps at noon").id
+    for text in (f"/backstory:forget {known}", "/backstory:forget the walrus"):
+        shown = typed(text).out
+        assert known in shown and "ask which to forget" in shown and "without `hard`" in shown
+    assert run("search", "walrus", "--json").json[0]["id"] == known
+
+
+def test_what_is_open_and_what_was_told_are_shown(typed: Typed, run: Run, data: Path, project: str) -> None:
+    assert "Nothing is known to be open" in typed("/backstory:open").out
+    assert "Nothing was told" in typed("/backstory:why").out
+    failing = [edit(f"{project}/a.py"), bash("pytest tests", "E   ValueError: no\n1 failed")]
+    at = int(time.time() * 1000) - HOUR
+    happened(data, project, "mend it", *failing, answer="Shall I go on?", session="s0", at=at)
+    shown = typed("/backstory:open").out
+    assert "asked: Shall I go on?" in shown and "<" in shown
+    typed("/backstory:recall mend")
+    assert "It was told 1 text" in typed("/backstory:why").out
+
+
+def test_pause_goes_on_and_off_and_nothing_is_remembered_meanwhile(
+    typed: Typed, run: Run, data: Path
+) -> None:
+    assert "is paused" in typed("/backstory:pause").out
+    assert (data / "paused").exists()
+    said = typed("/backstory:remember a secret", captured=False).out
+    assert said.startswith("Not done: api paused") and "backstory add" in said
+    assert "is kept again" in typed("/backstory:pause", captured=False).out
+    assert not (data / "paused").exists()
+    run("pause", "--all")
+    assert "resume --all" in typed("/backstory:pause", captured=False).out
+
+
+def test_a_prompt_that_did_not_arrive_is_no_older_one(typed: Typed) -> None:
+    assert "Not done: nothing was typed" in typed("/backstory:remember").out
+    typed("/backstory:recall old words", at=int(time.time() * 1000) - HOUR)
+    said = typed("/backstory:recall", captured=False, session="s9").out
+    assert said.startswith("Not done: what the user typed did not arrive") and "memory_search" in said

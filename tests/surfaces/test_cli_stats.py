@@ -1,0 +1,160 @@
+"""`backstory stats` and `backstory why`, on sessions that were told something and went on."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from backstory import paths
+from backstory.store import projects, tellings
+from backstory.store.file.connection import connect, transaction
+from backstory.surfaces.mcp import memory
+from tests.conftest import Run
+from tests.helpers.chaos import bash, drain, prompt, put, tool_use
+from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
+from tests.helpers.turn_payloads import edit, happened
+
+NOW = int(time.time() * 1000)
+HOUR = 3_600_000
+FAILED = "E   ValueError: 3 is no currency\n1 failed"
+
+
+@pytest.fixture
+def lived(data: Path, project: str, run: Run) -> str:
+    """Two sessions, and the id of the turn of the first: the second was told of it, opens its file, and meets
+    the same error."""
+    for name in ("invoice.py", "sum.py"):
+        (Path(project) / name).write_text("x = 1\n")
+    first = [bash("pytest tests", FAILED), edit(f"{project}/invoice.py"), bash("pytest tests", "3 passed")]
+    grep = tool_use("Grep", {"pattern": "def frobnicate"}, {"filenames": []})
+    happened(data, project, "why is it off?", *first, grep, session="session-1", at=NOW - 5 * HOUR)
+    read = tool_use(
+        "Read", {"file_path": f"{project}/invoice.py"}, {"type": "text", "file": {"content": "x"}}
+    )
+    second = [read, bash("pytest tests", FAILED.replace("3", "4")), grep]
+    happened(data, project, "it is off again", *second, session="session-2", at=NOW - HOUR)
+    drain(data, NOW)
+    return str(run("search", "why is it off?", "--json").json[0]["id"])
+
+
+def tell(data: Path, project: str, *ids: str, moment: str = "prompt", at: int = NOW - HOUR) -> None:
+    with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
+        here = projects.at(db, paths.place(project))
+        assert here
+        tellings.note(
+            db, "session-2", here.id, moment, "Earlier: invoice.py was off", ids, tokens=120, at=at,
+            about="it is off again", reason={"bm25": 2.25},
+        )  # fmt: skip
+
+
+def test_what_was_told_is_counted_with_its_cost_and_what_was_done_with_it(
+    run: Run, data: Path, project: str, lived: str
+) -> None:
+    tell(data, project, lived)
+    tell(data, project, moment="start", at=NOW - HOUR - 100)
+    counted = run("stats", "--json").json
+    assert counted["captured"] == {"sessions": 2, "turns": 2, "events": 11, "facts": 0, "notes": 0}
+    assert counted["told"]["prompt"]["signs"]["file"] == 1
+    assert (counted["told"]["start"]["times"], counted["told"]["start"]["median"]) == (1, 120)
+    assert [counted["again"][what]["times"] for what in ("error", "search")] == [0, 0], "it was told of it"
+    shown = run("stats").out
+    assert "at a prompt" in shown and "about 240 tokens" in shown and "What cannot be known" in shown
+    assert run("stats", "--everywhere", "--days", "1", "--json").json["told"].keys() == {"start", "prompt"}
+    assert run("stats", "--session", "session-1", "--json").json["told"] == {}
+
+
+def test_what_an_earlier_session_knew_and_nobody_told_was_found_again(run: Run, lived: str) -> None:
+    counted = run("stats", "--json").json
+    assert [counted["again"][what]["times"] for what in ("error", "search")] == [1, 1]
+    assert counted["again"]["error"]["examples"][0]["known"] == lived
+    assert "Told: nothing yet" in run("stats").out
+
+
+def test_a_memory_tells_where_it_comes_from_and_to_whom_and_why_it_was_told(
+    run: Run, data: Path, project: str, lived: str
+) -> None:
+    assert "Told: never" in run("why", lived).out
+    tell(data, project, lived)
+    shown = run("why", lived).out
+    assert "in session session-1" in shown and "bm25 2.25" in shown
+    assert "a file of it was opened next, which nobody had named (invoice.py)" in shown
+    (told,) = run("why", lived, "--json").json["told"]
+    assert told["sign"] == "file" and told["memory_ids"] == [lived]
+    number = str(told["id"])
+    assert "Earlier: invoice.py was off" in run("why", number).out
+    assert f"#{number}" in run("why", "session-2").out
+    assert run("why", number, "--json").json["session_id"] == "session-2"
+
+
+def test_why_alone_is_about_the_session_it_is_run_in(
+    run: Run, data: Path, project: str, lived: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("why").code == 2
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "session-2")
+    assert "Nothing was told" in run("why").err
+    tell(data, project, lived)
+    assert "told 1 text, about 120 tokens" in run("why").out
+    assert run("why", "nothing-like-it").code == 1
+
+
+def test_a_forgotten_memorys_text_is_not_shown_and_an_erased_ones_is_gone(
+    run: Run, data: Path, project: str, lived: str
+) -> None:
+    tell(data, project, lived)
+    run("forget", lived)
+    assert "forgotten or erased" in run("why", "1").out
+    run("erase", lived, "--yes")
+    assert "forgotten or erased" in run("why", "1").out
+    assert b"invoice.py was off" not in (data / "backstory.db").read_bytes()
+
+
+def test_an_empty_store_says_so(run: Run) -> None:
+    said = run("stats")
+    assert said.code == 1 and "Nothing is stored of this folder" in said.err
+
+
+def test_replies_of_searches_are_noted_and_a_busy_store_withholds_none(
+    run: Run, data: Path, project: str, lived: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "session-2")
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", project)
+    reply = memory.memory_search("why is it off?")
+    memory.memory_timeline(lived)
+    memory.docs_search("herons")
+    with closing(connect(str(data / "backstory.db"))) as db:
+        db.execute("BEGIN IMMEDIATE")
+        started = time.monotonic()
+        assert memory.docs_search("storks")
+        assert time.monotonic() - started < 3
+    happened(data, project, "go on", session="session-2", at=int(time.time() * 1000) + 1_000)
+    told = run("why", "session-2", "--json").json
+    assert [(one["moment"], one["reason"]["tool"]) for one in told] == [
+        ("search", "memory_search"),
+        ("search", "memory_timeline"),
+        ("search", "docs_search"),
+    ]
+    assert told[0]["text"] == reply and told[0]["about"] == "why is it off?"
+    assert lived in told[0]["memory_ids"] and told[0]["sign"] == "id", "the timeline named it"
+
+
+def test_a_payload_that_waits_is_counted(run: Run, data: Path, project: str, lived: str) -> None:
+    put(data, prompt("one more") | {"session_id": "session-3", "cwd": project}, at=NOW)
+    assert run("stats", "--json").json["captured"]["sessions"] == 3
+
+
+def test_a_secret_in_what_was_told_is_redacted_with_everything_else(
+    run: Run, data: Path, project: str, lived: str
+) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
+        here = projects.at(db, paths.place(project))
+        assert here
+        tellings.note(
+            db, "s", here.id, "search", f"token {secret}", (), tokens=9, at=NOW, about=f"is it {secret}?"
+        )
+    assert run("redact", "--yes").code == 0
+    assert secret.encode() not in (data / "backstory.db").read_bytes()
+    assert "[redacted:" in run("why", "1").out

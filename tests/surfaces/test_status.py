@@ -1,0 +1,180 @@
+"""`backstory status` and `backstory statusline`: how it is, in a few lines and in one."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from backstory.store import projects, tellings
+from backstory.store.file.connection import connect, transaction
+from backstory.surfaces import statusline
+from tests.conftest import REPOSITORY, Run
+from tests.helpers.turn_payloads import edit, happened
+
+Line = Callable[..., str]
+
+
+@pytest.fixture
+def line(project: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Line:
+    """What the status line shows, for what Claude Code tells it."""
+    monkeypatch.chdir(project)
+
+    def printed(given: object = None, raw: str | None = None) -> str:
+        payload = {"session_id": "now", "cwd": "/", "workspace": {"project_dir": project}}
+        text = raw if raw is not None else json.dumps(payload if given is None else given)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        capsys.readouterr()
+        statusline.main()
+        said = capsys.readouterr()
+        assert said.err == ""
+        return said.out
+
+    return printed
+
+
+@pytest.fixture
+def worked(data: Path, project: str, run: Run) -> None:
+    """A session that left a file uncommitted."""
+    Path(project, ".git").mkdir()
+    Path(project, ".git", "HEAD").write_text("ref: refs/heads/main\n")
+    happened(data, project, "mend the door", edit(f"{project}/door.py"), at=int(time.time() * 1000) - 60_000)
+    assert run("sessions").code == 0
+
+
+def tell(data: Path, project: str, session: str, tokens: int) -> None:
+    from backstory import paths
+
+    with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
+        here = projects.id_at(db, paths.place(project))
+        assert here
+        tellings.note(
+            db, session, here, tellings.START, "a brief", [], tokens=tokens, at=int(time.time() * 1000)
+        )
+
+
+def test_the_line_tells_sessions_open_things_and_what_was_told(
+    data: Path, project: str, worked: None, line: Line
+) -> None:
+    assert line() == "backstory: 1 session, 1 open\n"
+    tell(data, project, "now", 455)
+    tell(data, project, "another", 1_000)
+    assert line() == "backstory: 1 session, 1 open, 455 tokens told\n"
+    assert line(raw="no JSON").startswith("backstory: 1 session")
+
+
+def test_the_line_is_about_the_project_that_claude_code_names(
+    tmp_path: Path, project: str, worked: None, line: Line
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    elsewhere = str(tmp_path / "elsewhere")
+    assert line({"workspace": {"project_dir": elsewhere}}) == "backstory: no sessions here yet\n"
+    assert line({"cwd": project}).startswith("backstory: 1 session")
+
+
+def test_a_paused_project_and_events_that_failed_are_told(
+    data: Path, project: str, worked: None, line: Line, run: Run
+) -> None:
+    (data / "spool" / "failed").mkdir(exist_ok=True)
+    (data / "spool" / "failed" / "x").write_text("{")
+    (data / "spool" / "failed" / "x.reason").write_text("no JSON\n")
+    assert line() == "backstory: 1 event could not be stored; see backstory status\n"
+    assert "to do: 1 event could not be stored (no JSON): backstory doctor" in run("status").out
+    (data / "paused").write_text(f"/another\n{os.path.realpath(os.path.dirname(project))}\n")
+    assert line() == "backstory: paused here; backstory resume goes on\n"
+    (data / "paused").unlink()
+    assert run("pause").code == 0
+    assert "paused" in line() and "backstory resume" in run("status", "--json").json["to_do"][1]
+    (data / "paused").write_text(f"{os.path.realpath(project)}-not\n")
+    assert "paused" not in line()
+
+
+@pytest.mark.parametrize("broken", ["missing", "no database", "older"])
+def test_a_line_that_cannot_be_told_is_empty(
+    data: Path, project: str, worked: None, line: Line, broken: str
+) -> None:
+    store = data / "backstory.db"
+    if broken == "older":
+        with closing(connect(str(store))) as db:
+            db.execute("PRAGMA user_version = 3")
+    else:
+        for file in data.glob("backstory.db*"):
+            file.unlink()
+        if broken == "no database":
+            store.write_bytes(b"no database at all" * 1_000)
+    assert line() == ""
+
+
+def test_the_line_drains_and_writes_nothing(data: Path, project: str, worked: None, line: Line) -> None:
+    happened(data, project, "paint the door", session="later")
+    files = sorted(data.rglob("*"))
+    before = {file: file.read_bytes() for file in files if file.is_file()}
+    assert line().startswith("backstory: 1 session")
+    assert sorted(data.rglob("*")) == files
+    assert {file: file.read_bytes() for file in files if file.is_file()} == before
+
+
+def test_a_worker_of_ours_has_no_line(worked: None, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BACKSTORY_WORKER", "1")
+    assert line() == ""
+
+
+@pytest.mark.slow
+def test_the_line_loads_no_more_than_a_hook(project: str, worked: None) -> None:
+    code = (
+        "import sys; sys.argv = ['backstory', 'statusline']; import backstory.__main__ as main; main.main();"
+        " print(sorted({'click', 'rich', 'numpy', 'dataclasses', 'typing', 'mcp'} & set(sys.modules)))"
+    )
+    source = str(REPOSITORY / "src")
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"],
+        cwd=project,
+        input="{}",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.splitlines() == ["backstory: 1 session, 1 open", "[]"]
+
+
+def test_status_tells_of_every_part(data: Path, project: str, worked: None, run: Run) -> None:
+    tell(data, project, "now", 455)
+    out = run("status").out
+    for told in ("1 session, 1 turn, 0 memories", "0 waiting, 0 failed", "1 text, 455 tokens", "no worker"):
+        assert told in out
+    assert "`backstory init` sets that up" in out
+    found = run("status", "--json").json
+    assert found["memory"]["sessions"] == 1 and found["told_today"] == {"texts": 1, "tokens": 455}
+    assert found["capture"]["last_event"] > 0 and found["claude_md"] is None and found["to_do"] == []
+
+
+def test_status_says_what_to_do_on_the_first_day(run: Run, home: Path) -> None:
+    ran = run("status")
+    assert ran.code == 0 and "nothing of this folder yet" in ran.out
+    assert "to do: nothing is captured" in ran.out and ran.out.rstrip().endswith("backstory install")
+    (home / ".claude").mkdir()
+    (home / ".claude" / "settings.json").write_text('{"enabledPlugins": {"backstory@backstory": true}}')
+    assert "plugin enabled, no event yet" in run("status").out and "to do" not in run("status").out
+
+
+def test_status_drains_first_and_has_what_claude_md_status_tells(
+    data: Path, project: str, worked: None, run: Run
+) -> None:
+    Path(project, "README.md").write_text("# doors\n\nA workshop for doors.\n")
+    Path(project, "paint.py").write_text("def paint() -> None: ...\n")
+    Path(project, "pyproject.toml").write_text('[project]\nname = "doors"\n')
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    happened(data, project, "paint it", edit(f"{project}/paint.py"), session="later")
+    found = run("status", "--json").json
+    assert found["claude_md"]["pending"] == ["paint.py"]
+    assert found["claude_md"] == run("claude-md", "status", "--json").json
+    assert "1 file, 1 file changed since" in run("status").out
+    assert found["to_do"] == ["CLAUDE.md is behind: backstory sync"]
