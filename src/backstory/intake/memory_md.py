@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ MOST_FILES = 1_000
 PIECE = 1_500  # characters of a note
 SHORTEST = 12  # what has fewer says nothing by itself
 
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*$")
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _ONLY_A_LINK = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+\[[^\]]*\]\(<?([^)>#]+)>?[^)]*\)")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -105,24 +106,17 @@ def entries(name: str, text: str, files: set[str]) -> Iterator[str]:
 def _sections(body: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """(headings above it, text) of each part; what looks like a heading in fenced code is none."""
     code = [(start, stop) for start, _, _, stop in fences(body)]
-    waiting = iter([*code, (len(body) + 1, 0)])
-    fence = next(waiting)
     above: list[tuple[int, str]] = []
-    lines: list[str] = []
     at = 0
-    for line in body.splitlines(keepends=True):
-        while at >= fence[1] > 0:
-            fence = next(waiting)
-        heading = None if at >= fence[0] else _HEADING.match(line.rstrip("\n"))
-        if heading:
-            yield tuple(title for _, title in above), "".join(lines)
-            level = len(heading[1])
-            above = [*(entry for entry in above if entry[0] < level), (level, heading[2])]
-            lines = []
-        else:
-            lines.append(line)
-        at += len(line)
-    yield tuple(title for _, title in above), "".join(lines)
+    for heading in _HEADING.finditer(body):
+        fence = bisect_right(code, (heading.start(), len(body))) - 1
+        if fence >= 0 and heading.start() < code[fence][1]:
+            continue
+        yield tuple(title for _, title in above), body[at : heading.start()]
+        level = len(heading[1])
+        above = [*(entry for entry in above if entry[0] < level), (level, heading[2])]
+        at = heading.end() + 1
+    yield tuple(title for _, title in above), body[at:]
 
 
 def _items(part: str, files: set[str]) -> Iterator[str]:

@@ -21,7 +21,6 @@ from typing import Any
 from backstory.errors import BadInput
 from backstory.memory.kinds import OBSERVATIONS
 from backstory.memory.turn import COMPLETE, FIELDS
-from backstory.model import tokens
 from backstory.store import documents, projects, redaction, turns
 from backstory.store.file.connection import Connection, marks
 
@@ -660,7 +659,7 @@ def _put_node(db: Connection, merge: Merge, line: Values, standing: str) -> None
     values = _own(line) | line["computed"]
     del values["project_id"]
     more = {"project": number, "row": projects.next_row(db, project_id), "size": tree.sizes[line["id"]]}
-    _insert(db, "docmem_nodes", values | more | {"token_count": tokens(line["text"])})
+    _insert(db, "docmem_nodes", values | more)
 
 
 # Of each type: what a line is to this store, and how it is taken in.

@@ -397,12 +397,8 @@ def rows(number: int) -> tuple[int, int]:
     return number << 32, (number << 32) | 0xFFFFFFFF
 
 
-def next_row(db: Connection, project_id: str) -> int:
-    return next_rows(db, project_id, 1)
-
-
-def next_rows(db: Connection, project_id: str, count: int) -> int:
-    """The first of so many new row numbers."""
+def next_row(db: Connection, project_id: str, count: int = 1) -> int:
+    """A new row number, or the first of so many."""
     number, counter = db.execute(
         "UPDATE projects SET last_memory = last_memory + ?2 WHERE id = ?1 RETURNING number, last_memory",
         (project_id, count),

@@ -226,8 +226,6 @@ def _addresses(
             )
         if address not in addresses:
             addresses.append(address)
-    if not addresses:
-        raise NotFound(f"{target.host[:100]} has no address; check the spelling")
     return addresses
 
 
