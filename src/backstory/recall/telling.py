@@ -255,9 +255,9 @@ def chosen(found: Sequence[Candidate], gate: Gate = GATE) -> list[Candidate]:
 def _told(
     db: Connection, moment: str, source: str, about: str, several: Sequence[Candidate]
 ) -> Telling | None:
-    if not several or several[0].is_told:  # it knows the best one, and the next would only distract
-        return None
     several = [one for one in several if not one.is_told]
+    if not several:
+        return None
     head = "From earlier sessions; memory_search with an id shows one whole."
     source = f"backstory, {source}"
     room = room_of(PROMPT_TOKENS) - room_for(fence.fence(head, source))
