@@ -288,18 +288,19 @@ def test_real_sessions_are_lived_again_and_asked_about(bench: Bench, tmp_path: P
 
 
 def test_what_is_told_unasked_is_measured_on_labelled_prompts(bench: Bench, tmp_path: Path) -> None:
-    folder, branch = tmp_path / "transcripts", {"gitBranch": "ines/kiln"}
-    day = 86_400_000
+    folder, branch, day = tmp_path / "transcripts", "ines/kiln", 86_400_000
     for number in range(12):
         log = Log(f"other{number}", "/Users/ines/pots", THEN + number * 1_000_000, gitBranch="main")
         log.prompt(f"sweep room {number}").say(f"Room {number} is swept.").write(folder)
-    before = Log("before", "/Users/ines/pots", THEN + day, **branch)
+    before = Log("before", "/Users/ines/pots", THEN + day, gitBranch=branch)
     before.prompt("fire the stoneware kiln to cone six").say("The kiln holds cone six for ten minutes.")
     before.prompt("thanks, that is all for the day").say("Good night.").write(folder)
     for number in range(3):  # so that the brief tells these
-        log = Log(f"after{number}", "/Users/ines/pots", THEN + day + (number + 1) * 1_000_000, **branch)
+        log = Log(
+            f"after{number}", "/Users/ines/pots", THEN + day + (number + 1) * 1_000_000, gitBranch=branch
+        )
         log.prompt(f"count the glaze buckets {number}").say(f"There are {number}.").write(folder)
-    now = Log("now", "/Users/ines/pots", THEN + day + day // 2, **branch)
+    now = Log("now", "/Users/ines/pots", THEN + day + day // 2, gitBranch=branch)
     now.prompt("why does the stoneware kiln stop at cone six?").say("Because of the relay.")
     now.prompt("unplug it").say("Done.").write(folder)
     turns = [
