@@ -507,9 +507,8 @@ class Chosen:
 
 def _chosen(found: Sequence[Found], gate: Gate) -> Chosen:
     several = telling.chosen([_candidate(one) for one in found], gate)
-    is_known = bool(several) and several[0].is_told
-    told = () if is_known else tuple(one.turn.id for one in several if not one.is_told)
-    return Chosen(frozenset(one.turn.id for one in several if one.is_told or not is_known), told)
+    told = tuple(one.turn.id for one in several if not one.is_told)
+    return Chosen(frozenset(one.turn.id for one in several), told)
 
 
 @dataclass(frozen=True, slots=True)
