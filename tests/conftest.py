@@ -140,11 +140,13 @@ def real_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def temporary_folders_lie_in_memory_too(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Those that examples of a property make for themselves: a store there is quick, and can be a copy."""
+    """Those that examples of a property, benchmarks and the demo make for themselves: a store there is quick,
+    and one of this process can be a copy."""
     folder = tmp_path_factory.mktemp("temporary")
     with pytest.MonkeyPatch.context() as patch:
         if folder.is_relative_to(MEMORY):
             patch.setattr(tempfile, "tempdir", str(folder))
+            patch.setenv("TMPDIR", str(folder))
         yield
 
 
