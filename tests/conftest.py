@@ -198,7 +198,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for thread in threading.enumerate():
         if thread.name == "vectors":  # recall/index.py; it would write into the next test's home
             thread.join(10)
-    if context := sys.modules.get("backstory.surfaces.mcp.tool_context"):  # where tools were called in this process
+    # Where tools were called in this process.
+    if context := sys.modules.get("backstory.surfaces.mcp.tool_context"):
         for _, kept in context._kept_open.values():
             with suppress(sqlite3.ProgrammingError):  # a thread opened it, and is gone
                 kept.close()
