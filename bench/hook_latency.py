@@ -34,7 +34,7 @@ from rich.console import Console
 from rich.table import Table
 
 from backstory import dirty, paths
-from backstory.store import turns
+from backstory.store import life, turns
 from backstory.store.file.connection import connect
 from backstory.surfaces import asking
 from backstory.surfaces.cli import install
@@ -52,6 +52,7 @@ KNOWN = 5_000  # files of which something is known
 RECALLED, TOLD_OF_A_FILE = "prompt: recalled", "file: known"
 RECALL_MS, RECALL_LIMIT = 60.0, 5.0  # the second, times a bare Python
 SERVER_SECONDS = 120.0  # to be ready
+IDLE = 0.05  # of a second that it works
 
 
 def _nothing() -> None:
@@ -212,6 +213,9 @@ def _asking(folder: str, options: argparse.Namespace) -> Iterator[list[Case]]:
     hook = _plugin(os.path.join(folder, "asking"), python)
     store = _copy(_kept(options.memories, options), folder)
     with closing(connect(paths.database(store.home))) as db:
+        life.prune(
+            db, int(time.time() * 1000)
+        )  # of a store that nobody used so far there is much to put away
         prompt = next(turn.asked for turn in turns.of_session(db, store.last_session or ""))
     known = [f"{store.project}/src/known_{number}.py" for number in range(KNOWN)]
     os.makedirs(os.path.join(store.home, "known"))
@@ -279,9 +283,20 @@ def _server(env: dict[str, str], home: str, project: str) -> Iterator[None]:
             if time.monotonic() > deadline or server.poll() is not None:
                 raise SystemExit("the memory server does not listen")
             time.sleep(0.1)
-        time.sleep(1)  # missing vectors may still be made
+        before = -1.0
+        while (
+            now := _processor_seconds(server.pid)
+        ) - before > IDLE:  # it makes the vectors that are missing
+            before = now
+            time.sleep(1)
         yield
         server.stdin.close()
+
+
+def _processor_seconds(pid: int) -> float:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class _Times:

@@ -90,7 +90,7 @@ def answer(ran: Ran, name: str = claude_code.AT_PROMPT) -> str:
     return ran.context
 
 
-def marks(data: Path) -> dict[str, str]:
+def tallies(data: Path) -> dict[str, str]:
     folder = data / "run"
     return {path.name: path.read_text() for path in folder.iterdir() if ".sock" not in path.name}
 
@@ -102,9 +102,9 @@ def test_the_first_substantive_prompt_is_told_what_is_known_once_and_captured_as
     data: Path, told: Path, patient: Path
 ) -> None:
     assert answer(say("go on", told, patient)) == ""
-    assert marks(data) == {"s2.prompts": "0\n"}
+    assert tallies(data) == {"s2.prompts": "0\n"}
     assert SPOKEN in answer(say(AGAIN, told, patient))
-    assert marks(data) == {"s2.prompts": "done\n"}
+    assert tallies(data) == {"s2.prompts": "done\n"}
     assert answer(say(AGAIN, told, patient)) == ""
     assert spooled(data) == []
     assert [row["prompt"] for row in rows(data, "SELECT prompt FROM prompts WHERE session_id = 's2'")] == [
@@ -113,12 +113,12 @@ def test_the_first_substantive_prompt_is_told_what_is_known_once_and_captured_as
         AGAIN,
     ]
     run_hook(event("SessionEnd", session_id="s2", reason="other"), "end", env=env_of(told), script=patient)
-    assert marks(data) == {}
+    assert tallies(data) == {}
 
 
 def test_a_prompt_that_nothing_fits_is_refused_once(data: Path, told: Path, patient: Path) -> None:
     assert answer(say("configure kubernetes ingress annotations for staging", told, patient)) == ""
-    assert marks(data) == {"s2.prompts": "done\n"}
+    assert tallies(data) == {"s2.prompts": "done\n"}
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
@@ -136,11 +136,11 @@ def test_what_waits_in_the_outbox_and_what_is_recalled_are_one_answer(
 
 def test_switched_off_it_starts_nothing(data: Path, told: Path, patient: Path, tmp_path: Path) -> None:
     assert answer(say(AGAIN, told, patient, BACKSTORY_RECALL_PROMPT="off")) == ""
-    assert marks(data) == {}
+    assert tallies(data) == {}
     (data / "config.toml").write_text('[recall]\nprompt = "off"\n')
     started = event("SessionStart", session_id="s2", source="startup", cwd=str(told))
     run_hook(started, "start", env=env_of(told), script=patient)
-    assert marks(data) == {"s2.prompts": "done\n"}, "hook.sh sees that before it starts Python"
+    assert tallies(data) == {"s2.prompts": "done\n"}, "hook.sh sees that before it starts Python"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_session_whose_id_is_no_safe_name_is_not_asked_for(
     session: str, data: Path, told: Path, patient: Path
 ) -> None:
     assert answer(say(AGAIN, told, patient, session)) == ""
-    assert marks(data) == {}
+    assert tallies(data) == {}
 
 
 # --- no server, and bad ones --------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_a_listener_that_never_answers_delays_three_prompts_a_little_and_then_no
         silent.bind(path)
         silent.listen(8)
         assert quick(AGAIN, place) < 1
-        assert marks(data) == {"s2.prompts": "done\n"}
+        assert tallies(data) == {"s2.prompts": "done\n"}
     shutil.rmtree(short, ignore_errors=True)
 
 
@@ -269,7 +269,7 @@ def test_a_known_file_is_told_about_once_in_a_session(
     given = {"file_path": f"{listed}/walrus/parser.py", "content": '"file_path": "/etc/passwd"'}
     said = answer(use("file", tool, given, listed, patient), claude_code.AT_FILE)
     assert SPOKEN in said and "walrus/parser.py was edited" in said
-    assert marks(data)["s2.files"] == f"{given['file_path']}\ntold\n"
+    assert tallies(data)["s2.files"] == f"{given['file_path']}\ntold\n"
     assert answer(use("file", tool, given, listed, patient)) == ""
     assert spooled(data) == []
 
@@ -325,7 +325,7 @@ def test_a_subagent_is_told_what_concerns_its_task(data: Path, told: Path, patie
     said = answer(use("subagent", "", {}, told, patient), claude_code.AT_SUBAGENT)
     assert SPOKEN in said
     assert use("subagent", "", {}, told, patient).silent, "no task, nothing to tell"
-    assert spooled(data) == [] and marks(data) == {}
+    assert spooled(data) == [] and tallies(data) == {}
 
 
 def test_of_two_tasks_nobody_knows_whose_is_which_until_the_next_prompt(
@@ -336,9 +336,9 @@ def test_of_two_tasks_nobody_knows_whose_is_which_until_the_next_prompt(
         use("task", "Agent", given, told, patient)
     for _ in range(3):
         assert use("subagent", "", {}, told, patient).silent
-    assert len(marks(data)) == 2
+    assert len(tallies(data)) == 2
     say("go on", told, patient)
-    assert list(marks(data)) == ["s2.prompts"]
+    assert list(tallies(data)) == ["s2.prompts"]
     use("task", "Agent", given, told, patient)
     assert SPOKEN in answer(use("subagent", "", {}, told, patient), claude_code.AT_SUBAGENT)
 
@@ -346,16 +346,16 @@ def test_of_two_tasks_nobody_knows_whose_is_which_until_the_next_prompt(
 def test_our_own_agent_is_told_nothing(data: Path, told: Path, patient: Path) -> None:
     given = {"description": "look", "prompt": AGAIN, "subagent_type": "backstory:memory-updater"}
     assert use("task", "Agent", given, told, patient).silent
-    assert marks(data) == {}
+    assert tallies(data) == {}
 
 
-def test_marks_of_sessions_that_were_killed_go_after_a_week(data: Path, told: Path, patient: Path) -> None:
+def test_tallies_of_sessions_that_were_killed_go_after_a_week(data: Path, told: Path, patient: Path) -> None:
     for name, days in (("old.prompts", 8), ("new.prompts", 1)):
         asking.put(str(data / "run" / name), "done")
         at = time.time() - days * 86_400
         os.utime(data / "run" / name, (at, at))
     run_hook(event("PreCompact", cwd=str(told), trigger="auto"), "drain", env=env_of(told), script=patient)
-    assert list(marks(data)) == ["new.prompts"]
+    assert list(tallies(data)) == ["new.prompts"]
     assert asking.servers(str(data), str(told), "1"), "and no socket"
 
 

@@ -35,7 +35,7 @@ LONGEST_NAME = 200  # characters shown of a path
 LONGEST_LINE = 300  # characters of what the user is told at the start
 NAME = "backstory: "  # before it
 DAY_MS = 24 * 3600 * 1000
-MARKS_DAYS = 7  # after which a session without a sign of life is told things anew
+TALLY_DAYS = 7  # after which a session without a sign of life is told things anew
 MOST_TRANSCRIPTS = 5_000  # names that are looked at
 MOST_KNOWN = 5_000  # files or tests that hook.sh looks through
 UNSAFE = (
@@ -289,7 +289,7 @@ def go_on(folder: str, *, turn_ended: bool) -> None:
         needed = _is_work(db, folder, now, env)
         if turn_ended:
             _list_what_is_known(db, folder, now)
-    _remove_old_marks(folder, now)
+    _remove_old_tallies(folder, now)
     if needed:
         start_worker(folder, env)
 
@@ -322,14 +322,14 @@ def _list_what_is_known(db: Connection, folder: str, now: int) -> None:
                 log.write("warning", f"what is known of files is told as it was before: {error}")
 
 
-def _remove_old_marks(folder: str, now: int) -> None:
+def _remove_old_tallies(folder: str, now: int) -> None:
     """Of sessions that were killed. Sockets are the servers' business."""
     from backstory.surfaces import asking
 
     try:
         with os.scandir(asking.run_folder(folder)) as entries:
             for entry in entries:
-                is_old = entry.stat(follow_symlinks=False).st_mtime * 1000 < now - MARKS_DAYS * DAY_MS
+                is_old = entry.stat(follow_symlinks=False).st_mtime * 1000 < now - TALLY_DAYS * DAY_MS
                 if is_old and not entry.name.endswith((asking.SOCKET, asking.SOCKET + ".")):
                     os.unlink(entry.path)
     except OSError:

@@ -70,10 +70,12 @@ def _beside(server: str, ending: Ending) -> None:
         from backstory.surfaces.mcp import listener
         from backstory.surfaces.mcp.tool_context import index, project, undrained, warm_up
 
+        def listen() -> None:
+            if data := paths.data_folder(os.environ):
+                listener.begin(data, project(), undrained, index)
+
         ending.also(listener.end)
-        warm_up()  # before it, a hook would wait in vain
-        if data := paths.data_folder(os.environ):
-            listener.begin(data, project(), undrained, index)
+        warm_up(listen)  # before it is ready, a hook would wait in vain
 
 
 def _is_anything_left() -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -117,13 +117,15 @@ def fill_in_background(db: Connection) -> None:
     index().fill_in_background(_connection, (memories, documents, nodes), here)
 
 
-def warm_up() -> None:
-    """Load what the first search would have to wait for, and put away what faded."""
+def warm_up(ready: Callable[[], None] = lambda: None) -> None:
+    """Load what the first search would have to wait for, say that we are `ready`, and put away what faded,
+    which can take a while."""
     try:
         with store() as (db, now):
             here = projects.at(db, paths.place(project()))
             with index().lock:
                 index().corpus(db, memories, here)
+            ready()
             life.prune(db, now)
             fill_in_background(db)
     except Exception as error:  # noqa: BLE001  the first search will meet it again, and say so
