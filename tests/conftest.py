@@ -20,6 +20,7 @@ import pytest
 
 from backstory.store.file import connection
 from backstory.store.file.connection import connect
+from backstory.surfaces import asking
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOOK = REPOSITORY / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"
@@ -170,7 +171,7 @@ def store_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A fresh HOME for this process and its children; the data folder is the default one below it."""
     place = tmp_path / "home"
     place.mkdir()
@@ -181,7 +182,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(
         "BACKSTORY_WORKER_IDLE_SECONDS", "0"
     )  # a worker that a hook starts does not outlive it
-    return place
+    yield place
+    # The sockets of servers that a test killed: paths in a test's folder are too long for them.
+    left = asking.short_folder(str(place / ".local" / "share" / "backstory"))
+    shutil.rmtree(left, ignore_errors=True)
 
 
 @pytest.fixture
