@@ -213,9 +213,7 @@ def _asking(folder: str, options: argparse.Namespace) -> Iterator[list[Case]]:
     hook = _plugin(os.path.join(folder, "asking"), python)
     store = _copy(_kept(options.memories, options), folder)
     with closing(connect(paths.database(store.home))) as db:
-        life.prune(
-            db, int(time.time() * 1000)
-        )  # of a store that nobody used so far there is much to put away
+        life.prune(db, int(time.time() * 1000))  # there is much in a store that nobody used so far
         prompt = next(turn.asked for turn in turns.of_session(db, store.last_session or ""))
     known = [f"{store.project}/src/known_{number}.py" for number in range(KNOWN)]
     os.makedirs(os.path.join(store.home, "known"))
@@ -284,9 +282,7 @@ def _server(env: dict[str, str], home: str, project: str) -> Iterator[None]:
                 raise SystemExit("the memory server does not listen")
             time.sleep(0.1)
         before = -1.0
-        while (
-            now := _processor_seconds(server.pid)
-        ) - before > IDLE:  # it makes the vectors that are missing
+        while (now := _processor_seconds(server.pid)) - before > IDLE:  # vectors are made
             before = now
             time.sleep(1)
         yield

@@ -21,6 +21,7 @@ import pytest
 
 from backstory.store.file import connection
 from backstory.store.file.connection import connect
+from backstory.surfaces import asking
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOOK = REPOSITORY / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"
@@ -205,6 +206,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
                 kept.close()
         context._kept_open.clear()
         context._indexes.clear()  # with another store it would look for vectors without end
+    # The sockets of servers that a test killed: paths in a test's folder are too long for them.
+    left = asking.short_folder(str(place / ".local" / "share" / "backstory"))
+    shutil.rmtree(left, ignore_errors=True)
 
 
 @pytest.fixture

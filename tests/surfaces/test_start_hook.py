@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,14 @@ def test_a_store_of_a_newer_backstory_is_named_with_what_to_do(data: Path, remem
     with sqlite3.connect(data / "backstory.db") as db:
         db.execute("PRAGMA user_version = 999")
     assert start(remembered).line.endswith("upgrade backstory")
+
+
+@pytest.mark.slow
+def test_that_nothing_can_be_captured_is_said_also_to_who_wants_no_line(data: Path, remembered: Path) -> None:
+    shutil.rmtree(data / "spool" / "tmp")
+    (data / "spool" / "tmp").symlink_to("/proc")  # a folder in which nobody can write
+    ran = start(remembered, BACKSTORY_DISPLAY="quiet")
+    assert ran.line.startswith("backstory: what happens is not captured") and "backstory doctor" in ran.line
 
 
 @pytest.mark.slow
