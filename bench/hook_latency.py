@@ -5,6 +5,10 @@ alike. A hook's time is from its start to its exit with the payload fed through 
 the drain that a prompt leaves behind in the background is waited for outside the timed part. The end of a
 turn is measured in an initialised project after a turn without tools, after one that only looked around,
 after an edit that is still in the spool, and with files pending that the model was told of.
+
+What asks the memory server is measured with a real one, that has a store of 100,000 memories: a session's
+first prompt, which is told what an earlier session knows about it, and files of which something or nothing is
+known. The store is that of brief_latency.py, kept in the temporary folder for the next run.
 """
 
 from __future__ import annotations
@@ -15,11 +19,13 @@ import os
 import random
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 
 import report
@@ -27,7 +33,10 @@ from report import Budget
 from rich.console import Console
 from rich.table import Table
 
-from backstory import dirty
+from backstory import dirty, paths
+from backstory.store import turns
+from backstory.store.file.connection import connect
+from backstory.surfaces import asking
 from backstory.surfaces.cli import install
 
 SIZES = (2_000, 1_000_000)
@@ -38,6 +47,11 @@ LIMIT = 3.0  # every budget of a hook is three times something
 LOOKS = 10  # tool uses of a turn that changed nothing: they wait in the spool, so there is work
 PENDING = 20  # files that the model was told of
 SAID = b'{"decision": "block"'
+MEMORIES = 100_000
+KNOWN = 5_000  # files of which something is known
+RECALLED, TOLD_OF_A_FILE = "prompt: recalled", "file: known"
+RECALL_MS, RECALL_LIMIT = 60.0, 5.0  # the second, times a bare Python
+SERVER_SECONDS = 120.0  # to be ready
 
 
 def _nothing() -> None:
@@ -52,6 +66,7 @@ class Case:
     event: str = "PostToolUse"
     prepare: Callable[[], None] = _nothing
     speaks: bool | None = False  # it blocks the end of the turn; None: it may say what it likes
+    payload: bytes | None = None  # instead of one of each size
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +81,21 @@ class Row:
 
 def main() -> int:
     options = _options()
-    with tempfile.TemporaryDirectory(prefix="backstory-bench-") as folder:
-        cases = _cases(folder)
+    with tempfile.TemporaryDirectory(prefix="backstory-bench-") as folder, _asking(folder, options) as asked:
+        cases = [*_cases(folder), *asked]
         if options.cases:
             unknown = set(options.cases) - {case.name for case in cases}
             if unknown:
                 raise SystemExit(f"no such case: {', '.join(sorted(unknown))}")
             cases = [case for case in cases if case.name in (BASELINE, BARE_PYTHON, *options.cases)]
-        times = {(case.name, size): _Times() for case in cases for size in SIZES}
+        times = {(case.name, size): _Times() for case in cases for size in _sizes(case)}
         _measure(cases, times, options.samples, _Payloads(folder))
     rows = _rows(times)
-    figures = {"samples": options.samples, "rows": [asdict(row) for row in rows]}
+    figures = {
+        "samples": options.samples,
+        "memories": options.memories,
+        "rows": [asdict(row) for row in rows],
+    }
     return report.tell(
         "hook_latency",
         options,
@@ -90,7 +109,16 @@ def _options() -> argparse.Namespace:
     parser = report.options(__doc__)
     parser.add_argument("--samples", type=int, default=120, help="of each case and payload size [120]")
     parser.add_argument("--cases", nargs="+", metavar="NAME", help="only these, and their baselines")
+    parser.add_argument(
+        "--memories", type=int, default=MEMORIES, help="that the server has [100000]; 0: no server"
+    )
+    parser.add_argument("--fresh", action="store_true", help="fill the store anew")
+    parser.add_argument("--dir", help="where the store is [the system's temporary folder]")
     return parser.parse_args()
+
+
+def _sizes(case: Case) -> tuple[int, ...]:
+    return SIZES if case.payload is None else SIZES[:1]
 
 
 def _cases(folder: str) -> list[Case]:
@@ -172,6 +200,90 @@ def _stops(hook: str, env: dict[str, str], folder: str) -> list[Case]:
     ]
 
 
+@contextmanager
+def _asking(folder: str, options: argparse.Namespace) -> Iterator[list[Case]]:
+    """Hooks that ask a memory server, while it runs."""
+    if not options.memories:
+        yield []
+        return
+    from brief_latency import _copy, _env, _kept, _plugin
+
+    python = os.path.realpath(sys.executable)
+    hook = _plugin(os.path.join(folder, "asking"), python)
+    store = _copy(_kept(options.memories, options), folder)
+    with closing(connect(paths.database(store.home))) as db:
+        prompt = next(turn.asked for turn in turns.of_session(db, store.last_session or ""))
+    known = [f"{store.project}/src/known_{number}.py" for number in range(KNOWN)]
+    os.makedirs(os.path.join(store.home, "known"))
+    for name, lines in (("files", known), ("tests", [f"test_known_{number}" for number in range(500)])):
+        with open(os.path.join(store.home, "known", name), "w", encoding="utf-8") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+    env = {**_env(store), "CLAUDE_PROJECT_DIR": store.project}
+
+    def a_new_session() -> None:
+        env["CLAUDE_CODE_SESSION_ID"] = f"bench-{uuid.uuid4().hex}"
+
+    def payload(event: str, **fields: object) -> bytes:
+        said = {"session_id": "bench-asking", "cwd": store.project, "hook_event_name": event, **fields}
+        return json.dumps(said).encode()
+
+    def use(tool: str, **given: object) -> bytes:
+        server = {"name": "plugin:backstory:memory", "source": "plugin"}
+        return payload("PreToolUse", tool_name=tool, tool_input=given, mcp_server=server)
+
+    filler = "The quick brown fox jumps over the lazy dog.\n" * (SIZES[0] // 45)
+    read, error = use("Read", file_path=f"{store.project}/src/module_1.py"), f"Exit code 1\n{filler}"
+    search = use("mcp__plugin_backstory_memory__memory_search", query="x")
+    failed = payload("PostToolUseFailure", tool_name="Bash", tool_input={"command": "make"}, error=error)
+    given = {
+        RECALLED: ("prompt", payload("UserPromptSubmit", prompt_id="p", prompt=prompt)),
+        "file: unknown": ("file", read),
+        TOLD_OF_A_FILE: ("file", use("Read", file_path=known[-1])),
+        "failure: unknown": ("failure", failed),
+        "permission": ("allow", search),
+    }
+    with _server(env, store.home, store.project):
+        a_new_session()
+        said = subprocess.run(
+            ["sh", hook, "prompt"], input=given[RECALLED][1], env=env, capture_output=True, check=True
+        )
+        if options.memories == MEMORIES and b"additionalContext" not in said.stdout:
+            raise SystemExit("the prompt was told nothing, so its time means nothing; fill the store --fresh")
+        yield [
+            Case(name, ["sh", hook, mode], env, prepare=a_new_session, speaks=None, payload=raw)
+            for name, (mode, raw) in given.items()
+        ]
+
+
+@contextmanager
+def _server(env: dict[str, str], home: str, project: str) -> Iterator[None]:
+    """A memory server as a client starts it, once it listens."""
+    command = [sys.executable, "-E", "-P", "-m", "backstory", "mcp"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, cwd=project) as server:
+        assert server.stdin and server.stdout
+        about = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "b", "version": "0"},
+        }
+        for message in (
+            {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about},
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        ):
+            server.stdin.write(json.dumps(message).encode() + b"\n")
+            server.stdin.flush()
+        deadline = time.monotonic() + SERVER_SECONDS
+        while not asking.servers(home, project, str(os.getpid())):
+            if time.monotonic() > deadline or server.poll() is not None:
+                raise SystemExit("the memory server does not listen")
+            time.sleep(0.1)
+        time.sleep(1)  # missing vectors may still be made
+        yield
+        server.stdin.close()
+
+
 class _Times:
     def __init__(self) -> None:
         self.exited: list[float] = []
@@ -209,12 +321,12 @@ class _Payloads:
 def _measure(
     cases: list[Case], times: dict[tuple[str, int], _Times], samples: int, payloads: _Payloads
 ) -> None:
-    order = [(case, size) for case in cases for size in SIZES]
+    order = [(case, size) for case in cases for size in _sizes(case)]
     shuffle = random.Random(0)  # noqa: S311 - the same order in every run
     for sample in range(-2, samples):  # two rounds to warm up: compiled files, the store, the page cache
         shuffle.shuffle(order)
         for case, size in order:
-            exited, settled = _run(case, payloads.make(case.event, size))
+            exited, settled = _run(case, case.payload or payloads.make(case.event, size))
             if sample >= 0:
                 times[case.name, size].exited.append(exited)
                 times[case.name, size].settled.append(settled)
@@ -293,6 +405,7 @@ def _budgets(rows: list[Row]) -> list[Budget]:
         ("Stop with nothing changed / python -I -S", "stop: nothing changed", BARE_PYTHON),
         ("Stop with a new edit / python -I -S", "stop: a new edit", BARE_PYTHON),
         ("Stop with files pending / python -I -S", "stop: files pending", BARE_PYTHON),
+        ("Read of a file that nothing is known of / empty shell", "file: unknown", BASELINE),
     ]
     budgets = []
     for size in SIZES:
@@ -301,6 +414,13 @@ def _budgets(rows: list[Row]) -> list[Budget]:
                 continue
             ratio = round(p50[case, size] / p50[against, size], 2)
             budgets.append(Budget(f"{name}, {_size(size)}", "at most", LIMIT, ratio, "x"))
+    size = SIZES[0]
+    if recalled := p50.get((RECALLED, size)):
+        ratio = round(recalled / p50[BARE_PYTHON, size], 2)
+        budgets += [
+            Budget("UserPromptSubmit with recall", "below", RECALL_MS, recalled, "ms"),
+            Budget("UserPromptSubmit with recall / python -I -S", "below", RECALL_LIMIT, ratio, "x"),
+        ]
     return budgets
 
 

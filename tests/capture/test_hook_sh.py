@@ -682,17 +682,19 @@ def measured(*options: str) -> dict[str, Any]:
 
 def test_the_benchmark_measures_every_hook_and_capture_is_within_its_budget() -> None:
     for samples in ("25", "50"):  # once more where it must: other tests run beside this one
-        budget = measured("--samples", samples, "--cases", "capture")["budgets"][0]
+        budget = measured("--samples", samples, "--memories", "0", "--cases", "capture")["budgets"][0]
         if budget["measured"] <= budget["limit"]:
             break
     assert budget["name"].startswith("capture")
     assert budget["measured"] <= budget["limit"] == 3
 
-    report = measured("--samples", "1")
+    report = measured("--samples", "1", "--memories", "500")
     cases = {(row["case"], row["payload_bytes"]) for row in report["rows"]}
     for case in ("empty shell", "capture", "prompt", "inert", "python -I -S"):
         assert (case, 2_000) in cases
         assert (case, 1_000_000) in cases
+    for case in ("prompt: recalled", "file: unknown", "file: known", "failure: unknown", "permission"):
+        assert (case, 2_000) in cases
     for row in report["rows"]:
         assert 0 < row["p50_ms"] <= row["p95_ms"]
         assert row["ratio"] > 0
