@@ -1,8 +1,9 @@
-"""What the MCP server costs before it is of any use: seconds until its tools are listed, memory, and tokens of
-every request; and whether its tools are in a session's first request.
+"""What the MCP server costs before it is of any use: seconds until its tools are listed, memory, and tokens
+of every request; and whether its tools are in a session's first request.
 
     start      from `sh backstory.sh mcp` to the answer to tools/list, as Claude Code asks, with 10,000
-               memories; each time beside a bare `python3 -c pass`. Then a search, and the memory of the process
+               memories; each time beside a bare `python3 -c pass`. Then ten searches, and the memory that
+               the process holds
     tokens     what of a request of the real Claude Code is ours: tools or their names, instructions, the
                brief; with deferred tools and without, with a tree in the project and without
     terminal   sessions of the real Claude Code at a terminal, with ten MCP servers of others' (Python and
@@ -41,14 +42,14 @@ from backstory.store import projects
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.cli import install
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests.helpers.brief import HOUR, Told
 from tests.helpers.claude import environment, run
-from tests.helpers.claude_terminal import READY, at_terminal
+from tests.helpers.claude_terminal import BYPASS, READY, at_terminal
 from tests.helpers.scripted_model import ScriptedModel, say, text_of
 
 Json = dict[str, Any]
+HERE = Path(__file__).resolve().parent
 PARTS = ("start", "tokens", "terminal")
 SIZE = 10_000
 OURS = "mcp__plugin_backstory_"
@@ -163,7 +164,7 @@ def _start(plugin: Path, place: Place, samples: int) -> Json:
     questions = iter(place.questions)
     for sample in range(-1, samples):
         started = time.perf_counter()
-        subprocess.run(["python3", "-c", "pass"], check=True)
+        subprocess.run([os.path.realpath(sys.executable), "-c", "pass"], check=True)
         python = time.perf_counter() - started
         started = time.perf_counter()
         server = _Server(plugin, place)
@@ -207,9 +208,9 @@ def _start_budgets(start: Json) -> list[Budget]:
 
 PAST = {
     "why does the export of the ledger take minutes?": (
-        "The export reads every booking twice, once for the balance and once for the lines. I made it one pass"
-        " over an index on (account, day), which takes 4 s for the year. Still open: the PDF is made in the"
-        " request; it should go to the queue."
+        "The export reads every booking twice, once for the balance and once for the lines. I made it one"
+        " pass over an index on (account, day), which takes 4 s for the year. Still open: the PDF is made in"
+        " the request; it should go to the queue."
     ),
     "make the invoices' numbers gapless": (
         "Numbers come from a row per year that is locked in the transaction which stores the invoice; a"
@@ -221,9 +222,10 @@ PAST = {
     ),
 }
 KEPT = {
-    "decision": "Money is kept in cents as integers, because floats lost a cent a day in the totals of March.",
+    "note": "The staging bank account is reset every Monday; what was booked there on Sundays is gone.",
+    "decision": "Money is kept in cents as integers, because floats lost a cent a day in March's totals.",
     "preference": "Answers to the bookkeepers are in German, with amounts written as 1.234,56 EUR.",
-    "gotcha": "The bank's sandbox refuses IBANs with spaces; strip them before the call, not in the form.",
+    "discovery": "The bank's sandbox refuses IBANs with spaces; strip them before the call, not in the form.",
     "bugfix": "The VAT of split bookings was rounded per line; it is rounded once, on the sum of a rate.",
 }
 
@@ -284,7 +286,7 @@ def _ours(body: Json) -> Json:
     resources = [tool for tool in body["tools"] if tool["name"] in OF_RESOURCES]
     resources += re.findall(rf"^(?:{'|'.join(OF_RESOURCES)})$", whole, re.MULTILINE)
     instructions = re.findall(r"^## plugin:backstory:\w+\n.*?(?=\n\n|\Z)", whole, re.MULTILINE | re.DOTALL)
-    briefs = re.findall(r'<backstory source="backstory brief".*?</backstory>', whole, re.DOTALL)
+    briefs = re.findall(r'<backstory source="[^"]*" note=.*?</backstory>', whole, re.DOTALL)
     found = {
         "tools": sum(tokens(json.dumps(tool, ensure_ascii=False, separators=(",", ":"))) for tool in tools),
         "names": sum(tokens(name + "\n") for name in names),
@@ -341,7 +343,7 @@ def _session(plugin: Path, above: Path) -> tuple[bool, int, float]:
         (Path(env["HOME"]) / ".claude.json").write_text(json.dumps(known))
         started = time.monotonic()
         with at_terminal(cwd=project, env=env, plugin_dir=plugin, servers=("memory", "docmem")) as claude:
-            claude.wait(lambda: READY in re.sub(r"\s+", " ", claude.seen))
+            claude.wait(lambda: READY[BYPASS] in re.sub(r"\s+", " ", claude.seen))
             seconds = time.monotonic() - started
             time.sleep(AFTER_SECONDS - TYPING_SECONDS)
             claude.type("what is there to do?")

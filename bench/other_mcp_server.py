@@ -1,5 +1,5 @@
 """An MCP server of somebody else's, of which users have several: it imports what such servers do, and has a
-few tools. bench/mcp_start.py starts ten of them beside ours, some of them under Node.js (other_mcp_server.js).
+few tools. bench/mcp_start.py starts ten of them beside ours, half of them under Node.js.
 """
 
 from __future__ import annotations

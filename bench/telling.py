@@ -44,6 +44,7 @@ from rich.console import Console
 from rich.table import Table
 
 from backstory import paths
+from backstory.capture import ignore
 from backstory.capture.event import past_event
 from backstory.clients import canonical
 from backstory.clients.canonical import Event
@@ -269,7 +270,13 @@ def _sessions(given: argparse.Namespace, project: str) -> Iterator[Session]:
             past = Past(payload.get("asked_at", 0), payload.get("attended"), False, prompts)
             payload.setdefault("uuid", f"{payload['hook_event_name']}")
             try:
-                event = past_event(payload, name=key_of(payload), at=payload["at"], for_synthesis=False)
+                event = past_event(
+                    payload,
+                    name=key_of(payload),
+                    at=payload["at"],
+                    for_synthesis=False,
+                    ignored=ignore.ALWAYS,
+                )
             except BadPayload:
                 continue
             events.append((event, branch, past))
@@ -507,9 +514,8 @@ class Chosen:
 
 def _chosen(found: Sequence[Found], gate: Gate) -> Chosen:
     several = telling.chosen([_candidate(one) for one in found], gate)
-    is_known = bool(several) and several[0].is_told
-    told = () if is_known else tuple(one.turn.id for one in several if not one.is_told)
-    return Chosen(frozenset(one.turn.id for one in several if one.is_told or not is_known), told)
+    told = tuple(one.turn.id for one in several if not one.is_told)
+    return Chosen(frozenset(one.turn.id for one in several), told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -137,6 +138,18 @@ def real_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def temporary_folders_lie_in_memory_too(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Those that examples of a property, benchmarks and the demo make for themselves: a store there is quick,
+    and one of this process can be a copy."""
+    folder = tmp_path_factory.mktemp("temporary")
+    with pytest.MonkeyPatch.context() as patch:
+        if folder.is_relative_to(MEMORY):
+            patch.setattr(tempfile, "tempdir", str(folder))
+            patch.setenv("TMPDIR", str(folder))
+        yield
+
+
 _open_anew = connection._open
 
 
@@ -170,7 +183,7 @@ def store_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A fresh HOME for this process and its children; the data folder is the default one below it."""
     place = tmp_path / "home"
     place.mkdir()
@@ -181,7 +194,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(
         "BACKSTORY_WORKER_IDLE_SECONDS", "0"
     )  # a worker that a hook starts does not outlive it
-    return place
+    yield place
+    for thread in threading.enumerate():
+        if thread.name == "vectors":  # recall/index.py; it would write into the next test's home
+            thread.join(10)
+    if server := sys.modules.get("backstory.surfaces.mcp.server"):  # where tools were called in this process
+        for _, kept in server._kept_open.values():
+            with suppress(sqlite3.ProgrammingError):  # a thread opened it, and is gone
+                kept.close()
+        server._kept_open.clear()
+        server._indexes.clear()  # with another store it would look for vectors without end
 
 
 @pytest.fixture

@@ -327,11 +327,11 @@ def test_two_who_write_at_once_both_get_their_place(
 
 def test_a_tree_is_built_as_it_is_given(db: sqlite3.Connection, api: Project) -> None:
     made = [
-        Made("aaaaaaaa", 2, "second of first", ("x", "y", "z"), readonly=True),  # before its parent
         Made("book", None, "root", ("book", "", "")),
-        Made(None, 1, "first", NOTE),
-        Made(None, 1, "last", NOTE),
-        Made(None, 2, "third of first", NOTE),
+        Made(None, 0, "first", NOTE),
+        Made("aaaaaaaa", 1, "second of first", ("x", "y", "z"), readonly=True),
+        Made(None, 1, "third of first", NOTE),
+        Made(None, 0, "last", NOTE),
     ]
     root = tree.build(db, api, made, now=NOW)
     assert root == tree.node(db, api, "book")
@@ -368,14 +368,6 @@ def test_an_id_in_a_document_that_is_taken_or_none_is_replaced(
 @pytest.mark.parametrize(
     ("made", "says"),
     [
-        ([], "one root, not 0"),
-        ([Made(None, None, "", NOTE)] * 2, "one root, not 2"),
-        ([Made(None, 0, "", NOTE)], "one root, not 0"),
-        (
-            [Made(None, None, "", NOTE), Made("abc", 2, "", NOTE), Made(None, 1, "", NOTE)],
-            "node abc .* circle",
-        ),
-        ([Made(None, None, "", NOTE), Made(None, 7, "", NOTE)], "node 2 is not below the root"),
         ([Made(None, None, "", NOTE), Made("abc", 0, "x" * 100_001, NOTE)], "node abc: the text has 100,001"),
         ([Made(None, None, "", NOTE), Made(None, 0, "", ("x" * 25, "", ""))], "node 2: context_type has 25"),
         ([Made("main", None, "", NOTE)], "there is a node main already"),

@@ -112,13 +112,24 @@ _TO_LATIN = {ord(sign): letter for letter, signs in LOOKALIKES.items() for sign 
 _TO_LATIN |= {ord(sign): "<" for sign in OPENING} | {ord(sign): "/" for sign in SLASH}
 
 
+class _Seen(dict[int, int | None]):
+    """Each sign that was asked about, or None for one that is not seen."""
+
+    def __missing__(self, code: int) -> int | None:
+        sign = chr(code)
+        unseen = unicodedata.category(sign)[0] in "CMZ" or sign in "\u3164\u1160"
+        self[code] = None if unseen else code
+        return self[code]
+
+
+_SEEN = _Seen()
+
+
 def folded(text: str) -> str:
     """Text as a reader sees it who minds no case, width, accent, blank or sign that is not seen."""
     text = re.sub(r"\x1b\[[0-9;]*[a-zA-Z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\(B", "", text)
     text = unicodedata.normalize("NFKD", text.translate(_TO_LATIN)).casefold().translate(_TO_LATIN)
-    return "".join(
-        sign for sign in text if unicodedata.category(sign)[0] not in "CMZ" and sign not in "\u3164\u1160"
-    )
+    return text.translate(_SEEN)
 
 
 def count(text: str, tag: str = "backstory") -> int:

@@ -50,6 +50,16 @@ def test_what_is_computed_is_what_it_was(full: sqlite3.Connection, empty: sqlite
         assert [*map(tuple, empty.execute(query))] == [*map(tuple, full.execute(query))] != [], table
 
 
+def test_a_turn_that_lost_its_record_is_taken_in_again(
+    full: sqlite3.Connection, empty: sqlite3.Connection
+) -> None:
+    """As a recovery may leave it."""
+    with transaction(full):
+        full.execute("DELETE FROM turns")
+    taken_in(empty, exported(full))
+    assert empty.execute("SELECT count(*) FROM turns WHERE state = 'complete'").fetchone()[0] > 0
+
+
 def test_what_was_imported_is_found(
     full: sqlite3.Connection, empty: sqlite3.Connection, tmp_path: Path
 ) -> None:

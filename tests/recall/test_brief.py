@@ -697,6 +697,22 @@ def test_the_thread_has_what_is_open_in_it(told: Told) -> None:
     assert f"- open [{memory_id}]: next: port the other half." in under(THREAD, told.lines("compact"))
 
 
+def test_what_the_user_decided_in_the_session_is_told_however_long_ago(told: Told) -> None:
+    choice = [["Which store?", "SQLite"], ["Which port?", "none at all"]]
+    first = told.turn(
+        "present", "plan the store", "Planned.", choices=choice, plans=["# Plan: one file\n\nA."]
+    )
+    for number in range(12):
+        told.turn("present", f"build part {number} of the store", "Built.", at=NOW + (number + 1) * 1_000)
+    lines = told.lines("compact")
+    assert under("Decided in this session", lines) == [
+        f"- 2026-09-21 [{first}] plan: Plan: one file",
+        f"- 2026-09-21 [{first}] the user chose: Which port? none at all",
+        f"- 2026-09-21 [{first}] the user chose: Which store? SQLite",
+    ]
+    assert sum(line.startswith("- before [") for line in under(THREAD, lines)) == brief.EARLIER_TURNS
+
+
 def test_the_thread_comes_first_and_leaves_room_for_the_rest(underway: Told) -> None:
     for number in range(10):
         underway.summary(f"s{number}", at=NOW - (number + 1) * HOUR, request="r" * 300, completed="c" * 300)

@@ -121,6 +121,7 @@ def assert_sound(found: brief.Brief) -> None:
         "Fixed:",
         "Notes:",
         "Built and reworked:",
+        "Decided in this session:",
         "",
         brief.INTRODUCTION,
     }

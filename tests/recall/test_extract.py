@@ -293,6 +293,15 @@ def test_a_large_page_takes_seconds(page: str) -> None:
         ("a.xhtml", "html"),
         ("/x.y/README", "txt"),
         ("LICENSE", "txt"),
+    ],
+)
+def test_the_kind_of_a_document(name: str, kind: str) -> None:
+    assert kind_of(name) == kind
+
+
+@pytest.mark.parametrize(
+    ("content_type", "kind"),
+    [
         ("text/html", "html"),
         ("application/xhtml+xml", "html"),
         ("text/markdown", "md"),
@@ -301,8 +310,8 @@ def test_a_large_page_takes_seconds(page: str) -> None:
         ("text/css", "txt"),
     ],
 )
-def test_the_kind_of_a_document(name: str, kind: str) -> None:
-    assert kind_of(name) == kind
+def test_the_kind_of_a_page(content_type: str, kind: str) -> None:
+    assert kind_of_page("https://example.org/page", content_type) == kind
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "a.py", ".env", "dir/.bashrc", "a.tar.gz"])

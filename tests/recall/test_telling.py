@@ -23,6 +23,7 @@ from tests.helpers.brief import HOUR, NOW, Told
 DAY = 24 * HOUR
 WALRUS = "teach the walrus to juggle herrings on the pier"
 ANSWER = "The walrus juggles three herrings now; `pier.py` holds the rhythm in beats."
+SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "a1B2c3"
 FAILURE = "FAILED tests/test_walrus.py::test_juggling - assert 2 == 3"
 
 
@@ -109,6 +110,11 @@ def test_a_session_is_told_something_at_one_prompt(lived: Told) -> None:
 def test_what_the_brief_has_told_is_not_told_again(lived: Told) -> None:
     note(lived, Telling(tellings.START, "brief", (walrus(lived),)))
     assert at_prompt(lived, "why does the walrus drop herrings on the pier?") is None
+
+
+def test_a_secret_in_a_prompt_does_not_stand_in_what_it_was_told_with(lived: Told) -> None:
+    one = at_prompt(lived, f"why does the walrus {SECRET} drop herrings on the pier?")
+    assert one and SECRET not in one.about and "walrus" in one.about
 
 
 @pytest.mark.parametrize(

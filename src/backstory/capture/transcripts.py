@@ -175,21 +175,14 @@ def _agent_type(path: str) -> str:
 def _in_order(several: Iterable[Transcript]) -> list[Transcript]:
     """By their first time; of a fork and its parent, which begin alike, the one that first went its own way
     is the parent."""
-    ordered = sorted(several, key=lambda one: (one.first, one.files[0].path))
-    counts = Counter(one.beginning for one in ordered)
-    families: dict[str, dict[str, int]] = {}
-    for one in ordered:
-        if counts[one.beginning] > 1 and one.beginning and one.beginning not in families:
-            alike = [other for other in ordered if other.beginning == one.beginning]
-            families[one.beginning] = _own_ways(alike) if len({o.session_id for o in alike}) > 1 else {}
-    return sorted(
-        ordered,
-        key=lambda one: (
-            one.first,
-            families.get(one.beginning, {}).get(one.files[0].path, 0),
-            one.files[0].path,
-        ),
-    )
+    families: dict[str, list[Transcript]] = {}
+    for one in several:
+        families.setdefault(one.beginning, []).append(one)
+    own_way: dict[str, int] = {}
+    for beginning, family in families.items():
+        if beginning and len({one.session_id for one in family}) > 1:
+            own_way |= _own_ways(family)
+    return sorted(several, key=lambda one: (one.first, own_way.get(one.files[0].path, 0), one.files[0].path))
 
 
 def _own_ways(family: list[Transcript]) -> dict[str, int]:
@@ -244,9 +237,7 @@ def told(
             )
 
     streams = [_entries(number, file, unreadable, progress) for number, file in enumerate(transcript.files)]
-    for _, number, entry in (
-        streams[0] if len(streams) == 1 else heapq.merge(*streams, key=lambda one: one[:2])
-    ):
+    for _, number, entry in heapq.merge(*streams, key=lambda one: one[:2]):
         file = transcript.files[number]
         yield from events(file.path, reader.take(entry, file.agent))
     yield from events(transcript.files[0].path, reader.end(is_over=is_over))

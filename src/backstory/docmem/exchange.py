@@ -21,7 +21,7 @@ from backstory.docmem.tree import LONGEST_NAME, LONGEST_TEXT, Context, Made, sho
 from backstory.errors import BadInput
 from backstory.model import Node, Project
 from backstory.recall.documents import chunk, file
-from backstory.recall.documents.chunk import MAX_TITLE, plain
+from backstory.recall.documents.chunk import CLOSING_HASHES, MAX_TITLE, PARAGRAPH, plain
 from backstory.safety.clean import clean_whole
 from backstory.store.file.connection import Connection
 from backstory.whole_file import whole_file
@@ -229,14 +229,7 @@ def _context(name: str, table: dict[str, str]) -> Context:
 
 # --- Markdown -----------------------------------------------------------------------------------------------
 
-_CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+$")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_GAP = re.compile(r"\n(?:[ \t]*+\n)++")
-
-
-class _Part(NamedTuple):
-    text: str
-    level: int = 0  # of a heading; 0: it is none
 
 
 def export_markdown(nodes: Iterable[Node]) -> str:
@@ -258,7 +251,7 @@ def export_markdown(nodes: Iterable[Node]) -> str:
             wanted = int(stated) if stated in ("1", "2", "3", "4", "5", "6") else above + 1
             level = min(max(wanted, above + 1), last.get(node.parent_id, 6), 6)
             last[node.parent_id] = level
-            closing = " #" if _CLOSING_HASHES.search(title) else ""  # or its own would be taken for one
+            closing = " #" if CLOSING_HASHES.search(title) else ""  # or its own would be taken for one
             written.append(f"{'#' * level} {title}{closing}")
         levels[node.id] = level
         if text:
@@ -291,16 +284,16 @@ def parse_markdown(text: str, name: str) -> list[Made]:
     """The nodes depth-first: a root, below it the headings, below each of them what it is the heading of."""
     made = [_root(name)]
     above = [(0, 0)]  # level and index of each heading that what comes next stands below
-    for part in _parts(plain(text)):
-        while part.level and above[-1][0] >= part.level:
+    for part, level in _parts(plain(text)):
+        while level and above[-1][0] >= level:
             above.pop()
         parent = above[-1][1]
-        if part.level:
-            above.append((part.level, len(made)))
-            context = ("heading", _UNSEEN.sub(" ", part.text)[:LONGEST_NAME], str(part.level))
-            made.append(Made(None, parent, part.text, context, readonly=True))
+        if level:
+            above.append((level, len(made)))
+            context = ("heading", _UNSEEN.sub(" ", part)[:LONGEST_NAME], str(level))
+            made.append(Made(None, parent, part, context, readonly=True))
         else:
-            made += _texts(part.text, parent)
+            made += _texts(part, parent)
         _check_number(len(made))
     return _something(made)
 
@@ -308,7 +301,7 @@ def parse_markdown(text: str, name: str) -> list[Made]:
 def parse_text(text: str, name: str) -> list[Made]:
     """The nodes: a root, below it the paragraphs."""
     made = [_root(name)]
-    for paragraph in _GAP.split(plain(text)):
+    for paragraph in PARAGRAPH.split(plain(text)):
         if paragraph.strip():
             made += _texts(paragraph.strip("\n"), 0)
             _check_number(len(made))
@@ -339,9 +332,9 @@ def _something(made: list[Made]) -> list[Made]:
     return made
 
 
-def _parts(text: str) -> Iterator[_Part]:
-    """Headings and what stands between them, cut at blank lines; a fence is whole, and so is what is indented
-    with what it is part of: an item of a list, mostly."""
+def _parts(text: str) -> Iterator[tuple[str, int]]:
+    """(text, level) of headings, and with level 0 of what stands between them, cut at blank lines; a fence is
+    whole, and so is what is indented with what it is part of: an item of a list, mostly."""
     headings, fences = chunk.markdown(text)
     at = chunk.front_matter(text)
     yield from _whole(text[:at])
@@ -354,14 +347,14 @@ def _parts(text: str) -> Iterator[_Part]:
             fence = next(inside)
         yield from _pieces(text, at, heading.start, own)
         if heading.level:
-            yield _Part(heading.title, heading.level)
+            yield heading.title, heading.level
         at = heading.end
 
 
-def _pieces(text: str, start: int, end: int, fences: Sequence[tuple[int, int]]) -> Iterator[_Part]:
+def _pieces(text: str, start: int, end: int, fences: Sequence[tuple[int, int]]) -> Iterator[tuple[str, int]]:
     at = start
     for first, last in [*fences, (end, end)]:
-        while gap := _GAP.search(text, at, min(first, end)):
+        while gap := PARAGRAPH.search(text, at, min(first, end)):
             at = gap.end()
             if not text.startswith(("  ", "\t"), at):  # what is indented belongs to what stands above it
                 yield from _whole(text[start : gap.start()])
@@ -370,6 +363,6 @@ def _pieces(text: str, start: int, end: int, fences: Sequence[tuple[int, int]]) 
     yield from _whole(text[start:end])
 
 
-def _whole(text: str) -> Iterator[_Part]:
+def _whole(text: str) -> Iterator[tuple[str, int]]:
     if text.strip():
-        yield _Part(text.strip("\n"))
+        yield text.strip("\n"), 0

@@ -38,7 +38,7 @@ class Made:
     """A node of a document that becomes a tree. Siblings are in the order in which they are given."""
 
     id: str | None  # kept where it may be
-    parent: int | None  # its index in the sequence; None: the root
+    parent: int | None  # its index in the sequence, before its own; None: the root, which is the first
     text: str
     context: Context
     readonly: bool = False
@@ -100,33 +100,31 @@ def create(
 
 
 def build(db: Connection, project: Project, made: Sequence[Made], *, now: int) -> Node:
-    """A whole new tree; its root. The root's id is kept or refused; any other that is none or taken is
-    replaced."""
-    order, position = _depth_first(made)
-    for number in order:
-        _check(made[number].text, made[number].context, f"node {made[number].id or number + 1}: ")
+    """A whole new tree, a node before what is below it; its root. The root's id is kept or refused; any other
+    that is none or taken is replaced."""
+    for number, one in enumerate(made, 1):
+        _check(one.text, one.context, f"node {one.id or number}: ")
     sizes = [1] * len(made)
-    for number in reversed(order):
-        if (above := made[number].parent) is not None:
-            sizes[above] += sizes[number]
+    for number, one in reversed(list(enumerate(made))):
+        if one.parent is not None:
+            sizes[one.parent] += sizes[number]
     known = [nodes.indexed(one.context, one.text) for one in made]  # slow, so before the write lock
-    new: dict[int, Node] = {}
+    new: list[Node] = []
+    children = [0] * len(made)  # so far
     with transaction(db):
-        root_id = _root_id(db, project, made[order[0]].id)
-        for number in order:
-            one = made[number]
+        root_id = _root_id(db, project, made[0].id)
+        for one, size, indexed in zip(made, sizes, known, strict=True):
             if one.parent is None:
-                new_id = root_id
-            elif one.id and _ID.fullmatch(one.id) and not nodes.is_taken(db, project.number, one.id):
-                new_id = one.id
+                new_id, place = root_id, _Place(None, root_id, 1.0)
             else:
-                new_id = free_id(db, project)
-            place = _Place(None if one.parent is None else new[one.parent].id, root_id, position[number])
-            size, indexed = sizes[number], known[number]
-            new[number] = _insert(
-                db, project, new_id, place, one.text, one.context, now, one.readonly, size, indexed
+                is_free = one.id and _ID.fullmatch(one.id) and not nodes.is_taken(db, project.number, one.id)
+                new_id = one.id if one.id and is_free else free_id(db, project)
+                children[one.parent] += 1
+                place = _Place(new[one.parent].id, root_id, float(children[one.parent]))
+            new.append(
+                _insert(db, project, new_id, place, one.text, one.context, now, one.readonly, size, indexed)
             )
-    return new[order[0]]
+    return new[0]
 
 
 def add(
@@ -314,29 +312,6 @@ def _root_id(db: Connection, project: Project, wanted: str | None) -> str:
             " at the terminal it is --root-id)"
         )
     return wanted
-
-
-def _depth_first(made: Sequence[Made]) -> tuple[list[int], list[float]]:
-    """The indexes as the tree is read, and the order value of each."""
-    below: dict[int | None, list[int]] = {}
-    position = [1.0] * len(made)
-    for number, one in enumerate(made):
-        siblings = below.setdefault(one.parent, [])
-        siblings.append(number)
-        position[number] = float(len(siblings))
-    if len(below.get(None, ())) != 1:
-        raise BadInput(f"a tree has one root, not {len(below.get(None, ()))}; put all below one node")
-    order: list[int] = []
-    waiting = list(below[None])
-    while waiting:
-        order.append(waiting.pop())
-        waiting += reversed(below.get(order[-1], ()))
-    if len(order) < len(made):
-        lost = min(set(range(len(made))) - set(order))
-        raise BadInput(
-            f"node {made[lost].id or lost + 1} is not below the root: its parents lead in a circle"
-        )
-    return order, position
 
 
 def _place(

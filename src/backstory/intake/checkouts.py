@@ -62,12 +62,11 @@ def _look(db: Connection, path: str, root: str, now: int, seconds: float, slow: 
         move = projects.settle(db, place, roots, now)
         if move is None:
             return
+        source, target, sessions = move
         from backstory.store import moving  # it is slow to load, and seldom needed
 
-        if move.sessions is None:
-            moving.merge(db, move.source, move.target)
+        if sessions is None:
+            moving.merge(db, source, target)
         else:
-            moving.move_sessions(db, move.sessions, move.target)
-        log.write(
-            "info", f"{root} is {move.target}, not {move.source} as it was thought; its sessions went along"
-        )
+            moving.move_sessions(db, sessions, target)
+        log.write("info", f"{root} is {target}, not {source} as it was thought; its sessions went along")

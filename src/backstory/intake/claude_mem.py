@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
 from backstory.ids import derived
 from backstory.memory import turn as turns
@@ -70,7 +72,7 @@ def _projects(db: Connection) -> dict[str, int]:
 def _project(name: str, at: int) -> Values:
     return {
         "type": "project",
-        "id": derived(TAG, name, prefix="prj_"),
+        "id": _project_id(name),
         "name": _text(name)[:200] or TAG,
         "root": "",
         "created_at": at,
@@ -92,7 +94,7 @@ def _session(db: Connection, row: Row, asked: list[tuple[Row, int]]) -> Values:
     return {
         "type": "session",
         "id": _session_id(row),
-        "project_id": derived(TAG, _project_name(row), prefix="prj_"),
+        "project_id": _project_id(_project_name(row)),
         "cwd": None,
         "user_prompt": prompts[0][0] if prompts else _text(row["user_prompt"]) or None,
         "branch": None,
@@ -114,14 +116,9 @@ def _session(db: Connection, row: Row, asked: list[tuple[Row, int]]) -> Values:
 def _summary_fields(row: Row) -> Values:
     fields, at = _fields(row), _at(row["created_at_epoch"])
     return {
-        "request": fields.request,
-        "investigated": fields.investigated,
-        "learned": fields.learned,
-        "completed": fields.completed,
-        "next_steps": fields.next_steps,
+        **asdict(fields),
         "files_read": list(fields.files_read),
         "files_edited": list(fields.files_edited),
-        "notes": fields.notes,
         "summary": str(fields),
         "made_by": "claude",
         "memory_id": _memory_id("summary", row, str(fields)),
@@ -144,27 +141,25 @@ def _turn(session: Row, prompt: Row, until: int) -> Values:
     turn = Turn(_session_id(session), at)
     turn.prompts = [[text, turns.came_from(text)]]
     turn.ended_at, turn.state = max(at, until), turns.COMPLETE
-    line = _memory(
+    return _memory(
         _memory_id("prompt", prompt | {"memory_session_id": _session_id(session)}, text),
-        _project_name(session),
-        _session_id(session),
+        session,
+        session,
+        at,
         kind="turn",
         sector="episodic",
         importance=IMPORTANCE_OF_TURN,
         title=turn.asked[:TITLE_OF_TURN] or None,
         content=turns.told(turn),
         source="session",
-        at=at,
+        turn={
+            "state": turn.state,
+            "started_at": at,
+            "ended_at": turn.ended_at,
+            "record": json.loads(turn.record()),
+            "left_open_at": None,
+        },
     )
-    record = json.loads(turn.record())
-    line["turn"] = {
-        "state": turn.state,
-        "started_at": at,
-        "ended_at": turn.ended_at,
-        "record": record,
-        "left_open_at": None,
-    }
-    return line
 
 
 def _observation(row: Row, session: Row | None) -> Values:
@@ -175,15 +170,15 @@ def _observation(row: Row, session: Row | None) -> Values:
     files = list(dict.fromkeys((*_list(row["files_modified"]), *_list(row["files_read"]))))[:MOST_FILES]
     return _memory(
         _memory_id("observation", row, content),
-        _project_name(row),
-        _session_id(session) if session else None,
+        row,
+        session,
+        _at(row["created_at_epoch"]),
         kind=kind,
         sector=classify_observation(kind, content),
         importance=IMPORTANCE[kind],
         title=_text(row["title"])[:TITLE] or None,
         content=content,
         source="model",
-        at=_at(row["created_at_epoch"]),
         tags=[TAG, *([_text(row["type"])] if row["type"] != kind else [])],
         concepts=_list(row["concepts"]),
         files=files,
@@ -194,50 +189,35 @@ def _summary(row: Row, session: Row | None) -> Values:
     text = str(_fields(row))
     return _memory(
         _memory_id("summary", row, text),
-        _project_name(row),
-        _session_id(session) if session else None,
+        row,
+        session,
+        _at(row["created_at_epoch"]),
         kind="summary",
         sector="reflective",
         importance=IMPORTANCE["summary"],
         title=None,
         content=f"Session Summary:\n{text}",
         source="session",
-        at=_at(row["created_at_epoch"]),
         tags=[TAG],
         files=_list(row["files_edited"])[:MOST_FILES],
     )
 
 
 def _memory(
-    memory_id: str,
-    project: str,
-    session_id: str | None,
-    *,
-    kind: str,
-    sector: str,
-    importance: float,
-    title: str | None,
-    content: str,
-    source: str,
-    at: int,
-    tags: list[str] | None = None,
-    concepts: list[str] | None = None,
-    files: list[str] | None = None,
+    memory_id: str, row: Row, session: Row | None, at: int, *, importance: float, **fields: Any
 ) -> Values:
+    """The line of a memory of the row's project; what its `fields` do not say is as for any new one."""
+    session_id = _session_id(session) if session else None
     return {
         "type": "memory",
         "id": memory_id,
-        "project_id": derived(TAG, project, prefix="prj_"),
+        "project_id": _project_id(_project_name(row)),
         "session_id": session_id,
-        "kind": kind,
-        "sector": sector,
         "tier": "project",
-        "title": title,
-        "content": content,
-        "tags": tags or [],
-        "concepts": concepts or [],
-        "files": files or [],
-        "hashes": [None] * len(files or []),
+        "tags": [],
+        "concepts": [],
+        "files": [],
+        "hashes": [None] * len(fields.get("files", ())),
         "importance": importance,
         "salience": importance,
         "access_count": 0,
@@ -249,9 +229,9 @@ def _memory(
         "deleted_at": None,
         "author": None,
         "action": None,
-        "source": source,
         "times": 1,
         "uses": [{"session_id": session_id, "usage_type": "created", "created_at": at}] if session_id else [],
+        **fields,
     }
 
 
@@ -271,7 +251,7 @@ def _prompts(db: Connection, session: Row) -> list[tuple[Row, int]]:
     """The prompts of a session, each with the time of the last thing that came of it."""
     column = "session_db_id" if claude_mem.has(db, "user_prompts", "session_db_id") else "content_session_id"
     key = session["id"] if column == "session_db_id" else session["content_session_id"]
-    prompts = list(claude_mem.rows(db, "user_prompts", column, (key,)))
+    prompts = list(claude_mem.rows(db, "user_prompts", column, key))
     latest: dict[object, int] = {}
     for table in ("observations", "session_summaries") if prompts else ():
         for row in _of_session(db, table, session):
@@ -286,9 +266,7 @@ def _prompts(db: Connection, session: Row) -> list[tuple[Row, int]]:
 
 
 def _of_session(db: Connection, table: str, session: Row) -> Iterator[Row]:
-    if session["memory_session_id"] is None:
-        return iter(())
-    return claude_mem.rows(db, table, "memory_session_id", (session["memory_session_id"],))
+    return claude_mem.rows(db, table, "memory_session_id", session["memory_session_id"])
 
 
 def _session_id(row: Row) -> str:
@@ -300,6 +278,10 @@ def _session_id(row: Row) -> str:
 
 def _memory_id(what: str, row: Row, content: str) -> str:
     return derived(TAG, what, str(row["memory_session_id"]), str(row["id"]), content)
+
+
+def _project_id(name: str) -> str:
+    return derived(TAG, name, prefix="prj_")
 
 
 def _project_name(row: Row) -> str:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from typing import IO, Any, NamedTuple
 
 from backstory.errors import BadInput
@@ -523,22 +524,19 @@ def _circles(db: Connection, seen: _Seen) -> list[str]:
     """No memory supersedes what supersedes it, directly or in a chain."""
     if not seen.superseding:
         return []
-    olds: dict[str, list[str]] = {}
-    news: Counter[str] = Counter()
+    chains: TopologicalSorter[str] = TopologicalSorter()
     for new, old in {*exchange.superseding(db), *seen.superseding}:
-        olds.setdefault(new, []).append(old)
-        news[old] += 1
-    free = [new for new in olds if not news[new]]
-    for new in free:  # takes away what nothing supersedes any more, until nothing or only circles are left
-        for old in olds.pop(new, ()):
-            news[old] -= 1
-            if not news[old] and old in olds:
-                free.append(old)
-    return [
-        f"{where}: {_shown(new)} supersedes {_shown(old)}, which supersedes it in turn"
-        for (new, old), where in seen.superseding.items()
-        if new in olds and news[old] and old in olds
-    ]
+        chains.add(new, old)
+    try:
+        chains.prepare()
+    except CycleError as error:
+        circle = set(error.args[1])
+        return [
+            f"{where}: {_shown(new)} supersedes {_shown(old)}, which supersedes it in turn"
+            for (new, old), where in seen.superseding.items()
+            if {new, old} <= circle
+        ]
+    return []
 
 
 # --- cleaning -----------------------------------------------------------------------------------------------

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from backstory import paths
@@ -15,10 +17,9 @@ from backstory.errors import BadInput, NotFound
 from backstory.intake import note
 from backstory.markdown import fences
 from backstory.memory.turn import cut_up
-from backstory.safety.clean import clean
 from backstory.store import projects
 from backstory.store.file.connection import Connection, transaction
-from backstory.store.keep import known_as, wording
+from backstory.store.keep import known_as
 
 TAG = "claude-memory"
 INDEX = "MEMORY.md"
@@ -27,17 +28,11 @@ MOST_FILES = 1_000
 PIECE = 1_500  # characters of a note
 SHORTEST = 12  # what has fewer says nothing by itself
 
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.+?)[ \t]*#*$")
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t]*#*$", re.MULTILINE)
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _ONLY_A_LINK = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+\[[^\]]*\]\(<?([^)>#]+)>?[^)]*\)")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _SAID = re.compile(r"^(?:name|title|description)[ \t]*:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    file: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +47,18 @@ def take_in(db: Connection, folder: str, project: str, *, now: int, dry_run: boo
     """Notes of the project, one an entry: all of them or none."""
     files, skipped = _files(folder)
     names = {name for name, _ in files}
-    texts = [entry.text for name, text in files for entry in entries(name, text, names)]
+    notes = []
+    for name, text in files:
+        for entry in entries(name, text, names):
+            with suppress(BadInput):  # it is empty, or nothing but a secret
+                notes.append(note.prepare(project, entry, tags=(TAG,)))
     if dry_run:
-        new = sum(not _is_known(db, project, text) for text in texts)
+        here = projects.at(db, paths.place(project))
+        known = sum(here is not None and bool(known_as(db, here.id, "note", one.says)) for one in notes)
     else:
-        notes = [note.prepare(project, text, tags=(TAG,)) for text in texts]
         with transaction(db):
-            new = sum(note.put(db, ready, now=now, source="assistant").is_new for ready in notes)
-    return Taken(len(files), new, len(texts) - new, tuple(skipped))
-
-
-def _is_known(db: Connection, project: str, text: str) -> bool:
-    here = projects.at(db, paths.place(project))
-    says = wording(clean(text, note.MAX_CONTENT).strip())
-    return here is not None and known_as(db, here.id, "note", says) is not None
+            known = sum(not note.put(db, one, now=now, source="assistant").is_new for one in notes)
+    return Taken(len(files), len(notes) - known, known, tuple(skipped))
 
 
 def _files(folder: str) -> tuple[list[tuple[str, str]], list[str]]:
@@ -93,54 +86,37 @@ def _files(folder: str) -> tuple[list[tuple[str, str]], list[str]]:
     return found, skipped
 
 
-def entries(name: str, text: str, files: set[str]) -> Iterator[Entry]:
+def entries(name: str, text: str, files: set[str]) -> Iterator[str]:
     """The notes of a file. A short one about a topic is one note; a longer one is cut at its headings, and
     MEMORY.md at the items of its lists too. What only points to a file that is read as well is left out."""
     front = _FRONT_MATTER.match(text)
     about = " — ".join(said.strip("\"'") for said in _SAID.findall(front[1])) if front else ""
     body = text[front.end() :] if front else text
     if name != INDEX and len(about) + len(body) < PIECE:
-        whole = "\n".join(filter(None, (about, body.strip())))
-        yield from _worth(name, whole)
+        yield "\n".join(filter(None, (about, body.strip())))
         return
     for headings, part in _sections(body):
         above = " > ".join(filter(None, (about, *headings)))
         for piece in _items(part, files) if name == INDEX else [part]:
             for cut in cut_up(piece, PIECE) if len(piece) > PIECE else [piece.strip()]:
                 if len(cut) >= SHORTEST:
-                    yield from _worth(name, f"{above}\n{cut}" if above else cut)
-
-
-def _worth(name: str, text: str) -> Iterator[Entry]:
-    try:
-        note.check(text, None, (TAG,), 0.5)
-    except BadInput:
-        return
-    if re.sub(r"\[redacted:[a-z-]+\]", "", clean(text, note.MAX_CONTENT)).strip():
-        yield Entry(name, text)
+                    yield f"{above}\n{cut}" if above else cut
 
 
 def _sections(body: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """(headings above it, text) of each part; what looks like a heading in fenced code is none."""
     code = [(start, stop) for start, _, _, stop in fences(body)]
-    waiting = iter([*code, (len(body) + 1, 0)])
-    fence = next(waiting)
     above: list[tuple[int, str]] = []
-    lines: list[str] = []
     at = 0
-    for line in body.splitlines(keepends=True):
-        while at >= fence[1] > 0:
-            fence = next(waiting)
-        heading = None if at >= fence[0] else _HEADING.match(line.rstrip("\n"))
-        if heading:
-            yield tuple(title for _, title in above), "".join(lines)
-            level = len(heading[1])
-            above = [*(entry for entry in above if entry[0] < level), (level, heading[2])]
-            lines = []
-        else:
-            lines.append(line)
-        at += len(line)
-    yield tuple(title for _, title in above), "".join(lines)
+    for heading in _HEADING.finditer(body):
+        fence = bisect_right(code, (heading.start(), len(body))) - 1
+        if fence >= 0 and heading.start() < code[fence][1]:
+            continue
+        yield tuple(title for _, title in above), body[at : heading.start()]
+        level = len(heading[1])
+        above = [*(entry for entry in above if entry[0] < level), (level, heading[2])]
+        at = heading.end() + 1
+    yield tuple(title for _, title in above), body[at:]
 
 
 def _items(part: str, files: set[str]) -> Iterator[str]:

@@ -54,6 +54,7 @@ RULES = "local"  # the synthesizer that is no model
 TURNS = 30  # of a session that are read
 LAST_TURNS = 2  # of the session before
 OWN_TURNS = 3  # of the session that goes on
+EARLIER_TURNS = 8  # of it, before those, in a line each
 FILES = 12  # that were edited
 COMMITS = 6
 SHA = 10  # characters
@@ -89,7 +90,7 @@ class Topic:
 
 
 # The other sections' shares.
-THREAD, LEFT_OFF, LAST, OPEN = 0.4, 0.36, 0.16, 0.1
+DECIDED, THREAD, LEFT_OFF, LAST, OPEN = 0.2, 0.4, 0.36, 0.16, 0.1
 OPEN_HEADING = "Open"
 TOPICS = (
     Topic("Decisions", ("decision",), 0.12, 1.2, 4, ELSEWHERE),
@@ -308,13 +309,16 @@ def turn_lines(turn: Turn, width: int, answer: int, *, so_far: bool = False, els
         lines.append("interrupted before an answer")
     elif turn.state == turns_of.OPEN and not so_far:
         lines.append("interrupted, or still under way")
-    if turn.choices:
-        chosen = [f"{plain(question)} {plain(choice)}" for question, choice in turn.choices]
-        lines.append("the user chose: " + parts(chosen, width))
+    if turn.choices and not so_far:  # else they have a section of their own
+        lines.append("the user chose: " + parts(_chosen(turn), width))
     if turn.failed and not turn.answer:
         lines.append("failed: " + cut(plain(": ".join(turn.failed[-1])), width))
     lines += done_lines(turn.commits, [] if turn.commits else turn.edited, width)
     return Line("\n  ".join(lines), turn.id, 0)
+
+
+def _chosen(turn: Turn) -> list[str]:
+    return [f"{plain(question)} {plain(choice)}" for question, choice in turn.choices]
 
 
 def asked(turn: Turn, width: int) -> str:
@@ -543,6 +547,7 @@ class _Found:
     def sections(self, db: Connection, look: _Look, width: int) -> list[Section]:
         sections = []
         if self.going_on:
+            sections.append(Section("Decided in this session", DECIDED, _decided(self.present, width)))
             lines = _thread(db, self.present, self.own, width)
             sections.append(Section("This session so far, newest first", THREAD, lines))
         widths = (answer_width(width), answer_width(width) * 7 // 12)
@@ -731,26 +736,42 @@ def _began(first: Turn, width: int) -> Line:
     return Line(f"began with [{first.id}]: {asked(first, width)}", first.id, 0)
 
 
+def _decided(present: list[Turn], width: int) -> list[Line]:
+    """What the user answered and approved, the newest first: a summary of a long session loses it."""
+    lines = []
+    for turn in reversed(present):
+        before = f"{day(turn.started_at)} [{turn.id}]"
+        titles = [plain(unmarked(plan.lstrip("# \n").partition("\n")[0])) for plan in turn.plans]
+        decided = [
+            *(f"the user chose: {text}" for text in _chosen(turn)),
+            *(f"plan: {one}" for one in titles),
+        ]
+        lines += [Line(cut(f"{before} {text}", width), turn.id, 0) for text in reversed(decided)]
+    return lines
+
+
 def _thread(db: Connection, present: list[Turn], own: list[Standing], width: int) -> list[Line]:
-    """What this session is about and has done so far."""
+    """What this session is about and has done so far, and what is open in it."""
     lines = []
     for place, turn in enumerate(reversed(present[-OWN_TURNS:])):
         lines.append(turn_lines(turn, width, answer_width(width) // (3 if place else 2), so_far=True))
-    if len(present) > OWN_TURNS:
-        first = present[0]
-        lines.append(_began(first, width))
-    before = present[:-OWN_TURNS]
-    files = dict.fromkeys(file for turn in reversed(present) for file in reversed(turn.edited))
-    commits = [commit for turn in before for commit in turn.commits]
-    lines += [Line(line, None, 0) for line in done_lines(commits, list(files), width)]
     if present:
         now = present[-1]
         lines += [Line(cut(f"open [{now.id}]: {step}", width), now.id, 0) for step in _left_open(now)]
+    before = present[:-OWN_TURNS]
+    if before:
+        lines.append(_began(present[0], width))
+    files = dict.fromkeys(file for turn in reversed(present) for file in reversed(turn.edited))
+    commits = [commit for turn in before for commit in turn.commits]
+    lines += [Line(line, None, 0) for line in done_lines(commits, list(files), width)]
     latest = sorted(own, key=lambda memory: (-memory.created_at, memory.id))[:OBSERVED]
     contents = standing.told(db, [memory.id for memory in latest])
     for memory in latest:
         if content := contents.get(memory.id):
             lines.append(Line(memory_line(memory.kind, content, "", width), memory.id, 0))
+    for turn in before[: -EARLIER_TURNS - 1 : -1]:
+        if turn is not present[0] and lead.says_something(turn):
+            lines.append(Line(f"before [{turn.id}]: {asked(turn, width)}", turn.id, 0))
     return lines
 
 

@@ -131,7 +131,9 @@ class Index:
         """Make the missing vectors in a thread, unless one is at it. Searches go on meanwhile."""
         if not self._filling:
             self._filling = True
-            threading.Thread(target=self._fill_all, args=(store, sources, project), daemon=True).start()
+            threading.Thread(
+                target=self._fill_all, args=(store, sources, project), name="vectors", daemon=True
+            ).start()
 
     def _fill_all(self, store: Store, sources: Sequence[Source], project: Project | None) -> None:
         try:

@@ -87,7 +87,7 @@ class Gate:
 
 
 GATE = Gate()
-HALF_LIFE = 4  # days; of what a hit gains for being recent
+FADING = 4  # days, after which a hit gains a third of that for being recent
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Candidate:
     pieces: tuple[tuple[int, float], ...]  # (row, worth) of those that fit, the best first
 
     def worth(self, gate: Gate) -> float:
-        recent = gate.recent * math.exp(-self.days / HALF_LIFE)
+        recent = gate.recent * math.exp(-self.days / FADING)
         return self.score + gate.own * self.is_own + recent + gate.on_branch * self.on_branch
 
     def passes(self, gate: Gate) -> bool:
@@ -183,9 +183,9 @@ def _is_first(db: Connection, session_id: str, prompt: str) -> bool:
     """The prompt itself may be stored already, or not yet."""
     if tellings.count(db, session_id, tellings.PROMPT):
         return False
-    this = clean(prompt).strip()
-    before = (text for _, text in sessions.prompts(db, session_id))
-    return not any(is_substantive(text) for text in before if text.strip() != this)
+    before = [text for _, text in sessions.prompts(db, session_id) if is_substantive(text)]
+    this = clean(prompt, 4 * QUERY).strip()[:QUERY] if before else ""  # as it would be stored
+    return all(text.strip()[:QUERY] == this for text in before)
 
 
 def candidates(
@@ -255,9 +255,9 @@ def chosen(found: Sequence[Candidate], gate: Gate = GATE) -> list[Candidate]:
 def _told(
     db: Connection, moment: str, source: str, about: str, several: Sequence[Candidate]
 ) -> Telling | None:
-    if not several or several[0].is_told:  # it knows the best one, and the next would only distract
-        return None
     several = [one for one in several if not one.is_told]
+    if not several:
+        return None
     head = "From earlier sessions; memory_search with an id shows one whole."
     source = f"backstory, {source}"
     room = room_of(PROMPT_TOKENS) - room_for(fence.fence(head, source))
@@ -268,7 +268,7 @@ def _told(
         items.append(_item(one.turn, pieces, min(room // len(several), room_of(PROMPT_TOKENS) // ITEMS) - 1))
     text = fence.fence("\n".join([head, *items]), source)
     reason = {one.turn.id: one.figures() for one in several}
-    return Telling(moment, text, tuple(reason), cut(plain(about[:QUERY]), ASKED), reason)
+    return Telling(moment, text, tuple(reason), cut(plain(clean(about, 4 * QUERY)), ASKED), reason)
 
 
 def _item(turn: Turn, pieces: Sequence[tuple[int, int, str]], room: int) -> str:
@@ -325,7 +325,7 @@ def at_file(
             head = f"{cut(plain(relative), ASKED)} was edited in an earlier session:"
             text = _beside(head, "about this file", turn, about)
             reason = {"edits": len(earlier), "days": _days(turn, now), "named": bool(about)}
-            return Telling(tellings.FILE, text, (turn.id,), relative, reason)
+            return Telling(tellings.FILE, text, (turn.id,), clean(relative), reason)
     return None
 
 

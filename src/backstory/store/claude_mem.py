@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,8 +45,7 @@ def opened(path: str) -> Iterator[Connection]:
     """As of one moment. Where a log is beside it, claude-mem may be at work, and SQLite reads with it; where
     none is, SQLite makes no file of its own there either."""
     try:
-        db = backup.read_only(path, is_alone=not os.path.exists(f"{path}-wal"))
-        try:
+        with backup.read_only(path, is_alone=not os.path.exists(f"{path}-wal")) as db:
             db.row_factory = sqlite3.Row
             db.execute("BEGIN")
             schema = {row["name"]: row["type"] for row in db.execute("SELECT name, type FROM sqlite_master")}
@@ -61,22 +60,22 @@ def opened(path: str) -> Iterator[Connection]:
                 )
                 raise BadInput(f"{path} is no database of claude-mem but {what}; name its claude-mem.db")
             yield db
-        finally:
-            db.close()
     except sqlite3.DatabaseError as error:
         raise BadInput(f"{path} cannot be read ({error}); stop claude-mem's worker and try again") from error
 
 
-def rows(db: Connection, table: str, where: str = "", given: Sequence[object] = ()) -> Iterator[Row]:
+def rows(db: Connection, table: str, where: str = "", value: object = None) -> Iterator[Row]:
     """The rows of a table in the order of their ids, with every column of TABLES. `where` is a column that
-    must have the given value."""
+    must have the value; no row has None."""
     have = {row["name"] for row in db.execute(f"PRAGMA table_info({table})")}
     named = {name: name if name in have else ALIASES.get(name, "") for name in TABLES[table]}
     if not have or (where and named[where] not in have):
         return
     columns = ", ".join(f"{old if old in have else 'NULL'} AS {name}" for name, old in named.items())
     condition = f"WHERE {named[where]} = ?" if where else ""
-    for row in db.execute(f"SELECT {columns} FROM {table} {condition} ORDER BY id", given):
+    for row in db.execute(
+        f"SELECT {columns} FROM {table} {condition} ORDER BY id", (value,) if where else ()
+    ):
         yield dict(row)
 
 

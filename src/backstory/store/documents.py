@@ -65,7 +65,7 @@ def put(
 
 def put_chunks(db: Connection, document_id: str, project_id: str, chunks: Sequence[Prepared]) -> None:
     """The chunks of a document that has none yet."""
-    first = projects.next_rows(db, project_id, len(chunks))
+    first = projects.next_row(db, project_id, len(chunks))
     (thread,) = db.execute("SELECT number FROM documents WHERE id = ?", (document_id,)).fetchone()
     db.executemany(
         "INSERT INTO document_chunks (row, document_id, thread, heading, content, words, terms)"

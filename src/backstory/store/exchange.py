@@ -21,7 +21,6 @@ from typing import Any
 from backstory.errors import BadInput
 from backstory.memory.kinds import OBSERVATIONS
 from backstory.memory.turn import COMPLETE, FIELDS
-from backstory.model import tokens
 from backstory.store import documents, projects, redaction, turns
 from backstory.store.file.connection import Connection, marks
 
@@ -152,9 +151,8 @@ class Chosen:
     since: int | None = None
     with_turns: bool = True
 
-    @property
-    def is_part(self) -> bool:
-        return bool(self.project_id or self.since is not None or not self.with_turns)
+
+Names = dict[str, list[str]]  # by part: the fields of a line
 
 
 def total(db: Connection) -> int:
@@ -163,185 +161,122 @@ def total(db: Connection) -> int:
     return sum(counts)
 
 
-def export(db: Connection, chosen: Chosen = Chosen()) -> Iterator[Values]:  # noqa: B008  it is frozen
-    """The lines of an export but for the first and the last one, all as of one moment.
+# Which sessions and memories belong to an export. A session comes with what is exported of it, and a memory
+# with the summary that it stands for, so that no line refers to what is not there.
+_SESSIONS = """
+SELECT id FROM sessions s WHERE (:project IS NULL OR project_id = :project) AND (:since IS NULL
+    OR last_event_at >= :since
+    OR EXISTS (SELECT 1 FROM memories m WHERE m.session_id = s.id AND m.updated_at >= :since))"""
+_MEMORIES = """
+SELECT id FROM memories WHERE (:project IS NULL OR project_id = :project) AND (:turns OR kind <> 'turn')
+    AND (:since IS NULL OR updated_at >= :since OR id IN (
+        SELECT memory_id FROM session_summaries WHERE session_id IN temp.exported_sessions))"""
 
-    The order is that of the store's own numbers. Who takes them in gives new ones in the order of the lines,
-    so a second export has the same order.
-    """
+# Which rows of each table. The order is that of the store's own numbers. Who takes the lines in gives new
+# ones in the order of the lines, so a second export has the same order. The + keeps SQLite from taking rows
+# in another order and sorting them: it reads a table as long as it is, and holds nothing.
+_WHICH = {
+    "project": ":project IS NULL OR id = :project ORDER BY number",
+    "checkout": ":project IS NULL OR project_id = :project ORDER BY path",
+    "session": "+id IN temp.exported_sessions ORDER BY number",
+    "memory": "+id IN temp.exported_memories ORDER BY row",
+    "archived": "(:project IS NULL OR project_id = :project) AND (:since IS NULL OR archived_at >= :since)"
+    " ORDER BY id",
+    "relation": "+source_id IN temp.exported_memories AND +target_id IN temp.exported_memories"
+    " ORDER BY source_id, target_id, relationship_type",
+    "document": "(:project IS NULL OR project_id = :project) AND (:since IS NULL OR updated_at >= :since)"
+    " ORDER BY number",
+    # Of a tree that changed all nodes: it is taken in as a whole.
+    "node": "(:project IS NULL OR project_id = :project) AND (:since IS NULL OR EXISTS ("
+    "SELECT 1 FROM docmem_nodes o WHERE o.project = n.project AND o.root_id = n.root_id"
+    " AND o.updated_at >= :since)) ORDER BY row",
+}
+_NODES = "(SELECT n.*, p.id AS project_id FROM docmem_nodes n JOIN projects p ON p.number = n.project) n"
+
+
+def export(db: Connection, chosen: Chosen = Chosen()) -> Iterator[Values]:  # noqa: B008  it is frozen
+    """The lines of an export but for the first and the last one, all as of one moment."""
+    given = {"project": chosen.project_id, "since": chosen.since, "turns": chosen.with_turns}
     db.execute("BEGIN")  # what others write from now on is not seen
     try:
-        if chosen.is_part:
-            _choose(db, chosen)
+        for name, ids in ("exported_sessions", _SESSIONS), ("exported_memories", _MEMORIES):
+            db.execute(f"CREATE TEMP TABLE {name} (id TEXT PRIMARY KEY)")
+            db.execute(f"INSERT INTO temp.{name} {ids}", given)
+        names = {part: [column.name for column in found] for part, found in columns(db).items()}
         for name in LINES:
-            yield from _OUT[name](db, chosen, columns(db))
+            table = _NODES if name == "node" else PARTS[name].table
+            for row in db.execute(f"SELECT * FROM {table} WHERE {_WHICH[name]}", given):
+                whole = _WHOLE[name](db, chosen, names, row) if name in _WHOLE else _values(names[name], row)
+                yield {"type": name, **whole}
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
 
 
-def _choose(db: Connection, chosen: Chosen) -> None:
-    """Which sessions and memories belong to it. A session comes with what is exported of it, and a memory
-    with the summary that it stands for, so that no line refers to what is not there."""
-    given = {"project": chosen.project_id, "since": chosen.since, "turns": chosen.with_turns}
-    db.execute("CREATE TEMP TABLE exported_sessions (id TEXT PRIMARY KEY)")
-    db.execute("CREATE TEMP TABLE exported_memories (id TEXT PRIMARY KEY)")
-    ours = "(:project IS NULL OR project_id = :project)"
-    db.execute(
-        f"INSERT INTO temp.exported_sessions SELECT id FROM sessions s WHERE {ours} AND (:since IS NULL"
-        " OR last_event_at >= :since OR EXISTS (SELECT 1 FROM memories m WHERE m.session_id = s.id"
-        " AND m.updated_at >= :since))",
-        given,
-    )
-    db.execute(
-        f"INSERT INTO temp.exported_memories SELECT id FROM memories WHERE {ours}"
-        " AND (:turns OR kind <> 'turn') AND (:since IS NULL OR updated_at >= :since OR id IN"
-        " (SELECT memory_id FROM session_summaries WHERE session_id IN temp.exported_sessions))",
-        given,
-    )
+def _session(db: Connection, chosen: Chosen, names: Names, row: sqlite3.Row) -> Values:
+    line = _values(names["session"], row) | {"prompts": []}
+    if chosen.with_turns:
+        line["prompts"] = _inside(db, names, "session.prompts", "session_id = ? ORDER BY id", row["id"])
+    else:
+        line["user_prompt"] = None  # it is the first of them
+    line["forgotten"] = _inside(db, names, "session.forgotten", "session_id = ? ORDER BY at", row["id"])
+    summary = next(iter(_inside(db, names, "session.summary_fields", "session_id = ?", row["id"])), None)
+    if summary and not _is_among(db, "exported_memories", summary["memory_id"]):
+        summary["memory_id"] = None
+    return line | {"summary_fields": summary}
 
 
-def _projects(db: Connection, chosen: Chosen, fields: dict[str, list[Column]]) -> Iterator[Values]:
-    where = "WHERE ?1 IS NULL OR id = ?1 ORDER BY number"
-    for row in _select(db, "project", fields, where, (chosen.project_id,)):
-        yield _line("project", row)
+def _memory(db: Connection, chosen: Chosen, names: Names, row: sqlite3.Row) -> Values:
+    line = _values(names["memory"], row)
+    if not _is_among(db, "exported_sessions", row["session_id"]):
+        line["session_id"] = None
+    if row["kind"] == "turn":
+        line["turn"] = _turn(db, names, row)
+    used = "memory_id = ? AND session_id IN temp.exported_sessions ORDER BY session_id, usage_type"
+    return line | {"uses": _inside(db, names, "memory.uses", used, row["id"])}
 
 
-def _checkouts(db: Connection, chosen: Chosen, fields: dict[str, list[Column]]) -> Iterator[Values]:
-    where = "WHERE ?1 IS NULL OR project_id = ?1 ORDER BY path"
-    for row in _select(db, "checkout", fields, where, (chosen.project_id,)):
-        yield _line("checkout", row)
+def _turn(db: Connection, names: Names, row: sqlite3.Row) -> Values:
+    for turn in _inside(db, names, "memory.turn", "row = ?", row["row"]):
+        record = turn["record"]  # of what an older backstory noted, nobody reads the rest
+        return turn | {"record": {name: record[name] for name in record if name in FIELDS}}
+    at = row["created_at"]
+    return {"state": COMPLETE, "started_at": at, "ended_at": at, "record": {}, "left_open_at": None}
 
 
-def _sessions(db: Connection, chosen: Chosen, fields: dict[str, list[Column]]) -> Iterator[Values]:
-    where = "WHERE id IN temp.exported_sessions ORDER BY number" if chosen.is_part else "ORDER BY number"
-    for row in _select(db, "session", fields, where):
-        line = _line("session", row)
-        line["prompts"] = []
-        if chosen.with_turns:
-            said = _select(db, "session.prompts", fields, "WHERE session_id = ? ORDER BY id", (row["id"],))
-            line["prompts"] = [_values(one) for one in said]
-        else:
-            line["user_prompt"] = None  # it is the first of them
-        hidden = _select(db, "session.forgotten", fields, "WHERE session_id = ? ORDER BY at", (row["id"],))
-        line["forgotten"] = [_values(one) for one in hidden]
-        summary = next(
-            _select(db, "session.summary_fields", fields, "WHERE session_id = ?", (row["id"],)), None
-        )
-        line["summary_fields"] = _values(summary) if summary else None
-        if summary and chosen.is_part and not _is_among(db, "exported_memories", summary["memory_id"]):
-            line["summary_fields"]["memory_id"] = None
-        yield line
-
-
-def _memories(db: Connection, chosen: Chosen, fields: dict[str, list[Column]]) -> Iterator[Values]:
-    among = " AND session_id IN temp.exported_sessions" if chosen.is_part else ""
-    where = "WHERE id IN temp.exported_memories ORDER BY row" if chosen.is_part else "ORDER BY row"
-    for row in _select(db, "memory", fields, where, more="row"):
-        line = _line("memory", row)
-        del line["row"]
-        if chosen.is_part and not _is_among(db, "exported_sessions", line["session_id"]):
-            line["session_id"] = None
-        if line["kind"] == "turn":
-            line["turn"] = _turn(db, fields, row)
-        used = f"WHERE memory_id = ?{among} ORDER BY session_id, usage_type"
-        line["uses"] = [_values(use) for use in _select(db, "memory.uses", fields, used, (line["id"],))]
-        yield line
-
-
-def _turn(db: Connection, fields: dict[str, list[Column]], row: sqlite3.Row) -> Values:
-    turn = next(_select(db, "memory.turn", fields, "WHERE row = ?", (row["row"],)), None)
-    if turn is None:
-        at = row["created_at"]
-        return {"state": COMPLETE, "started_at": at, "ended_at": at, "record": {}}
-    values = _values(turn)
-    record = values["record"]  # of what an older backstory noted, nobody reads the rest
-    values["record"] = {name: record[name] for name in record if name in FIELDS}
-    return values
-
-
-def _archived(db: Connection, chosen: Chosen, fields: dict[str, list[Column]]) -> Iterator[Values]:
-    rows = db.execute(
-        "SELECT id, project_id, archived_at, memory FROM archived_memories WHERE (?1 IS NULL"
-        " OR project_id = ?1) AND (?2 IS NULL OR archived_at >= ?2) ORDER BY id",
-        (chosen.project_id, chosen.since),
-    )
-    defaults = _defaults(db)
-    for row in rows:
-        memory = defaults | json.loads(row["memory"])  # it may be older than a column
-        memory |= {name: row[name] for name in ("id", "project_id", "archived_at")}
-        session_id = memory["session_id"]
-        found = db.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone()
-        if not found or (chosen.is_part and not _is_among(db, "exported_sessions", session_id)):
-            memory["session_id"] = None  # a session that was removed is not restored with it either
-        yield _line("archived", {column.name: memory[column.name] for column in fields["archived"]})
+def _archived(db: Connection, chosen: Chosen, names: Names, row: sqlite3.Row) -> Values:
+    memory = json.loads(row["memory"])
+    if any(name not in memory for name in names["memory"]):  # it is older than a column
+        memory = _defaults(db) | memory
+    memory |= {name: row[name] for name in ("id", "project_id", "archived_at")}
+    if not _is_among(db, "exported_sessions", memory["session_id"]):
+        memory["session_id"] = None  # a session that was removed is not restored with it either
+    return _values(names["archived"], memory)
 
 
 def _defaults(db: Connection) -> Values:
     """What a column of memories has where nobody said."""
-    told = {row["name"]: row["dflt_value"] for row in db.execute("PRAGMA table_xinfo(memories)")}
-    return {name: db.execute(f"SELECT {value or 'NULL'}").fetchone()[0] for name, value in told.items()}
+    columns = db.execute("PRAGMA table_xinfo(memories)")
+    defaults = ", ".join(f"{column['dflt_value'] or 'NULL'} AS {column['name']}" for column in columns)
+    return dict(db.execute(f"SELECT {defaults}").fetchone())
 
 
-def _relations(db: Connection, chosen: Chosen, fields: dict[str, list[Column]]) -> Iterator[Values]:
-    both = "WHERE source_id IN temp.exported_memories AND target_id IN temp.exported_memories"
-    order = "ORDER BY source_id, target_id, relationship_type"
-    for row in _select(db, "relation", fields, f"{both if chosen.is_part else ''} {order}"):
-        yield _line("relation", row)
+def _document(db: Connection, chosen: Chosen, names: Names, row: sqlite3.Row) -> Values:
+    chunks = _inside(db, names, "document.chunks", "document_id = ? ORDER BY row", row["id"])
+    return _values(names["document"], row) | {"chunks": chunks}
 
 
-def _documents(db: Connection, chosen: Chosen, fields: dict[str, list[Column]]) -> Iterator[Values]:
-    where = "WHERE (?1 IS NULL OR project_id = ?1) AND (?2 IS NULL OR updated_at >= ?2) ORDER BY number"
-    for row in _select(db, "document", fields, where, (chosen.project_id, chosen.since)):
-        line = _line("document", row)
-        chunks = _select(db, "document.chunks", fields, "WHERE document_id = ? ORDER BY row", (row["id"],))
-        line["chunks"] = [_values(chunk) for chunk in chunks]
-        yield line
+# Lines that are more than the columns of their row.
+_WHOLE = {"session": _session, "memory": _memory, "archived": _archived, "document": _document}
 
 
-def _nodes(db: Connection, chosen: Chosen, fields: dict[str, list[Column]]) -> Iterator[Values]:
-    """Of a tree that changed all nodes: it is taken in as a whole."""
-    names = ", ".join(f"n.{column.name}" for column in fields["node"] if column.name != "project_id")
-    rows = db.execute(
-        f"SELECT p.id AS project_id, {names} FROM docmem_nodes n JOIN projects p ON p.number = n.project"
-        " WHERE (?1 IS NULL OR p.id = ?1) AND (?2 IS NULL OR EXISTS (SELECT 1 FROM docmem_nodes o"
-        " WHERE o.project = n.project AND o.root_id = n.root_id AND o.updated_at >= ?2)) ORDER BY n.row",
-        (chosen.project_id, chosen.since),
-    )
-    for row in rows:
-        yield _line("node", row)
+def _inside(db: Connection, names: Names, part: str, where: str, owner: object) -> list[Values]:
+    rows = db.execute(f"SELECT * FROM {PARTS[part].table} WHERE {where}", (owner,))
+    return [_values(names[part], row) for row in rows]
 
 
-_OUT = {
-    "project": _projects,
-    "checkout": _checkouts,
-    "session": _sessions,
-    "memory": _memories,
-    "archived": _archived,
-    "relation": _relations,
-    "document": _documents,
-    "node": _nodes,
-}
-
-
-def _select(
-    db: Connection,
-    name: str,
-    fields: dict[str, list[Column]],
-    where: str,
-    given: Sequence[object] = (),
-    more: str = "",
-) -> Iterator[sqlite3.Row]:
-    names = [column.name for column in fields[name]] + ([more] if more else [])
-    return iter(db.execute(f"SELECT {', '.join(names)} FROM {PARTS[name].table} {where}", given))
-
-
-def _line(name: str, row: sqlite3.Row | Values) -> Values:
-    return {"type": name, **_values(row)}
-
-
-def _values(row: sqlite3.Row | Values) -> Values:
-    return {name: json.loads(row[name]) if name in JSON_COLUMNS else row[name] for name in row.keys()}  # noqa: SIM118
+def _values(names: Sequence[str], row: sqlite3.Row | Values) -> Values:
+    return {name: json.loads(row[name]) if name in JSON_COLUMNS else row[name] for name in names}
 
 
 def _is_among(db: Connection, table: str, known: str | None) -> bool:
@@ -375,12 +310,11 @@ class Scratch:
     def refusal(self, name: str, values: Values) -> str | None:
         """Why the store would not take this row."""
         table = PARTS[name].table
-        row = self._needed[table] | _stored(values)
-        row.pop("project_id" if name == "node" else "", None)
+        row = self._needed[table] | values
+        if name == "node":
+            del row["project_id"]
         try:
-            self._db.execute(
-                f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(list(row))})", list(row.values())
-            )
+            _insert(self._db, table, row)
             self._db.execute(f"DELETE FROM {table}")
         except (sqlite3.Error, OverflowError) as error:
             return " ".join(str(error).split())
@@ -430,7 +364,8 @@ def is_empty(db: Connection) -> bool:
 
 def meet(db: Connection, merge: Merge, line: Values) -> str:
     """What a line is to this store. Nothing is written, but it is noted."""
-    standing = _MEET[line["type"]](db, merge, line)
+    met, _ = _TAKEN[line["type"]]
+    standing = met(db, merge, line)
     merge.counts.setdefault(line["type"], Counter())[standing] += 1
     if line["type"] == "memory" and standing in (NEW, CHANGED):
         merge.memories[_here(merge, line)] += 1
@@ -438,9 +373,9 @@ def meet(db: Connection, merge: Merge, line: Values) -> str:
 
 
 def known(db: Connection, name: str, known_id: str) -> bool:
-    """Is there such a project, session or memory?"""
-    table = {"project": "projects", "session": "sessions", "memory": "memories"}[name]
-    return db.execute(f"SELECT 1 FROM {table} WHERE id = ?", (known_id,)).fetchone() is not None
+    """Is there such a project, session or memory, be it archived?"""
+    rows = db.execute(f"SELECT 1 FROM {PARTS[name].table} WHERE id = ?", (known_id,))
+    return rows.fetchone() is not None
 
 
 def superseding(db: Connection) -> Iterator[tuple[str, str]]:
@@ -511,7 +446,7 @@ def _meet_memory(db: Connection, merge: Merge, line: Values) -> str:
         "SELECT project_id, updated_at, last_accessed FROM memories WHERE id = ?", (line["id"],)
     ).fetchone()
     if row is None:
-        return KNOWN if _is_archived(db, line["id"]) else NEW
+        return KNOWN if known(db, "archived", line["id"]) else NEW
     if row["project_id"] != _here(merge, line):
         return KNOWN  # it was moved here, and stays where it is
     is_newer = (line["updated_at"], line["last_accessed"]) > (row["updated_at"], row["last_accessed"])
@@ -519,11 +454,7 @@ def _meet_memory(db: Connection, merge: Merge, line: Values) -> str:
 
 
 def _meet_archived(db: Connection, merge: Merge, line: Values) -> str:
-    return KNOWN if _is_archived(db, line["id"]) or known(db, "memory", line["id"]) else NEW
-
-
-def _is_archived(db: Connection, memory_id: str) -> bool:
-    return db.execute("SELECT 1 FROM archived_memories WHERE id = ?", (memory_id,)).fetchone() is not None
+    return KNOWN if any(known(db, name, line["id"]) for name in ("archived", "memory")) else NEW
 
 
 def _meet_relation(db: Connection, merge: Merge, line: Values) -> str:
@@ -576,18 +507,6 @@ def _meet_tree(db: Connection, merge: Merge, project_id: str, root_id: str) -> s
     return CHANGED if had.keys() <= updated.keys() else LEFT
 
 
-_MEET = {
-    "project": _meet_project,
-    "checkout": _meet_checkout,
-    "session": _meet_session,
-    "memory": _meet_memory,
-    "archived": _meet_archived,
-    "relation": _meet_relation,
-    "document": _meet_document,
-    "node": _meet_node,
-}
-
-
 def _here(merge: Merge, line: Values) -> str:
     """The project of a line, as it is called here."""
     project_id: str = line["project_id"]
@@ -629,7 +548,8 @@ def put(
         raise BadInput(f"{where}: its project was removed meanwhile; nothing was imported, try again")
     ready = line if "computed" in line else made_ready(line)
     try:
-        _PUT[line["type"]](db, merge, ready, standing)
+        _, put_line = _TAKEN[line["type"]]
+        put_line(db, merge, ready, standing)
     except sqlite3.IntegrityError as error:
         raise BadInput(f"{where}: the store does not take it ({error}); nothing was imported") from error
 
@@ -657,7 +577,7 @@ def _put_session(db: Connection, merge: Merge, line: Values, standing: str) -> N
         assert row is not None  # noqa: S101  it was found a line ago, in the same transaction
         is_newer, is_newer_summary = _newer(row, line)
         if is_newer:
-            _update(db, "sessions", _own(line) | {"project_id": project_id}, "id")
+            _update(db, "sessions", _own(line) | {"project_id": project_id})
         elif is_newer_summary:
             db.execute("UPDATE sessions SET summary = ? WHERE id = ?", (line["summary"], session_id))
         said = db.execute("SELECT prompt, created_at FROM prompts WHERE session_id = ?", (session_id,))
@@ -684,7 +604,7 @@ def _put_memory(db: Connection, merge: Merge, line: Values, standing: str) -> No
     else:
         if line["session_id"] is None:  # an export of a part may not know it
             del values["session_id"], values["thread"]
-        _update(db, "memories", values, "id")
+        _update(db, "memories", values)
     if line["kind"] == "turn":
         stored = db.execute("SELECT row, session_id FROM memories WHERE id = ?", (line["id"],)).fetchone()
         row, session_id = stored["row"], stored["session_id"]
@@ -726,7 +646,7 @@ def _put_document(db: Connection, merge: Merge, line: Values, standing: str) -> 
         _insert(db, "documents", values)
     else:
         db.execute("DELETE FROM document_chunks WHERE document_id = ?", (line["id"],))
-        _update(db, "documents", values, "id")
+        _update(db, "documents", values)
     documents.put_chunks(db, line["id"], project_id, line["computed"])
 
 
@@ -739,18 +659,19 @@ def _put_node(db: Connection, merge: Merge, line: Values, standing: str) -> None
     values = _own(line) | line["computed"]
     del values["project_id"]
     more = {"project": number, "row": projects.next_row(db, project_id), "size": tree.sizes[line["id"]]}
-    _insert(db, "docmem_nodes", values | more | {"token_count": tokens(line["text"])})
+    _insert(db, "docmem_nodes", values | more)
 
 
-_PUT = {
-    "project": _put_project,
-    "checkout": _put_checkout,
-    "session": _put_session,
-    "memory": _put_memory,
-    "archived": _put_archived,
-    "relation": _put_relation,
-    "document": _put_document,
-    "node": _put_node,
+# Of each type: what a line is to this store, and how it is taken in.
+_TAKEN = {
+    "project": (_meet_project, _put_project),
+    "checkout": (_meet_checkout, _put_checkout),
+    "session": (_meet_session, _put_session),
+    "memory": (_meet_memory, _put_memory),
+    "archived": (_meet_archived, _put_archived),
+    "relation": (_meet_relation, _put_relation),
+    "document": (_meet_document, _put_document),
+    "node": (_meet_node, _put_node),
 }
 _INSIDE = ("type", "computed", "prompts", "forgotten", "summary_fields", "turn", "uses", "chunks")
 
@@ -772,7 +693,7 @@ def _insert(db: Connection, table: str, values: Values) -> None:
     db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(list(row))})", list(row.values()))
 
 
-def _update(db: Connection, table: str, values: Values, key: str) -> None:
+def _update(db: Connection, table: str, values: Values) -> None:
     row = _stored(values)
     columns = ", ".join(f"{name} = ?" for name in row)
-    db.execute(f"UPDATE {table} SET {columns} WHERE {key} = ?", [*row.values(), row[key]])
+    db.execute(f"UPDATE {table} SET {columns} WHERE id = ?", [*row.values(), row["id"]])

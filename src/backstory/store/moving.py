@@ -97,7 +97,7 @@ def _choose(db: Connection, chosen: str, values: Sequence[str | int], target: st
     count = db.execute(f"SELECT count(*) FROM ({chosen})", (given,)).fetchone()[0]
     db.execute(
         f"INSERT INTO temp.moved SELECT row, ?2 + row_number() OVER (ORDER BY row) - 1 FROM ({chosen})",
-        (given, projects.next_rows(db, target, count)),
+        (given, projects.next_row(db, target, count)),
     )
 
 

@@ -241,20 +241,11 @@ def note_mark(db: Connection, path: str, mark: str) -> None:
     db.execute("UPDATE checkouts SET mark = ?2 WHERE path = ?1", (path, mark))
 
 
-class Move:
-    """What was stored for one project, and is another's: these sessions, or all of it (None)."""
-
-    __slots__ = ("sessions", "source", "target")
-
-    def __init__(self, source: str, target: str, sessions: list[str] | None) -> None:
-        self.source = source
-        self.target = target
-        self.sessions = sessions
-
-
-def settle(db: Connection, place: Place, roots: Sequence[str], now: int) -> Move | None:
-    """The root commits of this place are known now: note whose it is. What was stored meanwhile has to go
-    along, where it turns out to be another project's."""
+def settle(
+    db: Connection, place: Place, roots: Sequence[str], now: int
+) -> tuple[str, str, list[str] | None] | None:
+    """The root commits of this place are known now: note whose it is. Where it turns out to be another
+    project's: (the one that had it, the other, sessions that go along; None: all there is)."""
     row = _checkout(db, place)
     if row is None:
         return None
@@ -280,7 +271,7 @@ def settle(db: Connection, place: Place, roots: Sequence[str], now: int) -> Move
         "SELECT root FROM checkouts WHERE project_id = ? ORDER BY seen_at DESC", (was["id"],)
     ).fetchone()
     if latest is None and not known:  # it was thought to be a project of its own
-        return Move(was["id"], other, None)
+        return was["id"], other, None
     if latest is not None:
         db.execute("UPDATE projects SET root = ?2 WHERE id = ?1", (was["id"], latest["root"]))
     rows = db.execute(
@@ -288,7 +279,7 @@ def settle(db: Connection, place: Place, roots: Sequence[str], now: int) -> Move
         " AND substr(cwd || '/', 1, length(?3)) = ?3",
         (was["id"], row["seen_at"], f"{place.root}/"),
     )
-    return Move(was["id"], other, [one["id"] for one in rows])
+    return was["id"], other, [one["id"] for one in rows]
 
 
 def _with(db: Connection, roots: Collection[str], remote: str, but: str) -> str | None:
@@ -406,12 +397,8 @@ def rows(number: int) -> tuple[int, int]:
     return number << 32, (number << 32) | 0xFFFFFFFF
 
 
-def next_row(db: Connection, project_id: str) -> int:
-    return next_rows(db, project_id, 1)
-
-
-def next_rows(db: Connection, project_id: str, count: int) -> int:
-    """The first of so many new row numbers."""
+def next_row(db: Connection, project_id: str, count: int = 1) -> int:
+    """A new row number, or the first of so many."""
     number, counter = db.execute(
         "UPDATE projects SET last_memory = last_memory + ?2 WHERE id = ?1 RETURNING number, last_memory",
         (project_id, count),

@@ -182,7 +182,7 @@ def put_pieces(db: Connection, turn: Turn, project_id: str) -> None:
     new = wanted[kept:]
     if not new:
         return
-    first = projects.next_rows(db, project_id, len(new))
+    first = projects.next_row(db, project_id, len(new))
     db.executemany(
         "INSERT INTO turn_pieces (row, turn, thread, part, text, words, terms)"
         " VALUES (?1, ?2, (SELECT number FROM sessions WHERE id = ?3), ?4, ?5, ?6, ?7)",

@@ -118,7 +118,7 @@ def _sections(text: str, headings: list[Heading]) -> Iterator[tuple[str, int, in
 # Cutting a section.
 
 # The largest that ends in reach wins. A match ends where the next chunk may start: before any indentation.
-_PARAGRAPH = re.compile(r"\n(?:[ \t]*\n)++")
+PARAGRAPH = re.compile(r"\n(?:[ \t]*+\n)++")
 _SENTENCE = re.compile(r"""[.!?…]["'”’)\]*_`]*+(?:[ \t]++|\n)|[。！？]""")
 _LINE = re.compile(r"\n")
 _WORD = re.compile(r"\s++")
@@ -143,12 +143,12 @@ def _cuts(text: str, start: int, end: int, solid: list[Span]) -> Iterator[Span]:
 
 
 def _cut(text: str, begin: int, fresh: int, end: int, solid: list[Span]) -> int:
-    reach = _reach(text, begin, end, SIZE)
+    reach = _reach(text, begin, end)
     if reach == end:
         return end
     cut = reach
     half = max((begin + reach) // 2, fresh)
-    for boundary in (_PARAGRAPH, _SENTENCE, _LINE, _WORD):
+    for boundary in (PARAGRAPH, _SENTENCE, _LINE, _WORD):
         ends = [match.end() for match in boundary.finditer(text, half, reach)]
         if ends:
             cut = ends[-1]
@@ -173,9 +173,9 @@ def _overlap(text: str, begin: int, cut: int, solid: list[Span]) -> int:
     return min(block[1], cut) if block else low
 
 
-def _reach(text: str, start: int, end: int, size: int) -> int:
-    """How far this many tokens go."""
-    left = size * _QUARTERS
+def _reach(text: str, start: int, end: int) -> int:
+    """How far the tokens of a chunk go."""
+    left = SIZE * _QUARTERS
     end = min(end, start + left)
     at = start
     for run in _SQUARE.finditer(text, start, end):
@@ -220,7 +220,7 @@ _MARK = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 _NO_PARAGRAPH = re.compile(r"[ ]{0,3}(?:(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)|[>|]|#{1,6}$)|[ ]{4}|\t")
-_CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+$")
+CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+$")
 
 
 def markdown(text: str) -> tuple[list[Heading], list[Span]]:
@@ -237,7 +237,7 @@ def markdown(text: str) -> tuple[list[Heading], list[Span]]:
         floor, at = at, mark.end()  # floor: the paragraph above an underline does not reach back over it
         if mark["hashes"]:
             title = mark["title"].strip()
-            if len(title) <= MAX_TITLE and (title := _CLOSING_HASHES.sub("", title)):
+            if len(title) <= MAX_TITLE and (title := CLOSING_HASHES.sub("", title)):
                 headings.append(Heading(len(mark["hashes"]), title, mark.start(), at))
         elif lines := _paragraph_before(text, floor, mark.start()):
             level = 1 if mark["underline"][0] == "=" else 2

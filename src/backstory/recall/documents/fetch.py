@@ -26,7 +26,6 @@ from backstory.errors import BadInput, NotFound
 from backstory.recall.documents import file
 
 TIMEOUT = 20.0  # seconds for everything: names, redirects, the last byte
-LIMIT = 10_000_000  # bytes
 MAX_REDIRECTS = 5
 MAX_URL = 2_000
 
@@ -109,7 +108,7 @@ def fetch(
     resolve: Resolve = socket.getaddrinfo,
     forbidden: Callable[[Address], bool] = is_forbidden,
     timeout: float = TIMEOUT,
-    limit: int = LIMIT,
+    limit: int = file.LARGEST,
     hosts: Collection[str] | None = None,
     types: Collection[str] | None = None,
 ) -> Fetched:
@@ -227,8 +226,6 @@ def _addresses(
             )
         if address not in addresses:
             addresses.append(address)
-    if not addresses:
-        raise NotFound(f"{target.host[:100]} has no address; check the spelling")
     return addresses
 
 

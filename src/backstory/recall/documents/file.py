@@ -36,12 +36,9 @@ TYPES = {
 SUPPORTED = "Markdown, reStructuredText, HTML and plain text"
 
 
-def kind_of(path_or_type: str) -> str:
-    """md, rst, txt or html, by a file's extension or a content type. Without one, as in README, it is txt."""
-    kind = TYPES.get(path_or_type)
-    if kind:
-        return kind
-    name = os.path.basename(path_or_type)
+def kind_of(path: str) -> str:
+    """md, rst, txt or html, by a file's extension. Without one, as in README, it is txt."""
+    name = os.path.basename(path)
     extension = os.path.splitext(name.lower())[1] or (name if name.startswith(".") else "")
     if extension and extension not in EXTENSIONS:
         raise BadInput(f"{extension[:40]!r} is no kind of document that can be read; {SUPPORTED} can")

@@ -19,7 +19,6 @@ from backstory.safety.clean import clean
 from backstory.store import documents, projects
 from backstory.store.file.connection import Connection, transaction
 
-MAX_TITLE = 300
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 _clean = partial(clean, limit=file.LARGEST, may_quote=True)
 
@@ -69,7 +68,7 @@ def ingest(
     place = paths.place(cwd)
     came = _read(cwd, path, url, content)
     checksum = hashlib.sha256(came.body).hexdigest()
-    named = _clean(title.strip())[:MAX_TITLE] if title and title.strip() else None
+    named = _clean(title.strip())[: chunk.MAX_TITLE] if title and title.strip() else None
     find = partial(documents.same_source, db, path=came.path, url=came.url, checksum=checksum)
     project = projects.at(db, place)
     known = find(project_id=project.id, title=named) if project else None
@@ -83,7 +82,7 @@ def ingest(
         found_title, text = None, file.decode(came.body, came.charset)
     file.check_lines(text)
     text = _clean(text)
-    stated = named or _clean(found_title or chunk.title_of(text, came.kind) or "")[:MAX_TITLE] or None
+    stated = named or _clean(found_title or chunk.title_of(text, came.kind) or "")[: chunk.MAX_TITLE] or None
     if stated is None and came.path:
         stated = os.path.basename(came.path)
     pieces = documents.prepared((piece.heading, piece.text) for piece in chunk.chunks(text, came.kind))

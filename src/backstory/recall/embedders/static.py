@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import mmap
 import os
 import struct
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from backstory import heap
 from backstory.errors import EmbedderAway
 from backstory.recall.embedders import protocol
 
@@ -37,7 +39,7 @@ class Static:
         except ImportError as error:
             raise EmbedderAway(f"tokenizers cannot be imported ({error}); {AGAIN}") from error
         folder = _package()
-        self._table = table(os.path.join(folder, "weights", f"{MODEL}.safetensors"))
+        self._table, self._mapped = table(os.path.join(folder, "weights", f"{MODEL}.safetensors"))
         self.dimension = self._table.shape[1]
         path = os.path.join(folder, "tokenizers", "l2_supercat_tokenizer_config.json")
         try:
@@ -48,9 +50,12 @@ class Static:
             raise EmbedderAway(f"{path} has more tokens than there are vectors; {AGAIN}")
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        heap.give_back()  # several MB, of reading the tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return protocol.rows(texts, self.dimension, self._sums)
+        found = protocol.rows(texts, self.dimension, self._sums)
+        self._mapped.madvise(mmap.MADV_DONTNEED)  # what was read stays in the page cache all the same
+        return found
 
     def _sums(self, texts: list[str]) -> NDArray[np.float32]:
         """The sum of each text's token vectors: at unit length it is their mean.
@@ -70,7 +75,7 @@ class Static:
         return sums
 
 
-def table(path: str) -> NDArray[np.float16]:
+def table(path: str) -> tuple[NDArray[np.float16], mmap.mmap]:
     """The vectors of a safetensors file, mapped: the length of a JSON header, the header, the numbers."""
     try:
         with open(path, "rb") as file:
@@ -78,13 +83,14 @@ def table(path: str) -> NDArray[np.float16]:
             if length > 100_000:
                 raise ValueError("its header is too long")
             tensor = json.loads(file.read(length))[TENSOR]
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         (count, dimension), (start, end) = tensor["shape"], tensor["data_offsets"]
         if tensor["dtype"] != "F16" or end - start != count * dimension * 2:
             raise ValueError("it does not hold half-precision vectors")
-        mapped = np.memmap(path, dtype="<f2", mode="r", offset=8 + length + start, shape=(count, dimension))
+        vectors = np.frombuffer(mapped, "<f2", count * dimension, 8 + length + start)
     except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
         raise EmbedderAway(f"{path} cannot be read ({error}); {AGAIN}") from error
-    return np.asarray(mapped)
+    return vectors.reshape(count, dimension), mapped
 
 
 def _package() -> str:

@@ -228,7 +228,7 @@ def copy(source: str, target: str, *, is_live: bool = False) -> None:
     """All that is committed in one database, as a new file that needs nothing beside it."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     # Who may only read cannot tidy up the log of a database in use.
-    with _opened(source) if is_live else read_only(source) as origin, _opened(target) as made:
+    with opened(source) if is_live else read_only(source) as origin, opened(target) as made:
         made.execute("PRAGMA synchronous = OFF")  # it is synced when it is whole
         # Reading holds nobody up, and keeps what others write meanwhile out of the copy.
         origin.execute("BEGIN")
@@ -244,18 +244,14 @@ def rewritten(folder: str, one: Backup, change: Callable[[sqlite3.Connection], b
     _tidy(_place(folder))
     try:
         copy(one.path, made)
-        with _opened(made) as db:
+        with opened(made) as db:
             db.row_factory = sqlite3.Row
             db.execute("PRAGMA foreign_keys = ON")
             if not change(db):
                 return False
         check(made)
         swap.sync(made)
-        for beside in swap.BESIDE:  # of what was set aside: the copy has what is in it
-            try:
-                os.unlink(one.path + beside)
-            except FileNotFoundError:
-                pass
+        swap.remove(one.path, swap.BESIDE)  # of what was set aside: the copy has what is in it
         os.rename(made, one.path)
         swap.sync(os.path.dirname(one.path))
     finally:
@@ -345,7 +341,7 @@ class Closing(sqlite3.Connection):
         return False
 
 
-def _opened(name: str, *, uri: bool = False) -> Closing:
+def opened(name: str, *, uri: bool = False) -> Closing:
     return sqlite3.connect(name, locks.SECONDS, uri=uri, isolation_level=None, factory=Closing)
 
 
@@ -353,7 +349,7 @@ def read_only(path: str, *, is_alone: bool = False) -> Closing:
     """A connection that leaves file and log as they are. Where it `is_alone`, SQLite takes no locks."""
     name = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     mode = "mode=ro&immutable=1" if is_alone else "mode=ro"
-    return _opened(f"file:{name}?{mode}", uri=True)
+    return opened(f"file:{name}?{mode}", uri=True)
 
 
 def _place(folder: str) -> str:

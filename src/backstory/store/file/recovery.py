@@ -12,7 +12,7 @@ import time
 from contextlib import closing, suppress
 from functools import cache
 
-from backstory import locks, log, paths
+from backstory import log, paths
 from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
 from backstory.store.file import backup, disk, rescue, swap
 from backstory.store.file.connection import apply, fts_indexes, is_read_only_by_itself, latest, transaction
@@ -134,7 +134,7 @@ def _what_is_wrong(folder: str) -> str | None:
 
 
 def _refusal_to_be_written(path: str) -> str | None:
-    with closing(sqlite3.connect(path, timeout=locks.SECONDS, isolation_level=None)) as db:
+    with backup.opened(path) as db:
         try:
             db.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
@@ -268,7 +268,7 @@ def _reindexed(folder: str, now: int) -> Recovery | None:
     if not (faults := _damaged_indexes(path)):
         return None
     try:
-        with closing(sqlite3.connect(path, timeout=locks.SECONDS, isolation_level=None)) as db:
+        with backup.opened(path) as db:
             _mended_indexes(db)
     except sqlite3.DatabaseError as error:
         if disk.is_of_the_surroundings(error):
@@ -281,7 +281,7 @@ def _damaged_indexes(path: str) -> str:
     """What is wrong with the keyword indexes; '' where nothing is."""
     if not os.path.exists(path):
         return ""
-    with closing(sqlite3.connect(path, timeout=locks.SECONDS, isolation_level=None)) as db:
+    with backup.opened(path) as db:
         return "; ".join(f"{index}: {error}" for index, error in _index_faults(db))
 
 

@@ -272,6 +272,7 @@ def _drop_orphans(db: sqlite3.Connection) -> None:
 def _replant(db: sqlite3.Connection, project: int) -> None:
     """Nodes whose parent is lost go to the end of their tree; where its root is lost too they are roots. What
     follows from a node's place is found out anew: rows of two files may share one, or lead in a circle."""
+    from backstory.model import tokens
     from backstory.store import nodes
 
     found = db.execute(
@@ -306,7 +307,7 @@ def _replant(db: sqlite3.Connection, project: int) -> None:
             "SELECT context_type, context_name, context_value, text FROM docmem_nodes WHERE row = ?", (row,)
         ).fetchone()
         new_hash = nodes.digest(parent[name], (kind, called, value), text, order[name])
-        new = [parent[name], order[name], root[name], size[name], new_hash, (len(text) + 3) // 4]
+        new = [parent[name], order[name], root[name], size[name], new_hash, tokens(text)]
         if new != was:
             db.execute(
                 "UPDATE docmem_nodes SET parent_id = ?, order_value = ?, root_id = ?, size = ?, hash = ?,"

@@ -60,9 +60,9 @@ def making(folder: str) -> str:
     return path
 
 
-def remove(path: str) -> None:
+def remove(path: str, ends: tuple[str, ...] = ("", *BESIDE)) -> None:
     """A database that may be there, and what is beside it."""
-    for end in ("", *BESIDE):
+    for end in ends:
         try:
             os.unlink(path + end)
         except FileNotFoundError:

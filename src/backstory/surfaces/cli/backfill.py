@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +26,12 @@ from backstory.surfaces.opened import ANSWER_SECONDS, open_drained
 
 LEARN_SECONDS = 10.0  # for the history of a checkout that is new
 LISTED = 20  # projects, files with unreadable lines
+NOT_READ = {
+    "read_before": "remembered already",
+    "left_out": "left out by --since or --project",
+    "older_copies": "older copies of the same",
+    "without_session": "without a session in it",
+}
 # What a model is shown of a megabyte of transcripts, and what it answers, in tokens; and what a million of
 # them cost with the default model. The first was measured on 29 public sessions, the others are guesses.
 SHOWN_PER_MB, ANSWERED_PER_MB = 27_000, 2_600
@@ -39,11 +44,12 @@ class Plan:
 
     top: str
     chosen: list[Transcript]
-    read_before: int  # sessions
-    left_out: int  # by the options
-    older: int  # copies of a transcript, made while it grew
-    empty: int  # files without a session
+    not_read: dict[str, int]  # how many, by the reasons of NOT_READ
     running: int  # of the chosen
+
+    @property
+    def size(self) -> int:
+        return sum(one.size for one in self.chosen)
 
 
 @click.command("backfill")
@@ -83,7 +89,7 @@ def command(
         with open_drained(home, now=now) as db:
             with common.busy("looking for transcripts"):
                 plan = _plan(db, folder, after, project, now)
-            if project and plan.left_out and not plan.chosen and not plan.read_before:
+            if project and plan.not_read["left_out"] and not plan.chosen and not plan.not_read["read_before"]:
                 raise errors.NotFound(
                     f"No session was in {output.visible(project)}; --dry-run alone lists the folders."
                 )
@@ -120,16 +126,13 @@ def _plan(db: Connection, folder: str, after: int | None, project: str | None, n
         for one in new
         if (after is None or one.last >= after) and (project is None or _is_of(one, project, places))
     ]
-    running = sum(is_running(db, one, now) for one in chosen)
-    return Plan(
-        folder,
-        chosen,
-        read_before=len(found) - len(new),
-        left_out=len(new) - len(chosen),
-        older=len(every) - len(found),
-        empty=len(empty),
-        running=running,
-    )
+    not_read = {
+        "read_before": len(found) - len(new),
+        "left_out": len(new) - len(chosen),
+        "older_copies": len(every) - len(found),
+        "without_session": len(empty),
+    }
+    return Plan(folder, chosen, not_read, running=sum(is_running(db, one, now) for one in chosen))
 
 
 def _is_read(file: File, known: dict[str, tuple[int, int]]) -> bool:
@@ -166,53 +169,39 @@ def _told_price(plan: Plan) -> str:
 
 def _price(plan: Plan) -> float:
     """Dollars."""
-    megabytes = sum(one.size for one in plan.chosen) / 1e6
-    return megabytes * (SHOWN_PER_MB * USD_SHOWN + ANSWERED_PER_MB * USD_ANSWERED) / 1e6
+    return plan.size / 1e6 * (SHOWN_PER_MB * USD_SHOWN + ANSWERED_PER_MB * USD_ANSWERED) / 1e6
 
 
 def _run(db: Connection, plan: Plan, with_model: bool, now: int) -> Done:
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from backstory.surfaces.cli import terminal
     from backstory.synthesis.past import observe_past
 
     unhurried(db)  # a power cut may cost the last sessions; the next run reads them again
-    bar = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*bar, **terminal.progress()) as shown:
-        task = shown.add_task("reading", total=sum(one.size for one in plan.chosen))
-        try:
+    try:
+        with common.bar("reading", plan.size, of_bytes=True) as progress:
             return backfill(
                 db,
                 plan.chosen,
                 now=now,
                 with_model=with_model,
                 observe=(lambda _: None) if with_model else (lambda session_id: observe_past(db, session_id)),
-                progress=lambda size: shown.advance(task, size),
+                progress=progress,
             )
-        except KeyboardInterrupt:
-            shown.stop()
-            click.echo("Ended. What is stored stays; `backstory backfill` goes on with the rest.", err=True)
-            raise
-
-
-def _by_folder(several: Sequence[Transcript]) -> list[tuple[str, int]]:
-    return Counter(one.cwd for one in several).most_common()
+    except KeyboardInterrupt:
+        click.echo("Ended. What is stored stays; `backstory backfill` goes on with the rest.", err=True)
+        raise
 
 
 def _tell_plan(plan: Plan, with_model: bool, as_json: bool) -> None:
-    size = sum(one.size for one in plan.chosen)
+    folders = Counter(one.cwd for one in plan.chosen).most_common()
     if as_json:
         output.as_json(
             {
                 "folder": plan.top,
                 "sessions": len(plan.chosen),
-                "bytes": size,
+                "bytes": plan.size,
                 "since": min((one.first for one in plan.chosen), default=None),
-                "folders": [{"folder": cwd, "sessions": number} for cwd, number in _by_folder(plan.chosen)],
-                "read_before": plan.read_before,
-                "left_out": plan.left_out,
-                "older_copies": plan.older,
-                "without_session": plan.empty,
+                "folders": [{"folder": cwd, "sessions": number} for cwd, number in folders],
+                **plan.not_read,
                 "running": plan.running,
                 "usd": round(_price(plan), 2) if with_model else 0,
             }
@@ -224,12 +213,12 @@ def _tell_plan(plan: Plan, with_model: bool, as_json: bool) -> None:
     since = output.when(min(one.first for one in plan.chosen))[:10]
     sessions = output.number_of(len(plan.chosen), "session", "sessions")
     click.echo(
-        f"{sessions} since {since}, {output.size(size)}, would be read from {output.visible(plan.top)}:"
+        f"{sessions} since {since}, {output.size(plan.size)}, would be read from {output.visible(plan.top)}:"
     )
-    for cwd, number in _by_folder(plan.chosen)[:LISTED]:
+    for cwd, number in folders[:LISTED]:
         click.echo(f"  {number:>6,}  {output.visible(cwd)}")
-    if len(_by_folder(plan.chosen)) > LISTED:
-        click.echo(f"  and {len(_by_folder(plan.chosen)) - LISTED:,} more folders; --json lists all")
+    if len(folders) > LISTED:
+        click.echo(f"  and {len(folders) - LISTED:,} more folders; --json lists all")
     if skipped := _skipped(plan):
         click.echo(skipped.strip())
     if with_model:
@@ -237,13 +226,7 @@ def _tell_plan(plan: Plan, with_model: bool, as_json: bool) -> None:
 
 
 def _skipped(plan: Plan) -> str:
-    parts = [
-        (plan.read_before, "remembered already"),
-        (plan.left_out, "left out by --since or --project"),
-        (plan.older, "older copies of the same"),
-        (plan.empty, "without a session in it"),
-    ]
-    told = ", ".join(f"{number:,} {what}" for number, what in parts if number)
+    told = ", ".join(f"{number:,} {NOT_READ[why]}" for why, number in plan.not_read.items() if number)
     return f" Not read: {told}." if told else ""
 
 
@@ -258,10 +241,7 @@ def _tell(plan: Plan, done: Done, made: list[dict[str, Any]], with_model: bool, 
                 "projects": made,
                 "known": done.known,
                 "running": done.running,
-                "read_before": plan.read_before,
-                "left_out": plan.left_out,
-                "older_copies": plan.older,
-                "without_session": plan.empty,
+                **plan.not_read,
                 "unreadable": dict(done.unreadable),
                 "not_stored": done.odd,
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -111,6 +112,13 @@ def new_path(given: str, force: bool) -> str:
         if not os.path.isfile(path):
             raise errors.BadInput(f"{path} is no file; name one")
     return path
+
+
+def standard_input() -> io.BufferedReader:
+    """Its bytes; none where whoever started us closed it."""
+    plain = getattr(sys.stdin, "buffer", None)
+    raw = plain or io.BytesIO(sys.stdin.read().encode() if sys.stdin else b"")
+    return raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
 
 
 def only(what: str, prefix: str, found: Sequence[str], listing: str) -> str:
@@ -257,6 +265,30 @@ def busy(doing: str) -> Iterator[None]:
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), **terminal.progress()) as shown:
         shown.add_task(doing, total=None)
         yield
+
+
+@contextmanager
+def bar(doing: str, total: int | None, *, of_bytes: bool = False) -> Iterator[Callable[[int], None]]:
+    """Progress for a person at a terminal; what is yielded takes how much more is done."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    from backstory.surfaces.cli import terminal
+
+    amount = DownloadColumn() if of_bytes else TaskProgressColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
+    with Progress(*columns, **terminal.progress()) as shown:
+        task = shown.add_task(doing, total=total)
+        yield lambda done: shown.advance(task, done)
 
 
 def refresh_views(db: Connection, project: Project, roots: Sequence[str], now: int) -> None:

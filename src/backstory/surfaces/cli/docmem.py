@@ -20,6 +20,7 @@ from backstory.surfaces.cli.common import (
     only,
     project_and_json,
     refresh_views,
+    standard_input,
     store,
     sure,
     typed,
@@ -332,7 +333,7 @@ def _read(file: str, kind: str) -> tuple[str, str]:
 
     most = exchange.most_bytes(kind)
     if file == "-":
-        body = _standard_input(most + 1)
+        body = standard_input().read(most + 1)
         if len(body) > most:
             raise errors.BadInput(f"standard input has more than {most:,} bytes; import it in parts")
         return "", exchange.text_of(body, kind, "standard input")
@@ -341,10 +342,3 @@ def _read(file: str, kind: str) -> tuple[str, str]:
         raise errors.BadInput(f"{named} is not a file; name one, or pipe it to `import -`")
     body = read_file(file, [os.sep], most)[1]
     return os.path.splitext(os.path.basename(named))[0], exchange.text_of(body, kind, named)
-
-
-def _standard_input(most: int) -> bytes:
-    if sys.stdin is None:  # closed by whoever started us
-        return b""
-    raw = getattr(sys.stdin, "buffer", None)
-    return bytes(raw.read(most)) if raw else sys.stdin.read(most).encode()

@@ -21,7 +21,17 @@ from backstory.store.exchange import Chosen
 from backstory.store.file.connection import Connection
 from backstory.store.file.pages import MAGIC
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import FOLDER, json_option, moment, new_path, refresh_views, store, typed
+from backstory.surfaces.cli.common import (
+    FOLDER,
+    bar,
+    json_option,
+    moment,
+    new_path,
+    refresh_views,
+    standard_input,
+    store,
+    typed,
+)
 from backstory.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -37,7 +47,7 @@ WORDS = {
     "document": ("document", "documents"),
     "node": ("tree node", "tree nodes"),
 }
-CLAUDE_MEM = ("~", ".claude-mem", "claude-mem.db")
+CLAUDE_MEM = "~/.claude-mem/claude-mem.db"
 SHOWN = 10
 
 
@@ -72,7 +82,7 @@ def export(
             )
         at = moment(typed([since]), now) if since else None
         chosen = Chosen(here.id if here else None, at, not without_turns)
-        with _target(file, force) as target, _bar("exporting", exchange.total(db)) as step:
+        with _target(file, force) as target, bar("exporting", exchange.total(db)) as step:
             counts = _write(db, chosen, target, step)
     if file == "-":
         return
@@ -163,7 +173,7 @@ def import_(
         return _memory_md(file, project, dry_run, as_json)
     if file is None and not claude_mem:
         raise errors.BadInput("name the file to import: backstory import FILE")
-    path = os.path.expanduser(os.path.join(*CLAUDE_MEM)) if file is None else file
+    path = os.path.expanduser(CLAUDE_MEM) if file is None else file
     with _source(path) as source:
         is_database = source.peek(16).startswith(MAGIC)
         if claude_mem and not is_database:
@@ -173,16 +183,15 @@ def import_(
                 _claude_mem(db, path, dry_run) if is_database else _lines(db, source, path, attach, dry_run)
             )
             if not dry_run:
-                _refresh(db, done, now)
+                for project_id, root_id in done.merge.trees_changed:
+                    refresh_views(db, projects.by_id(db, project_id), [root_id], now)
     _report(done, path, dry_run, as_json, is_foreign=is_database)
 
 
 @contextmanager
 def _source(path: str) -> Iterator[io.BufferedReader]:
     if path == "-":
-        plain = getattr(sys.stdin, "buffer", None)
-        raw = plain or io.BytesIO(sys.stdin.read().encode() if sys.stdin else b"")
-        yield raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
+        yield standard_input()
         return
     try:
         source = open(path, "rb")  # noqa: SIM115  closed below
@@ -198,7 +207,7 @@ def _lines(db: Connection, source: IO[bytes], path: str, attach: bool | None, dr
     named = "standard input" if path == "-" else path
     size = os.path.getsize(path) if os.path.isfile(path) else None
     problems: list[str] = []
-    with _bar("checking" if dry_run else "importing", size) as step:
+    with bar("checking" if dry_run else "importing", size) as step:
         lines = read_lines(source, problems, step)
         return import_lines(db, lines, attach=attach, dry_run=dry_run, problems=problems, named=named)
 
@@ -208,7 +217,7 @@ def _claude_mem(db: Connection, path: str, dry_run: bool) -> Import:
     from backstory.intake.imports import import_lines
     from backstory.store.claude_mem import opened
 
-    with opened(os.path.abspath(path)) as foreign, _bar("importing", None):
+    with opened(os.path.abspath(path)) as foreign, bar("importing", None):
         return import_lines(db, claude_mem.lines(foreign), attach=False, dry_run=dry_run, named=path)
 
 
@@ -245,11 +254,6 @@ def _claude_memory(project: str) -> str:
     started_in = dict.fromkeys((os.path.abspath(project), os.path.realpath(project), paths.checkout(project)))
     usual = [claude_code.memory_folder(config, place) for place in started_in]
     return next(filter(os.path.isdir, usual), usual[0])
-
-
-def _refresh(db: Connection, done: Import, now: int) -> None:
-    for project_id, root_id in done.merge.trees_changed:
-        refresh_views(db, projects.by_id(db, project_id), [root_id], now)
 
 
 def _report(done: Import, path: str, dry_run: bool, as_json: bool, *, is_foreign: bool) -> None:
@@ -320,22 +324,6 @@ def _say_folders(what: str, folders: list[str]) -> None:
         click.echo(f"{what}: {output.visible(folder)}")
     if len(folders) > SHOWN:
         click.echo(f"  and {len(folders) - SHOWN:,} more; --json lists all")
-
-
-@contextmanager
-def _bar(doing: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Progress for a person at a terminal: of lines or bytes."""
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    from backstory.surfaces.cli import terminal
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, **terminal.progress()) as shown:
-        task = shown.add_task(doing, total=total)
-        yield lambda done: shown.advance(task, done)
 
 
 COMMANDS = (export, import_)

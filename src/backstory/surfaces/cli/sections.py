@@ -13,7 +13,7 @@ import click
 from backstory import errors, paths
 from backstory.store import claude_files
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import folder, project_and_json, store, typed
+from backstory.surfaces.cli.common import folder, project_and_json, standard_input, store, typed
 
 if TYPE_CHECKING:
     from backstory.claude_md.write.managed import FileState, SectionState
@@ -274,8 +274,7 @@ def _text(file: str) -> str:
         raise errors.BadInput("nothing says what to write; pipe the text into it, or name a file with --file")
     else:
         named = "standard input"
-        stream = getattr(sys.stdin, "buffer", None)
-        raw = stream.read(MOST_BYTES + 1) if stream else sys.stdin.read(MOST_BYTES + 1).encode()
+        raw = standard_input().read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
             raise errors.BadInput(f"{named} has more than {MOST_BYTES:,} bytes; a section says less")
     try:
@@ -284,7 +283,7 @@ def _text(file: str) -> str:
         raise errors.BadInput(f"{named} is not UTF-8; convert it") from error
     if not text.strip():
         raise errors.BadInput(f"there is no text in {named}; a section is emptied in its file, by hand")
-    return str(text)
+    return text
 
 
 def said(one: SectionState) -> list[str]:

@@ -207,7 +207,7 @@ def why(known: str | None, project: str, as_json: bool) -> None:
     """Show where a memory comes from, and who was told of it.
 
     When and why a model was told is shown as well. ID is a memory, a session, or the number of a telling;
-    without one, the session this command is run in."""
+    without one, the session that this command is run in."""
     given = known or claude_code.session_id(os.environ)
     if not given:
         raise errors.BadInput("say what: a memory's id, a session's id or a telling's number")

@@ -37,9 +37,8 @@ INSTRUCTIONS = (
 )
 # The same in short, beside the tools for memories.
 ALSO = (
-    "The docmem tools keep trees of text nodes, for plans, findings or a specification that grows:"
-    " docmem_create starts one, docmem_list shows those there are; the tools to write, read and search them,"
-    " and to show them live in CLAUDE.md, come with the first tree. Nodes are data, too."
+    "docmem_create starts a tree of text nodes (plans, findings) and brings more tools; docmem_list lists"
+    " trees."
 )
 LEFT_OUT = "Something private or secret was left out."
 # What agents load of their own accord, besides what is hidden: folders of a plugin, and files of these names

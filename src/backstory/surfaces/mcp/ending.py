@@ -28,6 +28,13 @@ class Ending:
         self._last: list[Callable[[], None]] = []
         self._came = threading.Lock()
         self._is_over = threading.Event()
+        self._is_watching = False
+
+    def watch(self) -> None:
+        """Signals bring it from now on."""
+        if self._is_watching:
+            return
+        self._is_watching = True
         told, tell = os.pipe()
         os.set_blocking(tell, False)
         signal.set_wakeup_fd(tell, warn_on_full_buffer=False)

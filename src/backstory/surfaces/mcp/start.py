@@ -8,6 +8,7 @@ modules are imported that know more.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 
@@ -18,11 +19,14 @@ from backstory.surfaces.mcp.handshake import Handshake
 
 SECTION = b"DOCMEM Dynamic"
 LARGEST = 10_000_000  # bytes of a CLAUDE.md
+# The mcp package imports these if it finds them, to serve HTTP and to log in colours: 7 MB.
+NOT_NEEDED = ("uvicorn", "rich")
 
 
 def serve(server: str) -> None:
     if os.environ.get("BACKSTORY_WORKER") == "1":
         return  # our own worker must not remember itself, nor see what the user's sessions show
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there is anything to clean up
     ending = Ending()
     try:
         _serve(server, ending)
@@ -35,6 +39,7 @@ def _serve(server: str, ending: Ending) -> None:
         from backstory.surfaces.mcp import live
 
         ending.also(live.end)
+        ending.watch()
         live.begin()
     handshake = Handshake(server)
     try:
@@ -43,7 +48,13 @@ def _serve(server: str, ending: Ending) -> None:
     except BrokenPipeError:
         sys.stdout = None  # Python would flush it once more
         return
+    from backstory import heap
+
+    heap.one_for_all_threads()
+    ending.watch()
     threading.Thread(target=_beside, args=(server, ending), daemon=True).start()
+    for name in NOT_NEEDED:
+        sys.modules.setdefault(name, None)  # type: ignore[arg-type]
     from backstory.surfaces.mcp.server import serve as serve_calls
 
     serve_calls(handshake, ending)

@@ -55,6 +55,7 @@ END;
 -- When nothing was to be kept, of a project or of all: a hook that is paused leaves nothing behind, and what the client
 -- wrote down meanwhile must not be read later. projects.paused_at says that it is so now.
 CREATE TABLE pauses (
+    id         INTEGER PRIMARY KEY,
     project_id TEXT REFERENCES projects (id) ON DELETE CASCADE, -- NULL: all of them
     first_at   INTEGER NOT NULL,
     last_at    INTEGER                     -- NULL: it goes on
