@@ -198,12 +198,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for thread in threading.enumerate():
         if thread.name == "vectors":  # recall/index.py; it would write into the next test's home
             thread.join(10)
-    if server := sys.modules.get("backstory.surfaces.mcp.server"):  # where tools were called in this process
-        for _, kept in server._kept_open.values():
+    # Where tools were called in this process.
+    if context := sys.modules.get("backstory.surfaces.mcp.tool_context"):
+        for _, kept in context._kept_open.values():
             with suppress(sqlite3.ProgrammingError):  # a thread opened it, and is gone
                 kept.close()
-        server._kept_open.clear()
-        server._indexes.clear()  # with another store it would look for vectors without end
+        context._kept_open.clear()
+        context._indexes.clear()  # with another store it would look for vectors without end
 
 
 @pytest.fixture
