@@ -150,7 +150,7 @@ def test_bash_completes_commands_and_options(project: Path) -> None:
             _backstory_completion backstory
             echo "${{COMPREPLY[@]}}"
         }}
-        try backstory stat
+        try backstory statu
         try backstory claude-md s
         try backstory search --mod
     """

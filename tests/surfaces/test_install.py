@@ -37,7 +37,10 @@ pytestmark = pytest.mark.slow
 SEARCH = "mcp__plugin_backstory_memory__memory_search"
 OFFERED = {
     "agents": ["memory-updater"],
-    "skills": ["codebase-analyzer", "memory-init", "memory-processor", "memory-status", "memory-sync"],
+    "skills": (
+        "codebase-analyzer forget memory-init memory-processor memory-status memory-sync open pause recall"
+        " remember why"
+    ).split(),
 }
 DAY = 24 * 3600  # in seconds
 NOBODY = "http://127.0.0.1:9"  # no model is needed to install something
@@ -588,13 +591,19 @@ def test_without_a_python_that_fits_events_wait_in_the_spool_and_the_server_says
         (programs / name).symlink_to(shutil.which(name) or name)
     env = {"HOME": str(home), "PATH": str(programs), "CLAUDE_PLUGIN_DATA": str(own)}
     hook = checkout / "src" / "backstory" / "plugin" / "hooks" / "hook.sh"
-    for mode in (["start"], [], ["end"]):
+
+    def printed(*mode: str) -> bytes:
         command = [str(programs / "sh"), str(hook), *mode]
         done = subprocess.run(command, env=env, input=b"{}", capture_output=True, timeout=10, check=False)
-        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout
+
+    assert json.loads(printed("start"))["systemMessage"].startswith("backstory ")
+    assert (printed(), printed("end")) == (b"", b"")
     assert [path.read_text() for path in (data / "spool" / "new").iterdir()] == ["{}"] * 3
 
     _wait_until((own / "setup.status").exists, seconds=10)
+    assert "needs Python 3.11 or newer" in json.loads(printed("start"))["systemMessage"]
     launched = _launch(checkout, env)
     assert launched.stdout == ""
     assert launched.stderr == (

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,20 @@ def test_on_the_first_day_the_line_says_what_backfill_would_read(home: Path, dat
 
 
 @pytest.mark.slow
+def test_on_the_first_day_the_line_says_how_to_call_what_is_not_on_the_path(
+    data: Path, place: Path, tmp_path: Path
+) -> None:
+    plugin_data = tmp_path / "plugin-data"
+    (plugin_data / "setup.lock").mkdir(parents=True)  # nothing is set up by a test
+    (plugin_data / "setup.command").write_text("/plugins/data/x/venv/bin/backstory\n")
+    python = plugin_data / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    line = start(place, **{claude_code.PLUGIN_DATA: str(plugin_data)}).line
+    assert line.endswith("nothing remembered here yet; the command is /plugins/data/x/venv/bin/backstory")
+
+
+@pytest.mark.slow
 def test_what_is_remembered_already_is_not_offered(home: Path, data: Path, remembered: Path) -> None:
     transcripts(home, remembered, "walrus.jsonl", "old.jsonl")
     assert start(remembered).line.endswith(" told; backstory backfill would read an earlier session")
@@ -136,7 +151,7 @@ def test_while_it_is_set_up_the_line_says_so(data: Path, place: Path, tmp_path: 
     python = Path(os.environ["PATH"].split(":")[0])  # of the tests; no backstory is beside it
     env = {claude_code.PLUGIN_DATA: str(plugin_data), "PATH": f"{python}:/usr/bin:/bin"}
     (plugin_data / "setup.lock").mkdir()  # nothing is set up by a test
-    assert start(place, **env).line.startswith("backstory is being set up in the background; ")
+    assert start(place, **env).line.startswith("backstory is being set up in the background (250 MB, ")
     (plugin_data / "setup.status").write_text(
         "could not be set up (no network); the next session tries again\n"
     )

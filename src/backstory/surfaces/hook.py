@@ -157,7 +157,20 @@ def _line(db: Connection, event: Event, project_id: str | None, told: Brief, now
         if others:
             earlier = "an earlier session" if others == 1 else f"{others:,} earlier sessions"
             line += f"; backstory backfill would read {earlier}"
+        if command := _command():
+            line += f"; the command is {command}"
     return line
+
+
+def _command() -> str:
+    """How to call backstory, where the plugin's set-up could not put it on PATH (plugin/bin/setup.py)."""
+    try:
+        with open(
+            os.path.join(os.environ[claude_code.PLUGIN_DATA], "setup.command"), encoding="utf-8"
+        ) as file:
+            return file.readline(LONGEST_NAME).strip()
+    except (KeyError, OSError, ValueError):
+        return ""
 
 
 def _transcripts(event: Event) -> list[str]:

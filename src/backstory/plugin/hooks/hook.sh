@@ -240,7 +240,7 @@ if [ "$mode" = start ]; then
     why=
     { read -r why <"$plugin_data/setup.status"; } 2>/dev/null
     case $why in
-      '' | *[\"\\]*) why='is being set up in the background; its tools are there once that is done, in a new session' ;;
+      '' | *[\"\\]*) read -r why <"$here/../bin/setting_up.txt" ;;
     esac
     notice="backstory $why"
   fi
