@@ -58,6 +58,7 @@ def test_what_was_told_is_counted_with_its_cost_and_what_was_done_with_it(
     counted = run("stats", "--json").json
     assert counted["captured"] == {"sessions": 2, "turns": 2, "events": 11, "facts": 0, "notes": 0}
     assert counted["told"]["prompt"]["signs"]["file"] == 1
+    assert counted["file_by_chance"] == 0, "there is no other turn before it"
     assert (counted["told"]["start"]["times"], counted["told"]["start"]["median"]) == (1, 120)
     assert [counted["again"][what]["times"] for what in ("error", "search")] == [0, 0], "it was told of it"
     shown = run("stats").out
@@ -158,3 +159,13 @@ def test_a_secret_in_what_was_told_is_redacted_with_everything_else(
     assert run("redact", "--yes").code == 0
     assert secret.encode() not in (data / "backstory.db").read_bytes()
     assert "[redacted:" in run("why", "1").out
+
+
+def test_what_another_turn_would_have_shown_as_well_is_counted_as_chance(
+    run: Run, data: Path, project: str, lived: str
+) -> None:
+    edited = edit(f"{project}/invoice.py")
+    happened(data, project, "something else", edited, session="session-0", at=NOW - 9 * HOUR)
+    tell(data, project, lived)
+    counted = run("stats", "--json").json
+    assert (counted["told"]["prompt"]["signs"]["file"], counted["file_by_chance"]) == (1, 1)

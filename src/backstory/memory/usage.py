@@ -14,6 +14,7 @@ here is called a saving.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -52,9 +53,8 @@ def sign_of_use(
     for memory_id in ids:
         if memory_id in done.touched or memory_id in done.named:
             return ID, memory_id
-    for file in files:
-        if file in done.files and file not in known_files and file.rpartition("/")[2] not in done.prompt:
-            return FILE, file
+    if file := opened(files, done, known_files):
+        return FILE, file
     said, asked = f"{done.named}\n{done.answer}", done.prompt.casefold()
     words = dict.fromkeys(
         word for word in _WORD.findall(text) if word in said and word.casefold() not in asked
@@ -63,6 +63,14 @@ def sign_of_use(
         if is_rare(word):
             return PERHAPS, word
     return NONE, ""
+
+
+def opened(files: Iterable[str], done: Done, known_files: frozenset[str]) -> str | None:
+    """The first of these files that was opened though neither the prompt named it nor the session knew it."""
+    for file in files:
+        if file in done.files and file not in known_files and file.rpartition("/")[2] not in done.prompt:
+            return file
+    return None
 
 
 # --- found again --------------------------------------------------------------------------------------------
@@ -94,13 +102,22 @@ class Again:
 
 @dataclass(slots=True)
 class _Known:
-    first: dict[str, list[Worked]] = field(default_factory=dict)
+    """The turns that had an error or a search: all by their ids, and the last ones of two sessions."""
 
-    def add(self, key: str, turn: Worked) -> None:
-        self.first.setdefault(key, []).append(turn)
+    ids: set[str] = field(default_factory=set)
+    last: Worked | None = None
+    of_another: Worked | None = None  # than the last
 
-    def earlier(self, key: str, turn: Worked) -> list[Worked]:
-        return [one for one in self.first.get(key, ()) if one.session_id != turn.session_id]
+    def add(self, turn: Worked) -> None:
+        if self.last is not None and self.last.session_id != turn.session_id:
+            self.of_another = self.last
+        self.ids.add(turn.id)
+        self.last = turn
+
+    def earlier(self, turn: Worked) -> Worked | None:
+        """The last one of another session."""
+        last = self.last
+        return last if last is not None and last.session_id != turn.session_id else self.of_another
 
 
 def found_again(
@@ -111,7 +128,8 @@ def found_again(
 ) -> list[Again]:
     """`turns` of one project, the oldest first, also those from before `since`: they are what was known.
     `was_told`: the memories that a session was told until then. Each thing counts once a session."""
-    errors, searches = _Known(), _Known()
+    errors: defaultdict[str, _Known] = defaultdict(_Known)
+    searches: defaultdict[str, _Known] = defaultdict(_Known)
     found: dict[tuple[str, str, str], Again] = {}
     for turn in turns:
         if turn.started_at >= since and session_id in (None, turn.session_id):
@@ -121,14 +139,14 @@ def found_again(
                 ("search", searches, searched(turn.searched)),
             ):
                 for key, text in keys.items():
-                    earlier = known.earlier(key, turn)
-                    if earlier and not told & {one.id for one in earlier}:
-                        again = Again(what, text, turn.session_id, turn.id, earlier[-1].id)
+                    earlier = known[key].earlier(turn) if key in known else None
+                    if earlier and not any(one in known[key].ids for one in told):
+                        again = Again(what, text, turn.session_id, turn.id, earlier.id)
                         found.setdefault((what, key, turn.session_id), again)
         for key in error_lines(turn.mended):
-            errors.add(key, turn)
+            errors[key].add(turn)
         for key in searched(turn.searched):
-            searches.add(key, turn)
+            searches[key].add(turn)
     return list(found.values())
 
 

@@ -129,6 +129,22 @@ def files_of(db: Connection, told: TellingRecord) -> list[str]:
     return [path for (file,) in rows if (path := file.removeprefix(root)) != told.about.removeprefix(root)]
 
 
+def files_of_others(db: Connection, told: TellingRecord) -> list[str]:
+    """The files of as many turns that were not told: for each memory the last one before it of another
+    session."""
+    given = list(told.memory_ids)
+    rows = tuples(db).execute(
+        "WITH others AS (SELECT (SELECT o.row FROM memories o WHERE o.project_id = m.project_id"
+        " AND o.kind = 'turn' AND o.created_at < m.created_at AND o.session_id IS NOT m.session_id"
+        f" AND o.id NOT IN ({marks(given)}) ORDER BY o.created_at DESC LIMIT 1) AS row"
+        f" FROM memories m WHERE m.id IN ({marks(given)}))"
+        " SELECT DISTINCT f.value FROM others JOIN memories m ON m.row = others.row, json_each(m.files) f",
+        [*given, *given],
+    )
+    root = _root(db, told.project_id)
+    return [path for (file,) in rows if (path := file.removeprefix(root)) != told.about.removeprefix(root)]
+
+
 def _root(db: Connection, project_id: str) -> str:
     row = tuples(db).execute("SELECT root FROM projects WHERE id = ?", (project_id,)).fetchone()
     return f"{row[0].rstrip('/')}/" if row and row[0] else "//"

@@ -77,7 +77,11 @@ def count(
 ) -> dict[str, Any]:
     """All figures; without a project, of all of them."""
     told = tellings.since(db, since, project_id, session_id)
-    signs = [used(db, one)[0] for one in told]
+    signs, by_chance = [], 0
+    for one in told:
+        done, before = stats.done_after(db, one)
+        signs.append(_sign_of(db, one, done, before)[0])
+        by_chance += bool(done and usage.opened(stats.files_of_others(db, one), done, before))
     by_moment = {}
     for moment in MOMENTS:
         of_moment = [
@@ -95,6 +99,7 @@ def count(
     return {
         "captured": stats.captured(db, since, project_id, session_id),
         "told": by_moment,
+        "file_by_chance": by_chance,
         "again": {
             what: {"times": len(found), "examples": [asdict(one) for one in found[:EXAMPLES]]}
             for what in ("error", "search")
@@ -123,7 +128,12 @@ def _again(db: Connection, since: int, project_id: str | None, session_id: str |
 
 def used(db: Connection, told: TellingRecord) -> tuple[str, str]:
     """The sign that a model used what it was told, and what shows it."""
-    done, before = stats.done_after(db, told)
+    return _sign_of(db, told, *stats.done_after(db, told))
+
+
+def _sign_of(
+    db: Connection, told: TellingRecord, done: usage.Done | None, before: frozenset[str]
+) -> tuple[str, str]:
     files = stats.files_of(db, told)
     return usage.sign_of_use(
         told.memory_ids, files, told.text, done, before, lambda word: stats.is_rare(db, word)
@@ -174,8 +184,9 @@ def _print(counted: dict[str, Any]) -> None:
     click.echo(
         f"\nTold {output.number_of(many, 'text', 'texts')}, about {total:,} tokens. Of these"
         f" {signs[usage.ID]} were named by id and of {signs[usage.FILE]} a file was opened next that nobody"
-        f" had named; {signs[usage.PERHAPS]} perhaps, {signs[usage.NONE]} without a sign,"
-        f" {signs[usage.TOO_EARLY]} too new to say."
+        f" had named ({counted['file_by_chance']}, had as many other turns been told);"
+        f" {signs[usage.PERHAPS]} perhaps, {signs[usage.NONE]} without a sign, {signs[usage.TOO_EARLY]} too new"
+        " to say."
     )
     _print_again(counted["again"])
     click.echo(f"\n{UNKNOWN}")
