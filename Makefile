@@ -54,6 +54,7 @@ bench: $(VENV)/installed-dev
 	$(if $(SESSIONS),$(BIN)/python bench/real_sessions.py $(SESSIONS) $(addprefix --questions ,$(QUESTIONS)) --seen-errors)
 	$(if $(SESSIONS),$(BIN)/python bench/backfill.py $(SESSIONS))
 	$(BIN)/python bench/recall_speed.py --sizes 10000,100000
+	$(BIN)/python bench/mcp_start.py
 	$(BIN)/python bench/docmem.py
 	$(BIN)/python bench/exchange.py
 	$(BIN)/python bench/claude_md.py

@@ -59,8 +59,19 @@ status=${data:+$data/setup.status}
 
 works() { [ -x "$1" ] && "$1" -E -P -c 'import backstory' 2>/dev/null; }
 
+# An MCP server is in a hurry, so whether backstory is there is found out by the Python that runs it. Where it
+# is not, that one comes back here.
+run='import os, sys
+try:
+    from backstory.__main__ import main
+except ImportError:
+    os.execve("/bin/sh", ["sh", *sys.argv[1:]], os.environ | {"BACKSTORY_NOT_THERE": "1"})
+sys.argv[:2] = ["backstory"]
+main()'
+
 if [ "${1:-}" != --setup ]; then
-  works "$noted" && exec "$noted" -E -P -m backstory "$@"
+  [ -x "$noted" ] && [ -z "${BACKSTORY_NOT_THERE:-}" ] && exec "$noted" -E -P -c "$run" "$0" "$@"
+  unset BACKSTORY_NOT_THERE
   command -v backstory >/dev/null 2>&1 && exec backstory "$@"
   [ -x "$own" ] && exec "$own" "$@"
   why=
