@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -96,13 +95,13 @@ class Candidate:
 
     turn: Turn
     score: float
-    covers: float
-    bm25: float
     days: float
     is_own: bool
     on_branch: bool
     is_told: bool  # to this session, already
-    pieces: tuple[tuple[int, float], ...]  # (row, worth) of those that fit, the best first
+    covers: float = 0.0
+    bm25: float = 0.0
+    pieces: tuple[tuple[int, float], ...] = ()  # (row, worth) of those that fit, the best first
 
     def worth(self, gate: Gate) -> float:
         recent = gate.recent * math.exp(-self.days / FADING)
@@ -172,11 +171,7 @@ def is_substantive(prompt: str) -> bool:
 
 
 def _said(prompt: str) -> str:
-    """The beginning of a prompt, without addresses: their words are nobody's."""
-    return " ".join(_ADDRESS.sub(" ", prompt[: 4 * QUERY]).split())[:QUERY]
-
-
-_ADDRESS = re.compile(r"\bhttps?://\S+")
+    return " ".join(prompt[: 4 * QUERY].split())[:QUERY]
 
 
 def _is_first(db: Connection, session_id: str, prompt: str) -> bool:
@@ -198,7 +193,8 @@ def candidates(
     others: Collection[str] = (),
     told: Collection[str] | None = None,
 ) -> list[Candidate]:
-    """The turns of other sessions that fit a prompt, as search ranks them."""
+    """The turns of other sessions that fit a prompt best, by what search says and what else speaks for
+    them."""
     from backstory.recall import search  # numpy with it: only where something is looked for
     from backstory.recall.corpus import DELETED, SUPERSEDED
     from backstory.store import memories
@@ -216,9 +212,6 @@ def candidates(
         return wanted
 
     ranking = search.ranked(index, db, memories, project, query, "keyword", POOL, 0, turns_only)
-    with index.lock:
-        covered = [ranking.covered(one.line) for one in ranking.best]
-        many = index.corpus(db, memories, project).turns.size
     ids = memories.labels(db, [one.row for one in ranking.best])
     found = turns.by_ids(db, [label.id for label in ids.values()])
     known_ids = tellings.told(db, session_id) if told is None else told
@@ -226,30 +219,34 @@ def candidates(
     own = known.attended(db, told_of).difference(others)
     on = known.branches(db, told_of) if place.branch and place.branch not in TRUNKS else {}
     hits = []
-    for one, fits in zip(ranking.best, covered, strict=True):
+    for one in ranking.best:
         turn = found.get(ids[one.row].id) if one.row in ids else None
         if turn is None or turn.session_id == session_id:
             continue
-        hits.append(
-            Candidate(
-                turn=turn,
-                score=one.score,
-                covers=fits.covers,
-                bm25=fits.bm25 / math.log(1 + max(many, 2)),
-                days=max(0, now - turn.ended_at) / DAY_MS,
-                is_own=turn.session_id in own,
-                on_branch=place.branch in on.get(turn.session_id, ()),
-                is_told=turn.id in known_ids,
-                pieces=fits.pieces,
-            )
+        hit = Candidate(
+            turn=turn,
+            score=one.score,
+            days=max(0, now - turn.ended_at) / DAY_MS,
+            is_own=turn.session_id in own,
+            on_branch=place.branch in on.get(turn.session_id, ()),
+            is_told=turn.id in known_ids,
         )
-    return hits
+        hits.append((hit, one.line))
+    hits.sort(key=lambda hit: -hit[0].worth(GATE))
+    with index.lock:  # how well it fits takes long to say, and is asked of these alone
+        covered = [ranking.covered(line) for _, line in hits[:ITEMS]]
+        many = index.corpus(db, memories, project).turns.size
+    size = math.log(1 + max(many, 2))
+    return [
+        replace(hit, covers=fits.covers, bm25=fits.bm25 / size, pieces=fits.pieces)
+        for (hit, _), fits in zip(hits, covered, strict=False)
+    ]
 
 
 def chosen(found: Sequence[Candidate], gate: Gate = GATE) -> list[Candidate]:
-    """The best of them decides whether anything is told; the next one comes along if it passes as well."""
-    best = sorted(found, key=lambda one: -one.worth(gate))[:ITEMS]
-    return [one for one in best if one.passes(gate)] if best and best[0].passes(gate) else []
+    """Of candidates, the best first: that one decides whether anything is told, and the next one comes along
+    if it passes as well."""
+    return [one for one in found[:ITEMS] if one.passes(gate)] if found and found[0].passes(gate) else []
 
 
 def _told(
