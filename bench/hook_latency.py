@@ -84,7 +84,7 @@ class Row:
 
 def main() -> int:
     options = _options()
-    with tempfile.TemporaryDirectory(prefix="backstory-bench-") as folder, _asking(folder, options) as asked:
+    with _own_folder() as folder, _asking(folder, options) as asked:
         cases = [*_cases(folder), *asked]
         if options.cases:
             unknown = set(options.cases) - {case.name for case in cases}
@@ -106,6 +106,10 @@ def main() -> int:
         _budgets(rows),
         lambda console: _show(console, rows, options.samples),
     )
+
+
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="backstory-bench-", ignore_cleanup_errors=True)
 
 
 def _options() -> argparse.Namespace:
@@ -249,12 +253,14 @@ def _asking(folder: str, options: argparse.Namespace) -> Iterator[list[Case]]:
         "permission": ("allow", search),
     }
     with _server(env, store.home, store.project):
+        said = b""
         for _ in range(WARM):
             a_new_session()
-            said = subprocess.run(
+            said += subprocess.run(
                 ["sh", hook, "prompt"], input=given[RECALLED][1], env=env, capture_output=True, check=True
-            )
-        if options.memories == MEMORIES and b"additionalContext" not in said.stdout:
+            ).stdout
+            time.sleep(1)  # for the drain, which nobody waits for
+        if options.memories == MEMORIES and b"additionalContext" not in said:
             raise SystemExit("the prompt was told nothing, so its time means nothing; fill the store --fresh")
         yield [
             Case(name, ["sh", hook, mode], env, prepare=a_new_session, speaks=None, payload=raw)
