@@ -142,7 +142,7 @@ def main() -> int:
         chosen = random.Random(given.seed)  # noqa: S311  the same in every run
         several = chosen.sample(lived.besides, min(given.judge, len(lived.besides)))
         Path(given.judge_out).write_text(json.dumps([asdict(one) for one in several], indent=1), "utf-8")
-    known = {label.id: label for label in labels}
+    known = {label.id: label for label in reversed(labels)}  # of two readers the first
     cases = sorted(
         ((one, known[one.id]) for one in lived.moments if one.id in known), key=lambda case: case[0].at
     )
@@ -493,8 +493,7 @@ class _Named:
 
 def _candidate(one: Found) -> Candidate:
     turn: Any = _Named(one.id)
-    figures = (one.score, one.covers, one.bm25, one.days, one.is_own, one.on_branch, one.is_told)
-    return Candidate(turn, *figures, ())
+    return Candidate(turn, one.score, one.days, one.is_own, one.on_branch, one.is_told, one.covers, one.bm25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,10 +505,10 @@ class Chosen:
 
 
 def _chosen(found: Sequence[Found], gate: Gate) -> Chosen:
-    several = telling.chosen([_candidate(one) for one in found], gate)
-    is_known = bool(several) and several[0].is_told
-    told = () if is_known else tuple(one.turn.id for one in several if not one.is_told)
-    return Chosen(frozenset(one.turn.id for one in several if one.is_told or not is_known), told)
+    best = sorted(map(_candidate, found), key=lambda one: -one.worth(gate))
+    several = telling.chosen(best, gate)
+    told = tuple(one.turn.id for one in several if not one.is_told)
+    return Chosen(frozenset(one.turn.id for one in several), told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,6 +522,11 @@ class Judged:
 
     def is_right(self, ids: Iterable[str]) -> bool:
         return not self.label.right.isdisjoint(ids)
+
+    def is_of_right_session(self, ids: Iterable[str]) -> bool:
+        return not {one.partition("#")[0] for one in self.label.right}.isdisjoint(
+            one.partition("#")[0] for one in ids
+        )
 
 
 def _judged(every: Sequence[Moment], cases: Sequence[Case], gate: Gate) -> list[Judged]:
@@ -564,6 +568,7 @@ def _served(every: Sequence[Moment], cases: Sequence[Case], gate: Gate) -> dict[
         "foreign_told": [one for one in foreign if _chosen(one.foreign, gate).told],
         "told": told,
         "told_right": [one for one in told if one.is_right(one.now.told)],
+        "told_right_session": [one for one in told if one.is_of_right_session(one.now.told)],
         "items": items,
         "items_right": [item for one, item in items if item in one.label.right],
         "by_brief": [one for one in needy if one.is_right(one.moment.brief)],
@@ -601,7 +606,8 @@ ROWS = (
     ("others told anything", "others_told", "others"),
     ("other projects' prompts told anything", "foreign_told", "foreign"),
     ("right, of what is told at prompts", "told_right", "told"),
-    ("  of its items", "items_right", "items"),
+    ("  or another turn of a right session", "told_right_session", "told"),
+    ("  right, of its items", "items_right", "items"),
     ("served by the brief", "by_brief", "in_need"),
     ("served by files", "by_file", "in_need"),
     ("brief, prompt, file and failure together", "together", "in_need"),

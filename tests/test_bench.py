@@ -16,6 +16,7 @@ from mcp.client.stdio import StdioServerParameters
 from tests.conftest import REPOSITORY
 from tests.helpers.bench import bench as run_bench
 from tests.helpers.mcp_client import forked_backstory
+from tests.helpers.transcripts import THEN, Log
 
 pytestmark = pytest.mark.slow
 
@@ -284,6 +285,50 @@ def test_real_sessions_are_lived_again_and_asked_about(bench: Bench, tmp_path: P
     assert found["seen_errors"][0]["session_five"] == 1
     assert "missed" not in shown.partition("budget")[0]
     assert "opened.json: 1 questions with an answer" in shown
+
+
+def test_what_is_told_unasked_is_measured_on_labelled_prompts(bench: Bench, tmp_path: Path) -> None:
+    folder, branch, day = tmp_path / "transcripts", "ines/kiln", 86_400_000
+    for number in range(12):
+        log = Log(f"other{number}", "/Users/ines/pots", THEN + number * 1_000_000, gitBranch="main")
+        log.prompt(f"sweep room {number}").say(f"Room {number} is swept.").write(folder)
+    before = Log("before", "/Users/ines/pots", THEN + day, gitBranch=branch)
+    before.prompt("fire the stoneware kiln to cone six").say("The kiln holds cone six for ten minutes.")
+    before.prompt("thanks, that is all for the day").say("Good night.").write(folder)
+    for number in range(3):  # so that the brief tells these
+        log = Log(
+            f"after{number}", "/Users/ines/pots", THEN + day + (number + 1) * 1_000_000, gitBranch=branch
+        )
+        log.prompt(f"count the glaze buckets {number}").say(f"There are {number}.").write(folder)
+    now = Log("now", "/Users/ines/pots", THEN + day + day // 2, gitBranch=branch)
+    now.prompt("why does the stoneware kiln stop at cone six?").say("Because of the relay.")
+    now.prompt("unplug it").say("Done.").write(folder)
+    turns = [
+        {"id": f"{log.session}#{number}", "session": log.session, "at": at}
+        for log in (before, now)
+        for number, at in enumerate(
+            at for at, one in log.payloads if one["hook_event_name"] == "UserPromptSubmit"
+        )
+    ]
+    labels = [
+        {"id": "now#0", "need": True, "right": ["before#0"]},
+        {"id": "now#1", "need": False, "right": []},
+    ]
+    files = {"turns": turns, "labels": labels, "foreign": ["translate the sonata into Portuguese verse"]}
+    for name, content in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    given = [part for name in files for part in (f"--{name}", tmp_path / f"{name}.json")]
+    figures = tmp_path / "figures.json"
+
+    bench("telling.py", folder, *given, "--json", figures, "--moments", tmp_path / "moments.json")
+
+    found = json.loads(figures.read_text())
+    assert (found["sessions"], found["labelled"], found["labels_without_a_moment"]) == (17, 2, 0)
+    assert found["all"]["first_right"] == found["all"]["first_in_need"] == 1
+    assert (found["all"]["others_told"], found["all"]["foreign"], found["all"]["foreign_told"]) == (0, 2, 0)
+    assert (tmp_path / "figures.svg").read_text().startswith("<svg")
+    again = bench("telling.py", folder, *given, "--moments", tmp_path / "moments.json")
+    assert "17 sessions" in again
 
 
 def test_a_benchmark_is_a_program() -> None:

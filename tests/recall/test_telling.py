@@ -23,6 +23,7 @@ from tests.helpers.brief import HOUR, NOW, Told
 DAY = 24 * HOUR
 WALRUS = "teach the walrus to juggle herrings on the pier"
 ANSWER = "The walrus juggles three herrings now; `pier.py` holds the rhythm in beats."
+SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "a1B2c3"
 FAILURE = "FAILED tests/test_walrus.py::test_juggling - assert 2 == 3"
 
 
@@ -111,6 +112,11 @@ def test_what_the_brief_has_told_is_not_told_again(lived: Told) -> None:
     assert at_prompt(lived, "why does the walrus drop herrings on the pier?") is None
 
 
+def test_a_secret_in_a_prompt_does_not_stand_in_what_it_was_told_with(lived: Told) -> None:
+    one = at_prompt(lived, f"why does the walrus {SECRET} drop herrings on the pier?")
+    assert one and SECRET not in one.about and "walrus" in one.about
+
+
 @pytest.mark.parametrize(
     "prompt",
     [
@@ -120,7 +126,6 @@ def test_what_the_brief_has_told_is_not_told_again(lived: Told) -> None:
         "fix the tests and commit",
         "address the PR comments",
         "the walrus",
-        "have a look at https://example.org/walrus/herrings/pier/juggle",
         "yes",
         "",
         "?!",
@@ -184,7 +189,7 @@ def test_nothing_in_an_answer_can_end_the_fence(told: Told) -> None:
 def candidate(**figures: Any) -> Candidate:
     turn: Any = None
     given = {"score": 1.0, "covers": 0.9, "bm25": 3.0, "days": 1.0, "is_own": True, "on_branch": True}
-    return Candidate(turn=turn, is_told=False, pieces=(), **{**given, **figures})
+    return Candidate(turn=turn, is_told=False, **{**given, **figures})
 
 
 def test_the_gate_wants_more_of_what_was_not_on_this_branch() -> None:
@@ -198,12 +203,20 @@ def test_the_gate_wants_more_of_what_was_not_on_this_branch() -> None:
 
 
 def test_the_best_hit_decides() -> None:
-    near = candidate(score=0.5)
-    far = candidate(score=0.6, on_branch=False, covers=0.1)
-    assert telling.chosen([far, near]) == [near]
-    best = candidate(score=1.6, on_branch=False, covers=0.1)
-    assert telling.chosen([best, near]) == []
+    near, far = candidate(), candidate(on_branch=False, covers=0.1)
+    assert telling.chosen([near, far]) == [near]
+    assert telling.chosen([near, near]) == [near, near]
+    assert telling.chosen([far, near]) == []
     assert telling.chosen([]) == []
+
+
+def test_what_was_made_on_this_branch_lately_and_by_the_user_goes_before() -> None:
+    gate = Gate()
+    plain = candidate(on_branch=False, is_own=False, days=99)
+    assert (
+        candidate().worth(gate) > candidate(days=9).worth(gate) > candidate(is_own=False, days=9).worth(gate)
+    )
+    assert candidate(is_own=False, days=99).worth(gate) > plain.worth(gate)
 
 
 def test_a_folder_without_a_project_is_told_nothing(told: Told) -> None:

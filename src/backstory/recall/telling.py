@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -87,7 +86,7 @@ class Gate:
 
 
 GATE = Gate()
-HALF_LIFE = 4  # days; of what a hit gains for being recent
+FADING = 4  # days, after which a hit gains a third of that for being recent
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +95,16 @@ class Candidate:
 
     turn: Turn
     score: float
-    covers: float
-    bm25: float
     days: float
     is_own: bool
     on_branch: bool
     is_told: bool  # to this session, already
-    pieces: tuple[tuple[int, float], ...]  # (row, worth) of those that fit, the best first
+    covers: float = 0.0
+    bm25: float = 0.0
+    pieces: tuple[tuple[int, float], ...] = ()  # (row, worth) of those that fit, the best first
 
     def worth(self, gate: Gate) -> float:
-        recent = gate.recent * math.exp(-self.days / HALF_LIFE)
+        recent = gate.recent * math.exp(-self.days / FADING)
         return self.score + gate.own * self.is_own + recent + gate.on_branch * self.on_branch
 
     def passes(self, gate: Gate) -> bool:
@@ -172,20 +171,16 @@ def is_substantive(prompt: str) -> bool:
 
 
 def _said(prompt: str) -> str:
-    """The beginning of a prompt, without addresses: their words are nobody's."""
-    return " ".join(_ADDRESS.sub(" ", prompt[: 4 * QUERY]).split())[:QUERY]
-
-
-_ADDRESS = re.compile(r"\bhttps?://\S+")
+    return " ".join(prompt[: 4 * QUERY].split())[:QUERY]
 
 
 def _is_first(db: Connection, session_id: str, prompt: str) -> bool:
     """The prompt itself may be stored already, or not yet."""
     if tellings.count(db, session_id, tellings.PROMPT):
         return False
-    this = clean(prompt).strip()
-    before = (text for _, text in sessions.prompts(db, session_id))
-    return not any(is_substantive(text) for text in before if text.strip() != this)
+    before = [text for _, text in sessions.prompts(db, session_id) if is_substantive(text)]
+    this = clean(prompt, 4 * QUERY).strip()[:QUERY] if before else ""  # as it would be stored
+    return all(text.strip()[:QUERY] == this for text in before)
 
 
 def candidates(
@@ -198,7 +193,8 @@ def candidates(
     others: Collection[str] = (),
     told: Collection[str] | None = None,
 ) -> list[Candidate]:
-    """The turns of other sessions that fit a prompt, as search ranks them."""
+    """The turns of other sessions that fit a prompt best, by what search says and what else speaks for
+    them."""
     from backstory.recall import search  # numpy with it: only where something is looked for
     from backstory.recall.corpus import DELETED, SUPERSEDED
     from backstory.store import memories
@@ -216,9 +212,6 @@ def candidates(
         return wanted
 
     ranking = search.ranked(index, db, memories, project, query, "keyword", POOL, 0, turns_only)
-    with index.lock:
-        covered = [ranking.covered(one.line) for one in ranking.best]
-        many = index.corpus(db, memories, project).turns.size
     ids = memories.labels(db, [one.row for one in ranking.best])
     found = turns.by_ids(db, [label.id for label in ids.values()])
     known_ids = tellings.told(db, session_id) if told is None else told
@@ -226,38 +219,42 @@ def candidates(
     own = known.attended(db, told_of).difference(others)
     on = known.branches(db, told_of) if place.branch and place.branch not in TRUNKS else {}
     hits = []
-    for one, fits in zip(ranking.best, covered, strict=True):
+    for one in ranking.best:
         turn = found.get(ids[one.row].id) if one.row in ids else None
         if turn is None or turn.session_id == session_id:
             continue
-        hits.append(
-            Candidate(
-                turn=turn,
-                score=one.score,
-                covers=fits.covers,
-                bm25=fits.bm25 / math.log(1 + max(many, 2)),
-                days=max(0, now - turn.ended_at) / DAY_MS,
-                is_own=turn.session_id in own,
-                on_branch=place.branch in on.get(turn.session_id, ()),
-                is_told=turn.id in known_ids,
-                pieces=fits.pieces,
-            )
+        hit = Candidate(
+            turn=turn,
+            score=one.score,
+            days=max(0, now - turn.ended_at) / DAY_MS,
+            is_own=turn.session_id in own,
+            on_branch=place.branch in on.get(turn.session_id, ()),
+            is_told=turn.id in known_ids,
         )
-    return hits
+        hits.append((hit, one.line))
+    hits.sort(key=lambda hit: -hit[0].worth(GATE))
+    with index.lock:  # how well it fits takes long to say, and is asked of these alone
+        covered = [ranking.covered(line) for _, line in hits[:ITEMS]]
+        many = index.corpus(db, memories, project).turns.size
+    size = math.log(1 + max(many, 2))
+    return [
+        replace(hit, covers=fits.covers, bm25=fits.bm25 / size, pieces=fits.pieces)
+        for (hit, _), fits in zip(hits, covered, strict=False)
+    ]
 
 
 def chosen(found: Sequence[Candidate], gate: Gate = GATE) -> list[Candidate]:
-    """The best of them decides whether anything is told; the next one comes along if it passes as well."""
-    best = sorted(found, key=lambda one: -one.worth(gate))[:ITEMS]
-    return [one for one in best if one.passes(gate)] if best and best[0].passes(gate) else []
+    """Of candidates, the best first: that one decides whether anything is told, and the next one comes along
+    if it passes as well."""
+    return [one for one in found[:ITEMS] if one.passes(gate)] if found and found[0].passes(gate) else []
 
 
 def _told(
     db: Connection, moment: str, source: str, about: str, several: Sequence[Candidate]
 ) -> Telling | None:
-    if not several or several[0].is_told:  # it knows the best one, and the next would only distract
-        return None
     several = [one for one in several if not one.is_told]
+    if not several:
+        return None
     head = "From earlier sessions; memory_search with an id shows one whole."
     source = f"backstory, {source}"
     room = room_of(PROMPT_TOKENS) - room_for(fence.fence(head, source))
@@ -268,7 +265,7 @@ def _told(
         items.append(_item(one.turn, pieces, min(room // len(several), room_of(PROMPT_TOKENS) // ITEMS) - 1))
     text = fence.fence("\n".join([head, *items]), source)
     reason = {one.turn.id: one.figures() for one in several}
-    return Telling(moment, text, tuple(reason), cut(plain(about[:QUERY]), ASKED), reason)
+    return Telling(moment, text, tuple(reason), cut(plain(clean(about, 4 * QUERY)), ASKED), reason)
 
 
 def _item(turn: Turn, pieces: Sequence[tuple[int, int, str]], room: int) -> str:
@@ -325,7 +322,7 @@ def at_file(
             head = f"{cut(plain(relative), ASKED)} was edited in an earlier session:"
             text = _beside(head, "about this file", turn, about)
             reason = {"edits": len(earlier), "days": _days(turn, now), "named": bool(about)}
-            return Telling(tellings.FILE, text, (turn.id,), relative, reason)
+            return Telling(tellings.FILE, text, (turn.id,), clean(relative), reason)
     return None
 
 

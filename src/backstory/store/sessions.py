@@ -220,7 +220,8 @@ def remembered(db: Connection, project_id: str, but: str) -> tuple[int, int | No
 def unknown(db: Connection, session_ids: Sequence[str]) -> int:
     """How many of these the store has nothing of."""
     rows = db.execute(
-        "SELECT count(*) FROM json_each(?) j WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = j.value)",
+        "SELECT count(*) FROM json_each(?) j"
+        " WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = j.value)",
         (json.dumps(list(session_ids)),),
     )
     return int(rows.fetchone()[0])
