@@ -185,8 +185,8 @@ def _print(counted: dict[str, Any]) -> None:
         f"\nTold {output.number_of(many, 'text', 'texts')}, about {total:,} tokens. Of these"
         f" {signs[usage.ID]} were named by id and of {signs[usage.FILE]} a file was opened next that nobody"
         f" had named ({counted['file_by_chance']}, had as many other turns been told);"
-        f" {signs[usage.PERHAPS]} perhaps, {signs[usage.NONE]} without a sign, {signs[usage.TOO_EARLY]} too new"
-        " to say."
+        f" {signs[usage.PERHAPS]} perhaps, {signs[usage.NONE]} without a sign, {signs[usage.TOO_EARLY]} too"
+        " new to say."
     )
     _print_again(counted["again"])
     click.echo(f"\n{UNKNOWN}")
