@@ -151,7 +151,7 @@ def told_by_servers() -> dict[str, Any]:
     servers = {name: server(name) for name in (listing.BOTH, listing.MEMORY, listing.DOCMEM)}
     known = {tool.name: tool for tool in _listed(servers[listing.BOTH])}
     notes = memory.tools()[memory.memory_search]
-    other = ToolServer("", "", {memory.memory_search_everywhere: notes})
+    other = ToolServer(listing.MEMORY, "", {memory.memory_search_everywhere: notes})
     known[listing.EVERYWHERE] = _listed(other)[0]
     return {
         "version": servers[listing.BOTH].version,

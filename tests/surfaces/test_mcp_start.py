@@ -95,7 +95,7 @@ def test_both_give_the_same_answers(tmp_path: Path, command: str, server: str) -
     for ours, theirs in zip(without, package, strict=True):
         assert ours and theirs and "result" in ours
         assert ours["result"] == theirs["result"]
-    assert without[1] and without[1]["result"]["serverInfo"]["name"] == server
+    assert without[1] and without[1]["result"]["serverInfo"]["name"] == listing.NAMES[server]
 
 
 @pytest.mark.slow

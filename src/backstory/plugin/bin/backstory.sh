@@ -31,7 +31,7 @@ unavailable() {
   exit 0
 }
 
-[ "${BACKSTORY_WORKER:-}" = 1 ] && unavailable "is switched off, because this is its own worker" "${1:-}" "${2:-backstory}"
+[ "${BACKSTORY_WORKER:-}" = 1 ] && unavailable "is switched off, because this is its own worker" "${1:-}" "${2:-memory}"
 
 here=${0%/*}
 noted=
@@ -63,11 +63,11 @@ works() { [ -x "$1" ] && "$1" -E -P -c 'import backstory' 2>/dev/null; }
 # is not, that one comes back here.
 run='import os, sys
 try:
-    from backstory.__main__ import main
+    import backstory, runpy
 except ImportError:
     os.execve("/bin/sh", ["sh", *sys.argv[1:]], os.environ | {"BACKSTORY_NOT_THERE": "1"})
-sys.argv[:2] = ["backstory"]
-main()'
+del sys.argv[0]
+runpy.run_module("backstory", run_name="__main__", alter_sys=True)'
 
 if [ "${1:-}" != --setup ]; then
   [ -x "$noted" ] && [ -z "${BACKSTORY_NOT_THERE:-}" ] && exec "$noted" -E -P -c "$run" "$0" "$@"
@@ -79,7 +79,7 @@ if [ "${1:-}" != --setup ]; then
   case $why in
     "" | *[\"\\]*) why="is not set up yet; that happens in the background once a session has started" ;;
   esac
-  unavailable "$why" "${1:-}" "${2:-backstory}"
+  unavailable "$why" "${1:-}" "${2:-memory}"
 fi
 
 [ -n "${CLAUDE_PLUGIN_DATA:-}" ] && mkdir -p "$CLAUDE_PLUGIN_DATA" || exit 0

@@ -104,7 +104,7 @@ class Handshake:
         return {
             "protocolVersion": agreed,
             "capabilities": {"tools": {"listChanged": self.server == listing.BOTH}},
-            "serverInfo": {"name": self.server, "version": self.listing["version"]},
+            "serverInfo": {"name": listing.NAMES[self.server], "version": self.listing["version"]},
             "instructions": self.listing["servers"][self.server]["instructions"],
         }
 

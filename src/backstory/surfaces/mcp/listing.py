@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FILE = os.path.join(os.path.dirname(__file__), "listing.json")
 BOTH, MEMORY, DOCMEM = "backstory", "memory", "docmem"
+NAMES = {BOTH: "memory", MEMORY: "memory", DOCMEM: "docmem"}  # what each calls itself
 WITHOUT_A_TREE = frozenset(("docmem_create", "docmem_list", "docmem_import"))
 EVERYWHERE = "memory_search everywhere"  # the one that may look into other projects, if the user allows it
 ASK_AGAIN = frozenset((claude_code.CLIENT,))  # clients that honour notifications/tools/list_changed

@@ -60,14 +60,15 @@ class ToolServer(MCPServer):
 
     def __init__(
         self,
-        name: str,
+        server: str,
         instructions: str,
         tools: Mapping[Callable[..., str], ToolAnnotations],
         *,
         alone: Collection[Callable[..., str]] = (),
         whole: Collection[Callable[..., str]] = (),
     ) -> None:
-        super().__init__(name, instructions=instructions, version=version("backstory"))
+        super().__init__(listing.NAMES[server], instructions=instructions, version=version("backstory"))
+        self._server = server
         self._parameters = {tool.__name__: list(inspect.signature(tool).parameters) for tool in tools}
         self._run_alone = {tool.__name__ for tool in alone}
         self._alone = asyncio.Lock()  # who waits first gets it first
@@ -81,7 +82,7 @@ class ToolServer(MCPServer):
     @property
     def capabilities(self) -> ServerCapabilities:
         """Only what there is: Claude Code adds tools of its own for resources, though there be none."""
-        return ServerCapabilities(tools=ToolsCapability(list_changed=self.name == listing.BOTH))
+        return ServerCapabilities(tools=ToolsCapability(list_changed=self._server == listing.BOTH))
 
     async def talk(self, handshake: Handshake, ending: Ending) -> None:
         async def refuse(error: JSONRPCError) -> None:
@@ -96,8 +97,8 @@ class ToolServer(MCPServer):
             await server.run(read, wire.Answers(write), options)
 
     async def list_tools(self) -> list[Tool]:
-        self._is_short = await to_thread.run_sync(listing.is_short, self.name, self._client)
-        listed = listing.tools(listing.load(), self.name, short=self._is_short)
+        self._is_short = await to_thread.run_sync(listing.is_short, self._server, self._client)
+        listed = listing.tools(listing.load(), self._server, short=self._is_short)
         return [Tool.model_validate(tool) for tool in listed]
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
