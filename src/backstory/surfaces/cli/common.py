@@ -6,6 +6,7 @@ import io
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -23,6 +24,7 @@ from backstory.store.open import open_store
 from backstory.surfaces.cli import output
 
 SECTOR = click.Choice(SECTORS)
+BUSY_AFTER = 1.0  # seconds
 FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
@@ -257,14 +259,25 @@ def _progress(stored: int, total: int) -> None:
 
 @contextmanager
 def busy(doing: str) -> Iterator[None]:
-    """Some things take their time; whoever waits sees why."""
+    """What takes more than a second says what it does; what is quicker says nothing."""
+    if not sys.stderr.isatty():
+        yield
+        return
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
     from backstory.surfaces.cli import terminal
 
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), **terminal.progress()) as shown:
-        shown.add_task(doing, total=None)
+    shown = Progress(SpinnerColumn(), TextColumn("{task.description}"), **terminal.progress())
+    shown.add_task(doing, total=None)
+    later = threading.Timer(BUSY_AFTER, shown.start)
+    later.start()
+    try:
         yield
+    finally:
+        later.cancel()
+        later.join()
+        if shown.live.is_started:
+            shown.stop()
 
 
 @contextmanager
