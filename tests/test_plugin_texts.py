@@ -105,7 +105,7 @@ def test_an_agent_is_a_few_words_and_cannot_edit_files(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=name_of)
-def test_a_command_is_a_few_words_costs_nothing_until_it_is_typed_and_may_run_what_it_is_for(path: Path) -> None:
+def test_a_command_is_a_few_words_costs_nothing_until_typed_and_runs_what_it_is_for(path: Path) -> None:
     head, body = read(path)
     said = re.sub(r"^```!\n.*?^```$", "", body, flags=re.MULTILINE | re.DOTALL)
     assert 10 <= tokens(said.strip()) <= 50
