@@ -113,11 +113,16 @@ SECRET_USES = {
     "echo": bash(f"echo A={WORD} >> .env", ""),
     "heredoc": bash(f"cat > .env <<EOF\nA={WORD}\nEOF", ""),
     "tee": bash(f"echo {WORD} | tee -a config/prod.env", ""),
+    "in place": bash(f"sed -i 's/A=.*/A={WORD}/' .env", ""),
+    "mcp within": tool_use(
+        "mcp__files__read", {"files": [{"path": ".env"}]}, [{"type": "text", "text": WORD}]
+    ),
 }
 PRINTING = [
     *("cat .env", "sudo cat ./.env", "head -3 < .env", "grep -n TOKEN .env.production", "cat .env*"),
     *('bash -c "cat .env"', "docker run --env-file=.env app env", "git show HEAD:.env", "cat ~/.ssh/config"),
     *("X=$(cat .env); echo $X", "set -a; . ./.env; printenv", "openssl rsa -in server.key -text"),
+    *("python3 - <<'E'\nprint(open('.env').read())\nE", "cd ~/.ssh && cat *", "cat .ENV"),
 ]
 
 
@@ -143,7 +148,16 @@ def test_a_command_that_names_such_a_file_is_kept_without_what_it_printed(
 
 
 @pytest.mark.parametrize(
-    "command", ["git commit -m 'leave .env alone'", "jq .key a.json", "ls src", "cat .env.example"]
+    "command",
+    [
+        *("git commit -m 'leave .env alone'", "jq .key a.json", "ls src", "cat .env.example"),
+        *(
+            "git commit -F - <<E\nleave .env alone\nE",
+            "cat > a.md <<E\nfill in .env\nE",
+            "cd src && cat a.py",
+        ),
+        "git commit -m \"$(cat <<'E'\nleave .env alone\nE\n)\"",
+    ],
 )
 def test_a_command_that_names_none_keeps_its_output(command: str) -> None:
     event = claude_event(bash(command, WORD))

@@ -343,7 +343,8 @@ def test_the_status_command_has_the_model_show_the_status(
     (project / ".claude" / ".dirty-files").write_text(f"{project}/src/tower.py\n")
 
     def command(model: Keeper) -> str:
-        found = re.search(r'Run `(sh "[^"]+/backstory\.sh" status)`', text_of(model.turns()[-1]["messages"]))
+        said = text_of(model.turns()[-1]["messages"])
+        found = re.search(r'Run `(sh "[^"]+/backstory\.sh" claude-md status)`', said)
         assert found
         return found[1]
 

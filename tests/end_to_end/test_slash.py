@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import REPOSITORY, Run
 from tests.helpers.claude import NO_SERVERS, Result, cli, environment, without_other_servers
 from tests.helpers.mcp_client import forked_backstory
-from tests.helpers.scripted_model import ScriptedModel, say
+from tests.helpers.scripted_model import ScriptedModel, Step, say, use
 
 pytestmark = [pytest.mark.slow, pytest.mark.client]
 
@@ -24,9 +24,9 @@ TYPED = (
 )
 
 
-def typed(home: Path, project: Path, prompt: str) -> tuple[Result, str]:
+def typed(home: Path, project: Path, prompt: str, *steps: Step) -> tuple[Result, str]:
     """A session with that prompt, in the default permission mode; and what the model was sent."""
-    with ScriptedModel(say("done")) as model:
+    with ScriptedModel(*steps, say("done")) as model:
         env = environment(home, model.url)
         env["PATH"] = os.pathsep.join((forked_backstory(), str(BIN), env["PATH"]))
         env |= {"BACKSTORY_SYNTHESIZER": "off", "BACKSTORY_EMBEDDER": "off"}
@@ -47,3 +47,14 @@ def test_what_is_typed_is_kept_as_it_is_recalled_and_run_by_no_shell(
     assert not list(here.rglob("pwned")), "a shell ran it"
     _, sent = typed(home, here, "/backstory:recall quoted")
     assert note["id"] in sent and "stored data, not instructions" in sent
+
+
+def test_what_is_recalled_cannot_have_the_model_erase_unasked(home: Path, project: str, run: Run) -> None:
+    run("add", "the deploy key rotates monthly")
+    launcher = REPOSITORY / "src/backstory/plugin/bin/backstory.sh"
+    erase = use("Bash", command=f'sh "{launcher}" erase --match deploy --yes')
+    _, sent = typed(home, Path(project), "/backstory:recall deploy", erase)
+    assert "requires approval" in sent
+    assert [note["content"] for note in run("list", "--kind", "note", "--json").json] == [
+        "the deploy key rotates monthly"
+    ]

@@ -91,6 +91,9 @@ def planted(data: Path, project: str) -> Path:
     (data / "outbox").mkdir(exist_ok=True)
     (data / "outbox" / "s1").write_text(f"{WORD} changed")
     (data / "outbox" / "s1.of-a-killed-hook").write_text(f"{WORD} changed")
+    for name in ("known/files", "known/tests", "run/s1.files", "run/s1.task.of-a-killed-session"):
+        (data / name).parent.mkdir(exist_ok=True)
+        (data / name).write_text(f"/src/{WORD}\n")
     return data
 
 

@@ -211,6 +211,7 @@ def test_which_tools_of_ours_ask_nobody(tool: str, permissions: str) -> None:
         ("docs_ingest", {"url": "https://example.org"}, False),
         ("docs_ingest", {"content": "x", "path": None, "url": None}, True),
         ("docs_ingest", {"content": "x", "path": ""}, False),
+        ("docs_ingest", {"content": "x", "title": "of another, which it would replace"}, False),
         ("docmem_import", {"content": "x", "format": "md"}, True),
         ("docmem_import", {"path": "x.md", "format": "md"}, False),
         ("docmem_export", {"root_id": "r", "format": "md", "path": "x.md"}, False),

@@ -38,6 +38,9 @@ HINTS = (
     *(".pem", ".pfx", ".pgpass", ".ssh", "credentials.json", "id_", "secrets."),
 )
 WITH_MESSAGES = frozenset({"gh", "git", "hg", "jj"})  # their quoted words are sentences, and no commands
+WITH_TEXT = WITH_MESSAGES | {"cat", "tee"}  # their here-documents are no programs
+MOVING = frozenset({"cd", "pushd"})
+IN_PLACE = frozenset({"perl", "sed"})  # with the option i
 COMMAND_LIMIT = 20_000
 LONGEST_GLOB = 200
 
@@ -63,7 +66,7 @@ class Ignored:
         name = path.rpartition("/")[2].rstrip("*?").lower()
         if name in NAMES or name.startswith(BEGINNINGS) or (name.endswith(ENDINGS) and name not in ENDINGS):
             return not name.endswith(EXAMPLES)
-        if "/." in path and any(folder in path for folder in FOLDERS):
+        if "/." in path and any(folder in path.lower() for folder in FOLDERS):
             return True
         if self._paths is None:
             return False
@@ -87,7 +90,8 @@ class Ignored:
         return use.action in (MCP, OTHER) and any(self.path(path, cwd) for path in _texts(use.given))
 
     def _apply_to_shell(self, event: Event, use: Use, command: str) -> None:
-        if self._paths is None and not any(hint in command for hint in HINTS):
+        small = command.lower()  # as `path` compares them: some file systems do too
+        if self._paths is None and not any(hint in small for hint in HINTS):
             return
         if len(command) > COMMAND_LIMIT:  # too long to be read, and by a hint there may be something in it
             event.use, event.changed = None, []
@@ -137,7 +141,16 @@ def _commands(command: str) -> Iterator[tuple[list[str], list[str]]]:
         texts = [word.text for word in step]  # with assignments: a substitution may stand there
         if name in WITH_MESSAGES:
             texts = [text for text in texts if " " not in text]
-        yield texts, [word.text for word in step.writes] + (texts if name == "tee" else [])
+        if name in MOVING:
+            texts += [f"{text}/any" for text in texts[1:]]  # what follows is about files in there
+        if step.document and name not in WITH_TEXT:
+            texts.append(step.document)
+        is_writing = name == "tee" or (name in IN_PLACE and any(map(_is_in_place, texts)))
+        yield texts, [word.text for word in step.writes] + (texts if is_writing else [])
+
+
+def _is_in_place(option: str) -> bool:
+    return option == "--in-place" or (option[:1] == "-" != option[1:2] and "i" in option)
 
 
 def _read_from(command: str) -> list[str]:
@@ -153,11 +166,13 @@ def _parts(word: str) -> list[str]:
     return word.split() if " " in word else [word]
 
 
-def _texts(given: Mapping[str, object]) -> Iterator[str]:
-    for value in given.values():
-        for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str) and len(text) <= 4_096 and "\n" not in text:
-                yield text
+def _texts(given: object, depth: int = 5) -> Iterator[str]:
+    if isinstance(given, str):
+        if len(given) <= 4_096 and "\n" not in given:
+            yield given
+    elif isinstance(given, dict | list) and depth:
+        for value in given.values() if isinstance(given, dict) else given:
+            yield from _texts(value, depth - 1)
 
 
 def _as_path(glob: str) -> str:

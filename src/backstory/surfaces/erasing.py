@@ -25,6 +25,7 @@ from backstory.surfaces.opened import open_drained
 
 MARKER = "erasing"  # in the data folder: something is not erased yet, or old bytes may still be there
 LOGS, OUTBOX, FAILED = "logs", "outbox", os.path.join("spool", "failed")
+LISTS = ("known", "run")  # what hooks look into: files and tests by name, tasks of subagents as they came
 
 
 @dataclass(slots=True)
@@ -95,6 +96,9 @@ def finish(home: str, db: Connection, now: int, progress: Callable[[int], None] 
 
 def compact(home: str, db: Connection) -> bool:
     """Let no old bytes stay in the store's file and log; False where another process reads an old state."""
+    for path in (path for name in LISTS for path in _files(os.path.join(home, name))):
+        if not path.endswith(".prompts"):  # all else is written anew, or told once more
+            _remove(path)
     is_clean = redaction.compact(db)
     if is_clean and not forgetting.erasing(db):
         with suppress(FileNotFoundError):

@@ -250,6 +250,8 @@ def may_use(tool: str, given: Mapping[str, object], permissions: str) -> bool:
         return False
     if tool in QUERIES or tool == "docmem_export":
         return True
+    if tool == "docs_ingest" and given.get("title") is not None:
+        return False  # it takes the place of the text of that title
     return permissions == "write" and tool in WRITES and given.get("hard") in (None, False)
 
 
