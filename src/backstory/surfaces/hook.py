@@ -87,7 +87,9 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
 
     from backstory.errors import Busy, Damaged, SchemaTooNew, StoreError, Unavailable
     from backstory.recall import brief
+    from backstory.store import tellings
     from backstory.store.file.connection import may_be_unavailable
+    from backstory.surfaces import noting
     from backstory.surfaces.opened import open_drained
 
     event = claude_code.read(json.loads(payload))
@@ -96,9 +98,9 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
     _ask_no_more(folder, event.session_id)
     try:
         with open_drained(folder, now=now, seconds=SECONDS_AWAITED, hurried=True) as db:
-            tokens = int(config.number("brief.tokens", os.environ))
-            told = brief.brief(db, event.cwd, event.session_id, event.source, tokens)
-            project_id = _project(db, event)
+            room = int(config.number("brief.tokens", os.environ))
+            told = brief.brief(db, event.cwd, event.session_id, event.source, room)
+            project_id = noting.project_of(db, event.session_id, event.cwd)
             fault = notice or _fault(folder, now)
             _answer(fault or _line(db, event, project_id, told, now), told.text)
             needed = _is_work(db, folder, now, env)
@@ -106,7 +108,9 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
                 with may_be_unavailable():
                     _note(db, event.session_id)
                     brief.note(db, event.session_id, told.ids, now)
-                    _keep(db, event, project_id, told, now)
+                if told.text and project_id:
+                    moment = tellings.COMPACT if event.source == "compact" else tellings.START
+                    noting.note(db, event.session_id, project_id, moment, told.text, told.ids, now)
             except Unavailable:
                 pass  # others write. The prompt's hook notes it again; what was shown can wait
     except StoreError as error:
@@ -119,13 +123,16 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
 
 
 def _answer(line: str, text: str) -> None:
-    import json
-
     line = "".join(sign if sign.isprintable() else " " for sign in line)
     if line or text:
-        answer = json.dumps(claude_code.session_started(line[:LONGEST_LINE], text))
-        sys.stdout.buffer.write(answer.encode("ascii") + b"\n")
-        sys.stdout.buffer.flush()
+        _print(claude_code.session_started(line[:LONGEST_LINE], text))
+
+
+def _print(answer: Mapping[str, object]) -> None:
+    import json
+
+    sys.stdout.buffer.write(json.dumps(answer).encode("ascii") + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def _fault(folder: str, now: int) -> str:
@@ -139,11 +146,12 @@ def _fault(folder: str, now: int) -> str:
 
 def _line(db: Connection, event: Event, project_id: str | None, told: Brief, now: int) -> str:
     """`backstory: 41 sessions remembered, 2 things open, 455 tokens told`"""
+    from backstory.gist import tokens
     from backstory.store import sessions
 
     if config.choice("display", os.environ) == "quiet":
         return ""
-    said = [f"{tokens_of(told.text):,} tokens told"] if told.text else []
+    said = [f"{tokens(told.text):,} tokens told"] if told.text else []
     if event.source == "compact":
         return NAME + said[0] if said else ""
     count, first = sessions.remembered(db, project_id, event.session_id) if project_id else (0, None)
@@ -184,25 +192,6 @@ def _transcripts(event: Event) -> list[str]:
     return [session_id for session_id in every if session_id != event.session_id]
 
 
-def _project(db: Connection, event: Event) -> str | None:
-    from backstory.store import projects, sessions
-
-    return sessions.project_of(db, event.session_id) or projects.id_at(db, paths.place(event.cwd))
-
-
-def _keep(db: Connection, event: Event, project_id: str | None, told: Brief, now: int) -> None:
-    from backstory.store import tellings
-    from backstory.store.file.connection import transaction
-
-    if told.text and project_id:
-        moment = tellings.COMPACT if event.source == "compact" else tellings.START
-        tokens = tokens_of(told.text)
-        with transaction(db):
-            tellings.note(
-                db, event.session_id, project_id, moment, told.text, told.ids, tokens=tokens, at=now
-            )
-
-
 def _ask_no_more(folder: str, session_id: str) -> None:
     """Where nothing is to be told at prompts, hook.sh need not start Python to find that out."""
     from backstory.surfaces import asking
@@ -210,11 +199,6 @@ def _ask_no_more(folder: str, session_id: str) -> None:
     if config.choice("recall.prompt", os.environ) == "off" and asking.is_name(session_id):
         paths.make_folder(asking.run_folder(folder))
         asking.put(os.path.join(asking.run_folder(folder), session_id + ".prompts"), "done")
-
-
-def tokens_of(text: str) -> int:
-    """As model.tokens, which would load dataclasses."""
-    return -(-len(text) // 4)
 
 
 # --- before a tool of ours is used --------------------------------------------------------------------------
@@ -239,9 +223,7 @@ def allow(payload: bytes) -> None:
     except (ValueError, RecursionError):
         return
     if use and may_use(*use, config.choice("permissions", os.environ)):
-        answer = json.dumps(claude_code.allowed("backstory's own memory; `permissions` is the setting"))
-        sys.stdout.buffer.write(answer.encode("ascii") + b"\n")
-        sys.stdout.buffer.flush()
+        _print(claude_code.allowed("backstory's own memory; `permissions` is the setting"))
 
 
 def may_use(tool: str, given: Mapping[str, object], permissions: str) -> bool:

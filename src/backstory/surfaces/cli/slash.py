@@ -23,7 +23,7 @@ from backstory.store import memories, projects, sessions, tellings, turns
 from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import output, pausing, stats
 from backstory.surfaces.cli.common import FILL_SECONDS, folder, store
-from backstory.surfaces.told import note_search
+from backstory.surfaces.noting import note_search
 
 SHOWN = 5
 SHOWN_OF_HIT = 700  # characters

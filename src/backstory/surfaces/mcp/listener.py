@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 from backstory import config, log, paths
 from backstory.errors import BackstoryError, BadInput, Unavailable
-from backstory.model import now_ms, tokens
+from backstory.model import now_ms
 from backstory.recall import telling
 from backstory.recall.telling import Telling
 from backstory.safety.clean import clean
-from backstory.store import projects, sessions, tellings
-from backstory.store.file.connection import Connection, may_be_unavailable, transaction
-from backstory.surfaces import asking
+from backstory.store import tellings
+from backstory.store.file.connection import Connection
+from backstory.surfaces import asking, noting
 
 if TYPE_CHECKING:
     from backstory.recall.index import Index
@@ -111,8 +111,7 @@ class Listener:
             if not _is_heard(line, reply) or told is None:
                 return
             try:
-                with may_be_unavailable(), transaction(db):
-                    keep(db, request, told, now)
+                note(db, request, told, now)
             except Unavailable as error:
                 log.write("debug", f"what was told is not noted: {error}")
 
@@ -134,22 +133,11 @@ def answer(
     return telling.at_prompt(index(), db, cwd, session, text, now), telling.is_substantive(text)
 
 
-def keep(db: Connection, request: dict[str, str], told: Telling, now: int) -> None:
-    session = request["session"]
-    project = sessions.project_of(db, session) or projects.id_at(db, paths.place(request["folder"]))
-    if project:
-        tellings.note(
-            db,
-            session,
-            project,
-            told.moment,
-            told.text,
-            told.ids,
-            tokens=tokens(told.text),
-            at=now,
-            about=told.about,
-            reason=told.reason,
-        )
+def note(db: Connection, request: dict[str, str], told: Telling, now: int) -> None:
+    session_id = request["session"]
+    if project_id := noting.project_of(db, session_id, request["folder"]):
+        moment, text, ids = told.moment, told.text, told.ids
+        noting.note(db, session_id, project_id, moment, text, ids, now, about=told.about, reason=told.reason)
 
 
 def sweep(data: str) -> None:
