@@ -66,8 +66,7 @@ def forget(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
 
 
 def opened(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
-    from backstory.memory.open_ends import open_ends
-    from backstory.recall.brief import settle
+    from backstory.memory.open_ends import open_ends, settle
 
     place = paths.place(cwd)
     here = projects.at(db, place)
@@ -123,7 +122,7 @@ def slash(name: str, session: str) -> None:
     cwd = claude_code.project_folder(os.environ)
     with store() as (db, now):
         here = projects.at(db, paths.place(cwd))
-        paused = pausing.told(db, here.id if here else "") if name in INSTEAD else None
+        paused = pausing.sentence(db, here.id if here else "") if name in INSTEAD else None
         typed = "" if name not in INSTEAD else None if paused else _typed(db, session, name, now)
         if typed is None:
             reason = paused or "what the user typed did not arrive"
