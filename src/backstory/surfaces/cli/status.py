@@ -60,7 +60,7 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
         waiting=len(spool.waiting(paths.spool(home))),
         failed=len(failures),
         last_failure=failures[-1][1] if failures else "",
-        paused=pausing.told(db, known or ""),
+        paused=pausing.sentence(db, known or ""),
         worker=worker_status.running(home),
     )
     return Status(
