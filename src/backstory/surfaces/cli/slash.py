@@ -92,9 +92,10 @@ def pause(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
     here = projects.at(db, paths.place(cwd))
     if here is None:
         return "Nothing is stored of this folder yet. `backstory pause` pauses it all the same."
-    if any(project_id is None for project_id, *_ in projects.paused(db)):
+    paused = {project_id for project_id, *_ in projects.paused(db)}
+    if None in paused:
         return "Everything is paused; the user can end that in a terminal with `backstory resume --all`."
-    if any(project_id == here.id for project_id, *_ in projects.paused(db)):
+    if here.id in paused:
         pausing.resume(folder(), db, here.id, now)
         return f"{output.visible(here.name)} is kept again."
     pausing.pause(folder(), db, here.id, now)

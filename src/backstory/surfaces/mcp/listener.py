@@ -1,8 +1,8 @@
-"""What the hooks of a session ask this server while the user waits; surfaces/asking.py has the other end.
+"""The server's end of the socket on which hooks ask while the user waits; theirs is surfaces/asking.py.
 
-A thread takes one connection after the other, one request each. Who sends too much, sends nothing, or belongs
-to another user is cut off. The socket lies in a folder that only its owner can enter. What was told is noted
-once it has been heard: a store that is busy or a disk that is full keeps no prompt waiting.
+A thread takes one connection after the other, one request each. A client that sends too much, sends nothing,
+or is of another user is cut off. The socket lies in a folder that only its owner can enter. What was told is
+noted after the hook has read it: a store that is busy or a disk that is full keeps no prompt waiting.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Listener:
         self.thread.start()
 
     def close(self) -> None:
-        """Nobody finds us any more. A request that is being answered may end with the process."""
+        """Remove the socket. A request that is being answered may end with the process."""
         self._is_over.set()
         for path in self._files:
             _remove(path)
@@ -141,7 +141,7 @@ def note(db: Connection, request: dict[str, str], told: Telling, now: int) -> No
 
 
 def sweep(data: str) -> None:
-    """Remove the sockets of servers that were killed: nobody listens there."""
+    """Remove the sockets of servers that were killed."""
     for folder in (asking.run_folder(data), asking.short_folder(data)):
         with suppress(OSError):
             for name in os.listdir(folder) if asking.is_private(folder) else ():
@@ -166,7 +166,7 @@ def _remove_if_left(path: str) -> None:
 
 
 def _is_busy(path: str) -> bool:
-    """Somebody listens there, who has more to do than we can wait for."""
+    """Whether a server listens there that has more connections waiting than it takes."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.setblocking(False)
         try:
@@ -179,7 +179,7 @@ def _is_busy(path: str) -> bool:
 
 
 def _bound(path: str) -> socket.socket:
-    """Nobody sees a socket at which nobody listens yet: it gets its name when it is ready."""
+    """A socket that listens. It gets its name when it is ready, so that no hook connects before."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _remove(path + ".")
