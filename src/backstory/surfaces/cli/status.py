@@ -13,11 +13,11 @@ from rich.text import Text
 from backstory import config, dirty, errors, paths
 from backstory.capture import spool
 from backstory.claude_md import status as claude_md
-from backstory.clients import claude_code, claude_settings
+from backstory.clients import claude_settings
 from backstory.model import ProjectOverview
 from backstory.store import projects, sessions, spend, tellings
 from backstory.store.file.connection import Connection
-from backstory.surfaces.cli import claude_md_output, output, pausing, terminal, worker_status
+from backstory.surfaces.cli import claude_md_output, output, pausing, status_line, terminal, worker_status
 from backstory.surfaces.cli.worker_status import Chosen, Queue
 from backstory.synthesis.runner import midnight
 
@@ -79,12 +79,9 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
 
 def _is_enabled(env: Mapping[str, str]) -> bool | None:
     """Asked of the settings: to ask the client itself takes a second."""
-    at = claude_code.config_folder(env)
+    path = status_line.settings_path(env)
     try:
-        with open(claude_settings.settings_file(at or ""), encoding="utf-8") as file:
-            return claude_settings.enables(file.read(), "backstory")
-    except FileNotFoundError:
-        return False
+        return claude_settings.enables(status_line.read_settings(path), "backstory") if path else None
     except (OSError, ValueError):
         return None
 
