@@ -37,7 +37,8 @@ from rich.table import Table
 
 from backstory import paths
 from backstory.docmem import tree
-from backstory.model import now_ms, tokens
+from backstory.gist import tokens
+from backstory.model import now_ms
 from backstory.store import projects
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.cli import install

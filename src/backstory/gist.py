@@ -1,4 +1,4 @@
-"""A session's summary in one line, for wherever a session is only mentioned. Pure."""
+"""A session's summary in one line, for wherever a session is only mentioned; how long texts are. Pure."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ def of_summary(text: str, length: int) -> str:
     told = [fields.get("Request", ""), fields.get("Completed", "")]
     line = " — ".join(filter(None, told)) or next(iter(fields.values()), "")
     return cut(line, length)
+
+
+def tokens(text: str) -> int:
+    """About how many a model sees in it."""
+    return -(-len(text) // 4)
 
 
 def cut(text: str, length: int) -> str:

@@ -407,11 +407,6 @@ class TellingRecord:
     memory_ids: tuple[str, ...]
 
 
-def tokens(text: str) -> int:
-    """About how many a model sees in it."""
-    return -(-len(text) // 4)
-
-
 def now_ms() -> int:
     return int(time.time() * 1000)
 

@@ -119,7 +119,14 @@ SECRET_USES = {
     ),
 }
 PRINTING = [
-    *("cat .env", "sudo cat ./.env", "head -3 < .env", "grep -n TOKEN .env.production", "cat .env*"),
+    *(
+        "cat .env",
+        "cat .ENV",
+        "sudo cat ./.env",
+        "head -3 < .env",
+        "grep -n TOKEN .env.production",
+        "cat .env*",
+    ),
     *('bash -c "cat .env"', "docker run --env-file=.env app env", "git show HEAD:.env", "cat ~/.ssh/config"),
     *("X=$(cat .env); echo $X", "set -a; . ./.env; printenv", "openssl rsa -in server.key -text"),
     *("python3 - <<'E'\nprint(open('.env').read())\nE", "cd ~/.ssh && cat *", "cat .ENV"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from backstory.memory import open_ends
 from backstory.memory.closing import closing
 from backstory.memory.salience import DAY_MS
 from backstory.memory.turn import Turn
@@ -201,7 +202,7 @@ def test_files_are_uncommitted_where_the_head_is_where_the_turn_left_it(
     head: str | None, facts: dict[str, Any], is_open: bool
 ) -> None:
     last = turn("edit it", "Edited.", uncommitted=["src/a.py"], **facts)
-    brief.settle(last, head, is_latest=True)
+    open_ends.settle(last, head, is_latest=True)
     assert bool(open_texts(came_to(last))) == is_open
 
 
@@ -211,8 +212,8 @@ def test_checks_fail_where_they_failed_in_the_latest_turn() -> None:
         return turn("fix it", "Tried.", failing=failing, failed=[["make test", "2 failed"]])
 
     latest, earlier = last(), last()
-    brief.settle(latest, None, is_latest=True)
-    brief.settle(earlier, None, is_latest=False)
+    open_ends.settle(latest, None, is_latest=True)
+    open_ends.settle(earlier, None, is_latest=False)
     assert open_texts(came_to(latest)) == ["[mem_t] failing: make test: 2 failed"]
     assert open_texts(came_to(earlier)) == []
 

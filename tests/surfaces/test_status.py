@@ -45,7 +45,7 @@ def line(project: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 def worked(data: Path, project: str, run: Run) -> None:
     """A session that left a file uncommitted."""
     Path(project, ".git").mkdir()
-    Path(project, ".git", "HEAD").write_text("ref: refs/heads/main\n")
+    Path(project, ".git", "HEAD").write_text("1" * 40 + "\n")
     happened(data, project, "mend the door", edit(f"{project}/door.py"), at=int(time.time() * 1000) - 60_000)
     assert run("sessions").code == 0
 
@@ -69,6 +69,11 @@ def test_the_line_tells_sessions_open_things_and_what_was_told(
     tell(data, project, "another", 1_000)
     assert line() == "backstory: 1 session, 1 open, 455 tokens told\n"
     assert line(raw="no JSON").startswith("backstory: 1 session")
+
+
+def test_what_was_committed_since_is_not_open(project: str, worked: None, line: Line) -> None:
+    Path(project, ".git", "HEAD").write_text("2" * 40 + "\n")
+    assert line() == "backstory: 1 session\n"
 
 
 def test_the_line_is_about_the_project_that_claude_code_names(

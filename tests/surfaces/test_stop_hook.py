@@ -266,7 +266,7 @@ def test_a_hostile_name_stays_a_name(root: Path) -> None:
 
 @given(st.lists(st.text(), min_size=1, max_size=30))
 def test_what_is_told_is_json_whatever_files_are_called(names: list[str]) -> None:
-    said = hook.told([f"/p/{name}" for name in names], "/p")
+    said = hook.update_request([f"/p/{name}" for name in names], "/p")
     assert json.loads(f'{{"reason": "{said}"}}') == {"reason": said}
     assert said.isprintable() and said.count("'") == 4
     assert said.encode()

@@ -193,7 +193,7 @@ def synthesis(out: Out, texts: list[str]) -> Iterator[str]:
 
 def changed_files(out: Out, texts: list[str]) -> Iterator[str]:
     for at in range(0, len(texts), hook.MOST_FILES):
-        yield hook.told([f"/p/{text}.py" for text in texts[at : at + hook.MOST_FILES]], "/p")
+        yield hook.update_request([f"/p/{text}.py" for text in texts[at : at + hook.MOST_FILES]], "/p")
 
 
 WAYS: list[Callable[[Out, list[str]], Iterator[str]]] = [

@@ -33,10 +33,7 @@ ENDINGS = (".env", ".jks", ".kdbx", ".key", ".p12", ".pem", ".pfx")  # alone, as
 FOLDERS = ("/.aws/", "/.gnupg/", "/.ssh/")
 EXAMPLES = (".defaults", ".dist", ".example", ".sample", ".template")  # of .env, to be filled in by others
 # A command without any of these names none of them.
-HINTS = (
-    *(".aws", ".env", ".git-credentials", ".gnupg", ".htpasswd", ".jks", ".kdbx", ".key", ".netrc", ".p12"),
-    *(".pem", ".pfx", ".pgpass", ".ssh", "credentials.json", "id_", "secrets."),
-)
+HINTS = (*NAMES, *BEGINNINGS, *ENDINGS, *(folder.strip("/") for folder in FOLDERS))
 WITH_MESSAGES = frozenset({"gh", "git", "hg", "jj"})  # their quoted words are sentences, and no commands
 WITH_TEXT = WITH_MESSAGES | {"cat", "tee"}  # their here-documents are no programs
 MOVING = frozenset({"cd", "pushd"})
@@ -90,8 +87,8 @@ class Ignored:
         return use.action in (MCP, OTHER) and any(self.path(path, cwd) for path in _texts(use.given))
 
     def _apply_to_shell(self, event: Event, use: Use, command: str) -> None:
-        small = command.lower()  # as `path` compares them: some file systems do too
-        if self._paths is None and not any(hint in small for hint in HINTS):
+        lower = command.lower()  # as `path` compares them: some file systems do too
+        if self._paths is None and not any(hint in lower for hint in HINTS):
             return
         if len(command) > COMMAND_LIMIT:  # too long to be read, and by a hint there may be something in it
             event.use, event.changed = None, []

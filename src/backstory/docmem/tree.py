@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from backstory.errors import BadInput, Conflict, NotFound
-from backstory.model import Node, Project, tokens
+from backstory.gist import tokens
+from backstory.model import Node, Project
 from backstory.safety.redact import redact
 from backstory.store import nodes, projects
 from backstory.store.file.connection import Connection, transaction

@@ -1,8 +1,8 @@
 """What a turn leaves open. Pure.
 
-A check that fails and files that nobody committed are facts. What the assistant asked or offered last was
-read from its words where the turn ended (memory/closing.py), and the next prompt answers it: whoever wants
-that asks about a session's last turn.
+A check that fails and files that are not committed are facts; `settle` drops those that time has overtaken.
+What the assistant asked or offered last was read from its words where the turn ended (memory/closing.py), and
+the next prompt answers it: so only a session's last turn has it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,16 @@ def open_ends(turn: Turn) -> list[str]:
         more = f" and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else ""
         lines.append(f"uncommitted: {', '.join(files[:MOST_FILES])}{more}")
     return lines
+
+
+def settle(turn: Turn, head: str | None, is_latest: bool) -> None:
+    """Keep what is still so: of checks that fail, those of the latest turn, and failed in it; of files that
+    are not committed, those of a turn that left git's head where it is now."""
+    failed = turn.failed if is_latest else []
+    turn.failing = {check: failure for check, failure in turn.failing.items() if failure in failed}
+    left_at = str(turn.commits[-1][0]) if turn.commits and turn.commits[-1][0] else turn.head
+    if not head or not left_at or not head.startswith(left_at):
+        turn.uncommitted = []
 
 
 def _is_open(failure: list[str], turn: Turn) -> bool:

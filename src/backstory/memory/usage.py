@@ -1,7 +1,7 @@
 """Whether a model used what it was told, and what it found out again that was known. Pure.
 
-Nobody can look into a model. What can be checked is what it did next, in the turn in which it was told or the
-one after that:
+What a model thought cannot be seen. What can be checked is what it did next, in the turn in which it was told
+or the one after that:
 
     id        it named the id of a told memory in a tool call
     file      it opened a file of a told memory that its session had not touched and the prompt did not name

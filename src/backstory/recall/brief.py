@@ -484,16 +484,6 @@ def _left_open(turn: Turn) -> list[str]:
     return [plain(f"the assistant {step}" if step.startswith(open_ends.ASKED) else step) for step in steps]
 
 
-def settle(turn: Turn, head: str | None, is_latest: bool) -> None:
-    """Keep what is still so: of checks that fail, those of the latest turn, and failed in it; of files that
-    are not committed, those of a turn that left git's head where it is now."""
-    failed = turn.failed if is_latest else []
-    turn.failing = {check: failure for check, failure in turn.failing.items() if failure in failed}
-    left_at = str(turn.commits[-1][0]) if turn.commits and turn.commits[-1][0] else turn.head
-    if not head or not left_at or not head.startswith(left_at):
-        turn.uncommitted = []
-
-
 def _step(text: str) -> str:
     """Without the bullet or the number before it."""
     mark, _, rest = text.partition(" ")
@@ -642,7 +632,7 @@ def _read(db: Connection, place: paths.Place, session_id: str, source: str) -> _
     if found.going_on:
         found.present = turns.of_session(db, session_id, TURNS)
         for turn in found.present[-1:]:
-            settle(turn, place.head, is_latest=True)
+            open_ends.settle(turn, place.head, is_latest=True)
     elif project_id:
         _leave_off(db, found, project_id, session_id, attended)
     memories = []
@@ -693,7 +683,8 @@ def _leave_off(db: Connection, found: _Found, project_id: str, session_id: str, 
     if is_whole and (later is None or later[0] == chosen.session_id):
         found.open = chosen
         for turn in said[-1:]:
-            settle(turn, found.place.head, is_latest=bool(turn.answer) and (bool(here) or branch is None))
+            is_latest = bool(turn.answer) and (bool(here) or branch is None)
+            open_ends.settle(turn, found.place.head, is_latest)
 
 
 def _for_a_new_branch(

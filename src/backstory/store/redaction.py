@@ -20,8 +20,8 @@ from typing import Any
 
 from backstory.blob import digest
 from backstory.errors import Damaged
+from backstory.gist import tokens
 from backstory.memory import terms
-from backstory.model import tokens
 from backstory.store import nodes, turns
 from backstory.store.file import backup
 from backstory.store.file.connection import Connection, fts_indexes, marks, own_tables, transaction, unhurried

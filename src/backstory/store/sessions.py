@@ -202,12 +202,8 @@ def ids(db: Connection) -> set[str]:
     return {row["id"] for row in db.execute("SELECT id FROM sessions")}
 
 
-def count(db: Connection, project_id: str | None = None) -> int:
-    """All there are, or those of a project that are shown."""
-    if project_id is None:
-        return int(db.execute("SELECT count(*) FROM sessions").fetchone()[0])
-    rows = db.execute(f"SELECT count(*) FROM sessions s WHERE s.project_id = ? AND {SHOWN}", (project_id,))
-    return int(rows.fetchone()[0])
+def count(db: Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM sessions").fetchone()[0])
 
 
 def last_event(db: Connection) -> int | None:

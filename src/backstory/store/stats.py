@@ -31,27 +31,25 @@ def captured(
         .fetchall()
     )
     of_sessions = f"FROM sessions s WHERE s.last_event_at >= ?1 AND {_OF.format('s', 's.id')} AND {SHOWN}"
-    counts = [
-        tuples(db).execute(f"SELECT count(*) {of_sessions}", given).fetchone()[0],
-        tuples(db)
-        .execute(
-            "SELECT count(*) FROM events e JOIN sessions s ON s.id = e.session_id WHERE e.created_at >= ?1"
-            f" AND {_OF.format('s', 's.id')} AND {SHOWN}",
-            given,
-        )
-        .fetchone()[0],
-    ]
+    of_events = (
+        "FROM events e JOIN sessions s ON s.id = e.session_id WHERE e.created_at >= ?1"
+        f" AND {_OF.format('s', 's.id')} AND {SHOWN}"
+    )
+    sessions, events = (
+        tuples(db).execute(f"SELECT count(*) {chosen}", given).fetchone()[0]
+        for chosen in (of_sessions, of_events)
+    )
     return {
-        "sessions": counts[0],
+        "sessions": sessions,
         "turns": kinds.get("turn", 0),
-        "events": counts[1],
+        "events": events,
         "facts": sum(kinds.get(kind, 0) for kind in OBSERVATIONS),
         "notes": kinds.get("note", 0),
     }
 
 
 def worked(db: Connection, project_id: str) -> Iterable[Worked]:
-    """The turns of a project that nobody forgot, the oldest first."""
+    """The turns of a project that are not forgotten, the oldest first."""
     rows = tuples(db).execute(
         "SELECT m.id, t.session_id, t.started_at, t.ended_at, t.record ->> 'failed', t.record ->> 'passed',"
         " t.record ->> 'searched' FROM turns t JOIN memories m ON m.row = t.row WHERE m.project_id = ?"
@@ -125,8 +123,7 @@ def files_of(db: Connection, told: TellingRecord) -> list[str]:
         f" WHERE m.id IN ({marks(told.memory_ids)})",
         list(told.memory_ids),
     )
-    root = _root(db, told.project_id)
-    return [path for (file,) in rows if (path := file.removeprefix(root)) != told.about.removeprefix(root)]
+    return _but_its_own(db, told, [file for (file,) in rows])
 
 
 def files_of_others(db: Connection, told: TellingRecord) -> list[str]:
@@ -141,8 +138,13 @@ def files_of_others(db: Connection, told: TellingRecord) -> list[str]:
         " SELECT DISTINCT f.value FROM others JOIN memories m ON m.row = others.row, json_each(m.files) f",
         [*given, *given],
     )
+    return _but_its_own(db, told, [file for (file,) in rows])
+
+
+def _but_its_own(db: Connection, told: TellingRecord, files: list[str]) -> list[str]:
+    """Files from the project's root, but for the one that the telling came with."""
     root = _root(db, told.project_id)
-    return [path for (file,) in rows if (path := file.removeprefix(root)) != told.about.removeprefix(root)]
+    return [path for file in files if (path := file.removeprefix(root)) != told.about.removeprefix(root)]
 
 
 def _root(db: Connection, project_id: str) -> str:

@@ -30,7 +30,7 @@ LARGEST_ANSWER = 20_000
 LONGEST_TEXT = 1_900  # characters; beside an outbox of 8,000 the client still takes it
 LONGEST_PATH = 103  # bytes of a socket's path; Linux takes 107
 MOST_SERVERS = 4  # that are tried
-MOST_TRIES = 3  # prompts of a session that nobody answered
+MOST_TRIES = 3  # prompts of a session without an answer
 SOCKET = ".sock"
 
 
@@ -75,7 +75,7 @@ def is_too_long(path: str) -> bool:
 
 
 def connected(path: str, seconds: float) -> _socket.socket | None:
-    """Somebody who listens there; None where nobody does, or not in time."""
+    """A connection to the server there; None where none listens, or not in time."""
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         line.settimeout(max(seconds, 0.001))
@@ -145,15 +145,14 @@ def servers(data: str, project: str, client: str) -> list[str]:
     if len(names) > 1:
         own = (client, _parent(client))
         names.sort(key=lambda name: name.partition("-")[0] not in own)
-    found = []
+    sockets = []
     for name in names:
         path = os.path.join(folder, name)
-        if is_too_long(path):
-            short = short_folder(data)
-            path = os.path.join(short, name) if is_private(short) else ""
-        if path:
-            found.append(path)
-    return found
+        if not is_too_long(path):
+            sockets.append(path)
+        elif is_private(short := short_folder(data)):
+            sockets.append(os.path.join(short, name))
+    return sockets
 
 
 def note(data: str, session: str, moment: str, path: str, answer: str | None, told: str) -> None:

@@ -87,7 +87,9 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
 
     from backstory.errors import Busy, Damaged, SchemaTooNew, StoreError, Unavailable
     from backstory.recall import brief
+    from backstory.store import tellings
     from backstory.store.file.connection import may_be_unavailable
+    from backstory.surfaces import noting
     from backstory.surfaces.opened import open_drained
 
     event = claude_code.read(json.loads(payload))
@@ -96,17 +98,19 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
     _ask_no_more(folder, event.session_id)
     try:
         with open_drained(folder, now=now, seconds=SECONDS_AWAITED, hurried=True) as db:
-            tokens = int(config.number("brief.tokens", os.environ))
-            told = brief.brief(db, event.cwd, event.session_id, event.source, tokens)
-            project_id = _project(db, event)
+            room = int(config.number("brief.tokens", os.environ))
+            opening = brief.brief(db, event.cwd, event.session_id, event.source, room)
+            project_id = noting.project_of(db, event.session_id, event.cwd)
             fault = notice or _fault(folder, now)
-            _answer(fault or _line(db, event, project_id, told, now), told.text)
+            _answer(fault or _line(db, event, project_id, opening, now), opening.text)
             needed = _is_work(db, folder, now, env)
             try:
                 with may_be_unavailable():
                     _note(db, event.session_id)
-                    brief.note(db, event.session_id, told.ids, now)
-                    _keep(db, event, project_id, told, now)
+                    brief.note(db, event.session_id, opening.ids, now)
+                if opening.text and project_id:
+                    moment = tellings.COMPACT if event.source == "compact" else tellings.START
+                    noting.note(db, event.session_id, project_id, moment, opening.text, opening.ids, now)
             except Unavailable:
                 pass  # others write. The prompt's hook notes it again; what was shown can wait
     except StoreError as error:
@@ -119,13 +123,16 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
 
 
 def _answer(line: str, text: str) -> None:
-    import json
-
     line = "".join(sign if sign.isprintable() else " " for sign in line)
     if line or text:
-        answer = json.dumps(claude_code.session_started(line[:LONGEST_LINE], text))
-        sys.stdout.buffer.write(answer.encode("ascii") + b"\n")
-        sys.stdout.buffer.flush()
+        _print(claude_code.session_started(line[:LONGEST_LINE], text))
+
+
+def _print(answer: Mapping[str, object]) -> None:
+    import json
+
+    sys.stdout.buffer.write(json.dumps(answer).encode("ascii") + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def _fault(folder: str, now: int) -> str:
@@ -137,21 +144,22 @@ def _fault(folder: str, now: int) -> str:
     return f"{NAME}{count} {events} of the last day could not be read; backstory doctor says which, and why"
 
 
-def _line(db: Connection, event: Event, project_id: str | None, told: Brief, now: int) -> str:
+def _line(db: Connection, event: Event, project_id: str | None, opening: Brief, now: int) -> str:
     """`backstory: 41 sessions remembered, 2 things open, 455 tokens told`"""
+    from backstory.gist import tokens
     from backstory.store import sessions
 
     if config.choice("display", os.environ) == "quiet":
         return ""
-    said = [f"{tokens_of(told.text):,} tokens told"] if told.text else []
+    parts = [f"{tokens(opening.text):,} tokens told"] if opening.text else []
     if event.source == "compact":
-        return NAME + said[0] if said else ""
+        return NAME + parts[0] if parts else ""
     count, first = sessions.remembered(db, project_id, event.session_id) if project_id else (0, None)
-    if told.open:
-        said.insert(0, f"{told.open} {'thing' if told.open == 1 else 'things'} open")
+    if opening.open:
+        parts.insert(0, f"{opening.open} {'thing' if opening.open == 1 else 'things'} open")
     if count:
-        said.insert(0, f"{count:,} {'session' if count == 1 else 'sessions'} remembered")
-    line = NAME + (", ".join(said) or "nothing remembered here yet")
+        parts.insert(0, f"{count:,} {'session' if count == 1 else 'sessions'} remembered")
+    line = NAME + (", ".join(parts) or "nothing remembered here yet")
     if first is None or first > now - DAY_MS:
         others = sessions.unknown(db, _transcripts(event))
         if others:
@@ -184,25 +192,6 @@ def _transcripts(event: Event) -> list[str]:
     return [session_id for session_id in every if session_id != event.session_id]
 
 
-def _project(db: Connection, event: Event) -> str | None:
-    from backstory.store import projects, sessions
-
-    return sessions.project_of(db, event.session_id) or projects.id_at(db, paths.place(event.cwd))
-
-
-def _keep(db: Connection, event: Event, project_id: str | None, told: Brief, now: int) -> None:
-    from backstory.store import tellings
-    from backstory.store.file.connection import transaction
-
-    if told.text and project_id:
-        moment = tellings.COMPACT if event.source == "compact" else tellings.START
-        tokens = tokens_of(told.text)
-        with transaction(db):
-            tellings.note(
-                db, event.session_id, project_id, moment, told.text, told.ids, tokens=tokens, at=now
-            )
-
-
 def _ask_no_more(folder: str, session_id: str) -> None:
     """Where nothing is to be told at prompts, hook.sh need not start Python to find that out."""
     from backstory.surfaces import asking
@@ -210,11 +199,6 @@ def _ask_no_more(folder: str, session_id: str) -> None:
     if config.choice("recall.prompt", os.environ) == "off" and asking.is_name(session_id):
         paths.make_folder(asking.run_folder(folder))
         asking.put(os.path.join(asking.run_folder(folder), session_id + ".prompts"), "done")
-
-
-def tokens_of(text: str) -> int:
-    """As model.tokens, which would load dataclasses."""
-    return -(-len(text) // 4)
 
 
 # --- before a tool of ours is used --------------------------------------------------------------------------
@@ -231,7 +215,7 @@ OUTSIDE = ("path", "url")  # arguments that lead to files and to the network
 
 
 def allow(payload: bytes) -> None:
-    """Our own tools ask nobody for what they keep and find in our own store."""
+    """Tell the client that the user need not be asked about a tool of ours, where `may_use` says so."""
     import json
 
     try:
@@ -239,9 +223,7 @@ def allow(payload: bytes) -> None:
     except (ValueError, RecursionError):
         return
     if use and may_use(*use, config.choice("permissions", os.environ)):
-        answer = json.dumps(claude_code.allowed("backstory's own memory; `permissions` is the setting"))
-        sys.stdout.buffer.write(answer.encode("ascii") + b"\n")
-        sys.stdout.buffer.flush()
+        _print(claude_code.allowed("backstory's own memory; `permissions` is the setting"))
 
 
 def may_use(tool: str, given: Mapping[str, object], permissions: str) -> bool:
@@ -270,13 +252,13 @@ def announce(folder: str, payload: str) -> None:
     # The spool before the list: what a drain takes out of the one is in the other by then.
     new = dirty.announce(root, folder, _undrained(folder, root))
     if new:
-        sys.stdout.buffer.write(claude_code.block(told(new, root)))
+        sys.stdout.buffer.write(claude_code.block(update_request(new, root)))
         sys.stdout.buffer.flush()
 
 
-def told(changed: list[str], root: str) -> str:
-    """What the model is told. A repository decides what its files are called, so no sign in a name may end
-    the prompt, or the string of JSON it stands in, or look like a bracket that opens a tag."""
+def update_request(changed: list[str], root: str) -> str:
+    """What the model is asked to do. A repository decides what its files are called, so no sign in a name may
+    end the prompt, or the string of JSON it stands in, or look like a bracket that opens a tag."""
     names = []
     for path in changed[:MOST_FILES]:
         name = path[len(root.rstrip("/")) + 1 :] or "."
@@ -289,7 +271,8 @@ def told(changed: list[str], root: str) -> str:
 
 
 def go_on(folder: str, *, turn_ended: bool) -> None:
-    """Nobody waits for this; Claude Code ends the hook's process group when the session ends, not ours."""
+    """Drain and start the worker, after the answer. Claude Code ends the hook's process group when the
+    session ends, so this leaves it."""
     try:
         os.setsid()
     except OSError:

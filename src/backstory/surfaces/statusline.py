@@ -1,7 +1,7 @@
 """`backstory statusline`: one short line for Claude Code's status line.
 
-It is called at the start and once a turn, beside a person's work: it loads little, reads the store once and
-as it is, writes nothing, and whatever goes wrong, the line is empty and the exit code 0.
+Claude Code calls it at the start and once a turn, while a person works: it loads little, reads the store once
+without a drain, and writes nothing. Whatever goes wrong, the line is empty and the exit code 0.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ MOST_BYTES = 1_000_000
 
 def main() -> None:
     try:
-        if os.environ.get("BACKSTORY_WORKER") != "1" and (line := told(_given())):
+        if os.environ.get("BACKSTORY_WORKER") != "1" and (line := status_line(_payload())):
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
     except Exception:  # noqa: BLE001  nothing may surface in a person's terminal
         return
 
 
-def told(given: object) -> str:
+def status_line(payload: object) -> str:
     """The line; "" where nothing can be said."""
     folder = paths.data_folder(os.environ)
     if folder is None:
         return ""
-    session_id, at = claude_settings.asked_about(given)
+    session_id, at = claude_settings.asked_about(payload)
     at = at if os.path.isdir(at) else os.getcwd()
     if paused.is_paused(folder, at):
         return "backstory: paused here; backstory resume goes on"
@@ -53,17 +53,20 @@ def told(given: object) -> str:
 
 
 def _figures(db: Connection, at: str, session_id: str) -> str:
-    from backstory.memory.open_ends import open_ends
+    from backstory.memory.open_ends import open_ends, settle
     from backstory.store import projects, sessions, standing, tellings, turns
 
-    project_id = projects.id_at(db, paths.place(at))
-    known = sessions.count(db, project_id) if project_id else 0
+    place = paths.place(at)
+    project_id = projects.id_at(db, place)
+    known = sessions.remembered(db, project_id, session_id)[0] if project_id else 0
     if not project_id or not known:
         return "backstory: no sessions here yet"
     parts = [_many(known, "session")]
     for session in standing.last_sessions(db, project_id, session_id, True, 1):
-        left = [len(open_ends(turn)) for turn in turns.of_session(db, session.session_id, 1)]
-        parts += [f"{number} open" for number in left if number]
+        for turn in turns.of_session(db, session.session_id, 1):
+            settle(turn, place.head, is_latest=True)
+            if left := len(open_ends(turn)):
+                parts.append(f"{left} open")
     _, tokens = tellings.total(db, session_id=session_id)
     if tokens:
         parts.append(f"{_many(tokens, 'token')} told")
@@ -74,7 +77,7 @@ def _many(number: int, one: str) -> str:
     return f"{number:,} {one}{'s' * (number != 1)}"
 
 
-def _given() -> object:
+def _payload() -> object:
     if sys.stdin is None or sys.stdin.isatty():  # a person tries it
         return {}
     try:

@@ -32,7 +32,7 @@ from backstory import paths
 from backstory.claude_md.write import sections, writer
 from backstory.claude_md.write.sections import Problem
 from backstory.errors import BadInput, NotFound
-from backstory.model import tokens
+from backstory.gist import tokens
 from backstory.store import claude_files, projects
 from backstory.store.claude_files import ManagedFile
 from backstory.store.file.connection import Connection, transaction

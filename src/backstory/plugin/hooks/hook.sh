@@ -9,7 +9,7 @@
 #                     the model is told so by Python, once
 #   hook.sh prompt    a prompt: as drain, and the model is told what waits in the outbox for this session and,
 #                     with its first prompts, what the memory server knows about them
-#   hook.sh start     a session begins: the same at once, with the brief for the model and a line for the user;
+#   hook.sh start     a session begins: the drain at once, with the brief for the model and a line for the user;
 #                     backstory is set up where it is not installed yet
 #   hook.sh end       a session ends: as drain, and wait for it (Claude Code allows 1.5 s; the drain outlives that)
 #
@@ -20,7 +20,7 @@
 #   hook.sh subagent  it starts: it is told what concerns its task
 #   hook.sh allow     a tool of ours is about to be used: need the user be asked?
 #
-# Nothing but that is printed and the exit code is always 0: whatever goes wrong here, the agent is not
+# hook.sh prints only answers to the client and always exits with 0: whatever goes wrong, the agent is not
 # disturbed. A full disk leaves a part of the payload in tmp/, which the next drain reports.
 
 # --- what hook.sh knows of Claude Code; tests/clients/test_hook_block.py holds it to clients/claude_code.py ---
@@ -36,8 +36,8 @@ file='"(file_path|notebook_path)": ?"/[^"\\]*"'
 ours='"subagent_type": ?"backstory:'
 # The fields that have a prompt, what a failed command printed, a subagent's task.
 prompt_field=prompt error_field=error task_field=prompt
-# Around a string of JSON: a text for the model at one of these events; for the user.
-context() { printf '{"hookSpecificOutput": {"hookEventName": "%s", "additionalContext": %s}}\n' "$1" "$2"; }
+# Around a string of JSON: a text for the model at one of these events, if there is one; for the user.
+context() { [ -z "$2" ] || printf '{"hookSpecificOutput": {"hookEventName": "%s", "additionalContext": %s}}\n' "$@"; }
 at_prompt=UserPromptSubmit at_file=PreToolUse at_failure=PostToolUseFailure at_subagent=SubagentStart
 message() { printf '{"systemMessage": "%s"}\n' "$1"; }
 # --- end ---
@@ -46,13 +46,13 @@ umask 077
 # An empty entry of PATH, or one like `.`, is the project, and nothing of a project is run.
 case :${PATH:-}: in *::* | *:[!/]*) . "${0%/*}/../bin/whole_path.sh" ;; esac
 
-drop() { # what nobody wants is read all the same: a closed pipe might be an error to the client
+drop() { # read what is not kept all the same: a closed pipe might be an error to the client
   cat >/dev/null 2>&1
   exit 0
 }
 [ "${BACKSTORY_WORKER:-}" = 1 ] && drop
 
-# The same rule as data_folder() in paths.py; where that knows none, it is told.
+# The same rule as data_folder() in paths.py; where that has nothing to go by, BACKSTORY_HOME says it.
 if [ -n "${BACKSTORY_HOME:-}" ]; then data=$BACKSTORY_HOME
 elif [ "${XDG_DATA_HOME:-}" != "${XDG_DATA_HOME#/}" ]; then data=$XDG_DATA_HOME/backstory
 elif [ -n "${HOME:-}" ]; then data=$HOME/.local/share/backstory
@@ -62,12 +62,14 @@ elif [ -n "$plugin_data" ]; then
 else drop
 fi
 case $data in /*) ;; *) drop ;; esac # it would be another one in each folder
-mode=${1:-}
 
-# A name nobody else has. Linux hands one out without a process; elsewhere pid and time do.
+mode=${1:-} here=${0%/*}
+case $session in *[!A-Za-z0-9_-]*) session= ;; esac # it is a part of files' names
+# A name that no other hook has. Linux hands one out without a process; elsewhere pid and time do.
 { read -r name </proc/sys/kernel/random/uuid || name=$$-$PPID-$(date +%s); } 2>/dev/null
 
-here=${0%/*}
+# --- Python -------------------------------------------------------------------------------------------------
+
 find_python() { # the interpreter that `backstory install` noted, else the plugin's own, else what PATH has
   python=
   { read -r python <"$here/../../../../interpreter"; } 2>/dev/null
@@ -76,75 +78,81 @@ find_python() { # the interpreter that `backstory install` noted, else the plugi
 }
 run='import sys; sys.path.insert(0, sys.argv[1]); from backstory.surfaces import hook; hook.main(*sys.argv[2:])'
 asking='import sys; sys.path.insert(0, sys.argv[1]); from backstory.surfaces import asking; asking.main(*sys.argv[2:])'
-hook() { "$python" -I -S -X utf8 -c "$run" "$here/../../.." "$@" 2>/dev/null; }
-# What the memory server has to say, as a string of JSON; see surfaces/asking.py.
-ask() {
+run_python() { # only in a subshell, which becomes Python: that saves a process
   find_python
-  "$python" -I -S -X utf8 -c "$asking" "$here/../../.." "$1" "$data" "$session" "$project" "$PPID" "$2" 2>/dev/null
+  program=$1
+  shift
+  exec "$python" -I -S -X utf8 -c "$program" "$here/../../.." "$@" 2>/dev/null
 }
-can_ask() { # the id of the session is a part of files' names
-  case $session in '' | *[!A-Za-z0-9_-]*) return 1 ;; esac
+ask() { run_python "$asking" "$1" "$data" "$session" "$project" "$PPID" "$2"; } # prints a string of JSON, or nothing
+can_ask() { # is there a server?
+  [ -n "$session" ] || return 1
   for socket in "$data"/run/*.sock; do
     [ ! -S "$socket" ] || return 0
   done
   return 1
 }
 
-# `backstory pause` writes the folders that are paused, one a line, or `*`.
-if [ -e "$data/paused" ]; then
-  at=$(CDPATH='' cd -- "$project" 2>/dev/null && pwd -P) paused=
+# --- paused -------------------------------------------------------------------------------------------------
+
+is_paused() { # the same rule as in paused.py
+  at=$(CDPATH='' cd -- "$project" 2>/dev/null && pwd -P)
   while IFS= read -r line || [ -n "$line" ]; do
-    case $line in '') continue ;; '*') paused=yes ;; esac
-    case $at/ in "${line%/}"/*) paused=yes ;; esac
+    case $line in '') continue ;; '*') return 0 ;; esac
+    case $at/ in "${line%/}"/*) return 0 ;; esac
   done 2>/dev/null <"$data/paused"
-  if [ -n "$paused" ]; then
-    [ "$mode" != start ] || [ "${BACKSTORY_DISPLAY:-}" = quiet ] ||
-      grep -qsE '^[[:space:]]*display[[:space:]]*=[[:space:]]*["'\'']quiet' "$data/config.toml" ||
-      message 'backstory: paused here; backstory resume goes on'
-    drop
-  fi
+  return 1
+}
+if [ -e "$data/paused" ] && is_paused; then
+  [ "$mode" != start ] || [ "${BACKSTORY_DISPLAY:-}" = quiet ] ||
+    grep -qsE '^[[:space:]]*display[[:space:]]*=[[:space:]]*["'\'']quiet' "$data/config.toml" ||
+    message 'backstory: paused here; backstory resume goes on'
+  drop
 fi
 
+# --- before a tool and at a subagent's start: nothing is kept -----------------------------------------------
+
+tell_of_file() { # each file once a session, and of two at most
+  [ -s "$data/known/files" ] && [ "${BACKSTORY_RECALL_FILES:-}" != off ] && can_ask || drop
+  field=$(LC_ALL=C grep -oE "$file" 2>/dev/null) || return
+  path=/${field#*\"/} path=${path%%\"*} asked=$data/run/$session.files
+  LC_ALL=C grep -qsxF -e "$path" "$data/known/files" || return
+  if [ -f "$asked" ]; then
+    LC_ALL=C grep -qsxF -e "$path" "$asked" && return
+    [ "$(grep -csxF told "$asked")" -lt 2 ] || return
+  fi
+  context $at_file "$(ask file "$path" </dev/null)"
+}
+
+put_task_aside() {
+  [ "${BACKSTORY_RECALL_PROMPT:-}" != off ] && can_ask || drop
+  task=$data/run/$session.task.$name
+  # -v: of a task for an agent of ours no line is left
+  { LC_ALL=C grep -vE "$ours" >"$task" || rm -f "$task" || cat >/dev/null; } 2>/dev/null
+}
+
+tell_subagent() {
+  cat >/dev/null 2>&1
+  can_ask || return
+  set -- "$data/run/$session".task.*
+  [ $# = 1 ] && [ -f "$1" ] || return # of several tasks, which one is this subagent's?
+  task=$data/run/$session.taken.$name
+  mv "$1" "$task" 2>/dev/null || return
+  context $at_subagent "$(ask subagent "$task_field" <"$task")"
+  rm -f "$task" 2>/dev/null
+}
+
 case $mode in
-  file)
-    [ -s "$data/known/files" ] && [ "${BACKSTORY_RECALL_FILES:-}" != off ] && can_ask || drop
-    found=$(LC_ALL=C grep -oE "$file" 2>/dev/null) || exit 0
-    path=/${found#*\"/} path=${path%%\"*} asked=$data/run/$session.files
-    LC_ALL=C grep -qsxF -e "$path" "$data/known/files" || exit 0
-    if [ -f "$asked" ]; then
-      LC_ALL=C grep -qsxF -e "$path" "$asked" && exit 0
-      [ "$(grep -csxF told "$asked")" -lt 2 ] || exit 0
-    fi
-    text=$(ask file "$path" </dev/null)
-    [ -z "$text" ] || context $at_file "$text"
-    exit 0
-    ;;
-  task)
-    [ "${BACKSTORY_RECALL_PROMPT:-}" != off ] && can_ask || drop
-    task=$data/run/$session.task.$name
-    # -v: of ours no line is left
-    { LC_ALL=C grep -vE "$ours" >"$task" || rm -f "$task" || cat >/dev/null; } 2>/dev/null
-    exit 0
-    ;;
-  subagent)
-    cat >/dev/null 2>&1
-    can_ask || exit 0
-    set -- "$data/run/$session".task.*
-    [ $# = 1 ] && [ -f "$1" ] || exit 0 # of several, nobody knows which this one's is
-    task=$data/run/$session.taken.$name
-    mv "$1" "$task" 2>/dev/null || exit 0
-    text=$(ask subagent "$task_field" <"$task")
-    [ -z "$text" ] || context $at_subagent "$text"
-    rm -f "$task" 2>/dev/null
-    exit 0
-    ;;
+  file) tell_of_file; exit 0 ;;
+  task) put_task_aside; exit 0 ;;
+  subagent) tell_subagent; exit 0 ;;
   allow)
-    [ "${BACKSTORY_PERMISSIONS:-}" != ask ] || drop
-    find_python
-    hook allow || drop
+    [ "${BACKSTORY_PERMISSIONS:-}" != ask ] && (run_python "$run" allow) || drop
     exit 0
     ;;
 esac
+
+# --- into the spool -----------------------------------------------------------------------------------------
 
 spool=$data/spool
 { [ -d "$spool/new" ] && [ -d "$spool/tmp" ]; } ||
@@ -154,8 +162,7 @@ spool=$data/spool
     drop
   }
 
-changed=no looking=
-if [ "$mode" = stop ]; then
+look_for_changes() { # sets changed; or looking, a process that succeeds where something changed
   # The same rule as root_of() in dirty.py; up the folders as they are on disk, whatever links led here.
   at=$project
   until [ -f "$at/.claude/.dirty-files" ] || [ -e "$at/.git" ] || [ "$at" -ef "$at/.." ] || [ ${#at} -gt 4000 ]
@@ -164,102 +171,97 @@ if [ "$mode" = stop ]; then
   if [ -s "$at/.claude/.dirty-files" ]; then changed=yes
   elif [ -f "$at/.claude/.dirty-files" ]; then
     for payload in "$spool/new"/*; do break; done
-    if [ -e "$payload" ]; then # of a turn with tools; they are looked through while our own comes in
-      apart='[^A-Za-z0-9_.-]'
-      removal=$command'(([^"\\]|\\.)*('"$apart"'|\\.))?(rm|mv)'"$apart"
-      LC_ALL=C grep -rqsE "$edit|$removal" "$spool/new" 2>/dev/null &
-      looking=$!
-    fi
+    [ -e "$payload" ] || return
+    # Of a turn with tools; they are looked through while our own payload comes in.
+    apart='[^A-Za-z0-9_.-]'
+    removal=$command'(([^"\\]|\\.)*('"$apart"'|\\.))?(rm|mv)'"$apart"
+    LC_ALL=C grep -rqsE "$edit|$removal" "$spool/new" 2>/dev/null &
+    looking=$!
   fi
-fi
+}
 
-text='' notice=''
+ask_at_prompt() { # once a session; asking.py notes that it is done
+  [ "${BACKSTORY_RECALL_PROMPT:-}" != off ] && can_ask || return 0
+  asked=
+  [ ! -f "$data/run/$session.prompts" ] || read -r asked <"$data/run/$session.prompts" || return 0
+  [ "$asked" = 'done' ] || text=$(ask prompt "$prompt_field") || :
+}
+
+ask_at_failure() {
+  [ -s "$data/known/tests" ] && [ "${BACKSTORY_RECALL_FILES:-}" != off ] && can_ask || return 0
+  known=$(LC_ALL=C grep -F -f "$data/known/tests" | LC_ALL=C grep -E "$failed")
+  [ -z "$known" ] || text=$(printf '%s' "$known" | ask failure "$error_field") || :
+}
+
+changed=no looking='' text='' notice='' tmp=$spool/tmp/$name new=$spool/new/$name
+[ "$mode" != stop ] || look_for_changes
 set -C # never overwrite
 case $mode in
   start) # a small payload, and the brief needs it too
     payload=$(cat)
-    { printf '%s' "$payload" >"$spool/tmp/$name" && mv "$spool/tmp/$name" "$spool/new/$name"; } 2>/dev/null ||
+    { printf '%s' "$payload" >"$tmp" && mv "$tmp" "$new"; } 2>/dev/null ||
       notice='backstory: what happens is not captured, the disk may be full; backstory doctor says what to do'
     ;;
-  prompt | failure) # whoever drains may take the file away at once; we have it open by then
-    { cat >"$spool/tmp/$name" && {
-      mv "$spool/tmp/$name" "$spool/new/$name"
-      if [ "$mode" = prompt ]; then
-        asked=
-        [ "${BACKSTORY_RECALL_PROMPT:-}" != off ] && can_ask &&
-          { [ ! -f "$data/run/$session.prompts" ] || read -r asked <"$data/run/$session.prompts"; } &&
-          [ "$asked" != 'done' ] && text=$(ask prompt "$prompt_field")
-      elif [ -s "$data/known/tests" ] && [ "${BACKSTORY_RECALL_FILES:-}" != off ] && can_ask; then
-        known=$(LC_ALL=C grep -F -f "$data/known/tests" | LC_ALL=C grep -E "$failed")
-        [ -z "$known" ] || text=$(printf '%s' "$known" | ask failure "$error_field")
-      fi
-      :
-    } <"$spool/tmp/$name" || cat >/dev/null; } 2>/dev/null
+  prompt | failure) # opened first: a drain may take the file away as soon as it is in the spool
+    { cat >"$tmp" && { mv "$tmp" "$new"; "ask_at_$mode"; } <"$tmp" || cat >/dev/null; } 2>/dev/null
     ;;
-  *) { cat >"$spool/tmp/$name" && mv "$spool/tmp/$name" "$spool/new/$name" || cat >/dev/null; } 2>/dev/null ;;
+  *) { cat >"$tmp" && mv "$tmp" "$new" || cat >/dev/null; } 2>/dev/null ;;
 esac
 set +C
 [ -z "$looking" ] || ! wait "$looking" || changed=yes
 
-case $mode in
-  '') exit 0 ;;
-  failure)
-    [ -z "$text" ] || context $at_failure "$text"
-    exit 0
-    ;;
-  prompt)
-    waiting=$data/outbox/$session
-    tell() {
-      news=$(cat "$1") || return
-      [ -z "$text" ] || [ -z "$news" ] || news=${news%\"}'\n\n'${text#\"} # one string of both
-      news=${news:-$text} text=
-      [ -z "$news" ] || context $at_prompt "$news"
-    }
-    case $session in
-      '' | *[!A-Za-z0-9_-]*) ;;
-      *)
-        set -- "$data/run/$session".task.* # of subagents that never started
-        [ ! -f "$1" ] || rm -f "$@" 2>/dev/null
-        set -- "$waiting".* # of hooks that were killed before they had told it
-        if [ -f "$waiting" ]; then # that was written later, and all of theirs is in it
-          # From here on it is ours: a server may put something newer there while we read.
-          mv "$waiting" "$waiting.$name" && tell "$waiting.$name" && rm -f "$@" "$waiting.$name"
-        elif [ -f "$1" ]; then tell "$1" && rm -f "$1"
-        fi 2>/dev/null
-        [ -z "$text" ] || context $at_prompt "$text"
-        ;;
-    esac
-    ;;
-esac
+# --- the answer, and what happens after it ------------------------------------------------------------------
 
-find_python
-if [ "$mode" = start ]; then
+tell_from() { # a file of the outbox and the server's text, as one
+  news=$(cat "$1") || return
+  [ -z "$text" ] || [ -z "$news" ] || news=${news%\"}'\n\n'${text#\"}
+  context $at_prompt "${news:-$text}"
+  text=
+}
+
+answer_prompt() {
+  [ -n "$session" ] || return
+  set -- "$data/run/$session".task.* # of subagents that never started
+  [ ! -f "$1" ] || rm -f "$@" 2>/dev/null
+  waiting=$data/outbox/$session
+  set -- "$waiting".* # of hooks that were killed before they had told it
+  if [ -f "$waiting" ]; then # that was written later, and all of theirs is in it
+    # From here on it is ours: a server may put something newer there while we read.
+    mv "$waiting" "$waiting.$name" && tell_from "$waiting.$name" && rm -f "$@" "$waiting.$name"
+  elif [ -f "$1" ]; then tell_from "$1" && rm -f "$1"
+  fi 2>/dev/null
+  context $at_prompt "$text"
+}
+
+answer_start() {
   sh "$here/../bin/backstory.sh" --setup </dev/null >/dev/null 2>&1 &
+  find_python
   if [ "$python" = python3 ] && [ -n "$plugin_data" ] && ! command -v backstory >/dev/null 2>&1; then
-    # The same that the server says who cannot be there yet.
+    # The same that backstory.sh says in place of a server.
     why=
     { read -r why <"$plugin_data/setup.status"; } 2>/dev/null
-    case $why in
-      '' | *[\"\\]*) read -r why <"$here/../bin/setting_up.txt" ;;
-    esac
+    case $why in '' | *[\"\\]*) read -r why <"$here/../bin/setting_up.txt" ;; esac
     notice="backstory $why"
   fi
-  said=$(printf '%s' "$payload" | hook start "$notice")
-  if [ -n "$said" ]; then printf '%s\n' "$said"
+  answer=$(printf '%s' "$payload" | run_python "$run" start "$notice")
+  if [ -n "$answer" ]; then printf '%s\n' "$answer"
   elif [ -n "$notice" ]; then message "$notice"
   fi
-  exit 0
-fi
-if [ "$changed" = yes ]; then hook announce "$name" </dev/null; fi
-"$python" -I -S -X utf8 -c "$run" "$here/../../.." "$mode" </dev/null >/dev/null 2>&1 &
+}
+
+case $mode in
+  '') exit 0 ;;
+  failure) context $at_failure "$text"; exit 0 ;;
+  start) answer_start; exit 0 ;;
+  prompt) answer_prompt ;;
+  stop) [ "$changed" = no ] || (run_python "$run" announce "$name" </dev/null) ;;
+esac
+run_python "$run" "$mode" </dev/null >/dev/null &
 if [ "$mode" = end ]; then
-  case $session in
-    '' | *[!A-Za-z0-9_-]*) ;;
-    *)
-      set -- "$data/run/$session".*
-      [ ! -f "$1" ] || rm -f "$@" 2>/dev/null
-      ;;
-  esac
-  wait # nobody minds at the end, and the memories are there when the session is gone
+  if [ -n "$session" ]; then
+    set -- "$data/run/$session".*
+    [ ! -f "$1" ] || rm -f "$@" 2>/dev/null
+  fi
+  wait # at the end the user does not, and the memories are there when the next session begins
 fi
 exit 0

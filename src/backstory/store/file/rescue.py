@@ -272,7 +272,7 @@ def _drop_orphans(db: sqlite3.Connection) -> None:
 def _replant(db: sqlite3.Connection, project: int) -> None:
     """Nodes whose parent is lost go to the end of their tree; where its root is lost too they are roots. What
     follows from a node's place is found out anew: rows of two files may share one, or lead in a circle."""
-    from backstory.model import tokens
+    from backstory.gist import tokens
     from backstory.store import nodes
 
     found = db.execute(

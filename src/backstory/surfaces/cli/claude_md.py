@@ -194,7 +194,7 @@ def status(project: str, as_json: bool) -> None:
     with store() as (db, now):
         found = claude_md.status(db, root)
         here = projects.at(db, paths.place(root))
-        if paused := pausing.told(db, here.id if here else ""):
+        if paused := pausing.sentence(db, here.id if here else ""):
             click.echo(f"backstory: {output.visible(paused)}", err=True)
     if as_json:
         output.as_json(shown.plain_status(found, on_stop))

@@ -117,7 +117,7 @@ def new_path(given: str, force: bool) -> str:
 
 
 def standard_input() -> io.BufferedReader:
-    """Its bytes; none where whoever started us closed it."""
+    """Its bytes; none where it was closed."""
     plain = getattr(sys.stdin, "buffer", None)
     raw = plain or io.BytesIO(sys.stdin.read().encode() if sys.stdin else b"")
     return raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)

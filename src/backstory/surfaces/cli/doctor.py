@@ -21,7 +21,7 @@ from importlib.metadata import version
 
 from rich.text import Text
 
-from backstory import config, paths
+from backstory import config, paths, paused
 from backstory.capture import spool
 from backstory.clients import claude_code
 from backstory.errors import BackstoryError, BadInput, ClientError, EmbedderAway
@@ -267,12 +267,12 @@ def _spool(folder: str) -> Check:
 def _capture(folder: str) -> Check:
     """Is anything paused, and do the hooks know as much of it as the store?"""
     with open_drained(folder, now=now_ms()) as db:
-        paused, is_right = pausing.told(db), pausing.refresh(folder, db)
+        pauses, is_right = pausing.sentence(db), pausing.refresh(folder, db)
     if not is_right:
-        advice = f"delete {os.path.join(folder, pausing.NAME)}, or make room for it, then run doctor again"
+        advice = f"delete {paused.path(folder)}, or make room for it, then run doctor again"
         return Check("capture", "bad", "the file that tells hooks what is paused is wrong", advice)
-    if paused:
-        return Check("capture", "warn", paused)
+    if pauses:
+        return Check("capture", "warn", pauses)
     return Check("capture", "ok", "nothing is paused")
 
 

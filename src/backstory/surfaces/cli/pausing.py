@@ -1,8 +1,7 @@
-"""What is paused: in the store, and in a file that the hooks look into before they keep anything.
+"""What is paused: in the store, and in the file that hooks read before they keep anything (paused.py).
 
-The file `paused` in the data folder has a folder a line, whole and real, or `*` for all of them; it is there
-only while something is paused. It follows the store, which has the last word: what a hook keeps all the same,
-in a folder that nobody knew, is not stored.
+The file follows the store, which has the last word: what a hook spools all the same, in a folder that the
+store did not know when the project was paused, is not stored.
 """
 
 from __future__ import annotations
@@ -10,13 +9,11 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from backstory import log
+from backstory import log, paused
 from backstory.errors import BadInput
 from backstory.store import projects
 from backstory.store.file.connection import Connection, transaction
 from backstory.whole_file import whole_file
-
-NAME = "paused"
 
 
 def pause(home: str, db: Connection, project_id: str | None, now: int) -> None:
@@ -35,9 +32,9 @@ def resume(home: str, db: Connection, project_id: str | None, now: int) -> None:
 
 def refresh(home: str, db: Connection) -> bool:
     """Let the file say what the store says; False where it does not."""
-    path = os.path.join(home, NAME)
+    path = paused.path(home)
     lines = sorted({line for project_id, *_ in projects.paused(db) for line in _lines(db, project_id)})
-    if lines == _read(path):
+    if lines == paused.folders(home):
         return True
     try:
         if lines:
@@ -51,23 +48,23 @@ def refresh(home: str, db: Connection) -> bool:
     return True
 
 
-def told(db: Connection, project_id: str | None = None) -> str | None:
-    """What is paused and how to go on, in a sentence; with a project, only as far as it concerns that."""
-    found = [one for one in projects.paused(db) if project_id is None or one[0] in (None, project_id)]
-    if not found:
+def sentence(db: Connection, project_id: str | None = None) -> str | None:
+    """What is paused and how to go on; with a project, only as far as it concerns that."""
+    pauses = [pause for pause in projects.paused(db) if project_id is None or pause[0] in (None, project_id)]
+    if not pauses:
         return None
-    names = ", ".join(name for _, name, _ in found)
-    every = any(one[0] is None for one in found) or len(found) > 1
+    names = ", ".join(name for _, name, _ in pauses)
+    every = any(paused_id is None for paused_id, *_ in pauses) or len(pauses) > 1
     return f"{names} paused: nothing is kept until `backstory resume{' --all' if every else ''}`"
 
 
 def _lines(db: Connection, project_id: str | None) -> list[str]:
     if project_id is None:
         return ["*"]
-    found = []
+    folders = []
     for location, root in projects.folders(db, project_id):
-        found += [os.path.realpath(one) for one in (root, *_work_trees(location))]
-    return [one for one in found if one.isprintable()]  # a line is a line
+        folders += [os.path.realpath(folder) for folder in (root, *_work_trees(location))]
+    return [folder for folder in folders if folder.isprintable()]  # a line break would be two folders
 
 
 def _work_trees(common: str) -> list[str]:
@@ -76,21 +73,12 @@ def _work_trees(common: str) -> list[str]:
         names = os.listdir(os.path.join(common, "worktrees"))
     except OSError:
         return []
-    found = []
+    folders = []
     for name in names:
+        linked = os.path.join(common, "worktrees", name)
+        pointer = os.path.join(linked, "gitdir")
         with suppress(OSError, UnicodeDecodeError):
-            pointer = os.path.join(common, "worktrees", name, "gitdir")
             if os.path.isfile(pointer):
                 with open(pointer, encoding="utf-8") as file:
-                    found.append(
-                        os.path.dirname(os.path.join(common, "worktrees", name, file.readline().strip()))
-                    )
-    return found
-
-
-def _read(path: str) -> list[str]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read().splitlines()
-    except (OSError, UnicodeDecodeError):
-        return []
+                    folders.append(os.path.dirname(os.path.join(linked, file.readline().strip())))
+    return folders

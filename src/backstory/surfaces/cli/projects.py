@@ -261,7 +261,7 @@ def resume(project: str | None, is_all: bool, as_json: bool) -> None:
     with store() as (db, now):
         one = _paused_one(db, project, is_all)
         pausing.resume(home, db, one.id if one else None, now)
-        left = pausing.told(db, one.id) if one else None
+        left = pausing.sentence(db, one.id) if one else None
     said = f"{output.visible(one.name) if one else 'everything'} is kept again"
     output.answer(as_json, {"id": one.id if one else None, "paused": bool(left)}, left or said)
 

@@ -23,7 +23,7 @@ from backstory.store import memories, projects, sessions, tellings, turns
 from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import output, pausing, stats
 from backstory.surfaces.cli.common import FILL_SECONDS, folder, store
-from backstory.surfaces.told import note_search
+from backstory.surfaces.noting import note_search
 
 SHOWN = 5
 SHOWN_OF_HIT = 700  # characters
@@ -66,8 +66,7 @@ def forget(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
 
 
 def opened(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
-    from backstory.memory.open_ends import open_ends
-    from backstory.recall.brief import settle
+    from backstory.memory.open_ends import open_ends, settle
 
     place = paths.place(cwd)
     here = projects.at(db, place)
@@ -93,9 +92,10 @@ def pause(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
     here = projects.at(db, paths.place(cwd))
     if here is None:
         return "Nothing is stored of this folder yet. `backstory pause` pauses it all the same."
-    if any(project_id is None for project_id, *_ in projects.paused(db)):
+    paused = {project_id for project_id, *_ in projects.paused(db)}
+    if None in paused:
         return "Everything is paused; the user can end that in a terminal with `backstory resume --all`."
-    if any(project_id == here.id for project_id, *_ in projects.paused(db)):
+    if here.id in paused:
         pausing.resume(folder(), db, here.id, now)
         return f"{output.visible(here.name)} is kept again."
     pausing.pause(folder(), db, here.id, now)
@@ -123,7 +123,7 @@ def slash(name: str, session: str) -> None:
     cwd = claude_code.project_folder(os.environ)
     with store() as (db, now):
         here = projects.at(db, paths.place(cwd))
-        paused = pausing.told(db, here.id if here else "") if name in INSTEAD else None
+        paused = pausing.sentence(db, here.id if here else "") if name in INSTEAD else None
         typed = "" if name not in INSTEAD else None if paused else _typed(db, session, name, now)
         if typed is None:
             reason = paused or "what the user typed did not arrive"

@@ -1,11 +1,11 @@
 """`backstory stats` and `backstory why`: what was captured, what a model was told and why, and what it did
-with that. What cannot be known is said, and nothing is called a saving: nobody knows how a session would have
-gone without."""
+with that. What cannot be known is said, and nothing is called a saving: how a session would have gone without
+memory cannot be known."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import median
@@ -76,25 +76,24 @@ def count(
     db: Connection, since: int, project_id: str | None, session_id: str | None = None
 ) -> dict[str, Any]:
     """All figures; without a project, of all of them."""
-    told = tellings.since(db, since, project_id, session_id)
-    signs, by_chance = [], 0
-    for one in told:
-        done, before = stats.done_after(db, one)
-        signs.append(_sign_of(db, one, done, before)[0])
-        by_chance += bool(done and usage.opened(stats.files_of_others(db, one), done, before))
-    by_moment = {}
-    for moment in MOMENTS:
-        of_moment = [
-            (one.tokens, sign) for one, sign in zip(told, signs, strict=True) if one.moment == moment
-        ]
-        if of_moment:
-            sizes = [size for size, _ in of_moment]
-            by_moment[moment] = {
-                "times": len(sizes),
-                "tokens": sum(sizes),
-                "median": int(median(sizes)),
-                "signs": {sign: [one for _, one in of_moment].count(sign) for sign in usage.SIGNS},
-            }
+    sizes: defaultdict[str, list[int]] = defaultdict(list)  # by moment
+    signs: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    by_chance = 0
+    for telling in tellings.since(db, since, project_id, session_id):
+        done, before = stats.done_after(db, telling)
+        sizes[telling.moment].append(telling.tokens)
+        signs[telling.moment][_sign_of(db, telling, done, before)[0]] += 1
+        by_chance += bool(done and usage.opened(stats.files_of_others(db, telling), done, before))
+    by_moment = {
+        moment: {
+            "times": len(sizes[moment]),
+            "tokens": sum(sizes[moment]),
+            "median": int(median(sizes[moment])),
+            "signs": {sign: signs[moment][sign] for sign in usage.SIGNS},
+        }
+        for moment in MOMENTS
+        if moment in sizes
+    }
     again = _again(db, since, project_id, session_id)
     return {
         "captured": stats.captured(db, since, project_id, session_id),
@@ -111,32 +110,29 @@ def count(
 def _again(db: Connection, since: int, project_id: str | None, session_id: str | None) -> list[usage.Again]:
     if session_id:
         project_id = sessions.project_of(db, session_id)
-    chosen = [project_id] if project_id else [one.id for one in projects.every(db)]
-    told: dict[str, list[TellingRecord]] = {}
-    for one in tellings.since(db, 0, project_id):
-        told.setdefault(one.session_id, []).append(one)
+    chosen = [project_id] if project_id else [project.id for project in projects.every(db)]
+    by_session: defaultdict[str, list[TellingRecord]] = defaultdict(list)
+    for telling in tellings.since(db, 0, project_id):
+        by_session[telling.session_id].append(telling)
 
     def was_told(session: str, until: int) -> set[str]:
-        return {known for one in told.get(session, ()) if one.at <= until for known in one.memory_ids}
+        before = (telling for telling in by_session[session] if telling.at <= until)
+        return {memory_id for telling in before for memory_id in telling.memory_ids}
 
     return [
         again
-        for one in chosen
-        for again in usage.found_again(stats.worked(db, one), since, was_told, session_id)
+        for chosen_id in chosen
+        for again in usage.found_again(stats.worked(db, chosen_id), since, was_told, session_id)
     ]
 
 
-def used(db: Connection, told: TellingRecord) -> tuple[str, str]:
-    """The sign that a model used what it was told, and what shows it."""
-    return _sign_of(db, told, *stats.done_after(db, told))
-
-
 def _sign_of(
-    db: Connection, told: TellingRecord, done: usage.Done | None, before: frozenset[str]
+    db: Connection, telling: TellingRecord, done: usage.Done | None, before: frozenset[str]
 ) -> tuple[str, str]:
-    files = stats.files_of(db, told)
+    """The sign that a model used what it was told, and what shows it."""
+    files = stats.files_of(db, telling)
     return usage.sign_of_use(
-        told.memory_ids, files, told.text, done, before, lambda word: stats.is_rare(db, word)
+        telling.memory_ids, files, telling.text, done, before, lambda word: stats.is_rare(db, word)
     )
 
 
@@ -224,16 +220,16 @@ def why(known: str | None, project: str, as_json: bool) -> None:
         raise errors.BadInput("say what: a memory's id, a session's id or a telling's number")
     with store() as (db, now):
         if given.isdecimal() and len(given) < 10 and (telling := tellings.by_number(db, int(given))):
-            told = _told(db, telling)
-            return output.as_json(told) if as_json else _print_telling(told)
+            plain = _plain(db, telling)
+            return output.as_json(plain) if as_json else _print_telling(plain)
         if session_id := _session(db, given, is_here=known is None):
-            found = [_told(db, one) for one in tellings.since(db, 0, session_id=session_id)]
+            found = [_plain(db, telling) for telling in tellings.since(db, 0, session_id=session_id)]
             return output.as_json(found) if as_json else _print_session(session_id, found)
         memory = memories.get(db, common.memory_id(db, given, project, anywhere=True), now)
         if memory is None:
             raise errors.NotFound(f"{given} is archived; `backstory restore {given}` brings it back")
         about = _origin(db, memory)
-        about["told"] = [_told(db, one) for one in tellings.of_memory(db, memory.id)]
+        about["told"] = [_plain(db, telling) for telling in tellings.of_memory(db, memory.id)]
     return output.as_json(about) if as_json else _print_memory(memory, about)
 
 
@@ -245,9 +241,9 @@ def _session(db: Connection, given: str, *, is_here: bool) -> str | None:
     return common.only("session", given, found, "backstory sessions") if found else None
 
 
-def _told(db: Connection, one: TellingRecord) -> dict[str, Any]:
-    sign, shown_by = used(db, one)
-    return {**asdict(one), "sign": sign, "shown_by": shown_by}
+def _plain(db: Connection, telling: TellingRecord) -> dict[str, Any]:
+    sign, shown_by = _sign_of(db, telling, *stats.done_after(db, telling))
+    return {**asdict(telling), "sign": sign, "shown_by": shown_by}
 
 
 def _origin(db: Connection, memory: Memory) -> dict[str, Any]:
@@ -293,9 +289,9 @@ def _print_memory(memory: Memory, about: dict[str, Any]) -> None:
         click.echo(f"Rests on: {', '.join(about['built_on'])}")
     if not about["told"]:
         click.echo("Told: never, since tellings are noted")
-    for one in about["told"]:
-        click.echo(f"Told: {_line(one)}, session {output.visible(one['session_id'][:8])}")
-        click.echo(f"      {_sign(one)}")
+    for telling in about["told"]:
+        click.echo(f"Told: {_line(telling)}, session {output.visible(telling['session_id'][:8])}")
+        click.echo(f"      {_sign(telling)}")
 
 
 def _print_session(session_id: str, found: Sequence[dict[str, Any]]) -> None:
@@ -311,45 +307,48 @@ def _print_session(session_id: str, found: Sequence[dict[str, Any]]) -> None:
 
 def session_lines(db: Connection, found: Sequence[TellingRecord]) -> list[str]:
     """What a session was told, for a model that is asked about it."""
-    return _session_lines([_told(db, one) for one in found])
+    return _session_lines([_plain(db, telling) for telling in found])
 
 
 def _session_lines(found: Sequence[dict[str, Any]]) -> list[str]:
-    total = sum(one["tokens"] for one in found)
+    total = sum(telling["tokens"] for telling in found)
     lines = [f"It was told {output.number_of(len(found), 'text', 'texts')}, about {total:,} tokens:"]
-    for one in found:
-        lines += [_line(one), f"      {', '.join(one['memory_ids'][:8]) or 'no memory'}{_more(one)}"]
-        lines.append(f"      {_sign(one)}")
+    for telling in found:
+        lines += [
+            _line(telling),
+            f"      {', '.join(telling['memory_ids'][:8]) or 'no memory'}{_more(telling)}",
+        ]
+        lines.append(f"      {_sign(telling)}")
     return lines
 
 
-def _print_telling(one: dict[str, Any]) -> None:
-    click.echo(f"{_line(one)}, session {output.visible(one['session_id'])}")
-    click.echo(f"Memories: {', '.join(one['memory_ids']) or 'none'}")
-    click.echo(f"Used: {_sign(one)}")
-    gone = "(what it told was forgotten or erased, and is not shown)"
-    click.echo(f"\n{output.visible(one['text']) or gone}")
+def _print_telling(telling: dict[str, Any]) -> None:
+    click.echo(f"{_line(telling)}, session {output.visible(telling['session_id'])}")
+    click.echo(f"Memories: {', '.join(telling['memory_ids']) or 'none'}")
+    click.echo(f"Used: {_sign(telling)}")
+    erased = "(what it told was forgotten or erased, and is not shown)"
+    click.echo(f"\n{output.visible(telling['text']) or erased}")
 
 
-def _line(one: dict[str, Any]) -> str:
-    about = f" {output.one_line(one['about'], 60)!r}" if one["about"] else ""
-    figures = ", ".join(f"{name} {_figure(value)}" for name, value in one["reason"].items())
+def _line(telling: dict[str, Any]) -> str:
+    about = f" {output.one_line(telling['about'], 60)!r}" if telling["about"] else ""
+    figures = ", ".join(f"{name} {_figure(value)}" for name, value in telling["reason"].items())
     because = f" because: {output.one_line(figures, 120)}" if figures else ""
-    told = f"#{one['id']}  {output.when(one['at'])}  {MOMENTS[one['moment']]}{about}"
-    return f"{told}, {one['tokens']:,} tokens{because}"
+    moment = f"#{telling['id']}  {output.when(telling['at'])}  {MOMENTS[telling['moment']]}{about}"
+    return f"{moment}, {telling['tokens']:,} tokens{because}"
 
 
 def _figure(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
-def _more(one: dict[str, Any]) -> str:
-    return f" and {len(one['memory_ids']) - 8} more" if len(one["memory_ids"]) > 8 else ""
+def _more(telling: dict[str, Any]) -> str:
+    return f" and {len(telling['memory_ids']) - 8} more" if len(telling["memory_ids"]) > 8 else ""
 
 
-def _sign(one: dict[str, Any]) -> str:
-    shown = f" ({output.one_line(one['shown_by'], 80)})" if one["shown_by"] else ""
-    return SIGNS[one["sign"]] + shown
+def _sign(telling: dict[str, Any]) -> str:
+    shown = f" ({output.one_line(telling['shown_by'], 80)})" if telling["shown_by"] else ""
+    return SIGNS[telling["sign"]] + shown
 
 
 COMMANDS = (command, why)

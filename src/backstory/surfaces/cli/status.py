@@ -13,11 +13,11 @@ from rich.text import Text
 from backstory import config, dirty, errors, paths
 from backstory.capture import spool
 from backstory.claude_md import status as claude_md
-from backstory.clients import claude_code, claude_settings
+from backstory.clients import claude_settings
 from backstory.model import ProjectOverview
 from backstory.store import projects, sessions, spend, tellings
 from backstory.store.file.connection import Connection
-from backstory.surfaces.cli import claude_md_output, output, pausing, terminal, worker_status
+from backstory.surfaces.cli import claude_md_output, output, pausing, status_line, terminal, worker_status
 from backstory.surfaces.cli.worker_status import Chosen, Queue
 from backstory.synthesis.runner import midnight
 
@@ -51,7 +51,7 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
     place = paths.place(project)
     known = projects.id_at(db, place)
     overview = projects.overview(db)
-    here = next((one for one in overview if one.id == known), None)
+    here = next((project for project in overview if project.id == known), None)
     root = dirty.root_of(project)
     failures = spool.failures(paths.spool(home))
     capture = Capture(
@@ -60,7 +60,7 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
         waiting=len(spool.waiting(paths.spool(home))),
         failed=len(failures),
         last_failure=failures[-1][1] if failures else "",
-        paused=pausing.told(db, known or ""),
+        paused=pausing.sentence(db, known or ""),
         worker=worker_status.running(home),
     )
     return Status(
@@ -79,19 +79,16 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
 
 def _is_enabled(env: Mapping[str, str]) -> bool | None:
     """Asked of the settings: to ask the client itself takes a second."""
-    at = claude_code.config_folder(env)
+    path = status_line.settings_path(env)
     try:
-        with open(claude_settings.settings_file(at or ""), encoding="utf-8") as file:
-            return claude_settings.enables(file.read(), "backstory")
-    except FileNotFoundError:
-        return False
+        return claude_settings.enables(status_line.read_settings(path), "backstory") if path else None
     except (OSError, ValueError):
         return None
 
 
-def to_do(found: Status) -> list[str]:
+def to_do(status: Status) -> list[str]:
     """A line for each thing that is wrong, with what to do; the worst first."""
-    capture, lines = found.capture, []
+    capture, lines = status.capture, []
     if capture.failed:
         what = output.number_of(capture.failed, "event", "events")
         lines.append(f"{what} could not be stored ({capture.last_failure}): backstory doctor")
@@ -99,32 +96,32 @@ def to_do(found: Status) -> list[str]:
         lines.append("nothing is captured, the plugin is not registered with Claude Code: backstory install")
     if capture.paused:
         lines.append(capture.paused)
-    waiting = [reason for state, reason, *_ in found.queue.troubles if state == "waiting"]
+    waiting = [reason for state, reason, *_ in status.queue.troubles if state == "waiting"]
     if waiting:
         lines.append(f"memories could not be made yet ({waiting[0]}): backstory worker")
-    if found.claude_md and (found.claude_md.pending or found.claude_md.outside):
+    if status.claude_md and (status.claude_md.pending or status.claude_md.outside):
         lines.append("CLAUDE.md is behind: backstory sync")
     return lines
 
 
-def plain(found: Status) -> dict[str, Any]:
-    texts, tokens = found.told
-    here = found.project
+def plain(status: Status) -> dict[str, Any]:
+    texts, tokens = status.told
+    here, sections = status.project, status.claude_md
     return {
-        "root": paths.text(found.root),
+        "root": paths.text(status.root),
         "memory": asdict(here) if here else None,
-        "projects": found.all_projects,
-        "capture": asdict(found.capture),
+        "projects": status.all_projects,
+        "capture": asdict(status.capture),
         "synthesis": {
-            **asdict(found.synthesizer),
-            **found.queue.plain,
-            "spent_today": found.spent_today,
-            "daily_usd": found.cap,
+            **asdict(status.synthesizer),
+            **status.queue.plain,
+            "spent_today": status.spent_today,
+            "daily_usd": status.cap,
         },
         "told_today": {"texts": texts, "tokens": tokens},
-        "claude_md": claude_md_output.plain_status(found.claude_md, _on_stop()) if found.claude_md else None,
+        "claude_md": claude_md_output.plain_status(sections, _on_stop()) if sections else None,
         "trees": here.trees if here else 0,
-        "to_do": to_do(found),
+        "to_do": to_do(status),
     }
 
 
@@ -135,29 +132,29 @@ def _on_stop() -> str:
         return str(error)
 
 
-def show(found: Status, now: int) -> None:
+def show(status: Status, now: int) -> None:
     out = terminal.console()
-    trees = found.project.trees if found.project else 0
+    trees = status.project.trees if status.project else 0
     terminal.facts(
         out,
         [
-            ("memory", _memory(found, now)),
-            ("capture", _capture(found.capture, now)),
-            ("synthesis", _synthesis(found)),
-            ("told today", _told(found.told)),
-            ("CLAUDE.md", _claude_md(found, now)),
+            ("memory", _memory(status, now)),
+            ("capture", _capture(status.capture, now)),
+            ("synthesis", _synthesis(status)),
+            ("told today", _told(status.told)),
+            ("CLAUDE.md", _claude_md(status, now)),
             ("trees", output.number_of(trees, "tree", "trees") if trees else "none"),
         ],
     )
-    for line in to_do(found):
+    for line in to_do(status):
         out.print(Text(f"to do: {output.one_line(line, 300)}", style="yellow"))
 
 
-def _memory(found: Status, now: int) -> str:
-    here = found.project
-    elsewhere = f"; {output.number_of(found.all_projects, 'project', 'projects')} in all"
+def _memory(status: Status, now: int) -> str:
+    here = status.project
+    elsewhere = f"; {output.number_of(status.all_projects, 'project', 'projects')} in all"
     if here is None or not (here.sessions or here.memories):
-        return f"nothing of this folder yet{elsewhere if found.all_projects else ''}"
+        return f"nothing of this folder yet{elsewhere if status.all_projects else ''}"
     parts = [
         output.number_of(here.sessions, "session", "sessions"),
         output.number_of(here.turns, "turn", "turns"),
@@ -179,12 +176,12 @@ def _capture(seen: Capture, now: int) -> str:
     return ", ".join([*parts, *(["paused here"] if seen.paused else [])])
 
 
-def _synthesis(found: Status) -> str:
-    who = str(found.synthesizer).removeprefix("synthesizer ")
-    is_paid = found.synthesizer.uses == "claude"
-    cost = f"; ${found.spent_today:.2f} of ${found.cap:.2f} today" if is_paid else ""
-    runs = f"worker {found.capture.worker} runs" if found.capture.worker else "no worker runs"
-    return f"{who}{cost}; {runs}, {worker_status.waiting_told(found.queue)}"
+def _synthesis(status: Status) -> str:
+    who = str(status.synthesizer).removeprefix("synthesizer ")
+    is_paid = status.synthesizer.uses == "claude"
+    cost = f"; ${status.spent_today:.2f} of ${status.cap:.2f} today" if is_paid else ""
+    runs = f"worker {status.capture.worker} runs" if status.capture.worker else "no worker runs"
+    return f"{who}{cost}; {runs}, {worker_status.waiting_told(status.queue)}"
 
 
 def _told(told: tuple[int, int]) -> str:
@@ -194,14 +191,14 @@ def _told(told: tuple[int, int]) -> str:
     return f"{output.number_of(texts, 'text', 'texts')}, {output.number_of(tokens, 'token', 'tokens')}"
 
 
-def _claude_md(found: Status, now: int) -> str:
-    seen = found.claude_md
+def _claude_md(status: Status, now: int) -> str:
+    seen = status.claude_md
     if seen is None:
         return "not kept by backstory; `backstory init` sets that up"
     changed = len(seen.pending) + len(seen.outside)
     behind = f"{output.number_of(changed, 'file', 'files')} changed since" if changed else "up to date"
     last = f"the last sync {output.lately(seen.synced_at, now)}" if seen.synced_at else "never synced"
-    edited = sum(one.is_edited for file in seen.files if file.state for one in file.state.sections)
+    edited = sum(section.is_edited for file in seen.files if file.state for section in file.state.sections)
     stale = sum(len(file.stale) for file in seen.files)
     parts = [output.number_of(len(seen.files), "file", "files"), behind, last]
     parts += [f"{output.number_of(edited, 'section', 'sections')} edited by hand"] if edited else []

@@ -19,7 +19,7 @@ ANOTHER = "your status line is left as it is; `backstory statusline` prints ours
 
 def offer(env: Mapping[str, str], wanted: bool | None, may_ask: bool) -> list[str]:
     """Put ours into the user's settings where they have none and want it. What to tell."""
-    path = _path(env)
+    path = settings_path(env)
     if wanted is False or path is None:
         return []
     try:
@@ -29,7 +29,7 @@ def offer(env: Mapping[str, str], wanted: bool | None, may_ask: bool) -> list[st
 
 
 def _offer(path: str, wanted: bool | None, may_ask: bool) -> list[str]:
-    text = _read(path)
+    text = read_settings(path)
     there = claude_settings.status_line(text)
     command = f"{shlex.quote(sys.executable)} -E -P -m backstory statusline"
     if there is not None and not is_ours(there):
@@ -48,11 +48,11 @@ def _offer(path: str, wanted: bool | None, may_ask: bool) -> list[str]:
 
 
 def take_out(env: Mapping[str, str]) -> list[str]:
-    path = _path(env)
+    path = settings_path(env)
     if path is None:
         return []
     try:
-        text = _read(path)
+        text = read_settings(path)
         there = claude_settings.status_line(text)
         if there is None or not is_ours(there):
             return []
@@ -66,13 +66,13 @@ def is_ours(line: Mapping[str, object]) -> bool:
     return bool(re.search(r"(^|[ /])backstory['\"]? statusline$", str(line.get("command", "")).strip()))
 
 
-def _path(env: Mapping[str, str]) -> str | None:
+def settings_path(env: Mapping[str, str]) -> str | None:
     """The file itself, also where the settings are a link to it."""
     at = claude_code.config_folder(env)
     return os.path.realpath(claude_settings.settings_file(at)) if at else None
 
 
-def _read(path: str) -> str:
+def read_settings(path: str) -> str:
     try:
         with open(path, encoding="utf-8", newline="") as file:
             return file.read()

@@ -1,8 +1,8 @@
-"""What the hooks of a session ask this server while the user waits; surfaces/asking.py has the other end.
+"""The server's end of the socket on which hooks ask while the user waits; theirs is surfaces/asking.py.
 
-A thread takes one connection after the other, one request each. Who sends too much, sends nothing, or belongs
-to another user is cut off. The socket lies in a folder that only its owner can enter. What was told is noted
-once it has been heard: a store that is busy or a disk that is full keeps no prompt waiting.
+A thread takes one connection after the other, one request each. A client that sends too much, sends nothing,
+or is of another user is cut off. The socket lies in a folder that only its owner can enter. What was told is
+noted after the hook has read it: a store that is busy or a disk that is full keeps no prompt waiting.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 from backstory import config, log, paths
 from backstory.errors import BackstoryError, BadInput, Unavailable
-from backstory.model import now_ms, tokens
+from backstory.model import now_ms
 from backstory.recall import telling
 from backstory.recall.telling import Telling
 from backstory.safety.clean import clean
-from backstory.store import projects, sessions, tellings
-from backstory.store.file.connection import Connection, may_be_unavailable, transaction
-from backstory.surfaces import asking
+from backstory.store import tellings
+from backstory.store.file.connection import Connection
+from backstory.surfaces import asking, noting
 
 if TYPE_CHECKING:
     from backstory.recall.index import Index
@@ -74,7 +74,7 @@ class Listener:
         self.thread.start()
 
     def close(self) -> None:
-        """Nobody finds us any more. A request that is being answered may end with the process."""
+        """Remove the socket. A request that is being answered may end with the process."""
         self._is_over.set()
         for path in self._files:
             _remove(path)
@@ -111,8 +111,7 @@ class Listener:
             if not _is_heard(line, reply) or told is None:
                 return
             try:
-                with may_be_unavailable(), transaction(db):
-                    keep(db, request, told, now)
+                note(db, request, told, now)
             except Unavailable as error:
                 log.write("debug", f"what was told is not noted: {error}")
 
@@ -134,26 +133,15 @@ def answer(
     return telling.at_prompt(index(), db, cwd, session, text, now), telling.is_substantive(text)
 
 
-def keep(db: Connection, request: dict[str, str], told: Telling, now: int) -> None:
-    session = request["session"]
-    project = sessions.project_of(db, session) or projects.id_at(db, paths.place(request["folder"]))
-    if project:
-        tellings.note(
-            db,
-            session,
-            project,
-            told.moment,
-            told.text,
-            told.ids,
-            tokens=tokens(told.text),
-            at=now,
-            about=told.about,
-            reason=told.reason,
-        )
+def note(db: Connection, request: dict[str, str], told: Telling, now: int) -> None:
+    session_id = request["session"]
+    if project_id := noting.project_of(db, session_id, request["folder"]):
+        moment, text, ids = told.moment, told.text, told.ids
+        noting.note(db, session_id, project_id, moment, text, ids, now, about=told.about, reason=told.reason)
 
 
 def sweep(data: str) -> None:
-    """Remove the sockets of servers that were killed: nobody listens there."""
+    """Remove the sockets of servers that were killed."""
     for folder in (asking.run_folder(data), asking.short_folder(data)):
         with suppress(OSError):
             for name in os.listdir(folder) if asking.is_private(folder) else ():
@@ -178,7 +166,7 @@ def _remove_if_left(path: str) -> None:
 
 
 def _is_busy(path: str) -> bool:
-    """Somebody listens there, who has more to do than we can wait for."""
+    """Whether a server listens there that has more connections waiting than it takes."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.setblocking(False)
         try:
@@ -191,7 +179,7 @@ def _is_busy(path: str) -> bool:
 
 
 def _bound(path: str) -> socket.socket:
-    """Nobody sees a socket at which nobody listens yet: it gets its name when it is ready."""
+    """A socket that listens. It gets its name when it is ready, so that no hook connects before."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _remove(path + ".")

@@ -31,8 +31,8 @@ from backstory.surfaces.mcp.tool_context import (
     session,
     store,
 )
+from backstory.surfaces.noting import note_search
 from backstory.surfaces.opened import backlog
-from backstory.surfaces.told import note_search
 
 INSTRUCTIONS = (
     "Memory of earlier sessions in this project. Call memory_search before work that may have been done,"

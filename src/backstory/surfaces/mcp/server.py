@@ -115,7 +115,7 @@ class ToolServer(MCPServer):
             await self._tell_of_more(context)
 
     async def _tell_of_more(self, context: Any) -> None:
-        """Once there is a tree, whoever made it, there are more tools."""
+        """Once the project has a tree, tell the client to list the tools again."""
         if self._is_short and context and await to_thread.run_sync(listing.has_tree):
             self._is_short = False
             await context.session.send_tool_list_changed()

@@ -8,7 +8,7 @@ CREATE TABLE tellings (
     moment     TEXT NOT NULL CHECK (moment IN ('start', 'compact', 'prompt', 'file', 'failure', 'subagent', 'search')),
     about      TEXT NOT NULL,              -- what it came with: the first words of a prompt, a file, a test, a query; '' for a brief
     reason     TEXT NOT NULL CHECK (json_valid(reason)), -- why it was told: the figures that decided it
-    tokens     INTEGER NOT NULL,           -- about, as model.tokens counts
+    tokens     INTEGER NOT NULL,           -- about, as gist.tokens counts
     text       TEXT NOT NULL               -- as it was told; '' once a memory in it was erased
 ) STRICT;
 

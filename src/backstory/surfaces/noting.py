@@ -1,0 +1,76 @@
+"""Noting what a model was told, for `backstory why` and `stats`. Hooks load this: no dataclasses."""
+
+from __future__ import annotations
+
+from backstory import log, paths
+from backstory.errors import BackstoryError
+from backstory.gist import tokens
+from backstory.safety.clean import clean
+from backstory.store import projects, sessions, tellings
+from backstory.store.file.connection import may_be_unavailable, transaction, unhurried, wait_at_most
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from backstory.store.file.connection import Connection
+
+LONGEST_QUERY = 200  # characters that are kept of one
+PATIENCE = 0.3  # seconds that a reply may be late for this
+
+
+def project_of(db: Connection, session_id: str, folder: str) -> str | None:
+    """The project of a session; of one that is not stored yet, the project at its folder."""
+    return sessions.project_of(db, session_id) or projects.id_at(db, paths.place(folder))
+
+
+def note(
+    db: Connection,
+    session_id: str,
+    project_id: str,
+    moment: str,
+    text: str,
+    ids: Sequence[str],
+    now: int,
+    *,
+    about: str = "",
+    reason: Mapping[str, object] | None = None,
+) -> None:
+    """Unavailable where the store is busy."""
+    with may_be_unavailable(), transaction(db):
+        tellings.note(
+            db,
+            session_id,
+            project_id,
+            moment,
+            text,
+            ids,
+            tokens=tokens(text),
+            at=now,
+            about=about,
+            reason=reason,
+        )
+
+
+def note_search(
+    db: Connection,
+    folder: str,
+    session_id: str | None,
+    tool: str,
+    query: str,
+    text: str,
+    ids: Sequence[str],
+    now: int,
+) -> str:
+    """The reply to a search, as it goes to the model. That a store is too busy to note it is no reason to
+    withhold it."""
+    try:
+        if session_id and (project_id := project_of(db, session_id, folder)):
+            unhurried(db)
+            wait_at_most(db, PATIENCE)
+            reason = {"tool": tool, "found": len(ids)}
+            about = clean(query, LONGEST_QUERY)
+            note(db, session_id, project_id, tellings.SEARCH, text, ids, now, about=about, reason=reason)
+    except (BackstoryError, OSError) as error:
+        log.write("warning", f"a reply was not noted: {error}")
+    return text
