@@ -504,8 +504,8 @@ class _Named:
 
 def _candidate(one: Found) -> Candidate:
     turn: Any = _Named(one.id)
-    figures = {name: value for name, value in asdict(one).items() if name != "id"}
-    return Candidate(turn=turn, **figures)
+    figures = (one.bm25, one.of_best, one.covers, one.rare, one.days)
+    return Candidate(turn, *figures, one.is_own, one.is_last, one.on_branch, one.is_told)
 
 
 @dataclass(frozen=True, slots=True)
