@@ -81,11 +81,13 @@ class Found:
     """A candidate of a prompt, as far as the gate looks at it."""
 
     id: str  # as labels name it
-    score: float
-    covers: float
     bm25: float
+    of_best: float
+    covers: float
+    rare: int
     days: float
     is_own: bool
+    is_last: bool
     on_branch: bool
     is_told: bool  # by the session's brief
 
@@ -332,8 +334,8 @@ class _Again:
             elif event.use and event.use.action == canonical.SHELL and event.use.error is not None:
                 self._fail(session_id, event)
             self._take(event, branch, past)
-            if event.kind in (canonical.TURN_END, canonical.SESSION_END):
-                self._flush()
+            if event.kind in (canonical.PROMPT, canonical.TURN_END, canonical.SESSION_END):
+                self._flush()  # as the drain that these hooks leave behind
             if event.kind == canonical.SESSION_END:
                 with transaction(self.db):
                     turns.close(self.db, session_id)
@@ -467,11 +469,13 @@ class _Again:
         return [
             Found(
                 self._name(one.turn),
-                one.score,
-                one.covers,
                 one.bm25,
+                one.of_best,
+                one.covers,
+                one.rare,
                 one.days,
                 one.is_own,
+                one.is_last,
                 one.on_branch,
                 one.is_told,
             )
@@ -500,7 +504,8 @@ class _Named:
 
 def _candidate(one: Found) -> Candidate:
     turn: Any = _Named(one.id)
-    return Candidate(turn, one.score, one.days, one.is_own, one.on_branch, one.is_told, one.covers, one.bm25)
+    figures = (one.bm25, one.of_best, one.covers, one.rare, one.days)
+    return Candidate(turn, *figures, one.is_own, one.is_last, one.on_branch, one.is_told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,10 +517,10 @@ class Chosen:
 
 
 def _chosen(found: Sequence[Found], gate: Gate) -> Chosen:
-    best = sorted(map(_candidate, found), key=lambda one: -one.worth(gate))
-    several = telling.chosen(best, gate)
-    told = tuple(one.turn.id for one in several if not one.is_told)
-    return Chosen(frozenset(one.turn.id for one in several), told)
+    one = telling.chosen([_candidate(one) for one in found], gate)
+    if one is None:
+        return Chosen(frozenset(), ())
+    return Chosen(frozenset((one.turn.id,)), () if one.is_told else (one.turn.id,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -663,10 +668,9 @@ def _show_misses(console: Console, every: Sequence[Moment], cases: Sequence[Case
             kind = "missed" if one.label.need else "told for nothing"
             say(f"\n{kind} {one.moment.id}: {' '.join(one.moment.prompt.split())[:200]}")
             say(f"  right: {sorted(one.label.right)}; by the brief: {one.is_right(one.moment.brief)}")
-            hits = sorted(map(_candidate, one.moment.found), key=lambda hit: -hit.worth(GATE))
-            for hit in hits[:5]:
+            for hit in map(_candidate, one.moment.found[:5]):
                 mark = "*" if hit.turn.id in one.label.right else " "
-                say(f"  {mark} {hit.turn.id:14} worth {hit.worth(GATE):.2f} {hit.figures()}")
+                say(f"  {mark} {hit.turn.id:14} {hit.figures()}")
 
 
 WIDTH, HEIGHT, MARGIN = 640, 420, 60

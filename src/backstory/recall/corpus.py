@@ -131,10 +131,10 @@ class Corpus:
         """The lines of a range that have these rows, given as '1,2,3'."""
         return self.locate(number, _numbers(rows) - self.ranges[number][0])
 
-    def postings(self, db: Connection, match: str) -> Ints:
-        """The lines in which an FTS5 expression matches."""
+    def postings(self, db: Connection, match: str, most: int = -1) -> Ints:
+        """The lines in which an FTS5 expression matches; at most so many of each range."""
         found = [
-            self.locate(number, _numbers(lines.postings(db, self.source.TABLE, match, first, last)))
+            self.locate(number, _numbers(lines.postings(db, self.source.TABLE, match, first, last, most)))
             for number, (first, last) in enumerate(self.ranges)
         ]
         return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, np.int32), *found])

@@ -37,6 +37,7 @@ PRIOR[[turn.PLAN, turn.FACTS]] = 0.9
 BEST, BEST_PIECE = 1 + WINDOW + THREAD, 1 + TURN + SESSION
 FITS = 0.49  # of the query's weight: of ten questions that nothing answers, nine stay below
 FEW = 100  # turns and memories that say little about how rare a word is
+RARE = 0.05  # of the turns have a rare word, at most
 ALONE = 0.5  # of how well a line fits by itself counts as its window and thread, where it has none
 SHORT = 10  # words; what is much shorter matches anything, so its meaning counts less
 LIFT = 0.05  # each of salience, recency and sector, so that together they move a score by 15 % at most
@@ -80,6 +81,15 @@ class WordScores:
     turns: Floats
     threads: Floats
     best_turn: float = 1.0  # the BM25 that 1 stands for among turns
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFits:
+    """Of every turn."""
+
+    bm25: Floats
+    covers: Floats  # so much of the query, by weight
+    rare: Ints  # so many of its rare words
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +152,26 @@ def _score_turns(corpus: Corpus, terms: Sequence[Ints], found: WordScores) -> np
         found.turns[there] += rarity * (K1 + 1) * times / (times + norm[there])
         found.alone[alone] += rarity * (K1 + 1) / (1 + _norm(words[alone] * share))
     return max(_best(found.turns), _best(found.alone))
+
+
+def turns_by_words(corpus: Corpus, terms: Sequence[Ints]) -> TurnFits:
+    """How well each turn fits by its words alone. `terms` are the lines that each word is in."""
+    turn_of, is_alone, size = corpus.column("turn"), _alone(corpus), corpus.turns.size
+    of = size + int(np.count_nonzero(is_alone))
+    norm = _norm(corpus.turns.relative())
+    bm25, covers, rare, total = _nothing(size), _nothing(size), np.zeros(size, np.int32), 0.0
+    for lines in terms:
+        within = turn_of[lines]
+        often = np.bincount(within[within >= 0], minlength=size)
+        there = np.flatnonzero(often)
+        number = len(there) + int(np.count_nonzero(is_alone[lines]))
+        times = often[there].astype(np.float32)
+        bm25[there] += _rarity(of, number) * (K1 + 1) * times / (times + norm[there])
+        weight = _weight(of, number)
+        covers[there] += np.float32(weight)
+        rare[there] += len(there) <= RARE * size
+        total += weight
+    return TurnFits(bm25, covers / np.float32(total or 1.0), rare)
 
 
 def by_meaning(cosines: Floats) -> Meaning:
@@ -236,8 +266,12 @@ def weights(corpus: Corpus, terms: Sequence[Ints]) -> list[float]:
     for lines in terms:
         within = np.bincount(turn_of[lines] + 1, minlength=1)[1:]
         number = int(np.count_nonzero(within)) + int(np.count_nonzero(alone[lines]))
-        found.append(math.log(1 + (of + FEW - number) / (number + 1)))
+        found.append(_weight(of, number))
     return found
+
+
+def _weight(of: int, number: int) -> float:
+    return math.log(1 + (of + FEW - number) / (number + 1))
 
 
 def _alone(corpus: Corpus) -> Column:

@@ -7,6 +7,7 @@ so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,6 +46,7 @@ DEFAULT_LIMIT, MAX_LIMIT = 10, 100
 MAX_QUERY = 2_000
 POOL = 5  # times the limit: so many of the best are looked at for salience, recency and sector
 COMMON = 20_000  # lines; a pair of words that are in more says little and takes long
+MOST_LINES = 2_000  # that have a word which is looked for unasked
 UNFINISHED = 20  # words that the beginning of one may stand for
 SHORTEST_STEM = 4
 MOST_PIECES = 12  # of a turn that are shown
@@ -64,6 +66,13 @@ class Covered(NamedTuple):
     covers: float  # so much of the query
     pieces: tuple[tuple[int, float], ...]  # (row, worth) of a turn's that fit, the best first
     bm25: float = 0.0  # of the whole turn
+
+
+class TurnFit(NamedTuple):
+    row: int
+    bm25: float  # by the logarithm of how many turns there are, so that it means the same in every store
+    covers: float  # so much of the query, by weight
+    rare: int  # so many of its rare words
 
 
 class Ranking(NamedTuple):
@@ -255,6 +264,25 @@ def ranked(
     with index.lock:
         best, covered = _top(db, corpus, query, asked, wanted(corpus), count)
     return Ranking(best, asked.notice, asked.waiting, covered)
+
+
+def fitting_turns(index: Index, db: Connection, project: Project, query: str, count: int) -> list[TurnFit]:
+    """The turns of a project that fit a query best by its words, the best first. The words that many lines
+    have are left out: looking them up takes longest, and they say least."""
+    with index.lock:
+        corpus = index.corpus(db, memories, project)
+        found = [corpus.postings(db, term, MOST_LINES + 1) for term in terms.query_terms(query)]
+        if not corpus.turns.size:
+            return []
+        fits = rank.turns_by_words(corpus, [lines for lines in found if len(lines) <= MOST_LINES])
+        state, size = corpus.column("state"), math.log(1 + max(corpus.turns.size, 2))
+        best: list[TurnFit] = []
+        for turn in np.argsort(-fits.bm25, kind="stable")[: 2 * count].tolist():
+            lines = corpus.pieces(turn)
+            if fits.bm25[turn] > 0 and len(lines) and not (state[lines] & SUPERSEDED).any():
+                figures = float(fits.bm25[turn]) / size, float(fits.covers[turn]), int(fits.rare[turn])
+                best.append(TurnFit(int(corpus.turns["row"][turn]), *figures))
+    return best[:count]
 
 
 def checked(query: str, mode: str, limit: int, filters: Filters = NO_FILTERS) -> str:

@@ -9,10 +9,9 @@ lists of store/known.py.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -27,12 +26,10 @@ from backstory.store import known, projects, sessions, tellings, turns
 
 if TYPE_CHECKING:
     from backstory.memory.turn import Turn
-    from backstory.recall.corpus import Corpus
+    from backstory.model import Project
     from backstory.recall.index import Index
-    from backstory.recall.nearness import Column
     from backstory.store.file.connection import Connection
 
-ITEMS = 2
 PROMPT_TOKENS, FILE_TOKENS = 350, 150  # with the fence around them
 ASKED = 120  # characters of what was asked
 COMMITS = 120  # characters of all commits
@@ -42,8 +39,9 @@ APART = " [...] "
 QUERY = 600  # characters of a prompt that are searched for
 FEWEST_WORDS = 3  # that are not generic
 POOL = 20  # hits that are looked at
-DAYS = 7  # so long ago at most a file was edited, or a test mended
-FEW_FILES = 3  # that a turn edited: what it says is about each of them
+DAYS = 7  # so long ago at most a session was that is continued, a file was edited, or a test mended
+LETTERS = 4  # of a word that a prompt and a file's turn must share
+LOOKED_UP = 20  # such words
 SESSION = 2  # tellings about files and failures in a session
 BESIDE = (tellings.FILE, tellings.FAILURE)
 TRUNKS = frozenset(("main", "master", "develop", "trunk"))  # to be on one of these says nothing
@@ -73,20 +71,19 @@ class Telling:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a hit must be, to be told unasked: on this branch, or the user's own of the last days and then
-    nearer to the prompt, because nothing else speaks for it."""
+    """What a turn must be, to be told unasked. A prompt mostly continues what was done on this branch or in
+    the user's own last sessions, so a turn of these needs to fit well; one from elsewhere must be what the
+    prompt says nearly word for word."""
 
-    bm25: float = 1.75  # of the turn, by the logarithm of how many turns there are
-    covers: float = 0.3  # so much of the prompt, by weight
-    covers_elsewhere: float = 0.5  # where it was not on this branch
-    days: float = 3  # ago at most, there
-    own: float = 0.15  # what a hit gains
-    recent: float = 0.25
-    on_branch: float = 0.35
+    bm25: float = 1.2  # by the logarithm of how many turns there are
+    of_best: float = 0.8  # of the best fit of all turns
+    covers: float = 0.5  # so much of the prompt, by weight
+    rare: int = 3  # or, of the best one, so many of the prompt's rare words
+    covers_elsewhere: float = 0.8
 
 
 GATE = Gate()
-FADING = 4  # days, after which a hit gains a third of that for being recent
+LAST = 2  # of the user's own sessions that a prompt may well continue
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,32 +91,33 @@ class Candidate:
     """A turn that a prompt finds, and the figures that decide whether it is told."""
 
     turn: Turn
-    score: float
+    bm25: float
+    of_best: float  # its BM25, by that of the best turn
+    covers: float
+    rare: int
     days: float
     is_own: bool
+    is_last: bool  # of one of the user's own last sessions
     on_branch: bool
     is_told: bool  # to this session, already
-    covers: float = 0.0
-    bm25: float = 0.0
-    pieces: tuple[tuple[int, float], ...] = ()  # (row, worth) of those that fit, the best first
-
-    def worth(self, gate: Gate) -> float:
-        recent = gate.recent * math.exp(-self.days / FADING)
-        return self.score + gate.own * self.is_own + recent + gate.on_branch * self.on_branch
 
     def passes(self, gate: Gate) -> bool:
-        if self.on_branch:
-            return self.covers >= gate.covers and self.bm25 >= gate.bm25
-        is_near = self.is_own and self.days <= gate.days
-        return is_near and self.covers >= gate.covers_elsewhere and self.bm25 >= gate.bm25
+        if self.bm25 < gate.bm25 or self.of_best < gate.of_best:
+            return False
+        is_best = self.of_best >= 1
+        if self.on_branch or self.is_last:
+            return self.covers >= gate.covers or (is_best and self.rare >= gate.rare)
+        return is_best and self.is_own and self.days <= DAYS and self.covers >= gate.covers_elsewhere
 
     def figures(self) -> dict[str, object]:
         return {
-            "score": round(self.score, 3),
-            "covers": round(self.covers, 2),
             "bm25": round(self.bm25, 2),
+            "of_best": round(self.of_best, 2),
+            "covers": round(self.covers, 2),
+            "rare": self.rare,
             "days": round(self.days, 1),
             "own": self.is_own,
+            "last": self.is_last,
             "branch": self.on_branch,
         }
 
@@ -141,7 +139,7 @@ def at_prompt(
     if not is_substantive(prompt) or not _is_first(db, session_id, prompt):
         return None
     found = candidates(index, db, cwd, session_id, prompt, now, others)
-    return _told(db, tellings.PROMPT, "with your prompt", prompt, chosen(found))
+    return _told(tellings.PROMPT, "with your prompt", prompt, chosen(found))
 
 
 def at_subagent(
@@ -157,7 +155,7 @@ def at_subagent(
     if not is_substantive(task):
         return None
     found = candidates(index, db, cwd, session_id, task, now, others, told=())
-    return _told(db, tellings.SUBAGENT, "with your task", task, chosen(found))
+    return _told(tellings.SUBAGENT, "with your task", task, chosen(found))
 
 
 def is_substantive(prompt: str) -> bool:
@@ -193,79 +191,68 @@ def candidates(
     others: Collection[str] = (),
     told: Collection[str] | None = None,
 ) -> list[Candidate]:
-    """The turns of other sessions that fit a prompt best, by what search says and what else speaks for
-    them."""
+    """The turns of other sessions that fit a prompt best, the best first."""
     from backstory.recall import search  # numpy with it: only where something is looked for
-    from backstory.recall.corpus import DELETED, SUPERSEDED
     from backstory.store import memories
 
     place = paths.place(cwd)
     project = projects.at(db, place)
     if project is None:
         return []
-    query = search.checked(_said(prompt), "keyword", POOL)
-
-    def turns_only(corpus: Corpus) -> Column:
-        wanted: Column = (corpus.column("turn") >= 0) & (
-            (corpus.column("state") & (DELETED | SUPERSEDED)) == 0
-        )
-        return wanted
-
-    ranking = search.ranked(index, db, memories, project, query, "keyword", POOL, 0, turns_only)
-    ids = memories.labels(db, [one.row for one in ranking.best])
+    fits = search.fitting_turns(index, db, project, search.checked(_said(prompt), "keyword", POOL), POOL)
+    ids = memories.labels(db, [fit.row for fit in fits])
     found = turns.by_ids(db, [label.id for label in ids.values()])
-    known_ids = tellings.told(db, session_id) if told is None else told
-    told_of = {turn.session_id for turn in found.values() if turn.session_id}
-    own = known.attended(db, told_of).difference(others)
-    on = known.branches(db, told_of) if place.branch and place.branch not in TRUNKS else {}
-    hits = []
-    for one in ranking.best:
-        turn = found.get(ids[one.row].id) if one.row in ids else None
-        if turn is None or turn.session_id == session_id:
-            continue
-        hit = Candidate(
+    pairs = [(fit, found.get(ids[fit.row].id)) for fit in fits if fit.row in ids]
+    hits = [(fit, turn) for fit, turn in pairs if turn and turn.session_id != session_id]
+    told = tellings.told(db, session_id) if told is None else told
+    sources = {turn.session_id for _, turn in hits if turn.session_id}
+    own = known.attended(db, sources).difference(others)
+    last = [one for one in known.lately(db, project, now - DAYS * DAY_MS) if one != session_id]
+    last = [one for one in last if one not in others][:LAST]
+    on = known.branches(db, sources) if place.branch and place.branch not in TRUNKS else {}
+    return [
+        Candidate(
             turn=turn,
-            score=one.score,
+            bm25=fit.bm25,
+            of_best=fit.bm25 / hits[0][0].bm25,
+            covers=fit.covers,
+            rare=fit.rare,
             days=max(0, now - turn.ended_at) / DAY_MS,
             is_own=turn.session_id in own,
+            is_last=turn.session_id in last,
             on_branch=place.branch in on.get(turn.session_id, ()),
-            is_told=turn.id in known_ids,
+            is_told=turn.id in told,
         )
-        hits.append((hit, one.line))
-    hits.sort(key=lambda hit: -hit[0].worth(GATE))
-    with index.lock:  # how well it fits takes long to say, and is asked of these alone
-        covered = [ranking.covered(line) for _, line in hits[:ITEMS]]
-        many = index.corpus(db, memories, project).turns.size
-    size = math.log(1 + max(many, 2))
-    return [
-        replace(hit, covers=fits.covers, bm25=fits.bm25 / size, pieces=fits.pieces)
-        for (hit, _), fits in zip(hits, covered, strict=False)
+        for fit, turn in hits
     ]
 
 
-def chosen(found: Sequence[Candidate], gate: Gate = GATE) -> list[Candidate]:
-    """Of candidates, the best first: that one decides whether anything is told, and the next one comes along
-    if it passes as well."""
-    return [one for one in found[:ITEMS] if one.passes(gate)] if found and found[0].passes(gate) else []
+def chosen(found: Sequence[Candidate], gate: Gate = GATE) -> Candidate | None:
+    """Of candidates, the best first: the first that passes. Where the session was told that one already, the
+    next best is no substitute."""
+    return next((one for one in found if one.passes(gate)), None)
 
 
-def _told(
-    db: Connection, moment: str, source: str, about: str, several: Sequence[Candidate]
-) -> Telling | None:
-    several = [one for one in several if not one.is_told]
-    if not several:
+def _told(moment: str, source: str, about: str, one: Candidate | None) -> Telling | None:
+    if one is None or one.is_told:
         return None
-    head = "From earlier sessions; memory_search with an id shows one whole."
+    head = "From an earlier session; memory_search with an id shows it whole."
     source = f"backstory, {source}"
-    room = room_of(PROMPT_TOKENS) - room_for(fence.fence(head, source))
-    texts = turns.texts(db, [row for one in several for row, _ in one.pieces])
-    items = []
-    for one in several:
-        pieces = [(row, *texts[row]) for row, _ in one.pieces if row in texts]
-        items.append(_item(one.turn, pieces, min(room // len(several), room_of(PROMPT_TOKENS) // ITEMS) - 1))
-    text = fence.fence("\n".join([head, *items]), source)
-    reason = {one.turn.id: one.figures() for one in several}
-    return Telling(moment, text, tuple(reason), cut(plain(clean(about, 4 * QUERY)), ASKED), reason)
+    room = room_of(PROMPT_TOKENS) - room_for(fence.fence(head, source)) - 1
+    item = _item(one.turn, _fitting(one.turn, about), room)
+    text = fence.fence(f"{head}\n{item}", source)
+    reason = {one.turn.id: one.figures()}
+    return Telling(moment, text, (one.turn.id,), cut(plain(clean(about, 4 * QUERY)), ASKED), reason)
+
+
+def _fitting(turn: Turn, prompt: str) -> list[tuple[int, int, str]]:
+    """The pieces of a turn that have words of a prompt, those with most of them first."""
+    wanted = _telling_words(_said(prompt))
+    having = [
+        (-len(wanted & _telling_words(text)), at, part, text)
+        for at, (part, text) in enumerate(turns_of.pieces(turn))
+    ]
+    return [(at, part, text) for number, at, part, text in sorted(having) if number]
 
 
 def _item(turn: Turn, pieces: Sequence[tuple[int, int, str]], room: int) -> str:
@@ -314,16 +301,32 @@ def at_file(
     earlier = [edit for edit in edits if edit[1] != session_id]
     if not 0 < len(earlier) <= known.FEW or len(earlier) < len(edits):
         return None
-    name = os.path.basename(relative)
+    said = sessions.prompts(db, session_id)[-1:]
     for turn in _sources(db, session_id, earlier, now, others):
-        about = _speaking(turn, name) or _speaking(turn, os.path.splitext(name)[0])
-        # Where neither the answer names the file nor it was one of a few, the turn was about something else.
-        if (about or len(turn.edited) <= FEW_FILES) and not known.is_touched(db, session_id, relative):
+        about = _speaking(turn, os.path.basename(relative))
+        # The file alone is a weak sign: what was done to it then has mostly nothing to do with what is asked
+        # now. So the answer must name it, and the prompt at hand must have a rare word of the turn.
+        word = _shared(db, project, said[0][1], turn, relative) if about and said else ""
+        if word and not known.is_touched(db, session_id, relative):
             head = f"{cut(plain(relative), ASKED)} was edited in an earlier session:"
             text = _beside(head, "about this file", turn, about)
-            reason = {"edits": len(earlier), "days": _days(turn, now), "named": bool(about)}
+            reason = {"edits": len(earlier), "days": _days(turn, now), "shared": word}
             return Telling(tellings.FILE, text, (turn.id,), clean(relative), reason)
     return None
+
+
+def _shared(db: Connection, project: Project, prompt: str, turn: Turn, path: str) -> str:
+    """A rare word that a prompt and a turn have in common, other than those of the file's path."""
+    wanted = _telling_words(prompt[: 4 * QUERY]) - _telling_words(path)
+    had = _telling_words("\n".join([text for text, _ in turn.prompts] + [turn.answer]))
+    longest = sorted(wanted & had, key=lambda word: (-len(word), word))[:LOOKED_UP]
+    return next((word for word in longest if known.is_rare(db, project, word)), "")
+
+
+def _telling_words(text: str) -> set[str]:
+    """The words of a text, and of the identifiers in it, that may say what it is about."""
+    every = {term.strip('"*') for term in terms.query_terms(text)}
+    return {word for word in every if len(word) >= LETTERS and not word.isdigit()} - GENERIC
 
 
 def at_failure(

@@ -7,13 +7,14 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 
-def postings(db: Connection, table: str, match: str, first: int, last: int) -> str:
-    """The rows of a range in which an FTS5 expression matches, counted from the first, as '1,2,3'."""
+def postings(db: Connection, table: str, match: str, first: int, last: int, most: int = -1) -> str:
+    """The rows of a range in which an FTS5 expression matches, counted from the first, as '1,2,3'; at most so
+    many."""
     return str(
         db.execute(
             f"SELECT coalesce(group_concat(rowid - ?2), '') FROM (SELECT rowid FROM {table}_fts"
-            f" WHERE {table}_fts MATCH ?1 AND rowid BETWEEN ?2 AND ?3)",
-            (match, first, last),
+            f" WHERE {table}_fts MATCH ?1 AND rowid BETWEEN ?2 AND ?3 LIMIT ?4)",
+            (match, first, last, most),
         ).fetchone()[0]
     )
 
