@@ -57,7 +57,7 @@ def earlier_sessions(data: Path, project: Path) -> None:
     drain(data, now_ms())
 
 
-def say(data: Path, project: Path, session: str, text: str) -> None:
+def keep_prompt(data: Path, project: Path, session: str, text: str) -> None:
     put(data, {**prompt(text), "session_id": session, "cwd": str(project)}, at=now_ms())
     drain(data, now_ms())
 
