@@ -50,10 +50,15 @@ def earlier_sessions(data: Path, project: Path) -> None:
             event("SessionEnd", reason="other"),
         ]
     at = now_ms() - 3_600_000
-    for session, payloads in sessions.items():
+    for session, payloads in reversed(sessions.items()):  # the walrus last, so that a prompt may continue it
         for payload in payloads:
             at += 1_000
             put(data, {**payload, "session_id": session, "cwd": str(project)}, at=at)
+    drain(data, now_ms())
+
+
+def keep_prompt(data: Path, project: Path, session: str, text: str) -> None:
+    put(data, {**prompt(text), "session_id": session, "cwd": str(project)}, at=now_ms())
     drain(data, now_ms())
 
 

@@ -19,7 +19,7 @@ import pytest
 from backstory.store.file.connection import connect
 from backstory.surfaces import asking
 from backstory.surfaces.mcp import listener
-from tests.helpers.asked import AGAIN, SPOKEN, TEST, earlier_sessions, listening, sockets
+from tests.helpers.asked import AGAIN, SPOKEN, TEST, earlier_sessions, keep_prompt, listening, sockets
 from tests.helpers.chaos import eventually, log_text, rows
 from tests.helpers.mcp_client import serving
 
@@ -96,6 +96,8 @@ def test_what_an_earlier_session_knows_is_told_and_noted_with_its_reason(data: P
 def test_a_file_a_failing_test_and_a_task_are_told_about(
     moment: str, text: str, data: Path, told: Path
 ) -> None:
+    if moment == "file":
+        keep_prompt(data, told, "s2", AGAIN)
     assert SPOKEN in ask(data, told, moment, text.format(told))
     assert eventually(
         lambda: [row["moment"] for row in rows(data, "SELECT moment FROM tellings")] == [moment]

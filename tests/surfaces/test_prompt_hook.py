@@ -21,7 +21,7 @@ from backstory.store.file import backup
 from backstory.surfaces import asking
 from backstory.surfaces.cli import install
 from tests.conftest import HOOK
-from tests.helpers.asked import AGAIN, SPOKEN, TEST, earlier_sessions, listening, now_ms
+from tests.helpers.asked import AGAIN, SPOKEN, TEST, earlier_sessions, keep_prompt, listening, now_ms
 from tests.helpers.chaos import Json, Ran, event, eventually, prompt, rows, run_hook, spooled
 
 pytestmark = pytest.mark.slow
@@ -267,6 +267,7 @@ def test_a_known_file_is_told_about_once_in_a_session(
     tool: str, data: Path, listed: Path, patient: Path
 ) -> None:
     given = {"file_path": f"{listed}/walrus/parser.py", "content": '"file_path": "/etc/passwd"'}
+    keep_prompt(data, listed, "s2", AGAIN)
     said = answer(use("file", tool, given, listed, patient), claude_code.AT_FILE)
     assert SPOKEN in said and "walrus/parser.py was edited" in said
     assert tallies(data)["s2.files"] == f"{given['file_path']}\ntold\n"
@@ -296,6 +297,8 @@ def test_a_file_of_which_nothing_is_known_starts_no_python(
 
 def test_two_files_are_told_about_in_a_session_and_no_more(data: Path, listed: Path, patient: Path) -> None:
     asking.put(str(data / "run" / "s2.files"), "/a\ntold\n/b\ntold")
+    for session in ("s2", "s3"):
+        keep_prompt(data, listed, session, AGAIN)
     given = {"file_path": f"{listed}/walrus/parser.py"}
     assert use("file", "Read", given, listed, patient).silent
     assert SPOKEN in answer(use("file", "Read", given, listed, patient, "s3"), claude_code.AT_FILE)
