@@ -87,7 +87,6 @@ class Found:
     rare: int
     days: float
     is_own: bool
-    is_last: bool
     on_branch: bool
     is_told: bool  # by the session's brief
 
@@ -475,7 +474,6 @@ class _Again:
                 one.rare,
                 one.days,
                 one.is_own,
-                one.is_last,
                 one.on_branch,
                 one.is_told,
             )
@@ -505,7 +503,7 @@ class _Named:
 def _candidate(one: Found) -> Candidate:
     turn: Any = _Named(one.id)
     figures = (one.bm25, one.of_best, one.covers, one.rare, one.days)
-    return Candidate(turn, *figures, one.is_own, one.is_last, one.on_branch, one.is_told)
+    return Candidate(turn, *figures, one.is_own, one.on_branch, one.is_told)
 
 
 @dataclass(frozen=True, slots=True)

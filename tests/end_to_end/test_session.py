@@ -127,7 +127,7 @@ def test_a_deny_rule_wins_an_edit_works_after_a_file_was_told_about_and_clear_be
         say("second"),
     )
     with at_keyboard(home, data, project, plugin, "acceptEdits", *steps) as at:
-        at.say("go on", "first")
+        at.say("go on with tusk brackets", "first")
         assert at.told(WITH_PROMPT) == [0, 0, 0, 0], "that prompt says too little"
         assert at.told(WITH_FILE) == [0, 1, 1, 1]
         assert Path(file).read_text() == "depth = 2\n"

@@ -15,7 +15,7 @@ from backstory.surfaces.mcp.listener import Listener
 from tests.helpers.chaos import Json, drain, event, prompt, put, tool_use
 
 ASKED = "How does the walrus parser resolve nested brackets in tusk expressions?"
-AGAIN = "why does the walrus parser misread nested brackets inside tusk expressions"
+AGAIN = "does the walrus parser resolve nested brackets in tusk expressions by now"
 ANSWER = (
     "The walrus parser keeps a stack of open brackets for each tusk expression. Nested brackets are resolved"
     " when the outermost bracket closes, in resolve_tusks() of walrus/parser.py."
@@ -50,7 +50,7 @@ def earlier_sessions(data: Path, project: Path) -> None:
             event("SessionEnd", reason="other"),
         ]
     at = now_ms() - 3_600_000
-    for session, payloads in reversed(sessions.items()):  # the walrus last, so that a prompt may continue it
+    for session, payloads in sessions.items():
         for payload in payloads:
             at += 1_000
             put(data, {**payload, "session_id": session, "cwd": str(project)}, at=at)

@@ -19,7 +19,16 @@ import pytest
 from backstory.store.file.connection import connect
 from backstory.surfaces import asking
 from backstory.surfaces.mcp import listener
-from tests.helpers.asked import AGAIN, SPOKEN, TEST, earlier_sessions, keep_prompt, listening, sockets
+from tests.helpers.asked import (
+    AGAIN,
+    ANSWER,
+    SPOKEN,
+    TEST,
+    earlier_sessions,
+    keep_prompt,
+    listening,
+    sockets,
+)
 from tests.helpers.chaos import eventually, log_text, rows
 from tests.helpers.mcp_client import serving
 
@@ -105,7 +114,7 @@ def test_a_file_a_failing_test_and_a_task_are_told_about(
 
 
 def test_a_prompt_with_a_secret_is_noted_without_it(data: Path, told: Path) -> None:
-    assert SPOKEN in ask(data, told, "prompt", f"password = hunter22secret {AGAIN}")
+    assert SPOKEN in ask(data, told, "prompt", f"password = hunter22secret {AGAIN} {ANSWER}")
     assert eventually(lambda: bool(rows(data, "SELECT 1 FROM tellings")))
     assert "hunter22" not in str(rows(data, "SELECT * FROM tellings"))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from backstory import paths
@@ -41,7 +41,8 @@ FEWEST_WORDS = 3  # that are not generic
 POOL = 20  # hits that are looked at
 DAYS = 7  # so long ago at most a session was that is continued, a file was edited, or a test mended
 LETTERS = 4  # of a word that a prompt and a file's turn must share
-LOOKED_UP = 20  # such words
+SHARED = 2  # such words
+LOOKED_UP = 20  # of them
 SESSION = 2  # tellings about files and failures in a session
 BESIDE = (tellings.FILE, tellings.FAILURE)
 TRUNKS = frozenset(("main", "master", "develop", "trunk"))  # to be on one of these says nothing
@@ -71,9 +72,8 @@ class Telling:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a turn must be, to be told unasked. A prompt mostly continues what was done on this branch or in
-    the user's own last sessions, so a turn of these needs to fit well; one from elsewhere must be what the
-    prompt says nearly word for word."""
+    """What a turn must be, to be told unasked. A prompt mostly continues what was done on this branch, so a
+    turn of it needs to fit well; one from elsewhere must be what the prompt says nearly word for word."""
 
     bm25: float = 1.2  # by the logarithm of how many turns there are
     of_best: float = 0.8  # of the best fit of all turns
@@ -83,7 +83,6 @@ class Gate:
 
 
 GATE = Gate()
-LAST = 2  # of the user's own sessions that a prompt may well continue
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,6 @@ class Candidate:
     rare: int
     days: float
     is_own: bool
-    is_last: bool  # of one of the user's own last sessions
     on_branch: bool
     is_told: bool  # to this session, already
 
@@ -105,7 +103,7 @@ class Candidate:
         if self.bm25 < gate.bm25 or self.of_best < gate.of_best:
             return False
         is_best = self.of_best >= 1
-        if self.on_branch or self.is_last:
+        if self.on_branch:
             return self.covers >= gate.covers or (is_best and self.rare >= gate.rare)
         return is_best and self.is_own and self.days <= DAYS and self.covers >= gate.covers_elsewhere
 
@@ -117,7 +115,6 @@ class Candidate:
             "rare": self.rare,
             "days": round(self.days, 1),
             "own": self.is_own,
-            "last": self.is_last,
             "branch": self.on_branch,
         }
 
@@ -203,12 +200,11 @@ def candidates(
     ids = memories.labels(db, [fit.row for fit in fits])
     found = turns.by_ids(db, [label.id for label in ids.values()])
     pairs = [(fit, found.get(ids[fit.row].id)) for fit in fits if fit.row in ids]
-    hits = [(fit, turn) for fit, turn in pairs if turn and turn.session_id != session_id]
+    # A question that is not answered yet, perhaps by a session beside this one, tells nothing.
+    hits = [(fit, turn) for fit, turn in pairs if turn and turn.answer and turn.session_id != session_id]
     told = tellings.told(db, session_id) if told is None else told
     sources = {turn.session_id for _, turn in hits if turn.session_id}
     own = known.attended(db, sources).difference(others)
-    last = [one for one in known.lately(db, project, now - DAYS * DAY_MS) if one != session_id]
-    last = [one for one in last if one not in others][:LAST]
     on = known.branches(db, sources) if place.branch and place.branch not in TRUNKS else {}
     return [
         Candidate(
@@ -219,7 +215,6 @@ def candidates(
             rare=fit.rare,
             days=max(0, now - turn.ended_at) / DAY_MS,
             is_own=turn.session_id in own,
-            is_last=turn.session_id in last,
             on_branch=place.branch in on.get(turn.session_id, ()),
             is_told=turn.id in told,
         )
@@ -305,22 +300,22 @@ def at_file(
     for turn in _sources(db, session_id, earlier, now, others):
         about = _speaking(turn, os.path.basename(relative))
         # The file alone is a weak sign: what was done to it then has mostly nothing to do with what is asked
-        # now. So the answer must name it, and the prompt at hand must have a rare word of the turn.
-        word = _shared(db, project, said[0][1], turn, relative) if about and said else ""
-        if word and not known.is_touched(db, session_id, relative):
+        # now. So the answer must name it, and the prompt at hand must have rare words of the turn.
+        shared = _shared(db, project, said[0][1], turn, relative) if about and said else []
+        if len(shared) >= SHARED and not known.is_touched(db, session_id, relative):
             head = f"{cut(plain(relative), ASKED)} was edited in an earlier session:"
             text = _beside(head, "about this file", turn, about)
-            reason = {"edits": len(earlier), "days": _days(turn, now), "shared": word}
+            reason = {"edits": len(earlier), "days": _days(turn, now), "shared": shared}
             return Telling(tellings.FILE, text, (turn.id,), clean(relative), reason)
     return None
 
 
-def _shared(db: Connection, project: Project, prompt: str, turn: Turn, path: str) -> str:
-    """A rare word that a prompt and a turn have in common, other than those of the file's path."""
+def _shared(db: Connection, project: Project, prompt: str, turn: Turn, path: str) -> list[str]:
+    """Rare words that a prompt and a turn have in common, other than those of the file's path."""
     wanted = _telling_words(prompt[: 4 * QUERY]) - _telling_words(path)
     had = _telling_words("\n".join([text for text, _ in turn.prompts] + [turn.answer]))
     longest = sorted(wanted & had, key=lambda word: (-len(word), word))[:LOOKED_UP]
-    return next((word for word in longest if known.is_rare(db, project, word)), "")
+    return list(islice((word for word in longest if known.is_rare(db, project, word)), SHARED))
 
 
 def _telling_words(text: str) -> set[str]:

@@ -24,7 +24,6 @@ FILES = 5_000  # paths that are listed
 EDITS = 20_000  # of them that are looked at
 MENDING = 500  # turns that are looked at
 TESTS = 2_000  # names that are listed
-LATELY = 500  # turns that are looked at
 RARE_AT_LEAST, RARE_AT_MOST = 3, 300  # turns: a word that so many have is rare in any store, or never
 
 _ALIVE = "m.deleted_at IS NULL AND m.valid_until IS NULL"
@@ -134,16 +133,6 @@ def branches(db: Connection, session_ids: Collection[str]) -> dict[str, set[str]
     for session_id, branch in rows:
         found.setdefault(session_id, set()).add(branch)
     return found
-
-
-def lately(db: Connection, project: Project, since: int) -> list[str]:
-    """Attended sessions of a project since then, the one with the latest turn first; of many only some."""
-    rows = tuples(db).execute(
-        "SELECT t.session_id FROM turns t JOIN sessions s ON s.id = t.session_id WHERE t.started_at >= ?"
-        " AND +t.row BETWEEN ? AND ? AND s.attended = 1 ORDER BY t.started_at DESC LIMIT ?",
-        (since, *projects.rows(project.number), LATELY),
-    )
-    return list(dict.fromkeys(session_id for (session_id,) in rows))
 
 
 def attended(db: Connection, session_ids: Collection[str]) -> set[str]:
