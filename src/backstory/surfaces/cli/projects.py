@@ -254,7 +254,9 @@ def pause(project: str | None, is_all: bool, as_json: bool) -> None:
 
 @click.command()
 @click.option("--project", metavar="PROJECT", help=f"Which one: {PROJECT}.  [default: this folder]")
-@click.option("--all", "is_all", is_flag=True, help="Everything, also projects that were paused on their own.")
+@click.option(
+    "--all", "is_all", is_flag=True, help="Everything, also projects that were paused on their own."
+)
 @json_option
 def resume(project: str | None, is_all: bool, as_json: bool) -> None:
     """Keep again what happens in a project.
