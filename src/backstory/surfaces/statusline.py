@@ -53,21 +53,18 @@ def told(given: object) -> str:
 
 
 def _figures(db: Connection, at: str, session_id: str) -> str:
-    from backstory.memory.open_ends import open_ends
-    from backstory.store import projects, sessions, standing, tellings, turns
+    from backstory.recall.brief import left_open
+    from backstory.store import projects, sessions, tellings
 
     project_id = projects.id_at(db, paths.place(at))
-    known = sessions.count(db, project_id) if project_id else 0
-    if not project_id or not known:
-        return "backstory: no sessions here yet"
-    parts = [_many(known, "session")]
-    for session in standing.last_sessions(db, project_id, session_id, True, 1):
-        left = [len(open_ends(turn)) for turn in turns.of_session(db, session.session_id, 1)]
-        parts += [f"{number} open" for number in left if number]
+    known = sessions.remembered(db, project_id, session_id)[0] if project_id else 0
+    parts = [_many(known, "session")] if known else []
+    if left := len(left_open(db, at, session_id)) if known else 0:
+        parts.append(f"{left} open")
     _, tokens = tellings.total(db, session_id=session_id)
     if tokens:
         parts.append(f"{_many(tokens, 'token')} told")
-    return f"backstory: {', '.join(parts)}"
+    return f"backstory: {', '.join(parts) or 'nothing remembered here yet'}"
 
 
 def _many(number: int, one: str) -> str:

@@ -15,6 +15,7 @@ from backstory.capture import spool
 from backstory.claude_md import status as claude_md
 from backstory.clients import claude_code, claude_settings
 from backstory.model import ProjectOverview
+from backstory.recall.brief import left_open
 from backstory.store import projects, sessions, spend, tellings
 from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import claude_md_output, output, pausing, terminal, worker_status
@@ -45,6 +46,8 @@ class Status:
     cap: float
     told: tuple[int, int]  # texts and tokens today
     claude_md: claude_md.Status | None
+    model_trouble: str | None
+    open: int  # things that earlier sessions left open, as the brief counts them
 
 
 def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: int) -> Status:
@@ -54,6 +57,7 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
     here = next((one for one in overview if one.id == known), None)
     root = dirty.root_of(project)
     failures = spool.failures(paths.spool(home))
+    queue, synthesizer = worker_status.look(db, now), worker_status.synthesizer(env)
     capture = Capture(
         plugin=_is_enabled(env),
         last_event=sessions.last_event(db),
@@ -68,12 +72,14 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
         project=here,
         all_projects=len(overview),
         capture=capture,
-        queue=worker_status.look(db, now),
-        synthesizer=worker_status.synthesizer(env),
+        queue=queue,
+        synthesizer=synthesizer,
         spent_today=spend.since(db, midnight(now)),
         cap=config.number("spend.daily_usd", env),
         told=tellings.total(db, since=midnight(now)),
         claude_md=claude_md.status(db, root) if root else None,
+        model_trouble=worker_status.model_trouble(queue, synthesizer, now),
+        open=len(left_open(db, project, claude_code.session_id(env))),
     )
 
 
@@ -102,6 +108,8 @@ def to_do(found: Status) -> list[str]:
     waiting = [reason for state, reason, *_ in found.queue.troubles if state == "waiting"]
     if waiting:
         lines.append(f"memories could not be made yet ({waiting[0]}): backstory worker")
+    elif found.model_trouble:
+        lines.append(f"the model failed, {found.model_trouble}; backstory doctor says more")
     if found.claude_md and (found.claude_md.pending or found.claude_md.outside):
         lines.append("CLAUDE.md is behind: backstory sync")
     return lines
@@ -114,6 +122,7 @@ def plain(found: Status) -> dict[str, Any]:
         "root": paths.text(found.root),
         "memory": asdict(here) if here else None,
         "projects": found.all_projects,
+        "open": found.open,
         "capture": asdict(found.capture),
         "synthesis": {
             **asdict(found.synthesizer),
@@ -142,6 +151,7 @@ def show(found: Status, now: int) -> None:
         out,
         [
             ("memory", _memory(found, now)),
+            ("open", _open(found.open)),
             ("capture", _capture(found.capture, now)),
             ("synthesis", _synthesis(found)),
             ("told today", _told(found.told)),
@@ -166,6 +176,12 @@ def _memory(found: Status, now: int) -> str:
     if here.documents:
         parts.append(output.number_of(here.documents, "document", "documents"))
     return f"{', '.join(parts)}, the newest {output.lately(here.last_used, now)}{elsewhere}"
+
+
+def _open(number: int) -> str:
+    """Only where there is something: a new project has nothing, and nothing to learn from that."""
+    things = output.number_of(number, "thing", "things")
+    return f"{things} left by the last session; /backstory:open in Claude Code lists them" if number else ""
 
 
 def _capture(seen: Capture, now: int) -> str:
