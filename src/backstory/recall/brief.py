@@ -159,7 +159,12 @@ def left_open(db: Connection, cwd: str, session_id: str) -> list[str]:
     found = _Found(paths.place(cwd), False)
     project_id = sessions.project_of(db, session_id) or projects.id_at(db, found.place)
     if project_id:
-        _leave_off(db, found, project_id, session_id, _last_sessions(db, found, project_id, session_id))
+        attended = _last_sessions(db, found, project_id, session_id)
+        branch = found.place.branch
+        here = standing.last_on_branch(db, project_id, session_id, attended, branch) if branch else None
+        # Where a session was on this branch, the turns of the others are not needed; the status line waits.
+        _read_turns(db, [one for one in found.last if here is None or one.session_id == here[0]])
+        _leave_off(db, found, project_id, session_id, attended)
     return [line.text for line in open_lines(found.open, LONGEST)] if found.open else []
 
 
@@ -640,6 +645,7 @@ def _read(db: Connection, place: paths.Place, session_id: str, source: str) -> _
     attended = True
     if project_id:
         attended = _last_sessions(db, found, project_id, session_id)
+        _read_turns(db, found.last)
     if found.going_on:
         found.present = turns.of_session(db, session_id, TURNS)
         for turn in found.present[-1:]:
@@ -663,13 +669,16 @@ def _last_sessions(db: Connection, found: _Found, project_id: str, session_id: s
     attended = bool(found.last)
     if not attended:
         found.last = standing.last_sessions(db, project_id, session_id, False, SESSIONS)
-    for session in found.last:
+    return attended
+
+
+def _read_turns(db: Connection, several: Iterable[Outcome]) -> None:
+    for session in several:
         session.turns = turns.of_session(db, session.session_id, TURNS)
         is_modelled = session.summary_id and session.made_by != RULES
         if not is_modelled and any(map(lead.is_telling, session.turns)):
             # Rules make a summary of the turns, and these say it better.
             session.summary_id = session.next_steps = None
-    return attended
 
 
 def _leave_off(db: Connection, found: _Found, project_id: str, session_id: str, attended: bool) -> None:
