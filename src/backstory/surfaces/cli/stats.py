@@ -58,8 +58,8 @@ UNKNOWN = (
 def command(project: str, everywhere: bool, session: str | None, days: int, as_json: bool) -> None:
     """Count what was captured, told and used, and what it cost.
 
-    Used means a fact that can be checked: the model named a told memory's id, or opened a file of it that
-    nobody had named, in the same turn or the next. `backstory why ID` shows each case."""
+    Used is what can be checked in the same turn or the next: the model named a told memory's id, or opened a
+    file that only the memory named. `backstory why ID` shows each case."""
     with store() as (db, now):
         session_id = common.session_id(db, session) if session else None
         here = None if everywhere or session_id else projects.at(db, paths.place(project))

@@ -160,7 +160,8 @@ def show(found: Status, now: int) -> None:
         ],
     )
     for line in to_do(found):
-        out.print(Text(f"to do: {output.one_line(line, 300)}", style="yellow"))
+        said = Text(output.one_line(line, 300), style="yellow")
+        terminal.hanging(out, Text("to do: ", style="yellow"), said, indent=7)
 
 
 def _memory(found: Status, now: int) -> str:
