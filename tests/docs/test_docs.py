@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import runpy
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from backstory import config
+from backstory.surfaces.cli.config import ABOUT, _valid
 from tests.conftest import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -225,3 +228,30 @@ def test_every_test_that_the_threats_name_is_there() -> None:
     named = re.findall(r"`(test_\w+(?:\.py)?)`", (DOCS / "security.md").read_text())
     assert len(named) > 30
     assert [name for name in named if f"def {name}(" not in text and name not in files] == []
+
+
+# --- settings -----------------------------------------------------------------------------------------------
+
+
+def config_lines() -> list[tuple[str, str]]:
+    """(page, what stands behind `backstory config`) for every such command in code; two spaces end it."""
+    return [
+        (name_of(path), found[1].strip())
+        for path in PAGES
+        if path.name != "CHANGELOG.md"
+        for code in CODE.findall(path.read_text())
+        for found in re.finditer(r"\bbackstory config((?: [^\s`]+)*)", code)
+    ]
+
+
+@pytest.mark.parametrize(("page", "given"), config_lines())
+def test_a_config_command_in_the_docs_names_a_setting_and_a_value_that_it_takes(
+    page: str, given: str
+) -> None:
+    name, *values = shlex.split(given) or [""]
+    if name == "unset":
+        (name,), values = values, []
+    assert name in {*ABOUT, "NAME", "[NAME]", ""}, page
+    assert len(values) <= 1, page
+    for value in values if name in ABOUT and values != ["-"] else ():
+        _valid(name, {config.variable_of(name): value})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backstory.memory.usage import FILE, ID, NONE, PERHAPS, TOO_EARLY, Done, Worked, found_again, sign_of_use
+from backstory.safety.fence import fence
 
 TOLD = "the walrus is rounded twice in invoice.py by frobnicate_total"
 
@@ -32,6 +33,18 @@ def test_a_sign_of_use_is_something_that_can_be_looked_up(what: Done | None, sig
     files = ["src/invoice.py", "src/known.py"]
     known = frozenset({"src/known.py"})
     assert sign_of_use(["mem_1"], files, TOLD, what, known, lambda word: "_" in word) == sign
+
+
+def test_the_words_around_what_was_told_are_no_sign_of_use() -> None:
+    text = fence(
+        "From earlier sessions; memory_search with an id shows one whole.\n\nLast sessions:\n"
+        "- 2026-03-01 [mem_1] asked: why?\n  answered: frobnicate_total\n  commits: 1a2b3c4",
+        "backstory, with your prompt",
+    )
+    named = "memory_search, stored data and instructions of backstory: answered, commits, sessions"
+    assert sign_of_use([], [], text, done(answer=named), frozenset(), lambda word: True) == (NONE, "")
+    used = sign_of_use([], [], text, done(answer="frobnicate_total"), frozenset(), lambda word: True)
+    assert used == (PERHAPS, "frobnicate_total")
 
 
 def turn(session: str, at: int, **given: list[str]) -> Worked:

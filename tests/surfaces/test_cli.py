@@ -153,6 +153,9 @@ def test_bash_completes_commands_and_options(project: Path) -> None:
         try backstory statu
         try backstory claude-md s
         try backstory search --mod
+        try backstory config recall.p
+        try backstory config recall.prompt o
+        try backstory config unset disp
     """
     assert "_BACKSTORY_COMPLETE=bash_source backstory" in (REPOSITORY / "docs" / "install.md").read_text()
     shown = subprocess.run(["bash", "-c", script], cwd=project, capture_output=True, text=True, check=True)
@@ -161,4 +164,7 @@ def test_bash_completes_commands_and_options(project: Path) -> None:
         ["status", "statusline"],
         ["section", "status"],
         ["--mode"],
+        ["recall.prompt"],
+        ["off", "on"],
+        ["display"],
     ]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from backstory import paths
+from backstory.safety import fence
 from backstory.store import projects, tellings
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.mcp import memory
@@ -40,13 +41,21 @@ def lived(data: Path, project: str, run: Run) -> str:
     return str(run("search", "why is it off?", "--json").json[0]["id"])
 
 
-def tell(data: Path, project: str, *ids: str, moment: str = "prompt", at: int = NOW - HOUR) -> None:
+def tell(
+    data: Path,
+    project: str,
+    *ids: str,
+    moment: str = "prompt",
+    at: int = NOW - HOUR,
+    reason: dict[str, object] | None = None,
+) -> None:
+    text = fence.fence("Earlier: invoice.py was off", "backstory, with your prompt")
     with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
         here = projects.at(db, paths.place(project))
         assert here
         tellings.note(
-            db, "session-2", here.id, moment, "Earlier: invoice.py was off", ids, tokens=120, at=at,
-            about="it is off again", reason={"bm25": 2.25},
+            db, "session-2", here.id, moment, text, ids, tokens=120, at=at,
+            about="it is off again", reason=reason or {},
         )  # fmt: skip
 
 
@@ -62,7 +71,11 @@ def test_what_was_told_is_counted_with_its_cost_and_what_was_done_with_it(
     assert (counted["told"]["start"]["times"], counted["told"]["start"]["median"]) == (1, 120)
     assert [counted["again"][what]["times"] for what in ("error", "search")] == [0, 0], "it was told of it"
     shown = run("stats").out
-    assert "at a prompt" in shown and "about 240 tokens" in shown and "What cannot be known" in shown
+    assert "Told the model 2 texts, about 240 tokens:" in shown and "What cannot be known" in shown
+    assert "\n  1 brief at the start of a session, about 120 tokens\n  1 with a prompt" in shown
+    chance = "named (by chance alone one would expect about 0)"
+    assert f"\n  1 probably: the model then opened a file that only the memory {chance}\n" in shown
+    assert "\n  0 for certain" in shown and "too new" not in shown
     assert run("stats", "--everywhere", "--days", "1", "--json").json["told"].keys() == {"start", "prompt"}
     assert run("stats", "--session", "session-1", "--json").json["told"] == {}
 
@@ -74,18 +87,62 @@ def test_what_an_earlier_session_knew_and_nobody_told_was_found_again(run: Run, 
     assert "Told: nothing yet" in run("stats").out
 
 
+def test_what_was_found_again_is_told_in_plain_words(run: Run, data: Path, project: str, lived: str) -> None:
+    tell(data, project, moment="start", at=NOW - HOUR - 100)
+    shown = run("stats").out
+    assert "Found again although memory knew it, because the session was not told:\n  1 error" in shown
+    assert f"def frobnicate  (in session session-; known from {lived})" in shown
+
+
+@pytest.mark.parametrize(
+    ("moment", "reason", "shown"),
+    [
+        (
+            "prompt",
+            {"ID": {"score": 0.401, "covers": 0.77, "bm25": 2.2, "days": 2.1, "own": True, "branch": True}},
+            "because it was made on this branch, 2 days earlier; its words cover 77 % of the prompt",
+        ),
+        (
+            "subagent",
+            {"ID": {"covers": 0.5, "days": 0.2, "own": True, "branch": False}},
+            "because it was made in a session of yours, within a day; its words cover 50 % of the task",
+        ),
+        (
+            "file",
+            {"edits": 1, "days": 3.0, "named": True},
+            "because the file was edited there, 3 days earlier",
+        ),
+        (
+            "failure",
+            {"test": "test_sum", "days": 1.2},
+            "because this test failed before and passed there, 1 day earlier",
+        ),
+        ("search", {"tool": "memory_search", "found": 3}, "because the model asked with memory_search"),
+    ],
+)
+def test_why_a_memory_was_told_is_said_in_words_and_json_has_the_figures(
+    run: Run, data: Path, project: str, lived: str, moment: str, reason: dict[str, object], shown: str
+) -> None:
+    reason = {lived if key == "ID" else key: value for key, value in reason.items()}
+    tell(data, project, lived, moment=moment, reason=reason)
+    for asked in (lived, "session-2"):
+        assert f"      {shown}\n" in run("why", asked).out
+    assert run("why", "1").out.count(shown[1:]) == 1
+    assert run("why", "1", "--json").json["reason"] == reason
+
+
 def test_a_memory_tells_where_it_comes_from_and_to_whom_and_why_it_was_told(
     run: Run, data: Path, project: str, lived: str
 ) -> None:
     assert "Told: never" in run("why", lived).out
     tell(data, project, lived)
     shown = run("why", lived).out
-    assert "in session session-1" in shown and "bm25 2.25" in shown
-    assert "a file of it was opened next, which nobody had named (invoice.py)" in shown
+    assert "in session session-1" in shown
+    assert "used probably: the model then opened a file that only the memory named (invoice.py)" in shown
     (told,) = run("why", lived, "--json").json["told"]
     assert told["sign"] == "file" and told["memory_ids"] == [lived]
     number = str(told["id"])
-    assert "Earlier: invoice.py was off" in run("why", number).out
+    assert run("why", number).out.endswith("\n\nEarlier: invoice.py was off\n"), "without the marks around it"
     assert f"#{number}" in run("why", "session-2").out
     assert run("why", number, "--json").json["session_id"] == "session-2"
 

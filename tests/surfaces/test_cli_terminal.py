@@ -218,3 +218,25 @@ def test_no_command_writes_colours_or_progress_into_a_pipe(project: Path) -> Non
         assert (ran.returncode, ran.stderr) == (0, ""), command
         assert "\x1b" not in ran.stdout
         assert "\r" not in ran.stdout
+
+
+def test_at_80_columns_lines_break_between_words_and_their_rest_is_indented(project: Path, run: Run) -> None:
+    words = "the heron stands in the shallow pond and waits for slow and careless fish to swim along "
+    run("add", words * 2)
+    hook(tool_use(project, "ls", "session-1"))
+    memory_id = run("list", "--json").json[0]["id"]
+    for command in ("list", "config", "stats", f"why {memory_id}", "status"):
+        whole = set(" ".join(run(*command.split()).out.split()).split())
+        lines = plain_lines(command, project, 80)
+        assert [line for line in lines if len(line) > 80] == [], command
+        assert {word for line in lines for word in line.split() if "…" not in word} <= whole, command
+    lines = plain_lines("config", project, 60)
+    (about,) = [number for number, line in enumerate(lines) if "permissions" in line]
+    assert lines[about + 1].startswith("    its own tools") and lines[about + 2].startswith("    ")
+
+
+def test_a_person_sees_a_tag_as_it_was_written_and_a_pipe_gets_none(project: Path, run: Run) -> None:
+    memory_id = run("add", "what does <backstory> print?").id
+    for command in ("list", f"show {memory_id}", f"why {memory_id}"):
+        assert "&lt;backstory>" in run(*command.split()).out
+        assert any("does <backstory> print" in line for line in plain_lines(command, project, 80)), command

@@ -377,6 +377,15 @@ def test_a_person_is_told_what_would_be_sent_before_anything_is_registered_and_c
     assert json.loads((home / ".claude" / "settings.json").read_text()) == {}
 
 
+def test_what_is_sent_is_told_once_where_a_person_agrees(
+    client: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BACKSTORY_SYNTHESIZER")
+    printed, asked = typed("auto\nn\n", "install", "--claude", str(client))
+    assert (printed + asked).count("excerpts of tool uses") == 1
+    assert printed.startswith("memories: made as said above (synthesizer auto)\n")
+
+
 def test_a_script_is_asked_nothing_and_told_the_same(
     client: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from backstory.recall import brief
 from backstory.store import projects, tellings
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces import statusline
 from tests.conftest import REPOSITORY, Run
+from tests.helpers.chaos import bash
 from tests.helpers.turn_payloads import edit, happened
 
 Line = Callable[..., str]
@@ -43,10 +45,11 @@ def line(project: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 @pytest.fixture
 def worked(data: Path, project: str, run: Run) -> None:
-    """A session that left a file uncommitted."""
+    """A session that ended with a question."""
     Path(project, ".git").mkdir()
-    Path(project, ".git", "HEAD").write_text("1" * 40 + "\n")
-    happened(data, project, "mend the door", edit(f"{project}/door.py"), at=int(time.time() * 1000) - 60_000)
+    Path(project, ".git", "HEAD").write_text("ref: refs/heads/main\n")
+    mended, at = edit(f"{project}/door.py"), int(time.time() * 1000) - 60_000
+    happened(data, project, "mend the door", mended, answer="Mended. Shall I paint it?", at=at)
     assert run("sessions").code == 0
 
 
@@ -71,9 +74,43 @@ def test_the_line_tells_sessions_open_things_and_what_was_told(
     assert line(raw="no JSON").startswith("backstory: 1 session")
 
 
-def test_what_was_committed_since_is_not_open(project: str, worked: None, line: Line) -> None:
-    Path(project, ".git", "HEAD").write_text("2" * 40 + "\n")
-    assert line() == "backstory: 1 session\n"
+def test_the_session_that_asks_is_not_yet_remembered(worked: None, line: Line) -> None:
+    assert line({"session_id": "session-1"}) == "backstory: nothing remembered here yet\n"
+
+
+def test_everything_that_counts_what_is_open_says_the_same(
+    data: Path, project: str, worked: None, line: Line, run: Run
+) -> None:
+    """The last session on the branch counts; what an older one left open was seen by it."""
+    at = int(time.time() * 1000) - 30_000
+    failing = [edit(f"{project}/door.py"), bash("pytest tests", "E   ValueError: no\n1 failed")]
+    happened(data, project, "paint it", *failing, answer="Shall I go on?", session="later", at=at)
+    run("sessions")
+    with closing(connect(str(data / "backstory.db"))) as db:
+        told = brief.brief(db, project, "now", "startup", 1_500)
+        short = brief.brief(db, project, "now", "startup", 100)
+    assert told.open == short.open == len(told.text.partition("\nOpen:\n")[2].splitlines()) - 1 > 1
+    assert short.text.count("\n- ") < told.text.count("\n- ")
+    assert line() == f"backstory: 2 sessions, {told.open} open\n"
+    assert run("status", "--json").json["open"] == told.open
+    assert f"open  {told.open} things left" in run("status").out
+    assert len(run("slash", "open", "--session", "now").out.splitlines()) == told.open + 2
+
+
+def test_status_tells_that_the_model_failed(
+    data: Path, worked: None, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "auto")
+    assert "the model failed" not in run("status").out
+    with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
+        changed = db.execute(
+            "UPDATE observation_queue SET trouble = 'not logged in', processed_by = 'local',"
+            " processed_at_epoch = ?",
+            (int(time.time() * 1000),),
+        ).rowcount
+    assert changed
+    (said,) = [one for one in run("status", "--json").json["to_do"] if "the model failed" in one]
+    assert "observed by local" in said and "not logged in" in said
 
 
 def test_the_line_is_about_the_project_that_claude_code_names(
@@ -81,7 +118,7 @@ def test_the_line_is_about_the_project_that_claude_code_names(
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
     elsewhere = str(tmp_path / "elsewhere")
-    assert line({"workspace": {"project_dir": elsewhere}}) == "backstory: no sessions here yet\n"
+    assert line({"workspace": {"project_dir": elsewhere}}) == "backstory: nothing remembered here yet\n"
     assert line({"cwd": project}).startswith("backstory: 1 session")
 
 

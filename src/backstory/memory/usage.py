@@ -5,7 +5,7 @@ or the one after that:
 
     id        it named the id of a told memory in a tool call
     file      it opened a file of a told memory that its session had not touched and the prompt did not name
-    perhaps   a rare word of the text, which the prompt did not have, is in its commands, searches or answer
+    perhaps   a rare word of the memories, not in the prompt, is in its commands, searches or answer
 
 Even a file may have been opened without being told of; that is why these are counted apart, and why nothing
 here is called a saving.
@@ -24,6 +24,9 @@ MOST_WORDS = 40  # that are looked up
 SHORTEST_ERROR, SHORTEST_SEARCH = 20, 6
 
 _WORD = re.compile(r"[A-Za-z_][\w-]{5,60}")  # shorter ones are rarely rare
+# What every telling has around its memories: the marks, the sentence on how to see one whole, the headings.
+_OURS = re.compile(r"^(?:</?backstory\b.*|.*\bmemory_search with an id\b.*|[A-Z][\w, ]*:)$", re.MULTILINE)
+_LABELS = frozenset("answered assistant backstory commits edited failed failing uncommitted".split())
 _VARIES = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 
 
@@ -57,7 +60,9 @@ def sign_of_use(
         return FILE, file
     said, asked = f"{done.named}\n{done.answer}", done.prompt.casefold()
     words = dict.fromkeys(
-        word for word in _WORD.findall(text) if word in said and word.casefold() not in asked
+        word
+        for word in _WORD.findall(_OURS.sub("", text))
+        if word in said and word not in _LABELS and word.casefold() not in asked
     )
     for word in list(words)[:MOST_WORDS]:
         if is_rare(word):

@@ -117,7 +117,7 @@ class Brief:
     def __init__(self, text: str, ids: tuple[str, ...], open: int = 0) -> None:
         self.text = text  # "": there is nothing to say
         self.ids = ids  # of the memories it shows
-        self.open = open  # things that it says are open
+        self.open = open  # things that are open, also where it has no room for all of them
 
 
 class Line:
@@ -151,6 +151,21 @@ def brief(db: Connection, cwd: str, session_id: str, source: str, tokens: float)
         wide = found.sections(db, look, 2 * width)
         sections = wide if all_fit(wide, room) else sections
     return render(sections, room)
+
+
+def left_open(db: Connection, cwd: str, session_id: str) -> list[str]:
+    """What the section Open of a brief has, in this folder and on its branch, whole. Everything that counts
+    or lists what is open asks here."""
+    found = _Found(paths.place(cwd), False)
+    project_id = sessions.project_of(db, session_id) or projects.id_at(db, found.place)
+    if project_id:
+        attended = _last_sessions(db, found, project_id, session_id)
+        branch = found.place.branch
+        here = standing.last_on_branch(db, project_id, session_id, attended, branch) if branch else None
+        # Where a session was on this branch, the turns of the others are not needed; the status line waits.
+        _read_turns(db, [one for one in found.last if here is None or one.session_id == here[0]])
+        _leave_off(db, found, project_id, session_id, attended)
+    return [line.text for line in open_lines(found.open, LONGEST)] if found.open else []
 
 
 def note(db: Connection, session_id: str, ids: Sequence[str], now: int) -> None:
@@ -257,7 +272,7 @@ def render(sections: Iterable[Section], room: int) -> Brief:
     for number, section in enumerate(shown):
         lines = [section.lines[at] for at in sorted(taken[number])]
         if section.heading == OPEN_HEADING:
-            left_open = len(lines)
+            left_open = len(section.lines)
         if lines:
             body += ["", section.heading + ":", *(f"- {line.text}" for line in lines)]
             ids.update((line.memory_id, None) for line in lines if line.memory_id)
@@ -619,16 +634,8 @@ def _read(db: Connection, place: paths.Place, session_id: str, source: str) -> _
     found = _Found(place, source in GOING_ON)
     attended = True
     if project_id:
-        found.last = standing.last_sessions(db, project_id, session_id, True, SESSIONS)
-        attended = bool(found.last)
-        if not attended:
-            found.last = standing.last_sessions(db, project_id, session_id, False, SESSIONS)
-        for session in found.last:
-            session.turns = turns.of_session(db, session.session_id, TURNS)
-            is_modelled = session.summary_id and session.made_by != RULES
-            if not is_modelled and any(map(lead.is_telling, session.turns)):
-                # Rules make a summary of the turns, and these say it better.
-                session.summary_id = session.next_steps = None
+        attended = _last_sessions(db, found, project_id, session_id)
+        _read_turns(db, found.last)
     if found.going_on:
         found.present = turns.of_session(db, session_id, TURNS)
         for turn in found.present[-1:]:
@@ -644,6 +651,24 @@ def _read(db: Connection, place: paths.Place, session_id: str, source: str) -> _
         memories = [memory for memory in memories if memory.session_id != session_id]
     found.choose(db, memories)
     return found
+
+
+def _last_sessions(db: Connection, found: _Found, project_id: str, session_id: str) -> bool:
+    """Read the sessions before this one; False where a person attended none of them."""
+    found.last = standing.last_sessions(db, project_id, session_id, True, SESSIONS)
+    attended = bool(found.last)
+    if not attended:
+        found.last = standing.last_sessions(db, project_id, session_id, False, SESSIONS)
+    return attended
+
+
+def _read_turns(db: Connection, several: Iterable[Outcome]) -> None:
+    for session in several:
+        session.turns = turns.of_session(db, session.session_id, TURNS)
+        is_modelled = session.summary_id and session.made_by != RULES
+        if not is_modelled and any(map(lead.is_telling, session.turns)):
+            # Rules make a summary of the turns, and these say it better.
+            session.summary_id = session.next_steps = None
 
 
 def _leave_off(db: Connection, found: _Found, project_id: str, session_id: str, attended: bool) -> None:

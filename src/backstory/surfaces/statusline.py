@@ -53,24 +53,18 @@ def status_line(payload: object) -> str:
 
 
 def _figures(db: Connection, at: str, session_id: str) -> str:
-    from backstory.memory.open_ends import open_ends, settle
-    from backstory.store import projects, sessions, standing, tellings, turns
+    from backstory.recall.brief import left_open
+    from backstory.store import projects, sessions, tellings
 
-    place = paths.place(at)
-    project_id = projects.id_at(db, place)
+    project_id = projects.id_at(db, paths.place(at))
     known = sessions.remembered(db, project_id, session_id)[0] if project_id else 0
-    if not project_id or not known:
-        return "backstory: no sessions here yet"
-    parts = [_many(known, "session")]
-    for session in standing.last_sessions(db, project_id, session_id, True, 1):
-        for turn in turns.of_session(db, session.session_id, 1):
-            settle(turn, place.head, is_latest=True)
-            if left := len(open_ends(turn)):
-                parts.append(f"{left} open")
+    parts = [_many(known, "session")] if known else []
+    if left := len(left_open(db, at, session_id)) if known else 0:
+        parts.append(f"{left} open")
     _, tokens = tellings.total(db, session_id=session_id)
     if tokens:
         parts.append(f"{_many(tokens, 'token')} told")
-    return f"backstory: {', '.join(parts)}"
+    return f"backstory: {', '.join(parts) or 'nothing remembered here yet'}"
 
 
 def _many(number: int, one: str) -> str:

@@ -164,7 +164,7 @@ def _listing(found: list[Setting]) -> None:
         about = Text(output.visible(one.problem or one.about), style=style)
         if is_narrow:
             terminal.one_row(out, row)
-            out.print(Text("    ") + about)
+            terminal.hanging(out, Text("    "), about, indent=4)
         else:
             terminal.one_row(out, row + Text("  ") + about)
 

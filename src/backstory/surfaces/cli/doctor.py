@@ -309,12 +309,7 @@ def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
     now, cap = now_ms(), config.number("spend.daily_usd", env)
     with open_drained(folder, now=now) as db:
         spent = spend.since(db, midnight(now))
-        # What is known to be missing now is said already, and what is over is not what is wrong now.
-        seen = [
-            one
-            for one in worker_status.look(db, now).troubles
-            if one[1] != chosen.why and (one[0] == "waiting" or one[3] > now - backup.DAY_MS)
-        ]
+        trouble = worker_status.model_trouble(worker_status.look(db, now), chosen, now)
     by = f" by {chosen.program}" if chosen.program else ""
     told = f"{chosen}{by}; ${spent:.2f} of ${cap:.2f} spent today"
     if chosen.uses == "claude" and cap <= 0:
@@ -322,13 +317,8 @@ def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
     if chosen.uses == "claude" and spent >= cap:
         advice = f"rules observe until midnight; {spends.raises_it(spent, cap)}"
         return Check("synthesis", "warn", f"{told}, the cap is reached", advice)
-    if seen:
-        state, reason, number, at = seen[0]
-        when, one = output.lately(at, now), number == 1
-        waits = f"wait{'s' * one} since {when}"
-        what = waits if state == "waiting" else f"{'was' if one else 'were'} observed by {state}, last {when}"
-        finding = f"{told}; {worker_status.items(number)} {what}: {reason}"
-        return Check("synthesis", "warn", finding, "backstory spend")
+    if trouble:
+        return Check("synthesis", "warn", f"{told}; {trouble}", "backstory spend")
     return Check("synthesis", "ok", told)
 
 

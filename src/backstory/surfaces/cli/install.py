@@ -24,7 +24,7 @@ import backstory
 from backstory import config, paths
 from backstory.errors import ClientError
 from backstory.surfaces.cli import config as settings
-from backstory.surfaces.cli import status_line, worker_status
+from backstory.surfaces.cli import output, status_line, worker_status
 
 PLUGIN = "backstory@backstory"
 MARKETPLACE = "backstory"
@@ -35,9 +35,12 @@ def settle_synthesizer(folder: str, chosen: str | None, may_ask: bool) -> list[s
     """Say who makes memories and what that sends, before there is anything to send; a person may choose."""
     is_settled = settings.is_set(folder, "synthesizer") or chosen is not None
     if chosen is None and may_ask and not is_settled:
-        click.echo(f"{what_is_sent(os.environ)}\n", err=True)
+        click.echo(output.wrapped(f"{what_is_sent(os.environ)}\n"), err=True)
         choice = click.Choice(["auto", "local"])
         chosen = click.prompt("Who makes memories?", type=choice, default="auto", err=True)
+        if chosen == "auto":
+            settings.put(folder, "synthesizer", chosen)
+            return ["memories: made as said above (synthesizer auto)"]
     if chosen:
         settings.put(folder, "synthesizer", chosen)
     return [what_is_sent(os.environ)]

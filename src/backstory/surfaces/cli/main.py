@@ -283,7 +283,7 @@ def install(
     done += status_line.offer(os.environ, statusline, may_ask)
     if offered := backfill.offer(folder()):
         done.append(offered)
-    output.answer(as_json, done, "\n".join(done))
+    output.answer(as_json, done, output.wrapped("\n".join(done)))
 
 
 @cli.command()
@@ -294,7 +294,7 @@ def uninstall(claude: str | None, as_json: bool) -> None:
     from backstory.surfaces.cli import install as plugin
 
     done = plugin.uninstall(folder(), claude)
-    output.answer(as_json, done, "\n".join(done))
+    output.answer(as_json, done, output.wrapped("\n".join(done)))
 
 
 @cli.command()
@@ -354,9 +354,22 @@ def spend(days: int, most: int, as_json: bool) -> None:
         spends.show(db, now, days, most, as_json)
 
 
+def _settings(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """What the shell's completion offers: names of settings, then the values of one that has a few."""
+    from backstory.config import CHOICES
+    from backstory.surfaces.cli.config import ABOUT
+
+    name = context.params.get("name")
+    if param.name == "value":
+        offered = sorted(ABOUT) if name == "unset" else CHOICES.get(str(name), ())
+    else:
+        offered = [*sorted(ABOUT), "unset"]
+    return [one for one in offered if one.startswith(begun)]
+
+
 @cli.command(context_settings={"ignore_unknown_options": True})  # -1 is a value, if a wrong one
-@click.argument("name", required=False)
-@click.argument("value", required=False)
+@click.argument("name", required=False, shell_complete=_settings)
+@click.argument("value", required=False, shell_complete=_settings)
 @json_option
 def config(name: str | None, value: str | None, as_json: bool) -> None:
     """List the settings, tell one, set one or unset one.

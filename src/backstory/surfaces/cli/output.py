@@ -6,6 +6,9 @@ Memory is hostile input here too: control characters in it could drive the termi
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+import textwrap
 from datetime import datetime
 
 import click
@@ -30,15 +33,33 @@ def as_json(value: object) -> None:
 
 def visible(text: str) -> str:
     """Printable text: a control character shows as what it is instead of doing what it does. Agents run our
-    commands too, so no tag in it is one of theirs."""
-    return without_tags(
-        "".join(
-            sign
-            if sign in "\n\t\u200c\u200d" or sign.isprintable()
-            else sign.encode("unicode_escape").decode()
-            for sign in text
-        )
+    commands too, in a pipe, so there no tag in it is one of theirs; a person at a terminal sees it as it is.
+    """
+    shown = "".join(
+        sign if sign in "\n\t\u200c\u200d" or sign.isprintable() else sign.encode("unicode_escape").decode()
+        for sign in text
     )
+    return shown if sys.stdout.isatty() else without_tags(shown)
+
+
+def say(text: str, indent: int = 2) -> None:
+    click.echo(wrapped(text, indent))
+
+
+def wrapped(text: str, indent: int = 2) -> str:
+    """The text in rows of the terminal's width, broken between words, each further row of a line indented. A
+    pipe has no width."""
+    if not sys.stdout.isatty():
+        return text
+    wide = max(20, shutil.get_terminal_size().columns)
+    rows = []
+    for line in text.split("\n"):
+        further = " " * (len(line) - len(line.lstrip(" ")) + indent)
+        # A path or a command that is too long stays whole: it may be copied from here.
+        rows += textwrap.wrap(
+            line, wide, subsequent_indent=further, break_long_words=False, break_on_hyphens=False
+        ) or [line]
+    return "\n".join(rows)
 
 
 def one_line(text: str, length: int = SHOWN) -> str:

@@ -237,7 +237,8 @@ def pause(project: str | None, is_all: bool, as_json: bool) -> None:
     """Keep nothing of what happens in a project, until `resume`.
 
     Hooks drop what Claude Code hands them, and `backstory backfill` leaves that time out. What is known
-    stays, and is found; `backstory add` still keeps a note."""
+    stays, and is found; `backstory add` still keeps a note. --all ends with `resume --all`, which also
+    resumes projects that were paused on their own."""
     home = common.folder()
     with store() as (db, now):
         if not is_all and os.path.isdir(project or "."):  # it may be new
@@ -253,10 +254,15 @@ def pause(project: str | None, is_all: bool, as_json: bool) -> None:
 
 @click.command()
 @click.option("--project", metavar="PROJECT", help=f"Which one: {PROJECT}.  [default: this folder]")
-@click.option("--all", "is_all", is_flag=True, help="Whatever is paused.")
+@click.option(
+    "--all", "is_all", is_flag=True, help="Everything, also projects that were paused on their own."
+)
 @json_option
 def resume(project: str | None, is_all: bool, as_json: bool) -> None:
-    """Keep again what happens in a project."""
+    """Keep again what happens in a project.
+
+    After `pause --all` nothing is kept anywhere until `resume --all`, which resumes everything: also projects
+    that were paused on their own."""
     home = common.folder()
     with store() as (db, now):
         one = _paused_one(db, project, is_all)

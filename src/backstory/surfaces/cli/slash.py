@@ -19,7 +19,7 @@ from backstory import paths
 from backstory.clients import claude_code
 from backstory.model import Hit
 from backstory.safety import fence
-from backstory.store import memories, projects, sessions, tellings, turns
+from backstory.store import memories, projects, sessions, tellings
 from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import output, pausing, stats
 from backstory.surfaces.cli.common import FILL_SECONDS, folder, store
@@ -27,7 +27,6 @@ from backstory.surfaces.noting import note_search
 
 SHOWN = 5
 SHOWN_OF_HIT = 700  # characters
-SESSIONS = 10  # that are looked at for what is open
 RECENT_MS = 120_000  # so long before the command its prompt was sent, at most
 
 
@@ -66,17 +65,11 @@ def forget(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
 
 
 def opened(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
-    from backstory.memory.open_ends import open_ends, settle
+    from backstory.recall.brief import left_open
 
-    place = paths.place(cwd)
-    here = projects.at(db, place)
-    lines = []
-    for number, one in enumerate(sessions.recent(db, here.id, SESSIONS) if here else ()):
-        for turn in turns.of_session(db, one.id, last=1):
-            settle(turn, place.head, number == 0)
-            lines += [f"{turn.id}  {output.when(turn.ended_at)}  {line}" for line in open_ends(turn)]
+    lines = left_open(db, cwd, session)
     if not lines:
-        return "Nothing is known to be open in this project."
+        return "Nothing is known to be open in this folder, on its branch."
     return fence.fence("\n".join(lines), "backstory open")
 
 

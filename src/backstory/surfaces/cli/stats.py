@@ -17,6 +17,7 @@ from backstory import errors, paths
 from backstory.clients import claude_code
 from backstory.memory import usage
 from backstory.model import Memory, Session, TellingRecord
+from backstory.safety import fence
 from backstory.store import life, memories, projects, sessions, stats, tellings, turns
 from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import common, output
@@ -25,24 +26,24 @@ from backstory.surfaces.cli.common import json_option, project_option, store
 DAY_MS = 24 * 3_600_000
 EXAMPLES = 3
 MOMENTS = {
-    tellings.START: "at a session's start",
-    tellings.COMPACT: "after a compaction",
-    tellings.PROMPT: "at a prompt",
-    tellings.FILE: "at a file",
-    tellings.FAILURE: "at a failing test",
-    tellings.SUBAGENT: "to a subagent",
-    tellings.SEARCH: "when it searched",
+    tellings.START: "at the start of a session",
+    tellings.COMPACT: "after the conversation was compacted",
+    tellings.PROMPT: "with a prompt",
+    tellings.FILE: "about a file that it opened",
+    tellings.FAILURE: "about a test that failed",
+    tellings.SUBAGENT: "with the task of a subagent",
+    tellings.SEARCH: "because it searched",
 }
 SIGNS = {
-    usage.ID: "named by its id in what the model did next",
-    usage.FILE: "a file of it was opened next, which nobody had named",
-    usage.PERHAPS: "perhaps: a rare word of it came back",
+    usage.ID: "for certain: the model named its id",
+    usage.FILE: "probably: the model then opened a file that only the memory named",
+    usage.PERHAPS: "perhaps: a rare word of it came back in what the model did or answered",
     usage.NONE: "no sign of it in what came next",
-    usage.TOO_EARLY: "nothing came after it yet",
+    usage.TOO_EARLY: "too new to say: no turn has ended since",
 }
 UNKNOWN = (
-    "What cannot be known: whether a file would have been opened anyway, whether a model read what it was"
-    " told and left no sign, and how long a session would have taken without."
+    "What cannot be known: whether the model would have opened a file anyway, whether it read a text and left"
+    " no sign, and how the session would have gone without memory."
 )
 
 
@@ -57,8 +58,8 @@ UNKNOWN = (
 def command(project: str, everywhere: bool, session: str | None, days: int, as_json: bool) -> None:
     """Count what was captured, told and used, and what it cost.
 
-    Used means a fact that can be checked: the model named a told memory's id, or opened a file of it that
-    nobody had named, in the same turn or the next. `backstory why ID` shows each case."""
+    Used is what can be checked in the same turn or the next: the model named a told memory's id, or opened a
+    file that only the memory named. `backstory why ID` shows each case."""
     with store() as (db, now):
         session_id = common.session_id(db, session) if session else None
         here = None if everywhere or session_id else projects.at(db, paths.place(project))
@@ -137,70 +138,54 @@ def _sign_of(
 
 
 def _print(counted: dict[str, Any]) -> None:
-    from backstory.surfaces.cli import terminal
-
-    out = terminal.console()
     period = "" if counted["days"] is None else f", last {output.number_of(counted['days'], 'day', 'days')}"
-    click.echo(f"{output.visible(counted['of'])}{period}\n")
-    captured = counted["captured"]
-    names = {
-        "sessions": "session",
-        "turns": "turn",
-        "events": "event",
-        "facts": "fact",
-        "notes": "note",
-    }
-    found = ", ".join(output.number_of(captured[many], one, many) for many, one in names.items())
-    click.echo(f"Captured: {found}\n")
-    if not counted["told"]:
-        click.echo("Told: nothing yet. A session is told something at its start, and where it searches.")
-        return
-    rows = []
-    for moment, figures in counted["told"].items():
-        signs = figures["signs"]
-        rows.append(
-            {
-                "told": MOMENTS[moment],
-                "times": f"{figures['times']:,}",
-                "tokens": f"{figures['tokens']:,}",
-                "median": f"{figures['median']:,}",
-                "by id": str(signs[usage.ID]),
-                "file": str(signs[usage.FILE]),
-                "perhaps": str(signs[usage.PERHAPS]),
-                "no sign": str(signs[usage.NONE]),
-            }
-        )
-    right = {"times", "tokens", "median", "by id", "file", "perhaps", "no sign"}
-    terminal.table(out, rows, right, ("perhaps", "median", "no sign"))
-    total = sum(figures["tokens"] for figures in counted["told"].values())
-    signs = Counter[str]()
-    for figures in counted["told"].values():
-        signs.update(figures["signs"])
-    many = sum(signs.values())
-    click.echo(
-        f"\nTold {output.number_of(many, 'text', 'texts')}, about {total:,} tokens. Of these"
-        f" {signs[usage.ID]} were named by id and of {signs[usage.FILE]} a file was opened next that nobody"
-        f" had named ({counted['file_by_chance']}, had as many other turns been told);"
-        f" {signs[usage.PERHAPS]} perhaps, {signs[usage.NONE]} without a sign, {signs[usage.TOO_EARLY]} too"
-        " new to say."
+    output.say(f"{output.visible(counted['of'])}{period}\n")
+    captured, number_of = counted["captured"], output.number_of
+    output.say(
+        f"Captured: {number_of(captured['sessions'], 'session', 'sessions')} with"
+        f" {number_of(captured['turns'], 'turn', 'turns')} (a prompt and all that was done for it), from"
+        f" {number_of(captured['events'], 'event', 'events')} that Claude Code reported."
     )
+    output.say(
+        f"Learned from them: {number_of(captured['facts'], 'fact', 'facts')} (decisions, fixes,"
+        f" preferences); noted on request: {number_of(captured['notes'], 'note', 'notes')}.\n"
+    )
+    told = counted["told"]
+    if not told:
+        output.say("Told: nothing yet. A session is told something at its start, and where it searches.")
+        return
+    many, tokens = (sum(one[figure] for one in told.values()) for figure in ("times", "tokens"))
+    output.say(f"Told the model {number_of(many, 'text', 'texts')}, about {tokens:,} tokens:")
+    for moment, figures in told.items():
+        what = number_of(figures["times"], "brief", "briefs") if moment == tellings.START else None
+        each = f", about {figures['tokens']:,} tokens"
+        output.say(f"  {what or format(figures['times'], ',')} {MOMENTS[moment]}{each}", indent=4)
+    signs = Counter[str]()
+    for figures in told.values():
+        signs.update(figures["signs"])
+    output.say("\nUsed, as far as what the model did in that turn or the next one shows:")
+    for sign, sentence in SIGNS.items():
+        if signs[sign] or sign != usage.TOO_EARLY:
+            chance = f" (by chance alone one would expect about {counted['file_by_chance']})"
+            output.say(f"  {signs[sign]:,} {sentence}{chance if sign == usage.FILE else ''}", indent=4)
     _print_again(counted["again"])
-    click.echo(f"\n{UNKNOWN}")
+    output.say(f"\n{UNKNOWN}")
 
 
 def _print_again(again: dict[str, Any]) -> None:
-    for what, sentence in (
-        ("error", "that an earlier session had met and mended, and nothing was told about"),
-        ("search", "that an earlier session had made, and nothing was told about"),
+    if any(found["times"] for found in again.values()):
+        output.say("\nFound again although memory knew it, because the session was not told:")
+    for what, many, sentence in (
+        ("error", "errors", "that an earlier session had met and mended"),
+        ("search", "searches", "that an earlier session had made"),
     ):
         found = again[what]
         if found["times"]:
-            many = {"error": "errors", "search": "searches"}[what]
-            click.echo(f"\nFound again: {output.number_of(found['times'], what, many)} {sentence}:")
-        for one in found["examples"] if found["times"] else ():
-            click.echo(
-                f"  {output.one_line(one['text'], 80)}  (session {one['session_id'][:8]}; {one['known']})"
-            )
+            examples = ", for example" if found["times"] > len(found["examples"]) else ""
+            output.say(f"  {output.number_of(found['times'], what, many)} {sentence}{examples}:", indent=4)
+        for one in found["examples"]:
+            text = output.one_line(one["text"], 80)
+            output.say(f"    {text}  (in session {one['session_id'][:8]}; known from {one['known']})")
 
 
 # --- why ----------------------------------------------------------------------------------------------------
@@ -278,20 +263,21 @@ SOURCES = {
 
 
 def _print_memory(memory: Memory, about: dict[str, Any]) -> None:
-    click.echo(f"{memory.id}  {memory.kind}  {output.one_line(memory.title or memory.content, 100)}")
+    output.say(f"{memory.id}  {memory.kind}  {output.one_line(memory.title or memory.content, 100)}")
     came = f"{SOURCES.get(memory.source, memory.source)}, {output.when(memory.created_at)}"
     if memory.session_id:
         came += f", in session {output.visible(memory.session_id)}"
     if about["turn"] and about["turn"] != memory.id:
         came += f", turn {about['turn']}"
-    click.echo(f"From: {came}")
+    output.say(f"From: {came}")
     if about["built_on"]:
-        click.echo(f"Rests on: {', '.join(about['built_on'])}")
+        output.say(f"Rests on: {', '.join(about['built_on'])}")
     if not about["told"]:
-        click.echo("Told: never, since tellings are noted")
-    for telling in about["told"]:
-        click.echo(f"Told: {_line(telling)}, session {output.visible(telling['session_id'][:8])}")
-        click.echo(f"      {_sign(telling)}")
+        output.say("Told: never, since tellings are noted")
+    for one in about["told"]:
+        output.say(f"Told: {_line(one)}, session {output.visible(one['session_id'][:8])}", indent=6)
+        for line in (*_reasons(one, memory.id), _sign(one)):
+            output.say(f"      {line}")
 
 
 def _print_session(session_id: str, found: Sequence[dict[str, Any]]) -> None:
@@ -299,10 +285,10 @@ def _print_session(session_id: str, found: Sequence[dict[str, Any]]) -> None:
         raise errors.NotFound(
             f"Nothing was told in session {output.visible(session_id)}, or it was forgotten."
         )
-    click.echo(f"Session {output.visible(session_id)}:")
+    output.say(f"Session {output.visible(session_id)}:")
     for line in _session_lines(found):
-        click.echo(line)
-    click.echo("`backstory why NUMBER` shows a text whole, `backstory why ID` what is known of a memory.")
+        output.say(line)
+    output.say("`backstory why NUMBER` shows a text whole, `backstory why ID` what is known of a memory.")
 
 
 def session_lines(db: Connection, found: Sequence[TellingRecord]) -> list[str]:
@@ -313,42 +299,67 @@ def session_lines(db: Connection, found: Sequence[TellingRecord]) -> list[str]:
 def _session_lines(found: Sequence[dict[str, Any]]) -> list[str]:
     total = sum(telling["tokens"] for telling in found)
     lines = [f"It was told {output.number_of(len(found), 'text', 'texts')}, about {total:,} tokens:"]
-    for telling in found:
-        lines += [
-            _line(telling),
-            f"      {', '.join(telling['memory_ids'][:8]) or 'no memory'}{_more(telling)}",
-        ]
-        lines.append(f"      {_sign(telling)}")
+    for one in found:
+        lines += [_line(one), f"      {', '.join(one['memory_ids'][:8]) or 'no memory'}{_more(one)}"]
+        lines += [f"      {line}" for line in (*_reasons(one), _sign(one))]
     return lines
 
 
-def _print_telling(telling: dict[str, Any]) -> None:
-    click.echo(f"{_line(telling)}, session {output.visible(telling['session_id'])}")
-    click.echo(f"Memories: {', '.join(telling['memory_ids']) or 'none'}")
-    click.echo(f"Used: {_sign(telling)}")
-    erased = "(what it told was forgotten or erased, and is not shown)"
-    click.echo(f"\n{output.visible(telling['text']) or erased}")
+def _print_telling(one: dict[str, Any]) -> None:
+    output.say(f"{_line(one)}, session {output.visible(one['session_id'])}")
+    output.say(f"Memories: {', '.join(one['memory_ids']) or 'none'}")
+    for line in (*_reasons(one), _sign(one)):
+        output.say(line[:1].upper() + line[1:])
+    gone = "(what it told was forgotten or erased, and is not shown)"
+    click.echo(f"\n{output.visible(fence.unfenced(one['text'])) or gone}")
 
 
-def _line(telling: dict[str, Any]) -> str:
-    about = f" {output.one_line(telling['about'], 60)!r}" if telling["about"] else ""
-    figures = ", ".join(f"{name} {_figure(value)}" for name, value in telling["reason"].items())
-    because = f" because: {output.one_line(figures, 120)}" if figures else ""
-    moment = f"#{telling['id']}  {output.when(telling['at'])}  {MOMENTS[telling['moment']]}{about}"
-    return f"{moment}, {telling['tokens']:,} tokens{because}"
+def _line(one: dict[str, Any]) -> str:
+    about = f" '{output.one_line(one['about'], 60)}'" if one["about"] else ""
+    told = f"#{one['id']}  {output.when(one['at'])}  {MOMENTS[one['moment']]}{about}"
+    return f"{told}, {one['tokens']:,} tokens"
 
 
-def _figure(value: object) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+def _reasons(one: dict[str, Any], memory_id: str | None = None) -> list[str]:
+    """Why it was told, in plain words; with an id, only of that memory. --json has the figures."""
+    reason, moment = one["reason"], one["moment"]
+    earlier = _earlier(reason)
+    if moment == tellings.FILE:
+        return [f"because the file was edited there{earlier}"]
+    if moment == tellings.FAILURE:
+        return [f"because this test failed before and passed there{earlier}"]
+    if moment == tellings.SEARCH:
+        asked = f"with {output.one_line(str(reason['tool']), 60)}" if "tool" in reason else ""
+        return [f"because the model asked {asked}".rstrip()]
+    if moment not in (tellings.PROMPT, tellings.SUBAGENT):
+        return []
+    said = "prompt" if moment == tellings.PROMPT else "task"
+    lines = []
+    for known, figures in reason.items():
+        if isinstance(figures, dict) and memory_id in (None, known):
+            where = "on this branch" if figures.get("branch") else "in a session of yours"
+            covers = figures.get("covers")
+            words = f"; its words cover {covers * 100:.0f} % of the {said}" if covers else ""
+            whose = f"{known}: " if memory_id is None and len(reason) > 1 else ""
+            lines.append(f"{whose}because it was made {where}{_earlier(figures)}{words}")
+    return lines
+
+
+def _earlier(figures: dict[str, Any]) -> str:
+    days = figures.get("days")
+    if not isinstance(days, int | float):
+        return ""
+    return f", {output.number_of(round(days), 'day', 'days')} earlier" if days >= 1 else ", within a day"
 
 
 def _more(telling: dict[str, Any]) -> str:
     return f" and {len(telling['memory_ids']) - 8} more" if len(telling["memory_ids"]) > 8 else ""
 
 
-def _sign(telling: dict[str, Any]) -> str:
-    shown = f" ({output.one_line(telling['shown_by'], 80)})" if telling["shown_by"] else ""
-    return SIGNS[telling["sign"]] + shown
+def _sign(one: dict[str, Any]) -> str:
+    shown = f" ({output.one_line(one['shown_by'], 80)})" if one["shown_by"] else ""
+    is_known = one["sign"] in (usage.ID, usage.FILE, usage.PERHAPS)
+    return f"{'used ' if is_known else ''}{SIGNS[one['sign']]}{shown}"
 
 
 COMMANDS = (command, why)

@@ -15,6 +15,7 @@ from backstory.capture import spool
 from backstory.claude_md import status as claude_md
 from backstory.clients import claude_settings
 from backstory.model import ProjectOverview
+from backstory.recall.brief import left_open
 from backstory.store import projects, sessions, spend, tellings
 from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import claude_md_output, output, pausing, status_line, terminal, worker_status
@@ -45,6 +46,8 @@ class Status:
     cap: float
     told: tuple[int, int]  # texts and tokens today
     claude_md: claude_md.Status | None
+    model_trouble: str | None
+    open: int  # things that earlier sessions left open, as the brief counts them
 
 
 def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: int) -> Status:
@@ -54,6 +57,7 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
     here = next((project for project in overview if project.id == known), None)
     root = dirty.root_of(project)
     failures = spool.failures(paths.spool(home))
+    queue, synthesizer = worker_status.look(db, now), worker_status.synthesizer(env)
     capture = Capture(
         plugin=_is_enabled(env),
         last_event=sessions.last_event(db),
@@ -68,12 +72,14 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
         project=here,
         all_projects=len(overview),
         capture=capture,
-        queue=worker_status.look(db, now),
-        synthesizer=worker_status.synthesizer(env),
+        queue=queue,
+        synthesizer=synthesizer,
         spent_today=spend.since(db, midnight(now)),
         cap=config.number("spend.daily_usd", env),
         told=tellings.total(db, since=midnight(now)),
         claude_md=claude_md.status(db, root) if root else None,
+        model_trouble=worker_status.model_trouble(queue, synthesizer, now),
+        open=len(left_open(db, project, claude_code.session_id(env))),
     )
 
 
@@ -99,6 +105,8 @@ def to_do(status: Status) -> list[str]:
     waiting = [reason for state, reason, *_ in status.queue.troubles if state == "waiting"]
     if waiting:
         lines.append(f"memories could not be made yet ({waiting[0]}): backstory worker")
+    elif status.model_trouble:
+        lines.append(f"the model failed, {status.model_trouble}; backstory doctor says more")
     if status.claude_md and (status.claude_md.pending or status.claude_md.outside):
         lines.append("CLAUDE.md is behind: backstory sync")
     return lines
@@ -111,6 +119,7 @@ def plain(status: Status) -> dict[str, Any]:
         "root": paths.text(status.root),
         "memory": asdict(here) if here else None,
         "projects": status.all_projects,
+        "open": status.open,
         "capture": asdict(status.capture),
         "synthesis": {
             **asdict(status.synthesizer),
@@ -139,6 +148,7 @@ def show(status: Status, now: int) -> None:
         out,
         [
             ("memory", _memory(status, now)),
+            ("open", _open(status.open)),
             ("capture", _capture(status.capture, now)),
             ("synthesis", _synthesis(status)),
             ("told today", _told(status.told)),
@@ -147,7 +157,8 @@ def show(status: Status, now: int) -> None:
         ],
     )
     for line in to_do(status):
-        out.print(Text(f"to do: {output.one_line(line, 300)}", style="yellow"))
+        said = Text(output.one_line(line, 300), style="yellow")
+        terminal.hanging(out, Text("to do: ", style="yellow"), said, indent=7)
 
 
 def _memory(status: Status, now: int) -> str:
@@ -163,6 +174,12 @@ def _memory(status: Status, now: int) -> str:
     if here.documents:
         parts.append(output.number_of(here.documents, "document", "documents"))
     return f"{', '.join(parts)}, the newest {output.lately(here.last_used, now)}{elsewhere}"
+
+
+def _open(number: int) -> str:
+    """Only where there is something: a new project has nothing, and nothing to learn from that."""
+    things = output.number_of(number, "thing", "things")
+    return f"{things} left by the last session; /backstory:open in Claude Code lists them" if number else ""
 
 
 def _capture(seen: Capture, now: int) -> str:

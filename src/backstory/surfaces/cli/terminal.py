@@ -22,6 +22,7 @@ from backstory.surfaces.cli.output import SHOWN, number_of, one_line, visible, w
 SHORTEST_ABOUT = 20
 SHOWN_OF_BEST_TURN, SHOWN_OF_TURN, SHOWN_AS_JSON = 700, 400, 2_000  # characters of a turn that was found
 ROWS_OF_BEST_TURN, ROWS_OF_TURN = 10, 4  # of its pieces, in a terminal
+NARROW, ROWS_LISTED = 100, 2  # columns; rows of a memory in a list below that
 STYLES = {"active": "green", "damaged": "red"}
 
 
@@ -171,8 +172,15 @@ def memories(found: Sequence[Memory], turns: Mapping[str, Turn], root: str) -> N
         line = Text(memory.id, style="cyan").append(f"  {when(memory.created_at)}  ", style="dim")
         line.append(f"{memory.kind:<10}  ", style="magenta")
         turn = turns.get(memory.id)
-        told = _gist_of_turn(turn, root, out.width - line.cell_len) if turn else gist(memory, root)
-        one_row(out, line.append(told, style="default"))
+        is_narrow = out.width < NARROW
+        room = ROWS_LISTED * (out.width - 8) if is_narrow else out.width - line.cell_len
+        told = Text(_gist_of_turn(turn, root, room) if turn else gist(memory, root))
+        if is_narrow:  # in what is left of the row nothing can be said
+            line.rstrip()
+            one_row(out, line)
+            few_rows(out, told, ROWS_LISTED)
+        else:
+            one_row(out, line.append_text(told))
 
 
 def timeline(found: Timeline, turns: Mapping[str, Turn], root: str) -> None:
@@ -346,7 +354,28 @@ def facts(out: Console, rows: Iterable[tuple[str, str]]) -> None:
     for name, value in rows:
         words = " ".join(visible(value).split())
         if words:
-            out.print(Text(f"{name:>12}  ", style="dim").append(words, style="not dim default"))
+            hanging(out, Text(f"{name:>12}  ", style="dim"), Text(words), indent=14)
+
+
+def hanging(out: Console, head: Text, body: Text, indent: int) -> None:
+    """A head and what stands behind it, wrapped between words below itself; in a pipe one line."""
+    if out.soft_wrap:
+        return out.print(Text.assemble(head, body))
+    for number, row in enumerate(body.wrap(out, max(SHORTEST_ABOUT, out.width - indent))):
+        row.rstrip()
+        out.print(Text.assemble(" " * indent if number else head, row), soft_wrap=True)
+    return None
+
+
+def few_rows(out: Console, text: Text, most: int) -> None:
+    """As much as fits, indented and broken between words."""
+    rows = text.wrap(out, out.width - 6)
+    for row in rows[:most]:
+        row.rstrip()
+    if len(rows) > most:
+        rows[most - 1].append(" …")
+    for row in rows[:most]:
+        out.print(Text("    ").append_text(row), soft_wrap=True)
 
 
 def one_row(out: Console, line: Text) -> None:

@@ -17,6 +17,8 @@ from backstory.store.file.connection import Connection
 from backstory.store.forgetting import Run
 from backstory.surfaces.cli import output, terminal
 
+DAY_MS = 24 * 3_600_000
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -146,6 +148,18 @@ def troubles_told(seen: Queue, now: int) -> list[str]:
         else:
             lines.append(f"{when}: {items(number)} observed by {state} instead of the model: {reason}")
     return lines + [f"{items(number)} skipped: {reason}" for reason, number in seen.skipped]
+
+
+def model_trouble(seen: Queue, chosen: Chosen, now: int) -> str | None:
+    """What the model could not do, where it is to be asked. What is known to be missing now is said already,
+    and what is over is not what is wrong now."""
+    for state, reason, number, at in seen.troubles if chosen.setting not in ("off", "local") else ():
+        if reason != chosen.why and (state == "waiting" or at > now - DAY_MS):
+            when, one = output.lately(at, now), number == 1
+            waits = f"wait{'s' * one} since {when}"
+            made = f"{'was' if one else 'were'} observed by {state}, last {when}"
+            return f"{items(number)} {waits if state == 'waiting' else made}: {reason}"
+    return None
 
 
 def plain_troubles(troubles: Sequence[tuple[str, str, int, int]]) -> list[dict[str, Any]]:
