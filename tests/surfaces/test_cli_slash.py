@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from backstory.store import sessions
+from backstory.store.file.connection import connect
 from tests.conftest import Ran, Run
-from tests.helpers.chaos import bash, prompt, put
+from tests.helpers.chaos import Json, bash, event, prompt, put
 from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
 from tests.helpers.turn_payloads import edit, happened
 
 HOUR = 3_600_000
 Typed = Callable[..., Ran]
+
+
+def stop(answer: str) -> Json:
+    return event("Stop", stop_hook_active=False, last_assistant_message=answer)
 
 
 @pytest.fixture
@@ -65,10 +72,25 @@ def test_what_is_open_and_what_was_told_are_shown(typed: Typed, run: Run, data: 
     failing = [edit(f"{project}/a.py"), bash("pytest tests", "E   ValueError: no\n1 failed")]
     at = int(time.time() * 1000) - HOUR
     happened(data, project, "mend it", *failing, answer="Shall I go on?", session="s0", at=at)
-    shown = typed("/backstory:open").out
-    assert "asked: Shall I go on?" in shown and "<" in shown
+    for _ in range(2):  # that it was shown ends nothing
+        shown = typed("/backstory:open").out
+        assert "asked: Shall I go on?" in shown and "failing: pytest tests" in shown and "<" in shown
     typed("/backstory:recall mend")
     assert "It was told 1 text" in typed("/backstory:why").out
+
+
+def test_a_note_that_was_forgotten_is_not_found_in_the_turn_that_made_it(
+    typed: Typed, run: Run, data: Path, project: str
+) -> None:
+    typed("/backstory:remember the walrus sleeps at noon")
+    now = int(time.time() * 1000)
+    put(data, stop("Kept: the walrus sleeps at noon.") | {"session_id": "s1", "cwd": project}, at=now)
+    (note,) = run("list", "--json").json
+    assert note["kind"] == "note"
+    with closing(connect(str(data / "backstory.db"))) as db:
+        assert [said for _, said in sessions.own_commands(db, "s1")] == ["/backstory:remember"]
+    run("forget", note["id"], "--yes")
+    assert run("list", "--json").json == [] and run("search", "walrus", "--json").json == []
 
 
 def test_pause_goes_on_and_off_and_nothing_is_remembered_meanwhile(

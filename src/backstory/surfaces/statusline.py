@@ -57,7 +57,7 @@ def _figures(db: Connection, at: str, session_id: str) -> str:
     from backstory.store import projects, sessions, standing, tellings, turns
 
     project_id = projects.id_at(db, paths.place(at))
-    known = sessions.count(db, project_id) if project_id else 0
+    known = sessions.remembered(db, project_id)[0] if project_id else 0
     if not project_id or not known:
         return "backstory: no sessions here yet"
     parts = [_many(known, "session")]

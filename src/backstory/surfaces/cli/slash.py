@@ -20,7 +20,7 @@ from backstory.clients import claude_code
 from backstory.model import Hit
 from backstory.safety import fence
 from backstory.store import memories, projects, sessions, tellings, turns
-from backstory.store.file.connection import Connection
+from backstory.store.file.connection import Connection, transaction
 from backstory.surfaces.cli import output, pausing, stats
 from backstory.surfaces.cli.common import FILL_SECONDS, folder, store
 from backstory.surfaces.told import note_search
@@ -35,6 +35,8 @@ def remember(db: Connection, cwd: str, session: str, typed: str, now: int) -> st
     from backstory.intake.note import keep
 
     kept = keep(db, cwd, typed, now=now, session_id=session, source="user")
+    with transaction(db):
+        sessions.cut_own_commands(db, session, typed)
     return str(kept)
 
 
@@ -71,11 +73,12 @@ def opened(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
 
     place = paths.place(cwd)
     here = projects.at(db, place)
-    lines = []
-    for number, one in enumerate(sessions.recent(db, here.id, SESSIONS) if here else ()):
-        for turn in turns.of_session(db, one.id, last=1):
-            settle(turn, place.head, number == 0)
-            lines += [f"{turn.id}  {output.when(turn.ended_at)}  {line}" for line in open_ends(turn)]
+    lines: list[str] = []
+    recent = sessions.recent(db, here.id, SESSIONS) if here else []
+    last = [turn for one in recent for turn in turns.of_session(db, one.id, last=1)]
+    for number, turn in enumerate(last):
+        settle(turn, place.head, number == 0)
+        lines += [f"{turn.id}  {output.when(turn.ended_at)}  {line}" for line in open_ends(turn)]
     if not lines:
         return "Nothing is known to be open in this project."
     return fence.fence("\n".join(lines), "backstory open")
@@ -141,7 +144,8 @@ def _instead(name: str, is_paused: bool) -> str:
 
 def _typed(db: Connection, session: str, name: str, now: int) -> str | None:
     """What stands behind the command in the prompt that it came with."""
-    for at, prompt in reversed(sessions.prompts(db, session)[-3:]):
+    said = sorted([*sessions.prompts(db, session), *sessions.own_commands(db, session)])
+    for at, prompt in reversed(said[-3:]):
         command, _, rest = prompt.strip().partition(" ")
         command, line, more = command.partition("\n")
         if command.rpartition(":")[2].lstrip("/") == name and now - at < RECENT_MS:
