@@ -38,6 +38,8 @@ HINTS = (
     *(".aws", ".env", ".git-credentials", ".gnupg", ".htpasswd", ".jks", ".kdbx", ".key", ".netrc", ".p12"),
     *(".pem", ".pfx", ".pgpass", ".ssh", "credentials.json", "id_", "secrets."),
 )
+# The same of a line that was printed; programs have many names with `id_` in them.
+LINE_HINTS = (*(hint for hint in HINTS if hint != "id_"), *BEGINNINGS[1:])
 WITH_MESSAGES = frozenset({"gh", "git", "hg", "jj"})  # their quoted words are sentences, and no commands
 COMMAND_LIMIT = 20_000
 LONGEST_GLOB = 200
@@ -124,7 +126,7 @@ class Ignored:
         if ":" not in text and "-" not in text:
             return text
         small = text.lower()
-        hints = [hint for hint in HINTS if hint in small]
+        hints = [hint for hint in LINE_HINTS if hint in small]
         if not hints and self._paths is None:
             return text
 
