@@ -93,17 +93,37 @@ def test_a_note_that_was_forgotten_is_not_found_in_the_turn_that_made_it(
     assert run("list", "--json").json == [] and run("search", "walrus", "--json").json == []
 
 
-def test_pause_goes_on_and_off_and_nothing_is_remembered_meanwhile(
-    typed: Typed, run: Run, data: Path
+def test_why_is_about_what_is_typed_behind_it(typed: Typed, run: Run) -> None:
+    known = run("add", "the walrus sleeps at noon").id
+    typed("/backstory:recall where does the walrus sleep?", session="s0")
+    assert "Nothing was told" in typed("/backstory:why").out
+    shown = typed(f"/backstory:why {known}").out
+    assert "the walrus sleeps at noon" in shown and "Told: #1" in shown and "<" in shown
+    for about in ("s0", "#1", "1"):
+        assert "where does the walrus sleep?" in typed(f"/backstory:why {about}").out
+    for unknown in ("mem_000000000000", "999"):
+        ran = typed(f"/backstory:why {unknown}")
+        assert ran.code == 0 and unknown in ran.out
+
+
+def test_pause_pauses_resume_goes_on_and_nothing_is_remembered_meanwhile(
+    typed: Typed, run: Run, data: Path, project: str
 ) -> None:
-    assert "is paused" in typed("/backstory:pause").out
-    assert (data / "paused").exists()
+    for text in ("/backstory:pause", "/backstory:pause", "/backstory:pause for the afternoon"):
+        said = typed(text, captured=False, session="new").out
+        assert "is paused" in said and "/backstory:resume" in said
+        assert (data / "paused").exists()
     said = typed("/backstory:remember a secret", captured=False).out
     assert said.startswith("Not done: api paused") and "backstory add" in said
-    assert "is kept again" in typed("/backstory:pause", captured=False).out
-    assert not (data / "paused").exists()
+    for _ in range(2):
+        assert "is kept again" in typed("/backstory:resume", captured=False).out
+        assert not (data / "paused").exists()
+    at = int(time.time() * 1000)
+    put(data, stop("It is kept again.") | {"session_id": "s1", "cwd": project}, at=at)
+    assert run("list", "--json").json == []
     run("pause", "--all")
-    assert "resume --all" in typed("/backstory:pause", captured=False).out
+    for name in ("pause", "resume"):
+        assert "resume --all" in typed(f"/backstory:{name}", captured=False).out
 
 
 def test_a_prompt_that_did_not_arrive_is_no_older_one(typed: Typed) -> None:

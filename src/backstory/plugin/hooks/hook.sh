@@ -100,7 +100,7 @@ if [ -e "$data/paused" ]; then
   if [ -n "$paused" ]; then
     [ "$mode" != start ] || [ "${BACKSTORY_DISPLAY:-}" = quiet ] ||
       grep -qsE '^[[:space:]]*display[[:space:]]*=[[:space:]]*["'\'']quiet' "$data/config.toml" ||
-      message 'backstory: paused here; backstory resume goes on'
+      message 'backstory: paused here; /backstory:resume or `backstory resume` goes on'
     drop
   fi
 fi
