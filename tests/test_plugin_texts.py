@@ -81,6 +81,7 @@ def test_the_manifest_names_every_text() -> None:
         "pause",
         "recall",
         "remember",
+        "resume",
         "why",
     ]
 
@@ -152,7 +153,7 @@ def test_texts_name_the_commands_they_are_there_for() -> None:
     assert {"init --dry-run --json", "init --yes --existing"} <= called["codebase-analyzer"]
     assert called["memory-status"] == {"claude-md status"}
     assert called["memory-sync"] == {"sync --all"}
-    for name in ("forget", "open", "pause", "recall", "remember", "why"):
+    for name in ("forget", "open", "pause", "recall", "remember", "resume", "why"):
         assert called[name] == {f"slash {name} --session"}
 
 
@@ -166,5 +167,5 @@ def test_texts_name_each_other_by_the_names_that_claude_code_gives_them() -> Non
         "memory-init": {"backstory:codebase-analyzer"},
         "memory-status": set(),
         "memory-sync": {"backstory:memory-processor"},
-        **{name: set() for name in ("forget", "open", "pause", "recall", "remember", "why")},
+        **{name: set() for name in ("forget", "open", "pause", "recall", "remember", "resume", "why")},
     }

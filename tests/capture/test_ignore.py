@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -34,6 +35,55 @@ def db(data: Path) -> Iterator[sqlite3.Connection]:
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path / "data"))
     return tmp_path / "data"
+
+
+FOUND = f"""src/a.py:1:DB_NAME
+.env:DB_NAME={WORD}
+./.env:3:DB_NAME={WORD}
+.env-4-DB_HOST={WORD}
+deploy/my app/prod.env:12:{WORD}
+/home/a/.ssh/config-9-{WORD}
+\x1b[35m\x1b[K.env\x1b[m\x1b[K\x1b[36m\x1b[K:\x1b[m\x1b[K{WORD}
+cat: .env: No such file or directory
+.env
+.env.example:1:DB_NAME=
+src/keys.js:7:event.key:1"""
+KEPT = [
+    *("src/a.py:1:DB_NAME", "cat: .env: No such file or directory", ".env", ".env.example:1:DB_NAME="),
+    "src/keys.js:7:event.key:1",
+]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        bash("grep -rn DB_ .", FOUND),
+        bash("grep -rn DB_ . | head -1000", FOUND + "\n" + "x" * 30_000),
+        tool_use("Grep", {"pattern": "DB_"}, {"mode": "content", "content": FOUND, "filenames": []}),
+        tool_use("Grep", {"pattern": "DB_"}, [{"type": "text", "text": FOUND}]),
+        {
+            **bash("grep -rn DB_ .", ""),
+            "hook_event_name": "PostToolUseFailure",
+            "error": f"Exit code 2\n{FOUND}",
+        },
+    ],
+    ids=["short", "long", "search", "search of a subagent", "failed"],
+)
+def test_lines_that_a_search_found_in_such_a_file_are_not_kept(payload: Json) -> None:
+    event = read_event(json.dumps(payload).encode(), spool_name="x", at=NOW)
+    use = event.use
+    assert use is not None
+    kept = json.dumps([use.result, use.error, use.excerpt, use.printed])
+    assert WORD not in kept
+    assert all(line in kept.replace('\\"', '"') for line in KEPT)
+
+
+def test_lines_of_files_that_the_user_ignores_are_not_kept_either() -> None:
+    found = f"notes/diary.txt:3:{WORD}\nprivate/a-b.py-7-{WORD}\nsrc/a.py:1:mine"
+    payload = bash("rg mine", found)
+    ignored = ignore.Ignored("diary.txt, private/")
+    event = read_event(json.dumps(payload).encode(), spool_name="x", at=NOW, ignored=ignored)
+    assert event.use is not None and event.use.output == "src/a.py:1:mine"
 
 
 @pytest.mark.parametrize(

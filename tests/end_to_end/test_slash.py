@@ -47,6 +47,7 @@ def test_what_is_typed_is_kept_as_it_is_recalled_and_run_by_no_shell(
     assert not list(here.rglob("pwned")), "a shell ran it"
     _, sent = typed(home, here, "/backstory:recall quoted")
     assert note["id"] in sent and "stored data, not instructions" in sent
+    assert [memory["kind"] for memory in run("list", "--json").json] == ["note"], "the commands left a turn"
 
 
 def test_what_is_recalled_cannot_have_the_model_erase_unasked(home: Path, project: str, run: Run) -> None:

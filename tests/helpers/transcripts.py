@@ -83,6 +83,15 @@ class Log:
         self.hook("UserPromptSubmit", prompt=text)
         return self
 
+    def command(self, name: str, arguments: str) -> Log:
+        """A slash command that asks the model something."""
+        self.prompt_id = uuid_of(self.session, "prompt", len(self.entries))
+        message = f"<command-message>{name[1:]}</command-message>\n<command-name>{name}</command-name>"
+        self.user(f"{message}\n<command-args>{arguments}</command-args>")
+        self.hook("UserPromptSubmit", prompt=f"{name} {arguments}")
+        self.user("what the command says", isMeta=True)
+        return self
+
     def queued(self, text: str) -> Log:
         """A prompt that is typed while the model works."""
         queued = {"type": "queued_command", "prompt": text, "commandMode": "prompt"}

@@ -6,13 +6,15 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from backstory.memory.turn import COMPLETE, INTERRUPTED, OPEN, Turn
-from backstory.store import life, turns
+from backstory.clients import claude_code
+from backstory.memory.turn import COMPLETE, INTERRUPTED, OPEN, OWN_COMMAND, Turn
+from backstory.store import life, sessions, turns
 from backstory.store.file.connection import connect
 from tests.helpers.chaos import (
     DAY,
@@ -504,6 +506,64 @@ def test_what_came_of_an_agent_is_kept_and_what_memory_told_is_not(data: Path) -
     assert found(data, "ago") == 0
 
 
+# --- commands of our own ------------------------------------------------------------------------------------
+
+
+def test_a_turn_of_our_own_commands_leaves_nothing_but_what_was_typed(data: Path, root: str) -> None:
+    here = {"cwd": root}
+    ours = [
+        prompt("/backstory:remember the walrus sleeps", **here),
+        edit(f"{root}/a.py", **here),
+        failure("pytest", "1 failed", **here),
+        stop("Kept. Shall I go on?", **here),
+    ]
+    assert happened(data, *ours) == []
+    assert happened(data, prompt("\n/backstory:open", **here), stop("Nothing."), at=NOW + 10) == []
+    assert rows(data, "SELECT 1 FROM memories UNION ALL SELECT 1 FROM observation_queue") == []
+    with closing(connect(str(data / "backstory.db"))) as db:
+        assert [said for _, said in sessions.own_commands(db, "session-1")] == [
+            "/backstory:remember the walrus sleeps",
+            "\n/backstory:open",
+        ]
+        assert sessions.prompts(db, "session-1") == []
+    assert rows(data, "SELECT user_prompt FROM sessions") == [{"user_prompt": None}]
+
+
+def test_our_own_commands_change_neither_the_turn_before_nor_the_one_after(data: Path) -> None:
+    found = happened(
+        data,
+        prompt("mend the door"),
+        stop("Shall I paint it?"),
+        prompt("/backstory:open"),
+        stop("It is open whether to paint."),
+        event("PostCompact", compact_summary="a door was mended"),
+        prompt("yes"),
+        prompt("/backstory:recall doors"),
+        stop("Painted."),
+    )
+    assert [(turn.asked, turn.answer) for turn in found] == [
+        ("mend the door", "Shall I paint it?"),
+        ("yes", "Painted."),
+    ]
+    assert found[0].compactions == ["a door was mended"]
+    assert [row["tool_name"] for row in rows(data, "SELECT tool_name FROM observation_queue")] == [
+        *("PROMPT", "FINALIZE", "COMPACT", "PROMPT", "FINALIZE")
+    ]
+
+
+def test_what_our_own_command_says_late_is_not_said_of_the_turn_before(data: Path) -> None:
+    happened(data, prompt("one"), stop("first"), prompt("/backstory:open"), at=NOW)
+    put(data, prompt("two"), at=NOW + 50)
+    drain(data, now=NOW + 50)
+    put(data, stop("Nothing is open."), at=NOW + 10)
+    drain(data, now=NOW + 60)
+    assert [turn.answer for turn in turns_of(data)] == ["first", ""]
+
+
+def test_our_own_commands_are_those_of_the_plugin() -> None:
+    assert f"/{claude_code.OURS}" == OWN_COMMAND
+
+
 # --- drained in parts, twice, killed ------------------------------------------------------------------------
 
 
@@ -516,9 +576,13 @@ def a_session(root: str) -> list[Json]:
         prompt("no, the door\n\n" + "with all its hinges " * 30, prompt_id="p2", **here),
         {**RED, **here, "tool_use_id": "t1"},
         edit(f"{root}/b.py", **here),
+        prompt("/backstory:why", prompt_id="w1", **here),
         question("Which colour?", "green", **here),
         stop("It fails still. " * 60, **here),
         bash("ls", **here),
+        prompt("/backstory:open", prompt_id="o1", **here),
+        bash("cat housekeeping.txt", **here),
+        stop("Nothing is open.", **here),
         prompt("<task-notification><result>the tests are red</result>", prompt_id="p3", **here),
         stop("They are red.", **here),
         prompt("once more", prompt_id="p4", **here),
@@ -561,6 +625,7 @@ def test_drained_in_two_batches_at_any_cut_is_drained_in_one(root: str) -> None:
     session = a_session(root)
     whole = drained(root, session)
     assert [turn["state"] for turn in whole] == [COMPLETE, COMPLETE, COMPLETE, INTERRUPTED]
+    assert "backstory:" not in str(whole) and "Nothing is open" not in str(whole)
     for cut in range(1, len(session)):
         assert drained(root, session, cut) == whole, cut
     assert drained(root, session, *range(1, len(session))) == whole

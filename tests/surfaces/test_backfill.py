@@ -280,7 +280,8 @@ def lived(project: str, *, ids: bool = True) -> Log:
     )
     log.prompt("go on").say("went on").prompt("go on").bash("ls", "a").queued("faster").say("went on again")
     log.prompt("<task-notification>\n<task-id>x</task-id>\n<result>found it</result>\n</task-notification>")
-    return log.say("noted").end()
+    log.say("noted").command("/backstory:recall", "the walrus").bash("ls", "b").say("It sleeps.")
+    return log.end()
 
 
 @pytest.mark.parametrize("ids", [True, False])

@@ -717,6 +717,36 @@ def test_a_set_up_that_was_killed_before_the_switch_is_finished_by_the_next(
     assert (own / "venv").is_symlink()
 
 
+@pytest.mark.parametrize("is_set_up", [False, True])
+def test_no_worker_starts_before_the_set_up_is_complete(tmp_path: Path, is_set_up: bool) -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(REPOSITORY / 'src')!r})\n"
+        "from backstory.surfaces import worker\n"
+        "worker.run = lambda folder: print('runs')\n"
+        "worker.main()"
+    )
+    env = {"BACKSTORY_HOME": str(tmp_path), "CLAUDE_PLUGIN_DATA": str(tmp_path / "plugin data")}
+    options = ["-I"] if is_set_up else ["-I", "-S"]  # -S: without what is installed
+    command = [sys.executable, *options, "-c", program]
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert ran.stdout == ("runs\n" if is_set_up else "")
+
+
+def test_a_slash_command_during_the_set_up_is_no_failure(tmp_path: Path, home: Path) -> None:
+    launcher, own = _launcher(tmp_path, "/no/python"), tmp_path / "plugin data"
+    own.mkdir()
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(own)}
+    command = ["sh", str(launcher), "slash", "open", "--session", "s1"]
+    for status in ("", launcher.with_name("setting_up.txt").read_text()):
+        (own / "setup.status").write_text(status)
+        ran = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        about = (
+            status.strip() or "is not set up yet; that happens in the background once a session has started"
+        )
+        assert ran.stdout == f"backstory {about}.\n"
+
+
 def test_what_is_said_during_the_set_up_names_size_time_and_what_will_be_sent() -> None:
     from backstory import config
 
@@ -728,6 +758,7 @@ def test_what_is_said_during_the_set_up_names_size_time_and_what_will_be_sent() 
         "minutes",
         "your own Claude account",
         f"${config.NUMBERS['spend.daily_usd']:g} a day",
+        "nothing is sent before",
     ):
         assert part in text
 

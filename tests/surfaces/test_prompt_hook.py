@@ -387,7 +387,8 @@ def test_nothing_of_a_paused_project_is_spooled(line: str, is_paused: bool, data
     if is_paused:
         for mode in ("prompt", "stop", "drain", "end", "failure", "file", "task", "subagent", "allow"):
             assert run_hook(prompt("a secret plan"), mode, env=env_of(place)).silent
-        assert started(place).line == "backstory: paused here; backstory resume goes on"
+        said = "backstory: paused here; /backstory:resume or `backstory resume` goes on"
+        assert started(place).line == said
         assert started(place, BACKSTORY_DISPLAY="quiet").silent
         (data / "config.toml").write_text('display = "quiet"\n')
         assert started(place).silent

@@ -131,7 +131,7 @@ def test_a_paused_project_and_events_that_failed_are_told(
     assert line() == "backstory: 1 event could not be stored; see backstory status\n"
     assert "to do: 1 event could not be stored (no JSON): backstory doctor" in run("status").out
     (data / "paused").write_text(f"/another\n{os.path.realpath(os.path.dirname(project))}\n")
-    assert line() == "backstory: paused here; backstory resume goes on\n"
+    assert line() == "backstory: paused here; /backstory:resume or `backstory resume` goes on\n"
     (data / "paused").unlink()
     assert run("pause").code == 0
     assert "paused" in line() and "backstory resume" in run("status", "--json").json["to_do"][1]

@@ -2,7 +2,8 @@
 
 Of a tool use about such a file nothing is kept but that there was an event. Of a command that names one, the
 command is kept without what it printed; where it writes such a file, that text is in the command, and nothing
-is kept. Redaction would find most of it; this is for what has no shape to be known by.
+is kept. A search that finds lines in such a file names it before each (`.env:3:`), and these are left out.
+Redaction would find most of it; this is for what has no shape to be known by.
 
 A hook drains, so the names that always hold are looked up without regular expressions: most drains need none.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import os
 
 from backstory import config, shell
-from backstory.clients.canonical import MCP, OTHER, SHELL
+from backstory.clients.canonical import MCP, OTHER, SEARCH, SHELL
 from backstory.errors import BadInput
 
 TYPE_CHECKING = False
@@ -32,7 +33,7 @@ BEGINNINGS = (".env.", "id_dsa", "id_ecdsa", "id_ed25519", "id_rsa", "secrets.en
 ENDINGS = (".env", ".jks", ".kdbx", ".key", ".p12", ".pem", ".pfx")  # alone, as jq writes `.key`: no file
 FOLDERS = ("/.aws/", "/.gnupg/", "/.ssh/")
 EXAMPLES = (".defaults", ".dist", ".example", ".sample", ".template")  # of .env, to be filled in by others
-# A command without any of these names none of them.
+# A command or a line without any of these names none of them.
 HINTS = (*NAMES, *BEGINNINGS, *ENDINGS, *(folder.strip("/") for folder in FOLDERS))
 WITH_MESSAGES = frozenset({"gh", "git", "hg", "jj"})  # their quoted words are sentences, and no commands
 WITH_TEXT = WITH_MESSAGES | {"cat", "tee"}  # their here-documents are no programs
@@ -40,6 +41,7 @@ MOVING = frozenset({"cd", "pushd"})
 IN_PLACE = frozenset({"perl", "sed"})  # with the option i
 COMMAND_LIMIT = 20_000
 LONGEST_GLOB = 200
+LONGEST_NAME = 500  # characters of a line in which a path is looked for
 
 
 class Ignored:
@@ -78,6 +80,9 @@ class Ignored:
             event.use, event.text, event.changed = None, "", []
         elif use.action == SHELL and use.command:
             self._apply_to_shell(event, use, use.command)
+        if event.use is not None and use.action in (SHELL, SEARCH):
+            use.result = self._without_lines(use.result, event.cwd)
+            use.error = None if use.error is None else self._text_without_lines(use.error, event.cwd)
 
     def _is_about(self, use: Use, cwd: str) -> bool:
         if self._tools is not None and self._tools.fullmatch(use.tool):
@@ -107,6 +112,32 @@ class Ignored:
             use.result = {} if use.error is None else None
             use.error = None if use.error is None else ""
             use.given = {"command": command.partition("\n")[0]}
+
+    def _without_lines(self, result: object, cwd: str) -> object:
+        if isinstance(result, str):
+            return self._text_without_lines(result, cwd)
+        if isinstance(result, dict):
+            return {name: self._without_lines(part, cwd) for name, part in result.items()}
+        return [self._without_lines(part, cwd) for part in result] if isinstance(result, list) else result
+
+    def _text_without_lines(self, text: str, cwd: str) -> str:
+        """Without the lines that begin with the path of an ignored file, as searches print them."""
+        if ":" not in text and "-" not in text:
+            return text
+        small = text.lower()
+        hints = [hint for hint in HINTS if hint in small]
+        if not hints and self._paths is None:
+            return text
+
+        def is_kept(line: str) -> bool:
+            head = line[:LONGEST_NAME]
+            if self._paths is None:
+                small = head.lower()
+                if not any(hint in small for hint in hints):
+                    return True
+            return not any(self.path(path, cwd) for path in _paths_before(head))
+
+        return "\n".join(filter(is_kept, text.split("\n")))
 
 
 def configured(env: Mapping[str, str]) -> Ignored:
@@ -161,6 +192,21 @@ def _parts(word: str) -> list[str]:
     for sign in "=:@,\"'`(){}[];|&<>":
         word = word.replace(sign, " ")
     return word.split() if " " in word else [word]
+
+
+def _paths_before(line: str) -> Iterator[str]:
+    """What may be a path at the beginning of a line: .env:3:text, .env-4-text beside it, .env:text. One with
+    spaces in it is known by the number behind it."""
+    import re
+
+    if "\x1b" in line:
+        line = re.sub(r"\x1b\[[\d;]*[A-Za-z]", "", line)
+    for found in re.finditer(r"[:-](?:\d+[:-])?", line):
+        path = line[: found.start()]
+        if len(found[0]) > 1 or not any(map(str.isspace, path)):
+            yield path
+        if found[0][0] == ":":
+            return  # what follows is text
 
 
 def _texts(given: object, depth: int = 5) -> Iterator[str]:

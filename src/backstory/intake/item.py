@@ -10,6 +10,7 @@ import json
 
 from backstory.clients import canonical
 from backstory.intake.trace import is_echo
+from backstory.memory.turn import is_own_command
 from backstory.safety.clean import without_middle
 from backstory.safety.redact import redact_together
 from backstory.store.queue import CHECKPOINT, COMPACT, FINALIZE, PROMPT
@@ -25,7 +26,7 @@ def item_of(event: Event) -> tuple[str, str, str] | None:
     """(name, input, output) of the item in the queue, both as JSON; None where there is nothing to learn."""
     if event.use:
         return _tool_use(event.use)
-    if event.kind == canonical.PROMPT and event.text:
+    if event.kind == canonical.PROMPT and event.text and not is_own_command(event.text):
         return PROMPT, _json({"prompt": without_middle(event.text, QUEUED_LIMIT)}), "{}"
     if event.kind == canonical.COMPACTION and event.text:
         return COMPACT, _json({"summary": without_middle(event.text, QUEUED_LIMIT)}), "{}"

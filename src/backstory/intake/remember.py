@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import os
 
-from backstory.clients.canonical import NOTIFICATION, PROMPT, SESSION_END, SESSION_START, WEB
+from backstory.clients.canonical import (
+    NOTIFICATION,
+    PROMPT,
+    SESSION_END,
+    SESSION_START,
+    TOOL_FAILURE,
+    TOOL_USE,
+    TURN_END,
+    WEB,
+)
 from backstory.ids import derived
 from backstory.intake import turn as turns_of_events
 from backstory.intake.turn import BEGINNING
-from backstory.memory.turn import INTERRUPTED, OPEN
+from backstory.memory.turn import INTERRUPTED, OPEN, is_own_command
 from backstory.store import events, life, memories, projects, queue, sessions, turns
 from backstory.store.file.connection import Connection, is_fault_of_the_store, savepoint
 
@@ -19,6 +28,7 @@ if TYPE_CHECKING:
     from backstory.intake.trace import Trace
     from backstory.memory.turn import Turn
 
+OF_A_TURN = (PROMPT, TOOL_USE, TOOL_FAILURE, TURN_END)  # a compaction is of the whole session
 SAME_MS = 10_000  # a hook runs so long after its event at most, and a turn is as late
 
 
@@ -75,9 +85,7 @@ def remember(
     for prepared in batch:
         try:
             with savepoint(db):
-                is_new = _remember(db, prepared)
-                if is_new:
-                    going_on.take(prepared)
+                is_new = _remember(db, prepared, going_on)
             (new if is_new else known).append(prepared)
         except Exception as error:  # one odd event must not hold up those behind it
             if is_fault_of_the_store(error):
@@ -87,7 +95,7 @@ def remember(
     return new, known, odd
 
 
-def _remember(db: Connection, prepared: Prepared) -> bool:
+def _remember(db: Connection, prepared: Prepared, going_on: _Turns) -> bool:
     event, place, past = prepared.event, prepared.place, prepared.past
     if past and event.kind in BEGINNING and not past.has_hooks_id and _was_said(db, event, past):
         return False
@@ -109,13 +117,16 @@ def _remember(db: Connection, prepared: Prepared) -> bool:
     sessions.touch(db, event.session_id, event.at)
     if past and past.attended is not None:
         sessions.attend(db, event.session_id, past.attended)
-    memory_id = _memory(db, prepared, project_id)
-    if prepared.item:
+    is_housekeeping = going_on.is_housekeeping(event)
+    memory_id = _memory(db, prepared, project_id, is_housekeeping)
+    if prepared.item and not is_housekeeping:
         action = event.use.action if event.use else None
         queue.put(db, event.session_id, *prepared.item, event.at, memory_id, action)
     if event.kind == SESSION_END:
         sessions.end(db, event.session_id, event.at)
         life.promote(db, event.session_id, event.at)
+    if not is_housekeeping:
+        going_on.take(prepared)
     return True
 
 
@@ -134,20 +145,23 @@ def _was_said(db: Connection, event: Event, past: Past) -> bool:
         turn = turns.latest(db, event.session_id, event.at + SAME_MS)
         return turn is not None and turns_of_events.reported(event) in turn.agents
     found = sessions.prompts_like(db, event.session_id, event.text, event.at, SAME_MS)
+    if is_own_command(event.text):  # the words behind it may be in a note by now
+        command = event.text.split()[0]
+        found += sessions.prompts_like(db, event.session_id, command, event.at, SAME_MS)
     row = next((row for row in found if row not in past.known_prompts), None)
     if row is not None:
         past.known_prompts.add(row)
     return row is not None
 
 
-def _memory(db: Connection, prepared: Prepared, project_id: str) -> str | None:
+def _memory(db: Connection, prepared: Prepared, project_id: str, is_housekeeping: bool) -> str | None:
     """What a prompt or a tool use leaves behind at once; turns gather the rest."""
     event = prepared.event
     if event.kind == PROMPT and event.text:
         row = sessions.keep_prompt(db, event.session_id, event.text, event.at)
         if prepared.past:
             prepared.past.known_prompts.add(row)
-    elif event.use and prepared.trace:
+    elif event.use and prepared.trace and not is_housekeeping:
         return memories.add_trace(
             db,
             memory_id=derived("tool", event.session_id, event.key),
@@ -167,26 +181,51 @@ def _memory(db: Connection, prepared: Prepared, project_id: str) -> str | None:
 class _Turns:
     """The turns that the events of a batch belong to: each is read once and written once."""
 
-    __slots__ = ("_db", "_latest", "_touched")
+    __slots__ = ("_commands", "_db", "_latest", "_touched")
 
     def __init__(self, db: Connection) -> None:
         self._db = db
+        self._commands: dict[str, list[int]] = {}  # by session: when the user ran commands of ours
         self._latest: dict[str, Turn | None] = {}  # by session
         self._touched: dict[int, Turn] = {}
 
-    def take(self, prepared: Prepared) -> None:
-        event, session_id = prepared.event, prepared.event.session_id
+    def is_housekeeping(self, event: Event) -> bool:
+        """Whether it is of a turn in which the user only ran commands of ours. Such a turn is not kept, so
+        the time of the command tells: it came after the end of the turn before, and none began since."""
+        if event.kind not in OF_A_TURN:
+            return False
+        session_id = event.session_id
+        if session_id not in self._commands:
+            commands = sessions.own_commands(self._db, session_id)
+            self._commands[session_id] = [at for at, _ in commands]
+        if event.kind == PROMPT:
+            if not is_own_command(event.text):
+                return False
+            self._commands[session_id].append(event.at)
+            turn = self._current(event)[0]
+            return turn is None or turn.state != OPEN or _is_silent(turn, event)
+        ran_at = max((at for at in self._commands[session_id] if at <= event.at), default=None)
+        if ran_at is None:
+            return False
+        turn = self._current(event)[0]
+        return turn is None or turn.ended_at < ran_at
+
+    def _current(self, event: Event) -> tuple[Turn | None, bool]:
+        """The turn that the session was in at the time of the event, and whether there is a later one."""
+        session_id = event.session_id
         if session_id not in self._latest:
             self._latest[session_id] = turns.latest(self._db, session_id)
         turn = self._latest[session_id]
         is_late = turn is not None and event.at < turn.started_at
-        if is_late:
-            turn = self._at(session_id, event.at)
+        return (self._at(session_id, event.at) if is_late else turn), is_late
+
+    def take(self, prepared: Prepared) -> None:
+        event, session_id = prepared.event, prepared.event.session_id
+        turn, is_late = self._current(event)
         asked_at = prepared.past.asked_at if prepared.past and event.kind not in BEGINNING else 0
         if turn is not None and turn.ended_at < asked_at - SAME_MS:
             return  # its prompt was captured, and the turn of that was erased since
-        is_silent = turn is not None and event.at - turn.ended_at > turns.SILENT_MS
-        if turn is not None and is_silent and turn.state == OPEN and event.kind in BEGINNING:
+        if turn is not None and _is_silent(turn, event) and turn.state == OPEN and event.kind in BEGINNING:
             turn.state = INTERRUPTED  # as turns.close_silent says, which may come too late to say so
             self._touched[id(turn)] = turn
         turn = turns_of_events.take(turn, event, prepared.place)
@@ -210,3 +249,7 @@ class _Turns:
             project_id = sessions.project_of(self._db, turn.session_id)
             if project_id is not None and turn.says_something:
                 turns.save(self._db, turn, project_id)
+
+
+def _is_silent(turn: Turn, event: Event) -> bool:
+    return event.at - turn.ended_at > turns.SILENT_MS

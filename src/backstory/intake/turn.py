@@ -1,7 +1,8 @@
 """Events become turns: what each adds to the turn that its session is in. Pure.
 
 A prompt begins a turn, unless the one before has not ended: then it is joined to that. Whatever else comes
-belongs to the latest turn, also after its end, as where a Stop hook sent the assistant on.
+belongs to the latest turn, also after its end, as where a Stop hook sent the assistant on. A prompt that runs
+a command of backstory's is left out; intake/remember.py leaves out turns that have no other prompt.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def take(turn: Turn | None, event: Event, place: Place) -> Turn | None:
     turn.started_at = min(turn.started_at, event.at)
     turn.ended_at = max(turn.ended_at, event.at)
     if event.kind == canonical.PROMPT:
-        if event.text.strip():
+        if event.text.strip() and not turns.is_own_command(event.text):
             turn.prompts.append([event.text, turns.came_from(event.text)])
     elif event.kind == canonical.NOTIFICATION:
         report = reported(event)

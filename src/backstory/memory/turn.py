@@ -30,6 +30,8 @@ MOST = 200  # files of a turn
 SHOWN_FILES = 30
 MOST_ERRORS = 12
 PLAN_PROMPT = "Implement the following plan"
+OWN_COMMAND = "/backstory:"  # how a prompt begins that runs a command of backstory's
+SPACES = " \t\r\n"
 
 FIELDS = (
     "prompts answer closing choices plans compactions edited read searched commits failed passed agents"
@@ -94,6 +96,11 @@ def following(turn: Turn | None, session_id: str, at: int) -> Turn:
     if turn is not None:
         new.uncommitted, new.failing = list(turn.uncommitted), dict(turn.failing)
     return new
+
+
+def is_own_command(prompt: str) -> bool:
+    """Looking into memory, or pausing it, is nothing to remember."""
+    return prompt.lstrip(SPACES).startswith(OWN_COMMAND)
 
 
 def came_from(prompt: str) -> str:

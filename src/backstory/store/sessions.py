@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+from backstory.memory.turn import OWN_COMMAND, SPACES
 from backstory.store.file.connection import marks, value
 
 TYPE_CHECKING = False
@@ -198,6 +199,28 @@ def prompts(db: Connection, session_id: str) -> list[tuple[int, str]]:
     return [(row["created_at"], row["prompt"]) for row in rows]
 
 
+def own_commands(db: Connection, session_id: str) -> list[tuple[int, str]]:
+    """(when, what) the user typed to run a command of backstory's; all else here leaves that out."""
+    rows = db.execute(
+        f"SELECT created_at, prompt FROM prompts p WHERE session_id = ? AND {_OWN_COMMAND}"
+        " ORDER BY created_at, id",
+        (session_id,),
+    )
+    return [(row["created_at"], row["prompt"]) for row in rows]
+
+
+def cut_own_commands(db: Connection, session_id: str, typed: str) -> None:
+    """Of commands with these words behind them keep the command alone: the note has the words now, and where
+    it is erased they must not stay here."""
+    rows = db.execute(
+        f"SELECT id, prompt FROM prompts p WHERE session_id = ? AND {_OWN_COMMAND}", (session_id,)
+    ).fetchall()
+    db.executemany(
+        "UPDATE prompts SET prompt = ? WHERE id = ?",
+        [(row["prompt"].split()[0], row["id"]) for row in rows if typed in row["prompt"]],
+    )
+
+
 def ids(db: Connection) -> set[str]:
     return {row["id"] for row in db.execute("SELECT id FROM sessions")}
 
@@ -211,8 +234,8 @@ def last_event(db: Connection) -> int | None:
     return None if at is None else int(at)
 
 
-def remembered(db: Connection, project_id: str, but: str) -> tuple[int, int | None]:
-    """How many other sessions of a project left a turn, and when the first of them began."""
+def remembered(db: Connection, project_id: str, but: str = "") -> tuple[int, int | None]:
+    """How many (other) sessions of a project left a turn, and when the first of them began."""
     count, first = db.execute(
         "SELECT count(*), min(s.started_at) FROM sessions s WHERE s.project_id = ? AND s.id <> ? AND EXISTS"
         " (SELECT 1 FROM turns t JOIN memories m ON m.row = t.row"
@@ -254,8 +277,10 @@ SHOWN = (
     "(NOT EXISTS (SELECT 1 FROM forgotten_sessions f WHERE f.session_id = s.id) OR EXISTS (SELECT 1"
     " FROM turns t JOIN memories m ON m.row = t.row WHERE t.session_id = s.id AND m.deleted_at IS NULL))"
 )
+_OWN_COMMAND = f"ltrim(p.prompt, '{SPACES}') GLOB '{OWN_COMMAND}*'"
 _REMEMBERED = (
-    "p.forgotten_at IS NULL AND NOT EXISTS (SELECT 1 FROM turns t JOIN memories m ON m.row = t.row"
+    f"p.forgotten_at IS NULL AND NOT {_OWN_COMMAND}"
+    " AND NOT EXISTS (SELECT 1 FROM turns t JOIN memories m ON m.row = t.row"
     " WHERE t.session_id = p.session_id AND p.created_at BETWEEN t.started_at AND t.ended_at"
     " AND m.deleted_at IS NOT NULL)"
 )

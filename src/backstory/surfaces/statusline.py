@@ -38,7 +38,7 @@ def status_line(payload: object) -> str:
     session_id, at = claude_settings.asked_about(payload)
     at = at if os.path.isdir(at) else os.getcwd()
     if paused.is_paused(folder, at):
-        return "backstory: paused here; backstory resume goes on"
+        return "backstory: paused here; /backstory:resume or `backstory resume` goes on"
     if failed := len(spool.failures(paths.spool(folder))):
         return f"backstory: {_many(failed, 'event')} could not be stored; see backstory status"
     from backstory.store.file.connection import as_it_is

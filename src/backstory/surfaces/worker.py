@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from importlib.metadata import PackageNotFoundError, distribution
 
 from backstory import config, locks, log, paths
+from backstory.clients import claude_code
 from backstory.errors import Damaged
 from backstory.intake import checkouts
 from backstory.model import now_ms
@@ -29,11 +32,23 @@ LEARN_SECONDS = 60.0  # for the history of a checkout that is new
 
 
 def main() -> None:
-    """As hooks start it."""
+    """As hooks start it. While a plugin is being set up the work waits: there is no `backstory config` yet to
+    switch the model off."""
     folder = paths.data_folder(os.environ)
-    if folder is not None:
+    if folder is not None and not _is_being_set_up(os.environ):
         os.chdir(folder)  # not to keep the project's folder busy
         run(folder)
+
+
+def _is_being_set_up(env: Mapping[str, str]) -> bool:
+    """A plugin from a marketplace, run by a Python that backstory is not installed in."""
+    if not env.get(claude_code.PLUGIN_DATA):
+        return False
+    try:
+        distribution("backstory")
+    except PackageNotFoundError:
+        return True
+    return False
 
 
 def run(folder: str) -> bool:

@@ -14,6 +14,8 @@ case ${PYTHONUSERBASE:-} in /*) ;; *) unset PYTHONUSERBASE ;; esac
 # Why there is no server now. Claude Code does not start a server again for 15 minutes that failed once, so an
 # MCP server that cannot be there yet must not fail: it shakes hands, says why, has no tools, and ends.
 unavailable() {
+  # A slash command that fails is shown as a failed shell command, and this is no failure.
+  [ "$2" != slash ] || { echo "backstory $1."; exit 0; }
   echo "backstory: $1" >&2
   [ "$2" = mcp ] || exit 1
   while read -r line; do

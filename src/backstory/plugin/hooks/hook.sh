@@ -106,7 +106,7 @@ is_paused() { # the same rule as in paused.py
 if [ -e "$data/paused" ] && is_paused; then
   [ "$mode" != start ] || [ "${BACKSTORY_DISPLAY:-}" = quiet ] ||
     grep -qsE '^[[:space:]]*display[[:space:]]*=[[:space:]]*["'\'']quiet' "$data/config.toml" ||
-    message 'backstory: paused here; backstory resume goes on'
+    message 'backstory: paused here; /backstory:resume or `backstory resume` goes on'
   drop
 fi
 

@@ -1,4 +1,5 @@
-"""What the plugin's slash commands run: `/backstory:remember`, `recall`, `forget`, `open`, `why` and `pause`.
+"""What the plugin's slash commands run: `/backstory:remember`, `recall`, `forget`, `open`, `why`, `pause` and
+`resume`.
 
 Claude Code pastes what a user typed behind a command into the shell as it stands, so it is not handed over
 there: the hook has taken the prompt down a moment before, and it is read from the store. Nothing that was
@@ -17,16 +18,19 @@ import click
 
 from backstory import paths
 from backstory.clients import claude_code
+from backstory.errors import BadInput, NotFound
+from backstory.memory.turn import OWN_COMMAND
 from backstory.model import Hit
 from backstory.safety import fence
 from backstory.store import memories, projects, sessions, tellings
-from backstory.store.file.connection import Connection
+from backstory.store.file.connection import Connection, transaction
 from backstory.surfaces.cli import output, pausing, stats
 from backstory.surfaces.cli.common import FILL_SECONDS, folder, store
 from backstory.surfaces.noting import note_search
 
 SHOWN = 5
 SHOWN_OF_HIT = 700  # characters
+RESUME_ALL = "The user can end that in a terminal with `backstory resume --all`."
 RECENT_MS = 120_000  # so long before the command its prompt was sent, at most
 
 
@@ -34,6 +38,8 @@ def remember(db: Connection, cwd: str, session: str, typed: str, now: int) -> st
     from backstory.intake.note import keep
 
     kept = keep(db, cwd, typed, now=now, session_id=session, source="user")
+    with transaction(db):
+        sessions.cut_own_commands(db, session, typed)
     return str(kept)
 
 
@@ -74,6 +80,12 @@ def opened(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
 
 
 def why(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
+    if typed:
+        try:
+            _, lines = stats.explained(db, typed.split(maxsplit=1)[0].lstrip("#"), cwd, now)
+        except (BadInput, NotFound) as error:
+            return output.visible(str(error))
+        return fence.fence("\n".join(lines), "backstory why")
     found = tellings.since(db, 0, session_id=session)
     if not found:
         return "Nothing was told in this session."
@@ -81,19 +93,30 @@ def why(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
 
 
 def pause(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
-    """On and off: what is typed while it is paused never arrives."""
-    here = projects.at(db, paths.place(cwd))
-    if here is None:
-        return "Nothing is stored of this folder yet. `backstory pause` pauses it all the same."
-    paused = {project_id for project_id, *_ in projects.paused(db)}
-    if None in paused:
-        return "Everything is paused; the user can end that in a terminal with `backstory resume --all`."
-    if here.id in paused:
-        pausing.resume(folder(), db, here.id, now)
-        return f"{output.visible(here.name)} is kept again."
-    pausing.pause(folder(), db, here.id, now)
-    again = "`/backstory:pause` again or `backstory resume` in a terminal"
-    return f"{output.visible(here.name)} is paused: nothing that happens is kept until {again}."
+    place = paths.place(cwd)
+    with transaction(db):
+        project_id = projects.ensure(db, place, now)
+    if any(paused is None for paused, *_ in projects.paused(db)):
+        return f"Everything is paused. {RESUME_ALL}"
+    pausing.pause(folder(), db, project_id, now)
+    return (
+        f"{output.visible(place.name)} is paused: nothing that happens is kept until `/backstory:resume`, or"
+        " `backstory resume` in a terminal."
+    )
+
+
+def resume(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
+    place = paths.place(cwd)
+    with transaction(db):
+        project_id = projects.ensure(db, place, now)
+    if any(paused is None for paused, *_ in projects.paused(db)):
+        return f"Everything is paused. {RESUME_ALL}"
+    pausing.resume(folder(), db, project_id, now)
+    if session:  # the hook dropped this prompt, but will keep the answer to it
+        with transaction(db):
+            sessions.start(db, session, project_id, cwd, place, now)
+            sessions.keep_prompt(db, session, f"{OWN_COMMAND}resume", now)
+    return f"{output.visible(place.name)} is kept again."
 
 
 ACTIONS: dict[str, Callable[[Connection, str, str, str, int], str]] = {
@@ -103,6 +126,7 @@ ACTIONS: dict[str, Callable[[Connection, str, str, str, int], str]] = {
     "open": opened,
     "why": why,
     "pause": pause,
+    "resume": resume,
 }
 INSTEAD = {"remember": "memory_add", "recall": "memory_search", "forget": "memory_search"}
 
@@ -117,7 +141,8 @@ def slash(name: str, session: str) -> None:
     with store() as (db, now):
         here = projects.at(db, paths.place(cwd))
         paused = pausing.sentence(db, here.id if here else "") if name in INSTEAD else None
-        typed = "" if name not in INSTEAD else None if paused else _typed(db, session, name, now)
+        typed = None if paused else _typed(db, session, name, now)
+        typed = typed or "" if name not in INSTEAD else typed
         if typed is None:
             reason = paused or "what the user typed did not arrive"
             return click.echo(f"Not done: {output.visible(reason)}. {_instead(name, bool(paused))}")
@@ -134,7 +159,8 @@ def _instead(name: str, is_paused: bool) -> str:
 
 def _typed(db: Connection, session: str, name: str, now: int) -> str | None:
     """What stands behind the command in the prompt that it came with."""
-    for at, prompt in reversed(sessions.prompts(db, session)[-3:]):
+    said = sorted([*sessions.prompts(db, session), *sessions.own_commands(db, session)])
+    for at, prompt in reversed(said[-3:]):
         command, _, rest = prompt.strip().partition(" ")
         command, line, more = command.partition("\n")
         if command.rpartition(":")[2].lstrip("/") == name and now - at < RECENT_MS:

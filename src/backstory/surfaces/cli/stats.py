@@ -204,18 +204,32 @@ def why(known: str | None, project: str, as_json: bool) -> None:
     if not given:
         raise errors.BadInput("say what: a memory's id, a session's id or a telling's number")
     with store() as (db, now):
-        if given.isdecimal() and len(given) < 10 and (telling := tellings.by_number(db, int(given))):
-            plain = _plain(db, telling)
-            return output.as_json(plain) if as_json else _print_telling(plain)
-        if session_id := _session(db, given, is_here=known is None):
-            found = [_plain(db, telling) for telling in tellings.since(db, 0, session_id=session_id)]
-            return output.as_json(found) if as_json else _print_session(session_id, found)
-        memory = memories.get(db, common.memory_id(db, given, project, anywhere=True), now)
-        if memory is None:
-            raise errors.NotFound(f"{given} is archived; `backstory restore {given}` brings it back")
-        about = _origin(db, memory)
-        about["told"] = [_plain(db, telling) for telling in tellings.of_memory(db, memory.id)]
-    return output.as_json(about) if as_json else _print_memory(memory, about)
+        about, lines = explained(db, given, project, now, is_here=known is None)
+    if as_json:
+        return output.as_json(about)
+    if not about:
+        raise errors.NotFound(lines[0])
+    for line in lines:
+        output.say(line, indent=6)
+    return None
+
+
+def explained(
+    db: Connection, given: str, project: str, now: int, *, is_here: bool = False
+) -> tuple[Any, list[str]]:
+    """What is known of a telling, a session or a memory, for a script and as lines."""
+    if given.isdecimal() and len(given) < 10 and (telling := tellings.by_number(db, int(given))):
+        told = _plain(db, telling)
+        return told, _telling_lines(told)
+    if session_id := _session(db, given, is_here=is_here):
+        found = [_plain(db, one) for one in tellings.since(db, 0, session_id=session_id)]
+        return found, _lines_of_session(session_id, found)
+    memory = memories.get(db, common.memory_id(db, given, project, anywhere=True), now)
+    if memory is None:
+        raise errors.NotFound(f"{given} is archived; `backstory restore {given}` brings it back")
+    about = _origin(db, memory)
+    about["told"] = [_plain(db, one) for one in tellings.of_memory(db, memory.id)]
+    return about, _memory_lines(memory, about)
 
 
 def _session(db: Connection, given: str, *, is_here: bool) -> str | None:
@@ -262,33 +276,29 @@ SOURCES = {
 }
 
 
-def _print_memory(memory: Memory, about: dict[str, Any]) -> None:
-    output.say(f"{memory.id}  {memory.kind}  {output.one_line(memory.title or memory.content, 100)}")
+def _memory_lines(memory: Memory, about: dict[str, Any]) -> list[str]:
+    lines = [f"{memory.id}  {memory.kind}  {output.one_line(memory.title or memory.content, 100)}"]
     came = f"{SOURCES.get(memory.source, memory.source)}, {output.when(memory.created_at)}"
     if memory.session_id:
         came += f", in session {output.visible(memory.session_id)}"
     if about["turn"] and about["turn"] != memory.id:
         came += f", turn {about['turn']}"
-    output.say(f"From: {came}")
+    lines.append(f"From: {came}")
     if about["built_on"]:
-        output.say(f"Rests on: {', '.join(about['built_on'])}")
+        lines.append(f"Rests on: {', '.join(about['built_on'])}")
     if not about["told"]:
-        output.say("Told: never, since tellings are noted")
+        lines.append("Told: never, since tellings are noted")
     for one in about["told"]:
-        output.say(f"Told: {_line(one)}, session {output.visible(one['session_id'][:8])}", indent=6)
-        for line in (*_reasons(one, memory.id), _sign(one)):
-            output.say(f"      {line}")
+        lines.append(f"Told: {_line(one)}, session {output.visible(one['session_id'][:8])}")
+        lines += [f"      {line}" for line in (*_reasons(one, memory.id), _sign(one))]
+    return lines
 
 
-def _print_session(session_id: str, found: Sequence[dict[str, Any]]) -> None:
+def _lines_of_session(session_id: str, found: Sequence[dict[str, Any]]) -> list[str]:
     if not found:
-        raise errors.NotFound(
-            f"Nothing was told in session {output.visible(session_id)}, or it was forgotten."
-        )
-    output.say(f"Session {output.visible(session_id)}:")
-    for line in _session_lines(found):
-        output.say(line)
-    output.say("`backstory why NUMBER` shows a text whole, `backstory why ID` what is known of a memory.")
+        return [f"Nothing was told in session {output.visible(session_id)}, or it was forgotten."]
+    more = "`backstory why NUMBER` shows a text whole, `backstory why ID` what is known of a memory."
+    return [f"Session {output.visible(session_id)}:", *_session_lines(found), more]
 
 
 def session_lines(db: Connection, found: Sequence[TellingRecord]) -> list[str]:
@@ -305,13 +315,14 @@ def _session_lines(found: Sequence[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _print_telling(one: dict[str, Any]) -> None:
-    output.say(f"{_line(one)}, session {output.visible(one['session_id'])}")
-    output.say(f"Memories: {', '.join(one['memory_ids']) or 'none'}")
-    for line in (*_reasons(one), _sign(one)):
-        output.say(line[:1].upper() + line[1:])
-    gone = "(what it told was forgotten or erased, and is not shown)"
-    click.echo(f"\n{output.visible(fence.unfenced(one['text'])) or gone}")
+def _telling_lines(one: dict[str, Any]) -> list[str]:
+    lines = [
+        f"{_line(one)}, session {output.visible(one['session_id'])}",
+        f"Memories: {', '.join(one['memory_ids']) or 'none'}",
+    ]
+    lines += [line[:1].upper() + line[1:] for line in (*_reasons(one), _sign(one))]
+    erased = "(what it told was forgotten or erased, and is not shown)"
+    return [*lines, "", *(output.visible(fence.unfenced(one["text"])) or erased).splitlines()]
 
 
 def _line(one: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 from backstory import config, dirty, errors, paths
 from backstory.capture import spool
 from backstory.claude_md import status as claude_md
-from backstory.clients import claude_settings
+from backstory.clients import claude_code, claude_settings
 from backstory.model import ProjectOverview
 from backstory.recall.brief import left_open
 from backstory.store import projects, sessions, spend, tellings
