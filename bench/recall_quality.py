@@ -483,6 +483,7 @@ async def _server(home: str, project: str, **variables: str) -> AsyncIterator[Cl
     # The default is the stderr of mcp's import: whoever captures a run would not see what the server says.
     async with stdio_client(how, sys.stderr) as (read, write), ClientSession(read, write) as client:
         await client.initialize()
+        await client.list_tools()  # as clients do; after that a server warms up
         yield client
 
 

@@ -460,7 +460,7 @@ def test_a_module_that_was_away_with_its_branch_is_brought_up_to_date_again(run:
     assert run("sync", "--yes").code == 0
     assert "The ocean" in section(project, "module-description", "sea/CLAUDE.md")
     (project / "sea").rename(project.parent / "sea")
-    assert [one["file"] for one in run("status", "--json").json["files"]] == ["CLAUDE.md"]
+    assert [one["file"] for one in run("claude-md", "status", "--json").json["files"]] == ["CLAUDE.md"]
 
 
 def test_what_is_gone_is_told_once_though_our_own_write_touches_its_folder(run: Run, ready: Path) -> None:

@@ -63,7 +63,7 @@ def test_who_does_not_say_yes_gets_nothing_written(ready: Path, answer: str, cod
     assert snapshot(ready) == before
 
 
-@pytest.mark.parametrize("command", [["sync"], ["sync", "--yes", "--json"], ["status"], ["status", "--json"]])
+@pytest.mark.parametrize("command", [["sync"], ["sync", "--yes", "--json"], ["claude-md", "status"]])
 def test_where_nothing_is_initialised_that_is_said_and_what_to_do(
     run: Run, project: Path, command: list[str]
 ) -> None:

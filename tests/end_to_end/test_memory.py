@@ -172,7 +172,11 @@ def _noise(done: Session) -> list[str]:
         if message.get("subtype") == "hook_response"
     ]
     assert len(said) >= 5, "the client no longer reports its hooks: this check sees nothing"
-    loud = [line for line in said if not line.endswith(": 0 ")]
+    meant = (
+        ': 0 {"systemMessage": "backstory: ',
+        ': 0 {"hookSpecificOutput": {"hookEventName": "PreToolUse", "perm',
+    )
+    loud = [line for line in said if not line.endswith(": 0 ") and not any(part in line for part in meant)]
     listed = [f"- backstory:{name_of(path)}: {read(path)[0]['description']}" for path in (*AGENTS, *SKILLS)]
     for body in done.model.requests:
         text = json.dumps(_without_our_tools(body), ensure_ascii=False)

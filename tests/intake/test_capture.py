@@ -46,7 +46,8 @@ def test_capture_is_silent(data: Path) -> None:
         (event("SessionEnd", reason="other"), ("end",)),
     ):
         ran = run_hook(payload, *args)
-        assert (ran.code, ran.stdout, ran.stderr) == (0, b"", b"")
+        line = b'{"systemMessage": "backstory: nothing remembered here yet"}\n' if "start" in args else b""
+        assert (ran.code, ran.stdout, ran.stderr) == (0, line, b"")
     assert commands(data) == ["make"]
 
 

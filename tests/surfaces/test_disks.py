@@ -20,7 +20,14 @@ from tests.helpers.commands import BACKSTORY
 pytestmark = pytest.mark.slow
 
 HELPER = REPOSITORY / "tests" / "helpers" / "disks.py"
-UNTOUCHED = {"backup list", "claude-md section get", "reindex", "uninstall"}  # nothing of theirs is written
+UNTOUCHED = {
+    "backup list",
+    "claude-md section get",
+    "help",
+    "reindex",
+    "statusline",
+    "uninstall",
+}  # nothing of theirs is written
 CHECKS = {"doctor"}
 READ = {  # nothing in the store changes
     *("claude-md section accept", "claude-md section diff", "claude-md section list"),  # nothing is offered
@@ -36,7 +43,7 @@ READ = {  # nothing in the store changes
         "redact",
         "search",
     ),
-    *("sessions", "show", "slash", "spend", "stats", "status", "timeline", "why"),
+    *("sessions", "show", "slash", "spend", "stats", "status", "timeline", "why", "claude-md status"),
 }
 WRITE = {
     *(

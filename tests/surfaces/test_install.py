@@ -39,7 +39,7 @@ OFFERED = {
     "agents": ["memory-updater"],
     "skills": (
         "codebase-analyzer forget memory-init memory-processor memory-status memory-sync open pause recall"
-        " remember why"
+        " remember resume why"
     ).split(),
 }
 DAY = 24 * 3600  # in seconds
