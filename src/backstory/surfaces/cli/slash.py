@@ -30,7 +30,7 @@ from backstory.surfaces.noting import note_search
 
 SHOWN = 5
 SHOWN_OF_HIT = 700  # characters
-RESUME_ALL = "The user can end that in a terminal with `backstory resume --all`."
+ALL_PAUSED = "Everything is paused. The user can end that in a terminal with `backstory resume --all`."
 RECENT_MS = 120_000  # so long before the command its prompt was sent, at most
 
 
@@ -93,11 +93,11 @@ def why(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
 
 
 def pause(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
+    if any(paused is None for paused, *_ in projects.paused(db)):
+        return ALL_PAUSED
     place = paths.place(cwd)
     with transaction(db):
         project_id = projects.ensure(db, place, now)
-    if any(paused is None for paused, *_ in projects.paused(db)):
-        return f"Everything is paused. {RESUME_ALL}"
     pausing.pause(folder(), db, project_id, now)
     return (
         f"{output.visible(place.name)} is paused: nothing that happens is kept until `/backstory:resume`, or"
@@ -106,11 +106,11 @@ def pause(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
 
 
 def resume(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
+    if any(paused is None for paused, *_ in projects.paused(db)):
+        return ALL_PAUSED
     place = paths.place(cwd)
     with transaction(db):
         project_id = projects.ensure(db, place, now)
-    if any(paused is None for paused, *_ in projects.paused(db)):
-        return f"Everything is paused. {RESUME_ALL}"
     pausing.resume(folder(), db, project_id, now)
     if session:  # the hook dropped this prompt, but will keep the answer to it
         with transaction(db):
