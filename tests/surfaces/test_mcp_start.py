@@ -172,6 +172,30 @@ def test_a_client_that_hangs_up_during_the_handshake_leaves_no_server(tmp_path: 
         assert wire.process.returncode == 0
 
 
+def test_the_package_is_imported_without_what_only_takes_memory() -> None:
+    script = """
+import sys
+from backstory.surfaces.mcp import start
+start._calls()
+loaded = {name.partition(".")[0] for name, module in sys.modules.items() if module}
+assert not loaded & {"uvicorn", "rich", "cryptography"}, loaded
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # a document reader may want it later
+assert AESGCM(bytes(32)).encrypt(bytes(12), b"text", None)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.slow
+def test_a_state_that_a_client_made_up_is_refused(tmp_path: Path) -> None:
+    call = json.dumps({**json.loads(CALL), "requestState": "v1.forged"})
+    with started(tmp_path) as wire:
+        shake(wire)
+        answer = wire.request("tools/call", call)
+        assert answer
+        assert answer["error"]["message"] == "Invalid or expired requestState"
+        assert listed(wire)
+
+
 @pytest.mark.slow
 def test_only_what_there_is_is_promised(tmp_path: Path) -> None:
     for command, server in SERVERS.items():

@@ -14,6 +14,7 @@ from typing import Any
 from anyio import to_thread
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.request_state import InvalidRequestState, RequestStateSecurity
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, ServerCapabilities, Tool, ToolAnnotations, ToolsCapability
@@ -67,7 +68,12 @@ class ToolServer(MCPServer):
         alone: Collection[Callable[..., str]] = (),
         whole: Collection[Callable[..., str]] = (),
     ) -> None:
-        super().__init__(listing.NAMES[server], instructions=instructions, version=version("backstory"))
+        super().__init__(
+            listing.NAMES[server],
+            instructions=instructions,
+            version=version("backstory"),
+            request_state_security=RequestStateSecurity(codec=NoState()),
+        )
         self._server = server
         self._parameters = {tool.__name__: list(inspect.signature(tool).parameters) for tool in tools}
         self._run_alone = {tool.__name__ for tool in alone}
@@ -119,6 +125,16 @@ class ToolServer(MCPServer):
         if self._is_short and context and await to_thread.run_sync(listing.has_tree):
             self._is_short = False
             await context.session.send_tool_list_changed()
+
+
+class NoState:
+    """Our tools answer in one go, so no client has a state of ours to bring back."""
+
+    def seal(self, payload: bytes) -> str:
+        raise NotImplementedError("no tool of ours asks back")
+
+    def unseal(self, token: str) -> bytes:
+        raise InvalidRequestState("unknown")
 
 
 def _sentence(error: BaseException | None) -> str | None:

@@ -11,16 +11,28 @@ import os
 import signal
 import sys
 import threading
+from types import ModuleType
 
 from backstory import paths
 from backstory.surfaces.mcp import listing
 from backstory.surfaces.mcp.ending import Ending
 from backstory.surfaces.mcp.handshake import Handshake
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 SECTION = b"DOCMEM Dynamic"
 LARGEST = 10_000_000  # bytes of a CLAUDE.md
 # The mcp package imports these if it finds them, to serve HTTP and to log in colours: 7 MB.
 NOT_NEEDED = ("uvicorn", "rich")
+# And these, another 7 MB, to seal a state that clients carry from call to call: see `NoState` in server.py.
+FOR_STATES = {
+    "cryptography.exceptions": "InvalidTag",
+    "cryptography.hazmat.primitives.ciphers.aead": "AESGCM",
+    "cryptography.hazmat.primitives.hashes": "SHA256",
+    "cryptography.hazmat.primitives.kdf.hkdf": "HKDF",
+}
 
 
 def serve(server: str) -> None:
@@ -53,11 +65,24 @@ def _serve(server: str, ending: Ending) -> None:
     heap.one_for_all_threads()
     ending.watch()
     threading.Thread(target=_beside, args=(server, ending), daemon=True).start()
+    _calls()(handshake, ending)
+
+
+def _calls() -> Callable[[Handshake, Ending], None]:
+    """The side of the server that has the mcp package, imported without what would only take memory. Others
+    that import `FOR_STATES` later get the real ones."""
     for name in NOT_NEEDED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
-    from backstory.surfaces.mcp.server import serve as serve_calls
-
-    serve_calls(handshake, ending)
+    absent = {name: needed for name, needed in FOR_STATES.items() if name not in sys.modules}
+    for name, needed in absent.items():
+        sys.modules[name] = ModuleType(name)
+        setattr(sys.modules[name], needed, type(needed, (Exception,), {}))
+    try:
+        from backstory.surfaces.mcp.server import serve
+    finally:
+        for name in absent:
+            del sys.modules[name]
+    return serve
 
 
 def _beside(server: str, ending: Ending) -> None:
