@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -140,6 +141,36 @@ def test_a_deny_rule_wins_an_edit_works_after_a_file_was_told_about_and_clear_be
     told = rows(data, "SELECT moment, session_id FROM tellings ORDER BY id")
     assert [row["moment"] for row in told] == ["start", "file", "start", "prompt"]
     assert len({row["session_id"] for row in told}) == 2
+
+
+def test_after_a_compaction_the_model_is_told_what_this_session_decided_and_changed(
+    home: Path, data: Path, project: Path, plugin: Path
+) -> None:
+    file = str(project / "walrus" / "parser.py")
+    options = [{"label": label, "description": f"a {label} one"} for label in ("square", "round")]
+    question = {"question": "Which bracket closes a tusk?", "header": "Bracket", "options": options}
+    steps = (
+        use("AskUserQuestion", questions=[{**question, "multiSelect": False}]),
+        use("Read", file_path=file),
+        use("Edit", file_path=file, old_string="depth = 1", new_string="depth = 2"),
+        say("Tusks close now. Still open: the flippers."),
+    )
+    with at_keyboard(home, data, project, plugin, "acceptEdits", *steps) as at:
+        at.model.when(say("It was about tusks."), anywhere="Your task is to create a detailed summary")
+        at.model.when(say("second"), last_user="go on there")
+        at.claude.type("close the tusks")
+        at.claude.wait(lambda: "Enter to select" in at.seen)
+        time.sleep(1)  # it is shown a moment before it takes a key
+        at.claude.enter()
+        at.claude.wait(lambda: "● Tusks close now." in at.seen)
+        at.claude.type("/compact")
+        at.claude.wait(lambda: "SessionStart:compact says: backstory: " in at.seen)
+        at.say("go on there", "second")
+        request = json.dumps(at.model.requests[-1])
+    told = request[request.index("backstory, at the start") :]
+    assert "Which bracket closes a tusk? square" in told
+    assert "walrus/parser.py" in told
+    assert "the flippers" in told
 
 
 def test_a_subagent_is_told_about_its_task_and_a_failing_test_how_it_was_mended(

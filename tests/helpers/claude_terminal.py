@@ -60,6 +60,10 @@ class AtTerminal:
         self.wait(lambda: self._ready in re.sub(r"\s+", " ", self.seen))
         os.write(self._terminal, text.encode())
         time.sleep(0.3)  # what comes in one piece is taken for pasted, its last line end included
+        self.enter()
+
+    def enter(self) -> None:
+        """Send what is typed, or take the first of several answers."""
         os.write(self._terminal, b"\r")
 
     def leave(self) -> None:

@@ -163,7 +163,7 @@ def _ready() -> str:
 
     def end() -> None:
         source.communicate()
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(end)
     return address
