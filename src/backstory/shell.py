@@ -10,7 +10,7 @@ from __future__ import annotations
 DEEPEST = 40  # substitutions within each other; what lies deeper is not read
 BLANKS = " \t\r"
 OPERATORS = ";&|()\n"
-REDIRECTIONS = ("<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">")
+REDIRECTIONS = ("<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", ">!", "<", ">")
 ENDS = BLANKS + OPERATORS + "<>"  # of a word
 PATTERNS = "*?[{"
 NO_PATTERNS = frozenset({"{", "[", "{}"})
@@ -48,11 +48,12 @@ class Word:
 class Command(list[Word]):
     """The words of a simple command, without its redirections."""
 
-    __slots__ = ("document", "writes")
+    __slots__ = ("document", "reads", "writes")
 
     def __init__(self) -> None:
         super().__init__()
         self.document: str | None = None  # the here-document that it reads
+        self.reads: list[Word] = []  # what stands behind a `<`: files, texts, `<(...)` as it is written
         self.writes: list[Word] = []  # the files that its output goes to
 
 
@@ -136,7 +137,7 @@ class _Reader:
         return len(self._text) if place < 0 else place
 
     def _end_command(self) -> None:
-        if self._command:
+        if self._command or self._command.reads or self._command.writes:
             self._steps.append(self._command)
         self._command = Command()
         self._redirects = ""
@@ -158,14 +159,15 @@ class _Reader:
         return False
 
     def _redirect(self) -> None:
-        is_output = not (self._has("&") or self._text[self.at - 1 : self.at].isdigit())  # and nothing else
+        start = self.at
         self.at += self._has("&")
         sign = next(sign for sign in REDIRECTIONS if self._has(sign))
         self.at += len(sign)
+        self._redirects = sign
         if sign in ("<", ">") and self._has("("):
             self._skip_commands()
-        else:
-            self._redirects = sign if is_output or sign[0] == "<" else "&>"
+            self._command.reads.append(Word(self._text[start : self.at], is_known=False))
+            self._redirects = ""
 
     def _argument(self) -> None:
         start = self.at
@@ -174,7 +176,9 @@ class _Reader:
             if self._redirects in ("<<", "<<-"):
                 self._command.document = ""
                 self._documents.append((self._command, word.text, self._redirects == "<<-"))
-            elif self._redirects in (">", ">>"):
+            elif ">" not in self._redirects:
+                self._command.reads.append(word)
+            elif not word.text.isdigit():  # 2>&1
                 self._command.writes.append(word)
             self._redirects = ""
         elif not (self._text[self.at : self.at + 1] in ("<", ">") and self._text[start : self.at].isdigit()):
@@ -199,7 +203,11 @@ class _Reader:
         while self.at < len(self._text):
             sign = self._text[self.at]
             if sign == "(" and parts and parts[-1].endswith("="):  # an array: files=(a b)
+                start = self.at
                 self._skip_commands()
+                parts.append(self._text[start : self.at])
+                length += len(parts[-1])
+                is_known = False
                 continue
             if sign in ENDS:
                 break

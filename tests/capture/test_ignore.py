@@ -164,6 +164,17 @@ SECRET_USES = {
     "heredoc": bash(f"cat > .env <<EOF\nA={WORD}\nEOF", ""),
     "tee": bash(f"echo {WORD} | tee -a config/prod.env", ""),
     "in place": bash(f"sed -i 's/A=.*/A={WORD}/' .env", ""),
+    "other signs": bash(f"echo {WORD} >| .env", ""),
+    "both outputs": bash(f"echo {WORD} &> .env", ""),
+    "numbered": bash(f"echo {WORD} 1> .env", ""),
+    "command in a command": bash(f'bash -c "echo {WORD} > .env"', ""),
+    "two deep": bash(f"ssh host \"sh -c 'echo {WORD} >> .env'\"", ""),
+    "eval": bash(f"eval echo {WORD} \\> .env", ""),
+    "substitution": bash(f"x=$(echo {WORD} > .env)", ""),
+    "process substitution": bash(f"echo {WORD} > >(tee .env)", ""),
+    "tee on another host": bash(f"echo a | ssh host 'echo {WORD} | tee .env'", ""),
+    "quoted name": bash(f"echo {WORD} > .e'n'v", ""),
+    "dd": bash(f"echo {WORD} | dd of=.env", ""),
     "mcp within": tool_use(
         "mcp__files__read", {"files": [{"path": ".env"}]}, [{"type": "text", "text": WORD}]
     ),
@@ -180,6 +191,24 @@ PRINTING = [
     *('bash -c "cat .env"', "docker run --env-file=.env app env", "git show HEAD:.env", "cat ~/.ssh/config"),
     *("X=$(cat .env); echo $X", "set -a; . ./.env; printenv", "openssl rsa -in server.key -text"),
     *("python3 - <<'E'\nprint(open('.env').read())\nE", "cd ~/.ssh && cat *", "cat .ENV"),
+    *("diff <(sort .env) b", 'cat <<< "$(cat .env)"', 'f=(.env); cat "${f[@]}"', "cat .e'n'v", "cat .e\\nv"),
+    *("echo $(<.env)", "grep -rh . ~/.ssh", f"python3 -c \"open('.env', 'w').write('{WORD}')\""),
+    f"cp /dev/stdin .env <<< {WORD}",
+]
+GLOBS = [
+    *(
+        "cat .e*",
+        "cat .en?",
+        "cat ./.[e]nv",
+        "cat .*",
+        "cat .??*",
+        "cat .E*",
+        "cat .{env,foo}",
+        "cat .e{n,m}v",
+    ),
+    *("cat id_*", "cat *_rsa", "cat *.ke?", "cat tls/*.p*", "cat server.{key,crt}", "cat c*s.json"),
+    *("cat ~/.s*/config", "for f in .e*; do cat $f; done", "find . -name '.e*' -exec cat {} +"),
+    *('bash -c "cat .e*"', "ssh host 'cat .e*'", "eval cat .e\\*", "cat $(echo .e*)", "sh <<E\ncat .e*\nE"),
 ]
 
 
@@ -194,7 +223,7 @@ def test_nothing_of_a_tool_use_about_such_a_file_is_kept(
     assert not (turn.edited or turn.read or turn.failed)
 
 
-@pytest.mark.parametrize("command", PRINTING)
+@pytest.mark.parametrize("command", PRINTING + GLOBS)
 def test_a_command_that_names_such_a_file_is_kept_without_what_it_printed(
     command: str, data: Path, db: sqlite3.Connection, project: Path
 ) -> None:
@@ -214,12 +243,40 @@ def test_a_command_that_names_such_a_file_is_kept_without_what_it_printed(
             "cd src && cat a.py",
         ),
         "git commit -m \"$(cat <<'E'\nleave .env alone\nE\n)\"",
+        *(
+            "cat *.md",
+            "ls *",
+            "cat *",
+            "grep -r foo .",
+            "git add .",
+            "cat *.json",
+            "ls *.{ts,tsx}",
+            "cat a.*",
+        ),
+        *("ls .github/*", "cat README*", "cat .eslintrc*", "git commit -m 'ignore .e* files'"),
+        *("grep '.*' a", 'grep "import .* from" a', "grep -o '[a-z_]*' a", "sed 's/.*x//' a"),
+        *('psql -c "select c.*, s.* from c"', "python3 - <<E\nprint({'a': [1]}, r'.*')\nE", "a 2>&1 | tail"),
     ],
 )
 def test_a_command_that_names_none_keeps_its_output(command: str) -> None:
     event = claude_event(bash(command, WORD))
     ignore.ALWAYS.apply(event)
-    assert event.use and event.use.output == WORD
+    assert event.use and (event.use.output, event.use.command) == (WORD, command)
+
+
+@pytest.mark.parametrize("command", ["cat di*/a.md", "cat *.sec*", "bash -c 'cat notes.s*'"])
+def test_a_glob_may_fit_what_the_user_ignores_too(command: str) -> None:
+    kept, left_out = claude_event(bash("cat *", WORD)), claude_event(bash(command, WORD))
+    for event in (kept, left_out):
+        ignore.Ignored("diary/, *.secret").apply(event)
+    assert kept.use and kept.use.output == WORD
+    assert left_out.use and not left_out.use.output
+
+
+def test_a_long_command_with_globs_but_without_such_a_name_is_kept() -> None:
+    event = claude_event(bash("cat > a.py <<E\n" + "x = {'a': '*'}\n" * 2_000 + "E", ""))
+    ignore.ALWAYS.apply(event)
+    assert event.use and event.use.command
 
 
 def test_an_error_of_such_a_command_is_not_kept_but_that_it_failed_is() -> None:

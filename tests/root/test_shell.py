@@ -59,8 +59,9 @@ def test_where_the_first_quoted_part_of_a_word_begins(line: str, at: int) -> Non
     [
         ("a > out.txt", ["out.txt"]),
         ("a >>out.txt b > 'other one'", ["out.txt", "other one"]),
-        ("a 2> errors", []),
-        ("a &> all", []),
+        ("a 2> errors 1>out.txt", ["errors", "out.txt"]),
+        ("a &> all", ["all"]),
+        ("a >| out.txt", ["out.txt"]),
         ("a 2>&1", []),
         ("a < in", []),
         ("echo '> no'", []),
@@ -69,6 +70,26 @@ def test_where_the_first_quoted_part_of_a_word_begins(line: str, at: int) -> Non
 def test_the_files_that_the_output_goes_to(line: str, files: list[str]) -> None:
     (command,) = commands(line)
     assert [word.text for word in command.writes] == files
+
+
+@pytest.mark.parametrize(
+    ("line", "texts"),
+    [
+        ("a < in > out", ["in"]),
+        ("a <<< 'b c'", ["b c"]),
+        ("a <(b 'c d') e", ["<(b 'c d')"]),
+        ("a > >(b) c", [">(b)"]),
+        ("< in", ["in"]),
+    ],
+)
+def test_what_a_command_reads_from(line: str, texts: list[str]) -> None:
+    (command,) = commands(line)
+    assert [word.text for word in command.reads] == texts
+
+
+def test_an_array_stands_in_its_word_as_it_is_written() -> None:
+    ((word, last),) = commands("files=(a 'b c') d")
+    assert (word.text, word.is_known, last.text) == ("files=(a 'b c')", False, "d")
 
 
 def test_a_here_document_belongs_to_the_command_that_reads_it() -> None:

@@ -1,8 +1,10 @@
 """What is never kept: files that hold secrets, and the paths and tools that `capture.ignore` names.
 
 Of a tool use about such a file nothing is kept but that there was an event. Of a command that names one, the
-command is kept without what it printed; where it writes such a file, that text is in the command, and nothing
-is kept. A search that finds lines in such a file names it before each (`.env:3:`), and these are left out.
+beginning is kept without what it printed; where it writes such a file, that text is in the command, and
+nothing is kept. What is quoted or substituted in a command may be a command too, and is read as one. A glob
+names such a file if it shows some of its name (`.e*`, but not `*`). A search that finds lines in such a file
+names it before each (`.env:3:`), and these are left out.
 Redaction would find most of it; this is for what has no shape to be known by.
 
 A hook drains, so the names that always hold are looked up without regular expressions: most drains need none.
@@ -11,6 +13,7 @@ A hook drains, so the names that always hold are looked up without regular expre
 from __future__ import annotations
 
 import os
+import re
 
 from backstory import config, shell
 from backstory.clients.canonical import MCP, OTHER, SEARCH, SHELL
@@ -19,7 +22,6 @@ from backstory.errors import BadInput
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from re import Pattern
 
     from backstory.clients.canonical import Event, Use
 
@@ -37,25 +39,32 @@ EXAMPLES = (".defaults", ".dist", ".example", ".sample", ".template")  # of .env
 HINTS = (*NAMES, *BEGINNINGS, *ENDINGS, *(folder.strip("/") for folder in FOLDERS))
 WITH_MESSAGES = frozenset({"gh", "git", "hg", "jj"})  # their quoted words are sentences, and no commands
 WITH_TEXT = WITH_MESSAGES | {"cat", "tee"}  # their here-documents are no programs
+WRITING = frozenset({"dd", "sponge", "tee"})
 MOVING = frozenset({"cd", "pushd"})
 IN_PLACE = frozenset({"perl", "sed"})  # with the option i
+# A text without its quotes, and with what is substituted in it as commands of their own.
+UNQUOTED = str.maketrans({**dict.fromkeys("'\"\\$"), **dict.fromkeys("`()", ";"), "#": " "})
+WORD_ENDS = str.maketrans(dict.fromkeys("=:@,\"'`(){};|&<>", " "))
+WILD = "*?["
 COMMAND_LIMIT = 20_000
 LONGEST_GLOB = 200
+MOST_WORDS = 16  # that one word with braces is taken for
 LONGEST_NAME = 500  # characters of a line in which a path is looked for
 
 
 class Ignored:
     """What is not to be kept here."""
 
-    __slots__ = ("_paths", "_tools")
+    __slots__ = ("_endings", "_names", "_paths", "_tools")
 
     def __init__(self, globs: str = "") -> None:
-        self._paths: Pattern[str] | None = None
-        self._tools: Pattern[str] | None = None
+        self._paths: re.Pattern[str] | None = None
+        self._tools: re.Pattern[str] | None = None
         given = parsed(globs)
+        own = [glob.rstrip("/").rpartition("/")[2].strip("*?").lower() for glob in given]
+        self._endings = (*ENDINGS, *own)
+        self._names = (*NAMES, *BEGINNINGS, *(folder.strip("/") for folder in FOLDERS), *own)
         if given:
-            import re  # of all hooks, those of a user who set this pay for it
-
             self._paths = re.compile("|".join(map(_as_path, given)), re.S)
             if names := [_translated(glob) for glob in given if "/" not in glob]:
                 self._tools = re.compile("|".join(names), re.S)
@@ -65,11 +74,24 @@ class Ignored:
         name = path.rpartition("/")[2].rstrip("*?").lower()
         if name in NAMES or name.startswith(BEGINNINGS) or (name.endswith(ENDINGS) and name not in ENDINGS):
             return not name.endswith(EXAMPLES)
-        if "/." in path and any(folder in path.lower() for folder in FOLDERS):
+        if "/." in path and any(folder in f"{path}/".lower() for folder in FOLDERS):
+            return True
+        if any(sign in path for sign in WILD) and any(map(self._may_be, path.lower().split("/"))):
             return True
         if self._paths is None:
             return False
         return bool(self._paths.search(os.path.normpath(os.path.join(cwd, path[1:]))))
+
+    def _may_be(self, glob: str) -> bool:
+        """Whether a glob shows that it fits an ignored name: each part of it between dots has a letter, or
+        its ending has. Else `*` and `*.json` would be about secrets, and regular expressions too."""
+        if len(glob) > LONGEST_GLOB or not any(sign in glob for sign in WILD):
+            return False
+        shown = [not part or any(map(str.isalnum, part)) for part in re.sub(r"\[.*?\]", "", glob).split(".")]
+        stem, dot, ending = glob.rpartition(".")
+        if stem and shown[-1] and _fits(dot + ending, self._endings):
+            return True
+        return all(shown) and _fits(glob, self._names)
 
     def apply(self, event: Event) -> None:
         """Take out of an event, as it came, what is not to be kept."""
@@ -92,26 +114,29 @@ class Ignored:
         return use.action in (MCP, OTHER) and any(self.path(path, cwd) for path in _texts(use.given))
 
     def _apply_to_shell(self, event: Event, use: Use, command: str) -> None:
-        lower = command.lower()  # as `path` compares them: some file systems do too
-        if self._paths is None and not any(hint in lower for hint in HINTS):
+        bare = command.translate(UNQUOTED).lower()  # as `path` compares them: some file systems do too
+        is_long = len(command) > COMMAND_LIMIT
+        is_hinted = self._paths is not None or any(hint in bare for hint in HINTS)
+        if not is_hinted and (is_long or not any(sign in command for sign in (*WILD, "{"))):
             return
-        if len(command) > COMMAND_LIMIT:  # too long to be read, and by a hint there may be something in it
+        if is_long:  # too long to be read, and by a hint there may be something in it
             event.use, event.changed = None, []
             return
 
-        def is_ignored(word: str) -> bool:
-            return any(self.path(part, event.cwd) for part in _parts(word))
+        def are_ignored(words: list[str]) -> bool:
+            return any(self.path(part, event.cwd) for part in _parts(words))
 
         named = False
         for words, targets in _commands(command):
-            if any(map(is_ignored, targets)):
+            if are_ignored(targets):
                 event.use, event.changed = None, []
                 return
-            named = named or any(map(is_ignored, words))
-        if named or any(map(is_ignored, _read_from(command))):
+            named = named or are_ignored(words)
+        if named:
             use.result = {} if use.error is None else None
             use.error = None if use.error is None else ""
-            use.given = {"command": command.partition("\n")[0]}
+            # What is quoted may be a program that writes the file.
+            use.given = {"command": re.split(r"[\n'\"]|<<", command, maxsplit=1)[0]}
 
     def _without_lines(self, result: object, cwd: str) -> object:
         if isinstance(result, str):
@@ -159,46 +184,61 @@ def parsed(globs: str) -> list[str]:
     return found
 
 
-def _commands(command: str) -> Iterator[tuple[list[str], list[str]]]:
-    """(words, files written to) of each simple command; what is quoted may be a command of its own."""
+def _commands(command: str, is_inner: bool = False) -> Iterator[tuple[list[str], list[str]]]:
+    """(words, files written to) of each simple command, and of those that stand in its words."""
     for step in shell.read(command):
         if isinstance(step, str):
             continue
         words = shell.without_prefix(step)
         name = words[0].text.rpartition("/")[2] if words else ""
-        texts = [word.text for word in step]  # with assignments: a substitution may stand there
+        texts = [word.text for word in (*step, *step.reads)]  # with assignments: they may hold a substitution
         if name in WITH_MESSAGES:
             texts = [text for text in texts if " " not in text]
         if name in MOVING:
             texts += [f"{text}/any" for text in texts[1:]]  # what follows is about files in there
         if step.document and name not in WITH_TEXT:
             texts.append(step.document)
-        is_writing = name == "tee" or (name in IN_PLACE and any(map(_is_in_place, texts)))
+        if not is_inner:
+            yield from _commands(" ".join(texts).translate(UNQUOTED), is_inner=True)
+            # Unquoted, `.*` is a glob. Quoted it is a regular expression, and so it shows nothing.
+            globs = [word.text.rpartition("/")[2] for word in step if word.is_pattern]
+            texts += [".env" for glob in globs if glob[:1] == "." and _fits(glob, (".env",))]
+        is_in_place = not IN_PLACE.isdisjoint(texts) and any(map(_is_in_place, texts))
+        is_writing = is_in_place or not WRITING.isdisjoint(texts)
         yield texts, [word.text for word in step.writes] + (texts if is_writing else [])
+
+
+def _fits(glob: str, names: tuple[str, ...]) -> bool:
+    from fnmatch import fnmatchcase
+
+    start = re.split(r"[*?[]", glob[:LONGEST_GLOB], maxsplit=1)[0]
+    return any(name.startswith(start) and fnmatchcase(name, glob) for name in names)
 
 
 def _is_in_place(option: str) -> bool:
     return option == "--in-place" or (option[:1] == "-" != option[1:2] and "i" in option)
 
 
-def _read_from(command: str) -> list[str]:
-    """What stands behind a `<`."""
-    behind = (part.split(maxsplit=1) for part in command.split("<")[1:])
-    return [words[0].strip("\"';)") for words in behind if words]
+def _parts(texts: list[str]) -> set[str]:
+    """What may be a path in some words: --env-file=.env, HEAD:.env, @.env, '.env', a.{key,pem}."""
+    parts: set[str] = set()
+    for word in set(" ".join(texts).split()):
+        words = [word]
+        while "{" in words[0] and len(words) < MOST_WORDS and len(word) <= LONGEST_GLOB:
+            words = [choice for other in words for choice in _without_brace(other)][:MOST_WORDS]
+        parts.update(" ".join(words).translate(WORD_ENDS).split())
+    return parts
 
 
-def _parts(word: str) -> list[str]:
-    """Where a path may begin in a word: --env-file=.env, HEAD:.env, @.env, '.env'."""
-    for sign in "=:@,\"'`(){}[];|&<>":
-        word = word.replace(sign, " ")
-    return word.split() if " " in word else [word]
+def _without_brace(word: str) -> list[str]:
+    head, _, rest = word.rpartition("{")
+    choices, _, tail = rest.partition("}")
+    return [f"{head}{choice}{tail}" for choice in choices.split(",")]
 
 
 def _paths_before(line: str) -> Iterator[str]:
     """What may be a path at the beginning of a line: .env:3:text, .env-4-text beside it, .env:text. One with
     spaces in it is known by the number behind it."""
-    import re
-
     if "\x1b" in line:
         line = re.sub(r"\x1b\[[\d;]*[A-Za-z]", "", line)
     for found in re.finditer(r"[:-](?:\d+[:-])?", line):
@@ -228,13 +268,11 @@ def _as_path(glob: str) -> str:
 
 def _translated(glob: str) -> str:
     """As a regular expression: * and ? stay within a name, ** does not."""
-    from re import escape
-
     wild: dict[str, str] = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
     found, at = "", 0
     while at < len(glob):
         sign = "**" if glob.startswith("**", at) else glob[at]
-        found += wild.get(sign) or escape(sign)
+        found += wild.get(sign) or re.escape(sign)
         at += len(sign)
     return found
 
