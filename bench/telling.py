@@ -12,7 +12,8 @@ what is told is noted as the server notes it. Sessions of other developers, by t
 --labels     JSON lists of {"id", "need", "right": [ids]}
 --foreign    a JSON list of prompts of other projects; each is asked at the moment of a labelled one
 --moments    keep what was found there; if the file exists, the sessions are not lived again
---judge N    write N of the file tellings with their situation, for a person to judge, to --judge-out
+--judge N    write N of the file tellings, and all of the prompts', with their situation, for a person to
+             judge, to --judge-out
 --misses     show what was missed, in the earlier half alone
 
 Thresholds are chosen on the earlier half of the labelled prompts, and reported on the later one.
@@ -84,7 +85,6 @@ class Found:
     bm25: float
     of_best: float
     covers: float
-    rare: int
     days: float
     is_own: bool
     on_branch: bool
@@ -111,7 +111,7 @@ class Moment:
 
 @dataclass(slots=True)
 class Beside:
-    """A file telling, for a person to judge."""
+    """A telling at a file, or at a prompt (no path), for a person to judge."""
 
     session: str
     prompt: str
@@ -142,7 +142,9 @@ def main() -> int:
             Path(given.moments).write_text(json.dumps(asdict(lived)), "utf-8")
     if given.judge:
         chosen = random.Random(given.seed)  # noqa: S311  the same in every run
-        several = chosen.sample(lived.besides, min(given.judge, len(lived.besides)))
+        files = [one for one in lived.besides if one.path]
+        several = chosen.sample(files, min(given.judge, len(files)))
+        several += [one for one in lived.besides if not one.path]
         Path(given.judge_out).write_text(json.dumps([asdict(one) for one in several], indent=1), "utf-8")
     known = {label.id: label for label in reversed(labels)}  # of two readers the first
     cases = sorted(
@@ -396,6 +398,8 @@ class _Again:
         told = self._timed("prompt", partial(telling.at_prompt, *asked, others))
         if told:
             self._note(session_id, told, event.at)
+            source = ", ".join(self._names(told.ids))
+            self.besides.append(Beside(session_id, moment.prompt, "", told.moment, None, told.text, source))
         if self.foreign and moment.id in self.labelled and not moment.asked_foreign:
             moment.asked_foreign = True
             prompt = self.foreign[len([one for one in self.moments if one.asked_foreign]) % len(self.foreign)]
@@ -471,7 +475,6 @@ class _Again:
                 one.bm25,
                 one.of_best,
                 one.covers,
-                one.rare,
                 one.days,
                 one.is_own,
                 one.on_branch,
@@ -502,7 +505,7 @@ class _Named:
 
 def _candidate(one: Found) -> Candidate:
     turn: Any = _Named(one.id)
-    figures = (one.bm25, one.of_best, one.covers, one.rare, one.days)
+    figures = (one.bm25, one.of_best, one.covers, one.days)
     return Candidate(turn, *figures, one.is_own, one.on_branch, one.is_told)
 
 
@@ -515,10 +518,10 @@ class Chosen:
 
 
 def _chosen(found: Sequence[Found], gate: Gate) -> Chosen:
-    one = telling.chosen([_candidate(one) for one in found], gate)
-    if one is None:
-        return Chosen(frozenset(), ())
-    return Chosen(frozenset((one.turn.id,)), () if one.is_told else (one.turn.id,))
+    several = [_candidate(one) for one in found]
+    as_if_new = [replace(one, is_told=False) for one in several]
+    every, told = telling.chosen(as_if_new, gate), telling.chosen(several, gate)
+    return Chosen(frozenset(one.turn.id for one in every), tuple(one.turn.id for one in told))
 
 
 @dataclass(frozen=True, slots=True)

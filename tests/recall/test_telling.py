@@ -174,18 +174,25 @@ def test_elsewhere_only_the_users_own_of_the_last_days_is_told(lived: Told) -> N
     assert at_prompt(lived, asked) is None
 
 
-def test_the_trunk_is_no_branch_that_speaks_for_a_turn(lived: Told) -> None:
-    lived.turn("walrus", "more of it", "Done.", at=NOW - DAY, branch="main")
-    lived.on_branch("main")
-    (first, *_) = telling.candidates(Index(None), lived.db, lived.project, "present", WALRUS, NOW)
-    assert first.turn.session_id == "walrus" and not first.on_branch
+@pytest.mark.parametrize(("number", "speaks"), [(8, True), (9, False)])
+def test_a_branch_on_which_much_happens_does_not_speak_for_a_turn(
+    told: Told, number: int, speaks: bool
+) -> None:
+    """Of 36 sessions, with that about the walrus."""
+    told.on_branch("next")
+    told.turn("walrus", WALRUS, ANSWER, at=NOW - DAY, branch="next")
+    for other in range(35):
+        branch = "next" if other < number else "anna/shelves"
+        told.turn(f"other{other}", f"tidy shelf {other}", "Done.", at=NOW - 9 * DAY, branch=branch)
+    (first, *_) = telling.candidates(Index(None), told.db, told.project, "present", WALRUS, NOW)
+    assert first.turn.session_id == "walrus" and first.on_branch is speaks
 
 
 def test_the_own_session_is_no_earlier_one(lived: Told) -> None:
     assert at_prompt(lived, "why does the walrus drop herrings on the pier?", session="walrus") is None
 
 
-def test_one_turn_is_told_and_keeps_to_its_room(told: Told) -> None:
+def test_two_turns_are_told_and_share_the_room(told: Told) -> None:
     shelves(told)
     long = "\n\n".join(
         f"The walrus juggles herrings on pier {n}. {'It is wet there. ' * 9}" for n in range(30)
@@ -194,11 +201,11 @@ def test_one_turn_is_told_and_keeps_to_its_room(told: Told) -> None:
         commits = [[f"{n:07x}", "juggle " * 20, []] for n in range(9)]
         told.turn(session, WALRUS * 9, long, at=NOW - DAY, branch="anna/walrus", commits=commits)
     one = at_prompt(told, "why does the walrus drop herrings on the pier?")
-    assert one and len(one.ids) == 1
+    assert one and len(one.ids) == 2 and [*one.reason] == [*one.ids]
     assert len(one.text) <= 4 * PROMPT_TOKENS
-    (item,) = one.text.split("\n- ")[1:]
-    assert "answered: " in item and "commits: " in item
-    assert len(item.splitlines()[0]) < 200
+    for item in one.text.split("\n- ")[1:]:
+        assert "answered: " in item and "commits: " in item
+        assert len(item.splitlines()[0]) < 200
 
 
 def test_words_that_many_lines_have_are_not_looked_up(lived: Told, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,32 +227,37 @@ def test_nothing_in_an_answer_can_end_the_fence(told: Told) -> None:
 
 def candidate(**figures: Any) -> Candidate:
     turn: Any = None
-    given = {"bm25": 3.0, "of_best": 1.0, "covers": 0.9, "rare": 0, "days": 1.0}
+    given = {"bm25": 3.0, "of_best": 1.0, "covers": 0.9, "days": 1.0}
     given |= {"is_own": True, "on_branch": True, "is_told": False}
     return Candidate(turn=turn, **{**given, **figures})
 
 
+GATE = Gate(of_best=0.8, bm25=2, covers=0.4, bm25_elsewhere=2.5, covers_elsewhere=0.6)
+
+
 def test_what_was_done_on_this_branch_passes_where_it_fits() -> None:
-    gate = Gate(bm25=2, of_best=0.8, covers=0.5, rare=3, covers_elsewhere=0.8)
-    assert candidate(covers=0.5, of_best=0.8).passes(gate)
-    for figures in ({"covers": 0.49}, {"of_best": 0.79}, {"bm25": 1.9}):
-        assert not candidate(**figures).passes(gate)
-    assert candidate(covers=0.1, rare=3).passes(gate), "the best of all, with rare words"
-    assert not candidate(covers=0.1, rare=3, of_best=0.9).passes(gate)
+    assert candidate(covers=0.4, of_best=0.8, is_own=False, days=30).passes(GATE)
+    for figures in ({"covers": 0.39}, {"of_best": 0.79}, {"bm25": 1.9}):
+        assert not candidate(**figures).passes(GATE)
 
 
-def test_from_elsewhere_only_what_the_prompt_says_nearly_word_for_word_passes() -> None:
-    gate = Gate(bm25=2, of_best=0.8, covers=0.5, rare=3, covers_elsewhere=0.8)
-    assert candidate(on_branch=False, covers=0.8).passes(gate)
-    for figures in ({"covers": 0.79, "rare": 9}, {"of_best": 0.9}, {"is_own": False}, {"days": 7.1}):
-        assert not candidate(on_branch=False, **figures).passes(gate)
+def test_from_elsewhere_only_the_own_of_the_last_days_passes_and_must_cover_more() -> None:
+    assert candidate(on_branch=False, covers=0.6).passes(GATE)
+    for figures in ({"covers": 0.59}, {"of_best": 0.79}, {"is_own": False}, {"days": 7.1}, {"bm25": 2.4}):
+        assert not candidate(on_branch=False, **figures).passes(GATE)
 
 
-def test_the_first_that_passes_is_chosen() -> None:
-    near, far = candidate(), candidate(on_branch=False, covers=0.1)
-    assert telling.chosen([far, near]) is near
-    assert telling.chosen([far]) is None
-    assert telling.chosen([]) is None
+def test_the_first_two_that_pass_are_chosen() -> None:
+    near, next_, far = candidate(), candidate(), candidate(on_branch=False, covers=0.1)
+    assert telling.chosen([far, near, next_, candidate()]) == [near, next_]
+    assert telling.chosen([far]) == []
+    assert telling.chosen([]) == []
+
+
+def test_where_the_best_was_told_already_the_next_is_no_substitute() -> None:
+    near, told_ = candidate(), candidate(is_told=True)
+    assert telling.chosen([told_, near]) == []
+    assert telling.chosen([near, told_]) == [near]
 
 
 def test_a_folder_without_a_project_is_told_nothing(told: Told) -> None:

@@ -25,7 +25,7 @@ from datetime import datetime
 from typing import Any
 
 from backstory.blob import digest
-from backstory.clients.claude_code import NOTIFICATION, config_folder
+from backstory.clients.claude_code import APPS, NOTIFICATION, config_folder
 
 Entry = dict[str, Any]
 Payload = dict[str, Any]
@@ -143,8 +143,10 @@ def _of_subagent(progress: Entry) -> Entry:
 
 def is_unattended(entry: Entry) -> bool | None:
     """Whether no person was there; None where an entry does not say."""
-    marks = (entry.get("promptSource"), entry.get("turnOrigin"), entry.get("entrypoint"))
-    if entry.get("sessionKind") == "bg" or any(str(mark).startswith("sdk") for mark in marks):
+    entrypoint = entry.get("entrypoint")
+    marks = (entry.get("promptSource"), entry.get("turnOrigin"), entrypoint)
+    by_program = entrypoint not in APPS and any(str(mark).startswith("sdk") for mark in marks)
+    if entry.get("sessionKind") == "bg" or by_program:
         return True
     return False if any(marks) else None
 

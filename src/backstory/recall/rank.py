@@ -37,7 +37,6 @@ PRIOR[[turn.PLAN, turn.FACTS]] = 0.9
 BEST, BEST_PIECE = 1 + WINDOW + THREAD, 1 + TURN + SESSION
 FITS = 0.49  # of the query's weight: of ten questions that nothing answers, nine stay below
 FEW = 100  # turns and memories that say little about how rare a word is
-RARE = 0.05  # of the turns have a rare word, at most
 ALONE = 0.5  # of how well a line fits by itself counts as its window and thread, where it has none
 SHORT = 10  # words; what is much shorter matches anything, so its meaning counts less
 LIFT = 0.05  # each of salience, recency and sector, so that together they move a score by 15 % at most
@@ -89,7 +88,6 @@ class TurnFits:
 
     bm25: Floats
     covers: Floats  # so much of the query, by weight
-    rare: Ints  # so many of its rare words
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +157,7 @@ def turns_by_words(corpus: Corpus, terms: Sequence[Ints]) -> TurnFits:
     turn_of, is_alone, size = corpus.column("turn"), _alone(corpus), corpus.turns.size
     of = size + int(np.count_nonzero(is_alone))
     norm = _norm(corpus.turns.relative())
-    bm25, covers, rare, total = _nothing(size), _nothing(size), np.zeros(size, np.int32), 0.0
+    bm25, covers, total = _nothing(size), _nothing(size), 0.0
     for lines in terms:
         within = turn_of[lines]
         often = np.bincount(within[within >= 0], minlength=size)
@@ -169,9 +167,8 @@ def turns_by_words(corpus: Corpus, terms: Sequence[Ints]) -> TurnFits:
         bm25[there] += _rarity(of, number) * (K1 + 1) * times / (times + norm[there])
         weight = _weight(of, number)
         covers[there] += np.float32(weight)
-        rare[there] += len(there) <= RARE * size
         total += weight
-    return TurnFits(bm25, covers / np.float32(total or 1.0), rare)
+    return TurnFits(bm25, covers / np.float32(total or 1.0))
 
 
 def by_meaning(cosines: Floats) -> Meaning:

@@ -72,7 +72,6 @@ class TurnFit(NamedTuple):
     row: int
     bm25: float  # by the logarithm of how many turns there are, so that it means the same in every store
     covers: float  # so much of the query, by weight
-    rare: int  # so many of its rare words
 
 
 class Ranking(NamedTuple):
@@ -280,7 +279,7 @@ def fitting_turns(index: Index, db: Connection, project: Project, query: str, co
         for turn in np.argsort(-fits.bm25, kind="stable")[: 2 * count].tolist():
             lines = corpus.pieces(turn)
             if fits.bm25[turn] > 0 and len(lines) and not (state[lines] & SUPERSEDED).any():
-                figures = float(fits.bm25[turn]) / size, float(fits.covers[turn]), int(fits.rare[turn])
+                figures = float(fits.bm25[turn]) / size, float(fits.covers[turn])
                 best.append(TurnFit(int(corpus.turns["row"][turn]), *figures))
     return best[:count]
 

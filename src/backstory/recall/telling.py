@@ -39,13 +39,13 @@ APART = " [...] "
 QUERY = 600  # characters of a prompt that are searched for
 FEWEST_WORDS = 3  # that are not generic
 POOL = 20  # hits that are looked at
+ITEMS = 2  # of them that are told
 DAYS = 7  # so long ago at most a session was that is continued, a file was edited, or a test mended
 LETTERS = 4  # of a word that a prompt and a file's turn must share
 SHARED = 2  # such words
 LOOKED_UP = 20  # of them
 SESSION = 2  # tellings about files and failures in a session
 BESIDE = (tellings.FILE, tellings.FAILURE)
-TRUNKS = frozenset(("main", "master", "develop", "trunk"))  # to be on one of these says nothing
 
 # They are in every other prompt, and say what is to be done rather than with what.
 GENERIC = frozenset(
@@ -72,14 +72,14 @@ class Telling:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a turn must be, to be told unasked. A prompt mostly continues what was done on this branch, so a
-    turn of it needs to fit well; one from elsewhere must be what the prompt says nearly word for word."""
+    """What a turn must be, to be told unasked: nearly the best fit of all, and of this branch, which a prompt
+    most likely continues, or the user's own of the last days. One from elsewhere must fit better."""
 
-    bm25: float = 1.2  # by the logarithm of how many turns there are
-    of_best: float = 0.8  # of the best fit of all turns
-    covers: float = 0.5  # so much of the prompt, by weight
-    rare: int = 3  # or, of the best one, so many of the prompt's rare words
-    covers_elsewhere: float = 0.8
+    of_best: float = 0.9  # of the best fit of all turns
+    bm25: float = 1.75  # by the logarithm of how many turns there are
+    covers: float = 0.35  # so much of the prompt, by weight
+    bm25_elsewhere: float = 2.5
+    covers_elsewhere: float = 0.6
 
 
 GATE = Gate()
@@ -93,26 +93,24 @@ class Candidate:
     bm25: float
     of_best: float  # its BM25, by that of the best turn
     covers: float
-    rare: int
     days: float
     is_own: bool
     on_branch: bool
     is_told: bool  # to this session, already
 
     def passes(self, gate: Gate) -> bool:
-        if self.bm25 < gate.bm25 or self.of_best < gate.of_best:
+        if self.of_best < gate.of_best:
             return False
-        is_best = self.of_best >= 1
         if self.on_branch:
-            return self.covers >= gate.covers or (is_best and self.rare >= gate.rare)
-        return is_best and self.is_own and self.days <= DAYS and self.covers >= gate.covers_elsewhere
+            return self.bm25 >= gate.bm25 and self.covers >= gate.covers
+        fits = self.bm25 >= gate.bm25_elsewhere and self.covers >= gate.covers_elsewhere
+        return fits and self.is_own and self.days <= DAYS
 
     def figures(self) -> dict[str, object]:
         return {
             "bm25": round(self.bm25, 2),
             "of_best": round(self.of_best, 2),
             "covers": round(self.covers, 2),
-            "rare": self.rare,
             "days": round(self.days, 1),
             "own": self.is_own,
             "branch": self.on_branch,
@@ -205,39 +203,39 @@ def candidates(
     told = tellings.told(db, session_id) if told is None else told
     sources = {turn.session_id for _, turn in hits if turn.session_id}
     own = known.attended(db, sources).difference(others)
-    on = known.branches(db, sources) if place.branch and place.branch not in TRUNKS else {}
+    here = known.on_branch(db, project, place.branch, sources) if place.branch else ()
     return [
         Candidate(
             turn=turn,
             bm25=fit.bm25,
             of_best=fit.bm25 / hits[0][0].bm25,
             covers=fit.covers,
-            rare=fit.rare,
             days=max(0, now - turn.ended_at) / DAY_MS,
             is_own=turn.session_id in own,
-            on_branch=place.branch in on.get(turn.session_id, ()),
+            on_branch=turn.session_id in here,
             is_told=turn.id in told,
         )
         for fit, turn in hits
     ]
 
 
-def chosen(found: Sequence[Candidate], gate: Gate = GATE) -> Candidate | None:
-    """Of candidates, the best first: the first that passes. Where the session was told that one already, the
-    next best is no substitute."""
-    return next((one for one in found if one.passes(gate)), None)
+def chosen(found: Sequence[Candidate], gate: Gate = GATE) -> list[Candidate]:
+    """Of candidates, the best first: the first that pass. Where the session was told the best of them
+    already, the next is no substitute."""
+    passing = list(islice((candidate for candidate in found if candidate.passes(gate)), ITEMS))
+    return [one for one in passing if not one.is_told] if passing and not passing[0].is_told else []
 
 
-def _told(moment: str, source: str, about: str, one: Candidate | None) -> Telling | None:
-    if one is None or one.is_told:
+def _told(moment: str, source: str, about: str, several: Sequence[Candidate]) -> Telling | None:
+    if not several:
         return None
-    head = "From an earlier session; memory_search with an id shows it whole."
+    head = "From earlier sessions; memory_search with an id shows a memory whole."
     source = f"backstory, {source}"
-    room = room_of(PROMPT_TOKENS) - room_for(fence.fence(head, source)) - 1
-    item = _item(one.turn, _fitting(one.turn, about), room)
-    text = fence.fence(f"{head}\n{item}", source)
-    reason = {one.turn.id: one.figures()}
-    return Telling(moment, text, (one.turn.id,), cut(plain(clean(about, 4 * QUERY)), ASKED), reason)
+    room = (room_of(PROMPT_TOKENS) - room_for(fence.fence(head, source))) // len(several) - 1
+    items = [_item(one.turn, _fitting(one.turn, about), room) for one in several]
+    text = fence.fence("\n".join([head, *items]), source)
+    reason = {one.turn.id: one.figures() for one in several}
+    return Telling(moment, text, tuple(reason), cut(plain(clean(about, 4 * QUERY)), ASKED), reason)
 
 
 def _fitting(turn: Turn, prompt: str) -> list[tuple[int, int, str]]:

@@ -24,6 +24,7 @@ FILES = 5_000  # paths that are listed
 EDITS = 20_000  # of them that are looked at
 MENDING = 500  # turns that are looked at
 TESTS = 2_000  # names that are listed
+COMMON = 0.25  # of the sessions: a branch that more began on is where everything happens
 RARE_AT_LEAST, RARE_AT_MOST = 3, 300  # turns: a word that so many have is rare in any store, or never
 
 _ALIVE = "m.deleted_at IS NULL AND m.valid_until IS NULL"
@@ -122,17 +123,24 @@ def _is_rare(db: Connection, number: int, path: str) -> bool:
     return int(rows.fetchone()[0]) <= FEW
 
 
-def branches(db: Connection, session_ids: Collection[str]) -> dict[str, set[str]]:
-    """The branches that sessions were on."""
-    rows = tuples(db).execute(
-        "SELECT DISTINCT session_id, record ->> 'branch' FROM turns"
-        f" WHERE session_id IN ({marks(list(session_ids))}) AND record ->> 'branch' IS NOT NULL",
-        list(session_ids),
+def on_branch(db: Connection, project: Project, branch: str, session_ids: Collection[str]) -> set[str]:
+    """Those of these sessions that were on a branch; none where so many of the project's sessions began on it
+    that to be on it says nothing, whatever it is called."""
+    every, began = (
+        tuples(db)
+        .execute(
+            "SELECT count(*), total(branch = ?) FROM sessions WHERE project_id = ?", (branch, project.id)
+        )
+        .fetchone()
     )
-    found: dict[str, set[str]] = {}
-    for session_id, branch in rows:
-        found.setdefault(session_id, set()).add(branch)
-    return found
+    if began > COMMON * every:
+        return set()
+    rows = tuples(db).execute(
+        "SELECT DISTINCT session_id FROM turns"
+        f" WHERE session_id IN ({marks(list(session_ids))}) AND record ->> 'branch' = ?",
+        [*session_ids, branch],
+    )
+    return {session_id for (session_id,) in rows}
 
 
 def attended(db: Connection, session_ids: Collection[str]) -> set[str]:
