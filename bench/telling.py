@@ -404,9 +404,9 @@ class _Again:
             moment.asked_foreign = True
             prompt = self.foreign[len([one for one in self.moments if one.asked_foreign]) % len(self.foreign)]
             if telling.is_substantive(prompt):
-                moment.foreign = self._found(
-                    telling.candidates(self.index, self.db, self.project, "", prompt, event.at, others, ())
-                )
+                # As if the session had begun with it: its own turns do not count.
+                begun = (self.index, self.db, self.project, session_id, prompt, event.at)
+                moment.foreign = self._found(telling.candidates(*begun, others, ()))
 
     def _touch(self, session_id: str, event: Event) -> None:
         use = event.use

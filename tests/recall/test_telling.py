@@ -174,7 +174,7 @@ def test_elsewhere_only_the_users_own_of_the_last_days_is_told(lived: Told) -> N
     assert at_prompt(lived, asked) is None
 
 
-@pytest.mark.parametrize(("number", "speaks"), [(8, True), (9, False)])
+@pytest.mark.parametrize(("number", "speaks"), [(4, True), (5, False)])
 def test_a_branch_on_which_much_happens_does_not_speak_for_a_turn(
     told: Told, number: int, speaks: bool
 ) -> None:

@@ -24,7 +24,7 @@ FILES = 5_000  # paths that are listed
 EDITS = 20_000  # of them that are looked at
 MENDING = 500  # turns that are looked at
 TESTS = 2_000  # names that are listed
-COMMON = 0.25  # of the sessions: a branch that more began on is where everything happens
+COMMON = 0.15  # of the sessions: a branch that more began on is where everything happens
 RARE_AT_LEAST, RARE_AT_MOST = 3, 300  # turns: a word that so many have is rare in any store, or never
 
 _ALIVE = "m.deleted_at IS NULL AND m.valid_until IS NULL"
