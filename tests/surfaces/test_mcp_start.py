@@ -172,6 +172,29 @@ def test_a_client_that_hangs_up_during_the_handshake_leaves_no_server(tmp_path: 
         assert wire.process.returncode == 0
 
 
+@pytest.mark.parametrize(("seconds", "more"), [(60, []), (3, [("tools/call", CALL)])])
+def test_a_client_that_hangs_up_while_the_package_is_imported_is_not_waited_for(
+    tmp_path: Path, seconds: int, more: list[tuple[str, str]]
+) -> None:
+    script = f"""
+import time
+from backstory.surfaces.mcp import start
+def answer(handshake, ending):
+    time.sleep({seconds})
+    open("answered", "w").close()
+start._calls = lambda: answer
+start.serve("backstory")
+"""
+    sent = [("initialize", hello()), ("tools/list", "{}"), *more]
+    lines = [
+        f'{{"jsonrpc": "2.0", "id": {n}, "method": "{m}", "params": {p}}}\n' for n, (m, p) in enumerate(sent)
+    ]
+    env = os.environ | {"BACKSTORY_HOME": str(tmp_path)}
+    given = "".join(lines).encode()
+    subprocess.run([sys.executable, "-c", script], input=given, env=env, cwd=tmp_path, check=True, timeout=50)
+    assert (tmp_path / "answered").exists() is bool(more), "but what it sent before is answered"
+
+
 def test_the_package_is_imported_without_what_only_takes_memory() -> None:
     script = """
 import sys

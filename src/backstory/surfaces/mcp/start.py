@@ -65,7 +65,21 @@ def _serve(server: str, ending: Ending) -> None:
     heap.one_for_all_threads()
     ending.watch()
     threading.Thread(target=_beside, args=(server, ending), daemon=True).start()
+    if not handshake.rest:
+        threading.Thread(target=_notice_the_end, args=(ending,), daemon=True).start()
     _calls()(handshake, ending)
+
+
+def _notice_the_end(ending: Ending) -> None:
+    """On a busy machine the import takes many seconds. A client that hangs up meanwhile, and has sent nothing
+    more, leaves a server with nothing to do."""
+    import select
+
+    hung_up = select.poll()
+    hung_up.register(sys.stdin.fileno(), 0)
+    hung_up.poll()
+    if not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]  # it is a BufferedReader
+        ending.is_near()
 
 
 def _calls() -> Callable[[Handshake, Ending], None]:
