@@ -266,7 +266,7 @@ def test_whatever_a_page_holds_the_lines_are_plain(site: Site, page: Page, folde
 
 
 def test_a_hostile_page_takes_no_time() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for piece in (
         "<",
         "<!--",
@@ -286,7 +286,7 @@ def test_a_hostile_page_takes_no_time() -> None:
     ):
         chosen(piece * (400_000 // len(piece)), PYTHON, True)
         chosen(f"{piece * 100}\n\n" * (400_000 // len(piece * 100)), PYTHON, True)
-    assert time.perf_counter() - start < 8
+    assert time.process_time() - start < 8
 
 
 # The copy.
