@@ -45,11 +45,6 @@ def root_of(cwd: str) -> str | None:
     return at
 
 
-def belongs(path: str, root: str) -> bool:
-    """Is it something that may be dirty?"""
-    return inside(path, root) is not None
-
-
 def inside(path: str, root: str) -> str | None:
     """The path as the list has it, below root whatever links lead there; None where it does not belong."""
     if not path.startswith("/") or len(path) > LONGEST or any(sign in path for sign in "\n\r\0"):

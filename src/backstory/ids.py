@@ -21,6 +21,6 @@ def derived(*parts: str, prefix: str = MEMORY_PREFIX) -> str:
     return prefix + "".join(_ALPHABET[bits >> 5 * place & 31] for place in range(12))
 
 
-def is_id(text: str, prefix: str = MEMORY_PREFIX) -> bool:
-    rest = text.removeprefix(prefix)
-    return len(rest) == 12 and len(text) == len(prefix) + 12 and all(sign in _ALPHABET for sign in rest)
+def is_memory_id(text: str) -> bool:
+    rest = text.removeprefix(MEMORY_PREFIX)
+    return rest != text and len(rest) == 12 and all(sign in _ALPHABET for sign in rest)

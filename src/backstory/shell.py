@@ -32,13 +32,12 @@ KEYWORDS = frozenset("! { do elif else if then until while".split())
 
 
 class Word:
-    __slots__ = ("is_known", "pattern_at", "quoted_at", "text")
+    __slots__ = ("is_known", "pattern_at", "text")
 
-    def __init__(self, text: str, is_known: bool = True, pattern_at: int = -1, quoted_at: int = -1) -> None:
+    def __init__(self, text: str, is_known: bool, pattern_at: int = -1) -> None:
         self.text = text
         self.is_known = is_known  # else substitutions stand in it as they are written
         self.pattern_at = pattern_at  # where its first unquoted pattern sign stands, or -1
-        self.quoted_at = quoted_at  # where its first quoted part begins, or -1
 
     @property
     def is_pattern(self) -> bool:
@@ -199,7 +198,7 @@ class _Reader:
 
     def _word(self) -> Word:
         parts: list[str] = []
-        length, is_known, pattern_at, quoted_at = 0, not self._has("~"), -1, -1
+        length, is_known, pattern_at = 0, not self._has("~"), -1
         while self.at < len(self._text):
             sign = self._text[self.at]
             if sign == "(" and parts and parts[-1].endswith("="):  # an array: files=(a b)
@@ -215,12 +214,10 @@ class _Reader:
             is_known = is_known and is_plain
             if sign in PATTERNS and pattern_at < 0:
                 pattern_at = length
-            elif sign in "'\"" and quoted_at < 0:
-                quoted_at = length
             parts.append(part)
             length += len(part)
         text = "".join(parts)
-        return Word(text, is_known, -1 if text in NO_PATTERNS else pattern_at, quoted_at)
+        return Word(text, is_known, -1 if text in NO_PATTERNS else pattern_at)
 
     def _part(self, sign: str) -> tuple[str, bool]:
         """(what it says, whether that is all) of the next quoted part of a word, or its next character."""

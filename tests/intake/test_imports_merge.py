@@ -310,7 +310,7 @@ def test_an_export_is_of_one_moment(full: sqlite3.Connection, tmp_path: Path) ->
     raw = exported(full)
     writer = connect(str(tmp_path / "full" / "backstory.db"))
     lines: list[Json] = []
-    for line in exchange.export(full):
+    for line in exchange.export(full, exchange.Chosen()):
         if not lines:
             keep(writer, str(tmp_path / "api"), "a late note", now=NOW)
         lines.append(line)

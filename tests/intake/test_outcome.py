@@ -8,6 +8,7 @@ from backstory.clients import claude_code
 from backstory.clients.canonical import SHELL, Use
 from backstory.intake import outcome
 from backstory.intake.outcome import Outcome
+from backstory.memory.failing_tests import APART
 
 ROOT = "/home/me/app"
 COMMITTED = "[main abc1234] mend the door\n 1 file changed, 1 insertion(+)"
@@ -184,7 +185,7 @@ def test_the_lines_that_say_what_is_wrong(text: str, expected: str) -> None:
 def test_errors_and_commands_are_short() -> None:
     done = of(failed("pytest " + "x" * 1_000, "Exit code 1\n" + "".join(f"error: {n}\n" for n in range(99))))
     assert len(done.command) == outcome.COMMAND
-    assert done.error.split(outcome.APART) == [f"error: {n}" for n in range(outcome.ERROR_LINES)]
+    assert done.error.split(APART) == [f"error: {n}" for n in range(outcome.ERROR_LINES)]
 
 
 @pytest.mark.parametrize(

@@ -259,12 +259,12 @@ def test_sh_and_python_find_the_same_root(tmp_path: Path) -> None:
     ],
 )
 def test_what_may_be_dirty(path: str, is_ours: bool, root: Path) -> None:
-    assert dirty.belongs(f"{root}/{path}".rstrip("/"), str(root)) is is_ours
+    assert (dirty.inside(f"{root}/{path}".rstrip("/"), str(root)) is not None) is is_ours
 
 
 def test_a_relative_path_is_nobody_s(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
-    assert not dirty.belongs("a.py", str(root))
+    assert dirty.inside("a.py", str(root)) is None
 
 
 def test_links_are_seen_through_and_the_list_has_the_path_below_the_root(root: Path, tmp_path: Path) -> None:

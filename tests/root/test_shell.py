@@ -47,14 +47,6 @@ def test_a_substitution_stands_in_its_word_as_it_is_written(line: str, text: str
 
 
 @pytest.mark.parametrize(
-    ("line", "at"), [("a", -1), ("'a'", 0), ("--to='a b'", 5), ("a\"b\"'c'", 1), ("\\'a", -1)]
-)
-def test_where_the_first_quoted_part_of_a_word_begins(line: str, at: int) -> None:
-    ((word,),) = commands(line)
-    assert word.quoted_at == at
-
-
-@pytest.mark.parametrize(
     ("line", "files"),
     [
         ("a > out.txt", ["out.txt"]),

@@ -182,7 +182,7 @@ from backstory.surfaces.mcp import start
 def answer(handshake, ending):
     time.sleep({seconds})
     open("answered", "w").close()
-start._calls = lambda: answer
+start._imported_serve = lambda: answer
 start.serve("backstory")
 """
     sent = [("initialize", hello()), ("tools/list", "{}"), *more]
@@ -199,7 +199,7 @@ def test_the_package_is_imported_without_what_only_takes_memory() -> None:
     script = """
 import sys
 from backstory.surfaces.mcp import start
-start._calls()
+start._imported_serve()
 loaded = {name.partition(".")[0] for name, module in sys.modules.items() if module}
 assert not loaded & {"uvicorn", "rich", "cryptography"}, loaded
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # a document reader may want it later

@@ -274,7 +274,7 @@ def changed_outside(root: str, files: Iterable[ManagedFile], lines: Iterable[str
             changed = [os.path.join(root, one.path) for one in walk(root).files]
         found |= dict.fromkeys(path for path in changed if _is_news(file, path))
     listed = set(lines)
-    return [path for path in found if path not in listed and dirty.belongs(path, root)]
+    return [path for path in found if path not in listed and dirty.inside(path, root)]
 
 
 def _is_news(file: ManagedFile, path: str) -> bool:

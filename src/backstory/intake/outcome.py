@@ -11,6 +11,7 @@ import re
 
 from backstory import shell
 from backstory.capture import changes
+from backstory.memory.failing_tests import APART
 from backstory.safety.redact import redact
 
 TYPE_CHECKING = False
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     Walked = list[tuple[list[Word], str | None]]  # simple commands, and where each runs
 
 COMMAND = 200
-APART = " / "  # lines of an error
 WHOLE = ("./...", ".")  # all there is
 ERROR_LINES, ERROR = 12, 1_500  # characters of all of them
 CHECK_WORDS = 3  # of a command, at most, say what it checks
@@ -51,8 +51,6 @@ _COMMITTED = re.compile(r"^\[[^\]\n]{1,200} ([0-9a-f]{7,40})\] (.{1,500})$", re.
 _NOTHING = frozenset(  # that these failed says nothing
     "ls cat grep rg find which test [ diff git gh cd head tail sed awk echo kill pgrep jq".split()
 )
-
-
 _ASKING = frozenset(("--version", "--help", "-h", "-V", "--collect-only", "--dry-run"))
 
 

@@ -6,7 +6,7 @@ import re
 
 MOST = 50  # names of one output
 LONGEST = 200  # characters of one
-APART = " / "  # between the lines of an error that is kept: see intake/outcome.py
+APART = " / "  # between the lines of an error that is kept
 
 _NAMED = re.compile(
     r"^\s*(?:"

@@ -195,13 +195,18 @@ class Corpus:
         self._columns["turn"][lines] = turn
         np.add.at(self.turns["words"], turn, words)
         within = threads >= 0
-        thread = _local(self._thread_numbers, threads[within])
+        thread = self._local_threads(threads[within])
+        self._columns["thread"][lines[within]] = thread
+        np.add.at(self.threads["words"], thread, words[within])
+
+    def _local_threads(self, numbers: NDArray[np.int64]) -> Ints:
+        """Their places here; new ones get one, and have no line yet."""
+        local = _local(self._thread_numbers, numbers)
         known = self.threads.size
         self.threads.room(len(self._thread_numbers))
         for name in ("last", "window", "window_before"):
             self.threads[name][known:] = -1
-        self._columns["thread"][lines[within]] = thread
-        np.add.at(self.threads["words"], thread, words[within])
+        return local
 
     def _join_threads(self, start: int, numbers: NDArray[np.int64]) -> None:
         """Put new lines at the end of their threads, and into windows."""
@@ -214,11 +219,7 @@ class Corpus:
             return
         lines = (grouped + start).astype(np.int32)
         distinct, first, size = np.unique(numbers[grouped], return_index=True, return_counts=True)
-        local = _local(self._thread_numbers, distinct)
-        known = self.threads.size
-        self.threads.room(len(self._thread_numbers))
-        for name in ("last", "window", "window_before"):
-            self.threads[name][known:] = -1
+        local = self._local_threads(distinct)
         had = self.threads["lines"][local]  # lines these threads had before
         thread = np.repeat(local, size)
         position = np.arange(len(lines)) - np.repeat(first, size) + np.repeat(had, size)

@@ -120,7 +120,7 @@ def search(
     ):
         by_id = [(named, 1.0, [Part("id", 1.0)])]
         return Answer(_hits(db, by_id, paths.checkout(cwd), project), by_id=True)
-    if ids.is_id(query.strip()):
+    if ids.is_memory_id(query.strip()):
         return Answer(())  # of another project, or erased: its letters are no words
 
     own = turns.latest(db, asking) if asking else None

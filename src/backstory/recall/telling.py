@@ -134,7 +134,7 @@ def at_prompt(
     if not is_substantive(prompt) or not _is_first(db, session_id, prompt):
         return None
     found = candidates(index, db, cwd, session_id, prompt, now, others)
-    return _told(tellings.PROMPT, "with your prompt", prompt, chosen(found))
+    return _telling(tellings.PROMPT, "with your prompt", prompt, chosen(found))
 
 
 def at_subagent(
@@ -150,7 +150,7 @@ def at_subagent(
     if not is_substantive(task):
         return None
     found = candidates(index, db, cwd, session_id, task, now, others, told=())
-    return _told(tellings.SUBAGENT, "with your task", task, chosen(found))
+    return _telling(tellings.SUBAGENT, "with your task", task, chosen(found))
 
 
 def is_substantive(prompt: str) -> bool:
@@ -223,18 +223,20 @@ def chosen(found: Sequence[Candidate], gate: Gate = GATE) -> list[Candidate]:
     """Of candidates, the best first: the first that pass. Where the session was told the best of them
     already, the next is no substitute."""
     passing = list(islice((candidate for candidate in found if candidate.passes(gate)), ITEMS))
-    return [one for one in passing if not one.is_told] if passing and not passing[0].is_told else []
+    if passing and passing[0].is_told:
+        return []
+    return [candidate for candidate in passing if not candidate.is_told]
 
 
-def _told(moment: str, source: str, about: str, several: Sequence[Candidate]) -> Telling | None:
-    if not several:
+def _telling(moment: str, source: str, about: str, passing: Sequence[Candidate]) -> Telling | None:
+    if not passing:
         return None
     head = "From earlier sessions; memory_search with an id shows a memory whole."
     source = f"backstory, {source}"
-    room = (room_of(PROMPT_TOKENS) - room_for(fence.fence(head, source))) // len(several) - 1
-    items = [_item(one.turn, _fitting(one.turn, about), room) for one in several]
+    room = (room_of(PROMPT_TOKENS) - room_for(fence.fence(head, source))) // len(passing) - 1
+    items = [_item(candidate.turn, _fitting(candidate.turn, about), room) for candidate in passing]
     text = fence.fence("\n".join([head, *items]), source)
-    reason = {one.turn.id: one.figures() for one in several}
+    reason = {candidate.turn.id: candidate.figures() for candidate in passing}
     return Telling(moment, text, tuple(reason), cut(plain(clean(about, 4 * QUERY)), ASKED), reason)
 
 

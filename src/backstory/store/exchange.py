@@ -87,30 +87,6 @@ PARTS = {
 }
 LINES = [name for name in PARTS if "." not in name]  # in the order in which they stand in a file
 
-NOT_EXPORTED = {
-    "events": "which events of this machine's hooks were stored; elsewhere they never come again",
-    "observation_queue": "what waits for synthesis, and is gone some days after",
-    "forgettings": "what can be undone here; each memory says that it is forgotten",
-    "erased_spans": "of which events nothing may be stored here",
-    "retention_runs": "what this store forgot by itself",
-    "tellings": "what models were told on this machine",
-    "told_memories": "and which memories that was",
-    "pauses": "when hooks of this machine were to keep nothing; a project says that it is paused now",
-    "transcripts": "which files of this machine were read",
-    "transcript_entries": "and what of them",
-    "turn_pieces": "made anew from the record of the turn",
-    "edited_files": "made anew from the files of the turn",
-    "line_changes": "what running processes must read again",
-    "models": "which embedders made the vectors",
-    "vectors": "made anew from the text, by whichever embedder is set",
-    "spend": "what this machine paid for synthesis",
-    "docmem_servers": "running servers of this machine",
-    "docmem_views": "what they show",
-    "claude_files": "CLAUDE.md files of this machine",
-    "claude_sections": "what was written into them last",
-    "claude_texts": "and before",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -194,7 +170,7 @@ _WHICH = {
 _NODES = "(SELECT n.*, p.id AS project_id FROM docmem_nodes n JOIN projects p ON p.number = n.project) n"
 
 
-def export(db: Connection, chosen: Chosen = Chosen()) -> Iterator[Values]:  # noqa: B008  it is frozen
+def export(db: Connection, chosen: Chosen) -> Iterator[Values]:
     """The lines of an export but for the first and the last one, all as of one moment."""
     given = {"project": chosen.project_id, "since": chosen.since, "turns": chosen.with_turns}
     db.execute("BEGIN")  # what others write from now on is not seen

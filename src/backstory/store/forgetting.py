@@ -13,7 +13,7 @@ What is chosen stands in temporary tables of the connection.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from sqlite3 import DatabaseError
 from typing import Any
@@ -136,9 +136,8 @@ def _stays(db: Connection, wanted: Conditions, hard: bool) -> dict[str, int]:
             [*values, wanted.project_id],
         )
         for is_global, number in counted.fetchall():
-            stays[f"{'global memories' if is_global else 'memories of other projects'} with the text"] = (
-                number
-            )
+            whose = "global memories" if is_global else "memories of other projects"
+            stays[f"{whose} with the text"] = number
     elif wanted.project_id is not None:
         stays["global memories"] = _count(
             db, "memories WHERE project_id = ? AND deleted_at IS NULL", [projects.GLOBAL]
@@ -165,12 +164,12 @@ def choose(db: Connection, wanted: Conditions, *, hard: bool = False) -> None:
     _empty_tables(db)
     if wanted.match:
         _look_for(db, wanted.match)
-    may_go = f"(?1 IS NULL OR m.project_id = ?1) AND {'1' if hard else 'm.deleted_at IS NULL'}"
+    alive = "1" if hard else "m.deleted_at IS NULL"
+    may_go = f"(?1 IS NULL OR m.project_id = ?1) AND {alive}"
     if wanted.is_retention:
         may_go += f" AND m.kind <> 'note' AND m.tier <> 'global' AND m.project_id <> '{projects.GLOBAL}'"
     else:
         clauses, values = _memories(wanted)
-        alive = "1" if hard else "m.deleted_at IS NULL"
         db.execute(f"{_INTO} WHERE {' AND '.join(clauses)} AND {alive}", values)
     if wanted.is_whole:
         _choose_sessions(db, wanted, hard)
@@ -182,6 +181,12 @@ def choose(db: Connection, wanted: Conditions, *, hard: bool = False) -> None:
     _choose_what_waits(db, wanted, hard)
 
 
+_CHOSEN = {
+    "chosen": "row INTEGER",
+    "chosen_sessions": "id TEXT",
+    "chosen_items": "id INTEGER",
+    "chosen_prompts": "id INTEGER",
+}
 _SESSIONS = "(SELECT id FROM temp.chosen_sessions)"
 _INTO = "INSERT OR IGNORE INTO temp.chosen SELECT m.row FROM memories m"
 # What else says what a turn says: see made_of in store/turns.py.
@@ -211,11 +216,8 @@ _IN_TURNS = (
 
 
 def _empty_tables(db: Connection) -> None:
-    for name, key in ("chosen", "row INTEGER"), ("chosen_sessions", "id TEXT"):
+    for name, key in _CHOSEN.items():
         db.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {name} ({key} PRIMARY KEY)")
-    for name in ("chosen_items", "chosen_prompts"):
-        db.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {name} (id INTEGER PRIMARY KEY)")
-    for name in ("chosen", "chosen_sessions", "chosen_items", "chosen_prompts"):
         db.execute(f"DELETE FROM temp.{name}")
 
 
@@ -284,24 +286,18 @@ def _given(
 
 def _choose_what_waits(db: Connection, wanted: Conditions, hard: bool) -> None:
     """Items of the queue and prompts: those of what was chosen, and those that hold the text themselves."""
-    for table, at, shown, texts in (
-        (
-            "observation_queue",
-            "created_at_epoch",
-            "q.skipped IS NULL",
-            "has_text_json(q.tool_input, q.tool_output)",
-        ),
-        ("prompts", "created_at", "q.forgotten_at IS NULL", "has_text(q.prompt)"),
+    of_memory = " OR q.memory_id IN (SELECT m.id FROM temp.chosen c JOIN memories m ON m.row = c.row)"
+    in_item = "has_text_json(q.tool_input, q.tool_output)"
+    for into, table, at, shown, also, texts in (
+        ("items", "observation_queue", "created_at_epoch", "q.skipped IS NULL", of_memory, in_item),
+        ("prompts", "prompts", "created_at", "q.forgotten_at IS NULL", "", "has_text(q.prompt)"),
     ):
-        into = "chosen_items" if table == "observation_queue" else "chosen_prompts"
-        also = " OR q.memory_id IN (SELECT m.id FROM temp.chosen c JOIN memories m ON m.row = c.row)"
-        of_chosen = _IN_TURNS.format("q", at) + (also if table == "observation_queue" else "")
         insert = (
-            f"INSERT OR IGNORE INTO temp.{into} SELECT q.id FROM {table} q"
+            f"INSERT OR IGNORE INTO temp.chosen_{into} SELECT q.id FROM {table} q"
             " JOIN sessions s ON s.id = q.session_id"
         )
         alive = "1" if hard else shown
-        db.execute(f"{insert} WHERE {alive} AND ({of_chosen})")
+        db.execute(f"{insert} WHERE {alive} AND ({_IN_TURNS.format('q', at)}{also})")
         if wanted.match and wanted.kind in (None, "turn"):
             db.execute(
                 f"{insert} WHERE {alive} AND (?1 IS NULL OR s.project_id = ?1) AND (?2 IS NULL OR s.id = ?2)"
@@ -526,7 +522,7 @@ def _drop_what_cannot_hide(db: Connection, wanted: Conditions) -> None:
         )
 
 
-def sweep(db: Connection, one: Forgetting, progress: Callable[[int], None] | None = None) -> int:
+def sweep(db: Connection, one: Forgetting) -> int:
     """Remove what was hidden at that moment: memories with their words, vectors and links, what their
     sessions keep of turns, whole sessions. How many memories they were."""
     unhurried(db)
@@ -542,8 +538,6 @@ def sweep(db: Connection, one: Forgetting, progress: Callable[[int], None] | Non
         if not added.rowcount:
             break
         done += added.rowcount
-        if progress:
-            progress(done)
     with transaction(db):
         _empty_tables(db)
         # One that went on, or of which something was forgotten apart and may come back, stays.
@@ -609,10 +603,7 @@ def erase_in_copy(db: Connection, one: Forgetting, ids: Sequence[str], session_i
         )
         clause, values = _archived(wanted)
         archived = _count(db, f"archived_memories a WHERE {clause}", values)
-        found = archived or any(
-            _count(db, f"temp.{name}")
-            for name in ("chosen", "chosen_sessions", "chosen_items", "chosen_prompts")
-        )
+        found = archived or any(_count(db, f"temp.{name}") for name in _CHOSEN)
         _drop_what_cannot_hide(db, wanted)
         db.execute("DELETE FROM prompts WHERE id IN (SELECT id FROM temp.chosen_prompts)")
         db.execute("DELETE FROM observation_queue WHERE id IN (SELECT id FROM temp.chosen_items)")

@@ -126,14 +126,8 @@ def _is_rare(db: Connection, number: int, path: str) -> bool:
 def on_branch(db: Connection, project: Project, branch: str, session_ids: Collection[str]) -> set[str]:
     """Those of these sessions that were on a branch; none where so many of the project's sessions began on it
     that to be on it says nothing, whatever it is called."""
-    every, began = (
-        tuples(db)
-        .execute(
-            "SELECT count(*), total(branch = ?) FROM sessions WHERE project_id = ?", (branch, project.id)
-        )
-        .fetchone()
-    )
-    if began > COMMON * every:
+    share = "SELECT avg(branch IS ?) FROM sessions WHERE project_id = ?"
+    if (tuples(db).execute(share, (branch, project.id)).fetchone()[0] or 0) > COMMON:
         return set()
     rows = tuples(db).execute(
         "SELECT DISTINCT session_id FROM turns"

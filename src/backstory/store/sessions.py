@@ -191,18 +191,17 @@ def recent(db: Connection, project_id: str, limit: int) -> list[Session]:
 
 def prompts(db: Connection, session_id: str) -> list[tuple[int, str]]:
     """(when, what) the user said, as far as nobody forgot it."""
-    rows = db.execute(
-        f"SELECT created_at, prompt FROM prompts p WHERE session_id = ? AND {_REMEMBERED}"
-        " ORDER BY created_at, id",
-        (session_id,),
-    )
-    return [(row["created_at"], row["prompt"]) for row in rows]
+    return _prompts(db, session_id, _REMEMBERED)
 
 
 def own_commands(db: Connection, session_id: str) -> list[tuple[int, str]]:
     """(when, what) the user typed to run a command of backstory's; all else here leaves that out."""
+    return _prompts(db, session_id, _OWN_COMMAND)
+
+
+def _prompts(db: Connection, session_id: str, condition: str) -> list[tuple[int, str]]:
     rows = db.execute(
-        f"SELECT created_at, prompt FROM prompts p WHERE session_id = ? AND {_OWN_COMMAND}"
+        f"SELECT created_at, prompt FROM prompts p WHERE session_id = ? AND {condition}"
         " ORDER BY created_at, id",
         (session_id,),
     )

@@ -39,18 +39,12 @@ class Finished:
 
 
 def erase(
-    home: str,
-    db: Connection,
-    wanted: Conditions,
-    now: int,
-    *,
-    everywhere: bool = False,
-    progress: Callable[[int], None] | None = None,
+    home: str, db: Connection, wanted: Conditions, now: int, *, everywhere: bool = False
 ) -> tuple[Preview, Finished]:
     """Erase all that fits, with whatever was begun before and not finished."""
     mark(home)
     _, seen = forgetting.begin_erasing(db, wanted, now, everywhere=everywhere)
-    return seen, finish(home, db, now, progress)
+    return seen, finish(home, db, now)
 
 
 def erase_project(home: str, db: Connection, project_id: str, now: int) -> bool:
@@ -72,7 +66,7 @@ def is_unfinished(home: str) -> bool:
     return os.path.exists(os.path.join(home, MARKER))
 
 
-def finish(home: str, db: Connection, now: int, progress: Callable[[int], None] | None = None) -> Finished:
+def finish(home: str, db: Connection, now: int) -> Finished:
     """Go on with all that was begun."""
     done = Finished(now)
     for one in forgetting.erasing(db):
@@ -84,7 +78,7 @@ def finish(home: str, db: Connection, now: int, progress: Callable[[int], None] 
         if one.said_by == "user":
             with backup.alone(home):
                 old = _clear_backups(home, one, ids, session_ids, done)
-        done.memories += forgetting.sweep(db, one, progress)
+        done.memories += forgetting.sweep(db, one)
         _replace(home, db, old, now, done)
         forgetting.done_erasing(db, one)
         if one.conditions.match:

@@ -26,10 +26,10 @@ from itertools import islice
 
 from backstory import log, paths
 from backstory.claude_md.read import files
-from backstory.errors import BackstoryError
-from backstory.ids import new_id
+from backstory.errors import BackstoryError, BadInput
 from backstory.markdown import without_fences
 from backstory.model import Survey
+from backstory.whole_file import whole_file
 
 HOSTS = tuple(  # the documentation's own: it has moved before
     "docs.claude.com docs.anthropic.com code.claude.com platform.claude.com support.claude.com".split()
@@ -86,18 +86,12 @@ def _cached(path: str, url: str) -> tuple[int, str | None]:
 
 def _keep(path: str, kept: dict[str, object]) -> None:
     """A copy that cannot be kept is no reason to fail."""
-    beside = f"{path}.{new_id('')}"
     try:
         paths.make_folder(os.path.dirname(path))
-        with open(
-            os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii"
-        ) as file:
-            json.dump(kept, file)
-        os.replace(beside, path)
-    except OSError as error:
+        with whole_file(path, replaces=True, mode=0o600) as file:
+            file.write(json.dumps(kept).encode())
+    except (OSError, BadInput) as error:
         log.write("warning", f"best practices cannot be kept: {error}")
-        with suppress(OSError):
-            os.unlink(beside)
 
 
 # What it says.

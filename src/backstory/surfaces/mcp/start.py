@@ -67,7 +67,7 @@ def _serve(server: str, ending: Ending) -> None:
     threading.Thread(target=_beside, args=(server, ending), daemon=True).start()
     if not handshake.rest:
         threading.Thread(target=_notice_the_end, args=(ending,), daemon=True).start()
-    _calls()(handshake, ending)
+    _imported_serve()(handshake, ending)
 
 
 def _notice_the_end(ending: Ending) -> None:
@@ -75,16 +75,16 @@ def _notice_the_end(ending: Ending) -> None:
     more, leaves a server with nothing to do."""
     import select
 
-    hung_up = select.poll()
-    hung_up.register(sys.stdin.fileno(), 0)
-    hung_up.poll()
+    stdin = select.poll()
+    stdin.register(sys.stdin.fileno(), 0)  # no event is asked for: only that the other side is closed
+    stdin.poll()
     if not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]  # it is a BufferedReader
         ending.is_near()
 
 
-def _calls() -> Callable[[Handshake, Ending], None]:
-    """The side of the server that has the mcp package, imported without what would only take memory. Others
-    that import `FOR_STATES` later get the real ones."""
+def _imported_serve() -> Callable[[Handshake, Ending], None]:
+    """`serve` of server.py, with the mcp package imported without what would only take memory. Others that
+    import `FOR_STATES` later get the real ones."""
     for name in NOT_NEEDED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
     absent = {name: needed for name, needed in FOR_STATES.items() if name not in sys.modules}
