@@ -167,7 +167,7 @@ def test_after_a_compaction_the_model_is_told_what_this_session_decided_and_chan
         at.claude.wait(lambda: "SessionStart:compact says: backstory: " in at.seen)
         at.say("go on there", "second")
         request = json.dumps(at.model.requests[-1])
-    told = request[request.index("backstory, at the start") :]
+    told = request[request.index("backstory, at the start") :].partition("</backstory>")[0]
     assert "Which bracket closes a tusk? square" in told
     assert "walrus/parser.py" in told
     assert "the flippers" in told
