@@ -98,17 +98,6 @@ def test_a_session_is_unattended_only_where_the_client_says_so(
     assert attended(data) == [expected]
 
 
-@pytest.mark.parametrize(
-    ("entrypoint", "expected"), [("claude-desktop", 1), ("claude-vscode", 1), ("sdk-py", 0)]
-)
-def test_in_an_app_that_starts_the_client_as_a_program_does_a_person_is_there(
-    entrypoint: str, expected: int, remembered: Path, data: Path
-) -> None:
-    env = environment("0") | {claude_code.SESSION_ID: "session-1", claude_code.ENTRYPOINT: entrypoint}
-    run_hook(prompt("triage the issues", cwd=str(remembered)), "prompt", env=env)
-    assert attended(data) == [expected]
-
-
 def test_the_prompt_of_a_session_says_it_as_well_and_who_goes_on_with_it_attends_it(
     remembered: Path, data: Path
 ) -> None:

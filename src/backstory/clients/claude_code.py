@@ -22,9 +22,6 @@ CLIENT = "claude-code"  # as it calls itself to MCP servers
 SESSION_ID, PROJECT_DIR, PLUGIN_DATA = "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_DATA"
 CONFIG_DIR = "CLAUDE_CONFIG_DIR"
 ATTENDED = "CLAUDE_CODE_SESSION_ATTENDED"  # "0" where no person is there, as with `claude -p`
-ENTRYPOINT = "CLAUDE_CODE_ENTRYPOINT"
-# They start the client by its SDK, as programs do, but a person types.
-APPS = frozenset(("claude-desktop", "claude-vscode"))
 
 
 def session_id(env: Mapping[str, str]) -> str:
@@ -34,7 +31,7 @@ def session_id(env: Mapping[str, str]) -> str:
 
 def is_attended(env: Mapping[str, str]) -> bool:
     """Older clients do not say; then a person is there."""
-    return env.get(ATTENDED) != "0" or env.get(ENTRYPOINT) in APPS
+    return env.get(ATTENDED) != "0"
 
 
 def project_folder(env: Mapping[str, str]) -> str:

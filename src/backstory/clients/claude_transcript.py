@@ -25,7 +25,7 @@ from datetime import datetime
 from typing import Any
 
 from backstory.blob import digest
-from backstory.clients.claude_code import APPS, NOTIFICATION, config_folder
+from backstory.clients.claude_code import NOTIFICATION, config_folder
 
 Entry = dict[str, Any]
 Payload = dict[str, Any]
@@ -139,6 +139,10 @@ def _of_subagent(progress: Entry) -> Entry:
         return {}
     names = {"agentId": told.get("agentId"), "startedBy": progress.get("parentToolUseID")}
     return {**progress, **inner, **names, "isSidechain": True, "listed": progress.get("uuid")}
+
+
+# They start the client by its SDK, as programs do, but a person types. Hooks are told so, transcripts not.
+APPS = frozenset(("claude-desktop", "claude-vscode"))
 
 
 def is_unattended(entry: Entry) -> bool | None:
