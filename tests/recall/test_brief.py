@@ -346,6 +346,14 @@ def test_a_session_is_told_with_its_date_its_request_and_what_came_of_it(told: T
     assert told.brief().ids == (memory_id,)
 
 
+def test_the_line_of_a_session_without_a_summary_has_the_id_of_the_turn_it_quotes(told: Told) -> None:
+    told.turn("s1", "describe the seal pool", "It is wet.", at=NOW - 3 * HOUR)
+    quoted = told.turn("s1", "count the seals", "There are nine.", at=NOW - 2 * HOUR)
+    told.turn("s2", "paint the gate", "Green now.", at=NOW - HOUR)
+    (line,) = [line for line in told.lines() if "count the seals" in line]
+    assert quoted in line
+
+
 def test_the_last_eight_sessions_are_told_newest_first_and_the_present_one_is_not(told: Told) -> None:
     for number in range(14):
         told.summary(f"s{number}", at=NOW + number * HOUR, request=f"request {number:02}")

@@ -442,36 +442,37 @@ def _unmarked(line: str) -> str:
 
 def session_line(session: Outcome, branch: str | None, width: int) -> Line:
     """`2026-03-01 [mem_...] (on main) what was asked for - done: ... - learned: ...`"""
-    first = session.turns[0] if session.turns else None
-    memory_id = session.summary_id or (first.id if first else None)
-    other = (session.turns[-1].branch if session.turns else None) or session.branch
-    where = f" (on {cut(plain(other), 40)})" if other and other != branch else ""
-    line = f"{day(session.latest_at)} [{memory_id}]{where}"
-    if session.summary_id or not first:
+    memory_id = session.summary_id
+    if memory_id or not session.turns:
         told = [("", session.request), ("done: ", session.completed), ("learned: ", session.learned)]
         said = [f"{before}{plain(text)}" for before, text in told if text]
     else:
-        said = _came_of(session.turns, width)
+        about, said = _came_of(session.turns, width)
+        memory_id = about.id
+    other = (session.turns[-1].branch if session.turns else None) or session.branch
+    where = f" (on {cut(plain(other), 40)})" if other and other != branch else ""
+    line = f"{day(session.latest_at)} [{memory_id}]{where}"
     if not said:
         return Line("", memory_id, 0)
     return Line(f"{line} {parts(said, width - room_for(line) - 1, ' - ')}", memory_id, 0)
 
 
-def _came_of(said: Sequence[Turn], width: int) -> list[str]:
+def _came_of(said: Sequence[Turn], width: int) -> tuple[Turn, list[str]]:
     """What was first asked that says more than `hello`, and what came of it: commits, a plan, files.
-    Without a commit or a plan, what was asked and answered where most was edited."""
+    Without a commit or a plan, what was asked and answered where most was edited. With the turn that asked."""
     worth = [turn for turn in said if not lead.is_slight(turn)] or said
-    request = asked(next(filter(lead.says_something, (*said[:1], *worth)), said[0]), width)
+    first = next(filter(lead.says_something, (*said[:1], *worth)), said[0])
+    request = asked(first, width)
     commits = [commit for turn in said for commit in turn.commits]
     if commits:
-        return [request, *done_lines(commits, [], width)]
+        return first, [request, *done_lines(commits, [], width)]
     if plans := [plan for turn in said for plan in turn.plans]:
-        return [request, f"plan: {plain(unmarked(plans[-1].lstrip().partition(chr(10))[0]))}"]
+        return first, [request, f"plan: {plain(unmarked(plans[-1].lstrip().partition(chr(10))[0]))}"]
     main = max(worth, key=lambda turn: (bool(turn.answer), len(turn.edited), turn.started_at))
     if main.answer:  # to what was asked there, not at the beginning
-        return [asked(main, width), f"answered: {gist(main.answer, width)}"]
+        return main, [asked(main, width), f"answered: {gist(main.answer, width)}"]
     files = list(dict.fromkeys(file.rsplit("/", 1)[-1] for turn in said for file in turn.edited))
-    return [text for text in (request, *done_lines([], files, width)) if text]
+    return first, [text for text in (request, *done_lines([], files, width)) if text]
 
 
 def telling(last: Sequence[Outcome]) -> Sequence[Outcome]:
