@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -206,7 +207,7 @@ GLOBS = [
         "cat .{env,foo}",
         "cat .e{n,m}v",
     ),
-    *("cat id_*", "cat *_rsa", "cat *.ke?", "cat tls/*.p*", "cat server.{key,crt}", "cat c*s.json"),
+    *("cat id_*", "cat *_rsa", "cat *.ke?", "cat tls/*.pe*", "cat server.{key,crt}", "cat c*s.json"),
     *("cat ~/.s*/config", "for f in .e*; do cat $f; done", "find . -name '.e*' -exec cat {} +"),
     *('bash -c "cat .e*"', "ssh host 'cat .e*'", "eval cat .e\\*", "cat $(echo .e*)", "sh <<E\ncat .e*\nE"),
 ]
@@ -253,6 +254,7 @@ def test_a_command_that_names_such_a_file_is_kept_without_what_it_printed(
             "ls *.{ts,tsx}",
             "cat a.*",
         ),
+        *("ls s*", "ls src/*.p*", "rg 'foo.p*'", "jq '.items[].key' a", "find . -name '*.p*'", "ls *rc"),
         *("ls .github/*", "cat README*", "cat .eslintrc*", "git commit -m 'ignore .e* files'"),
         *("grep '.*' a", 'grep "import .* from" a', "grep -o '[a-z_]*' a", "sed 's/.*x//' a"),
         *('psql -c "select c.*, s.* from c"', "python3 - <<E\nprint({'a': [1]}, r'.*')\nE", "a 2>&1 | tail"),
@@ -264,13 +266,53 @@ def test_a_command_that_names_none_keeps_its_output(command: str) -> None:
     assert event.use and (event.use.output, event.use.command) == (WORD, command)
 
 
-@pytest.mark.parametrize("command", ["cat di*/a.md", "cat *.sec*", "bash -c 'cat notes.s*'"])
+@pytest.mark.parametrize("command", ["cat di*/a.md", "cat *.sec*", "cat ~/diary/a", "cat $HOME/diary/a"])
 def test_a_glob_may_fit_what_the_user_ignores_too(command: str) -> None:
     kept, left_out = claude_event(bash("cat *", WORD)), claude_event(bash(command, WORD))
     for event in (kept, left_out):
-        ignore.Ignored("diary/, *.secret").apply(event)
+        ignore.Ignored("~/diary, diary/, *.secret").apply(event)
     assert kept.use and kept.use.output == WORD
     assert left_out.use and not left_out.use.output
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "echo A=S | /usr/bin/tee .env",
+            "sudo /usr/bin/sed -i s/A/S/ .env",
+            "sed --in-place=.bak s/A/S/ .env",
+        ),
+    ],
+)
+def test_a_program_with_its_path_writes_such_a_file_too(command: str) -> None:
+    event = claude_event(bash(command, WORD))
+    ignore.ALWAYS.apply(event)
+    assert event.use is None
+
+
+@pytest.mark.parametrize(
+    "command", ["cat {a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,.env}", "ruby -e 'puts File.read(%q[.env])'"]
+)
+def test_a_name_among_many_or_in_brackets_is_seen(command: str) -> None:
+    event = claude_event(bash(command, WORD))
+    ignore.ALWAYS.apply(event)
+    assert event.use and not event.use.output
+
+
+def test_wild_signs_in_what_is_printed_or_given_cost_nothing() -> None:
+    printed = "\n".join(f"*q{n:05}-" + "*-" * 240 + ":.env" for n in range(100))
+    braces = "cat " + " ".join(f"*a{n}.*{{{','.join('abcdefghijklmnop')}}}" for n in range(400))
+    given = {"hook_event_name": "PostToolUse", "tool_name": "mcp__a__b", "tool_response": ""}
+    start = time.process_time()
+    for payload in (
+        bash("make", printed),
+        bash(braces, ""),
+        {**given, "tool_input": {"a": [f"*q{n}/*w{n}" for n in range(10_000)]}},
+        {**given, "tool_input": {"a": "a/**/" * 4_000}},
+    ):
+        ignore.Ignored("a/**/b/**/c").apply(claude_event(payload))
+    assert time.process_time() - start < 4
 
 
 def test_a_long_command_with_globs_but_without_such_a_name_is_kept() -> None:

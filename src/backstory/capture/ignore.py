@@ -3,8 +3,8 @@
 Of a tool use about such a file nothing is kept but that there was an event. Of a command that names one, the
 beginning is kept without what it printed; where it writes such a file, that text is in the command, and
 nothing is kept. What is quoted or substituted in a command may be a command too, and is read as one. A glob
-names such a file if it shows some of its name (`.e*`, but not `*`). A search that finds lines in such a file
-names it before each (`.env:3:`), and these are left out.
+that the shell would expand names such a file if it shows some of its name (`.e*`, but not `*`). A search that
+finds lines in such a file names it before each (`.env:3:`), and these are left out.
 Redaction would find most of it; this is for what has no shape to be known by.
 
 A hook drains, so the names that always hold are looked up without regular expressions: most drains need none.
@@ -41,13 +41,15 @@ WITH_MESSAGES = frozenset({"gh", "git", "hg", "jj"})  # their quoted words are s
 WITH_TEXT = WITH_MESSAGES | {"cat", "tee"}  # their here-documents are no programs
 WRITING = frozenset({"dd", "sponge", "tee"})
 MOVING = frozenset({"cd", "pushd"})
-IN_PLACE = frozenset({"perl", "sed"})  # with the option i
+IN_PLACE = frozenset({"gsed", "perl", "sed"})  # with the option i
 # A text without its quotes, and with what is substituted in it as commands of their own.
 UNQUOTED = str.maketrans({**dict.fromkeys("'\"\\$"), **dict.fromkeys("`()", ";"), "#": " "})
-WORD_ENDS = str.maketrans(dict.fromkeys("=:@,\"'`(){};|&<>", " "))
+WORD_ENDS = str.maketrans(dict.fromkeys("=:@,\"'`(){}[];|&<>", " "))
 WILD = "*?["
 COMMAND_LIMIT = 20_000
 LONGEST_GLOB = 200
+LONGEST_PATH = 4_096
+MOST_GLOBS = 50  # of a command; one with more is taken to name a file
 MOST_WORDS = 16  # that one word with braces is taken for
 LONGEST_NAME = 500  # characters of a line in which a path is looked for
 
@@ -76,22 +78,24 @@ class Ignored:
             return not name.endswith(EXAMPLES)
         if "/." in path and any(folder in f"{path}/".lower() for folder in FOLDERS):
             return True
-        if any(sign in path for sign in WILD) and any(map(self._may_be, path.lower().split("/"))):
-            return True
-        if self._paths is None:
+        if self._paths is None or len(path) > LONGEST_PATH:
             return False
-        return bool(self._paths.search(os.path.normpath(os.path.join(cwd, path[1:]))))
+        path = os.path.expanduser(re.sub(r"^\$(?:HOME\b|\{HOME\})", "~", path[1:]))
+        return bool(self._paths.search(os.path.normpath(os.path.join(cwd, path))))
 
     def _may_be(self, glob: str) -> bool:
-        """Whether a glob shows that it fits an ignored name: each part of it between dots has a letter, or
-        its ending has. Else `*` and `*.json` would be about secrets, and regular expressions too."""
+        """Whether a part of a path shows that it fits an ignored name: two letters of its ending, or one of
+        each part between dots and two in all, the first dot counting as one. Else `*` and `*.json` would be
+        about secrets. As in a shell, what begins with a wild sign fits no name that begins with a dot."""
         if len(glob) > LONGEST_GLOB or not any(sign in glob for sign in WILD):
             return False
-        shown = [not part or any(map(str.isalnum, part)) for part in re.sub(r"\[.*?\]", "", glob).split(".")]
+        shown = [sum(map(str.isalnum, part)) for part in re.sub(r"\[.*?\]", "", glob).split(".")]
         stem, dot, ending = glob.rpartition(".")
-        if stem and shown[-1] and _fits(dot + ending, self._endings):
+        if stem and shown[-1] > 1 and set(ending) & set(WILD) and _fits(dot + ending, self._endings):
             return True
-        return all(shown) and _fits(glob, self._names)
+        hidden = glob[0] == "."
+        names = tuple(name for name in self._names if (name[:1] == ".") is hidden)
+        return all(shown[hidden:]) and sum(shown) + hidden > 1 and _fits(glob, names)
 
     def apply(self, event: Event) -> None:
         """Take out of an event, as it came, what is not to be kept."""
@@ -126,13 +130,14 @@ class Ignored:
         def are_ignored(words: list[str]) -> bool:
             return any(self.path(part, event.cwd) for part in _parts(words))
 
-        named = False
-        for words, targets in _commands(command):
+        named, every = False, set[str]()
+        for words, targets, globs in _commands(command):
             if are_ignored(targets):
                 event.use, event.changed = None, []
                 return
             named = named or are_ignored(words)
-        if named:
+            every.update(part for glob in globs for part in glob.lower().split("/"))
+        if named or len(every) > MOST_GLOBS or any(map(self._may_be, every)):
             use.result = {} if use.error is None else None
             use.error = None if use.error is None else ""
             # What is quoted may be a program that writes the file.
@@ -184,8 +189,9 @@ def parsed(globs: str) -> list[str]:
     return found
 
 
-def _commands(command: str, is_inner: bool = False) -> Iterator[tuple[list[str], list[str]]]:
-    """(words, files written to) of each simple command, and of those that stand in its words."""
+def _commands(command: str, is_inner: bool = False) -> Iterator[tuple[list[str], list[str], list[str]]]:
+    """(words, files written to, globs) of each simple command, and of those that stand in its words. What is
+    quoted may be a regular expression, so only what begins as a hidden file is a glob there."""
     for step in shell.read(command):
         if isinstance(step, str):
             continue
@@ -200,12 +206,17 @@ def _commands(command: str, is_inner: bool = False) -> Iterator[tuple[list[str],
             texts.append(step.document)
         if not is_inner:
             yield from _commands(" ".join(texts).translate(UNQUOTED), is_inner=True)
-            # Unquoted, `.*` is a glob. Quoted it is a regular expression, and so it shows nothing.
-            globs = [word.text.rpartition("/")[2] for word in step if word.is_pattern]
-            texts += [".env" for glob in globs if glob[:1] == "." and _fits(glob, (".env",))]
-        is_in_place = not IN_PLACE.isdisjoint(texts) and any(map(_is_in_place, texts))
-        is_writing = is_in_place or not WRITING.isdisjoint(texts)
-        yield texts, [word.text for word in step.writes] + (texts if is_writing else [])
+        names = {text.rpartition("/")[2] for text in texts}
+        is_in_place = not IN_PLACE.isdisjoint(names) and any(map(_is_in_place, texts))
+        is_writing = is_in_place or not WRITING.isdisjoint(names)
+        globs = [word.text for word in (*step, *step.reads) if word.is_pattern]
+        if is_inner:
+            globs = [glob for glob in globs if glob.rpartition("/")[2][:1] == "."]
+        elif any(
+            glob.rpartition("/")[2][:1] == "." and _fits(glob.rpartition("/")[2], (".env",)) for glob in globs
+        ):
+            texts.append(".env")  # `.*` is one where it is not quoted
+        yield texts, [word.text for word in step.writes] + (texts if is_writing else []), globs
 
 
 def _fits(glob: str, names: tuple[str, ...]) -> bool:
@@ -216,7 +227,7 @@ def _fits(glob: str, names: tuple[str, ...]) -> bool:
 
 
 def _is_in_place(option: str) -> bool:
-    return option == "--in-place" or (option[:1] == "-" != option[1:2] and "i" in option)
+    return option.startswith("--in-place") or (option[:1] == "-" != option[1:2] and "i" in option)
 
 
 def _parts(texts: list[str]) -> set[str]:
@@ -226,7 +237,7 @@ def _parts(texts: list[str]) -> set[str]:
         words = [word]
         while "{" in words[0] and len(words) < MOST_WORDS and len(word) <= LONGEST_GLOB:
             words = [choice for other in words for choice in _without_brace(other)][:MOST_WORDS]
-        parts.update(" ".join(words).translate(WORD_ENDS).split())
+        parts.update(" ".join((word, *words)).translate(WORD_ENDS).split())
     return parts
 
 

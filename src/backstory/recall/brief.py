@@ -459,7 +459,8 @@ def session_line(session: Outcome, branch: str | None, width: int) -> Line:
 
 def _came_of(said: Sequence[Turn], width: int) -> tuple[Turn, list[str]]:
     """What was first asked that says more than `hello`, and what came of it: commits, a plan, files.
-    Without a commit or a plan, what was asked and answered where most was edited. With the turn that asked."""
+    Without a commit or a plan, what was asked and answered where most was edited. With the turn that asked.
+    """
     worth = [turn for turn in said if not lead.is_slight(turn)] or said
     first = next(filter(lead.says_something, (*said[:1], *worth)), said[0])
     request = asked(first, width)
