@@ -27,12 +27,12 @@ LARGEST = 10_000_000  # bytes of a CLAUDE.md
 # The mcp package imports these if it finds them, to serve HTTP and to log in colours: 7 MB.
 NOT_NEEDED = ("uvicorn", "rich")
 # And these, another 7 MB, to seal a state that clients carry from call to call: see `NoState` in server.py.
-FOR_STATES = {
-    "cryptography.exceptions": "InvalidTag",
-    "cryptography.hazmat.primitives.ciphers.aead": "AESGCM",
-    "cryptography.hazmat.primitives.hashes": "SHA256",
-    "cryptography.hazmat.primitives.kdf.hkdf": "HKDF",
-}
+FOR_STATES = (
+    "cryptography.exceptions",
+    "cryptography.hazmat.primitives.ciphers.aead",
+    "cryptography.hazmat.primitives.hashes",
+    "cryptography.hazmat.primitives.kdf.hkdf",
+)
 
 
 def serve(server: str) -> None:
@@ -76,7 +76,7 @@ def _notice_the_end(ending: Ending) -> None:
     import select
 
     stdin = select.poll()
-    stdin.register(sys.stdin.fileno(), 0)  # no event is asked for: only that the other side is closed
+    stdin.register(sys.stdin.fileno(), select.POLLHUP)
     stdin.poll()
     if not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]  # it is a BufferedReader
         ending.is_near()
@@ -87,10 +87,10 @@ def _imported_serve() -> Callable[[Handshake, Ending], None]:
     import `FOR_STATES` later get the real ones."""
     for name in NOT_NEEDED:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
-    absent = {name: needed for name, needed in FOR_STATES.items() if name not in sys.modules}
-    for name, needed in absent.items():
+    absent = [name for name in FOR_STATES if name not in sys.modules]
+    for name in absent:
         sys.modules[name] = ModuleType(name)
-        setattr(sys.modules[name], needed, type(needed, (Exception,), {}))
+        vars(sys.modules[name])["__getattr__"] = lambda needed: type(needed, (Exception,), {})
     try:
         from backstory.surfaces.mcp.server import serve
     finally:
