@@ -94,7 +94,23 @@ def test_everything_that_counts_what_is_open_says_the_same(
     assert line() == f"backstory: 2 sessions, {told.open} open\n"
     assert run("status", "--json").json["open"] == told.open
     assert f"open  {told.open} things left" in run("status").out
+    assert "things left by the last session; `backstory open` lists them\n" in run("status").out
     assert len(run("slash", "open", "--session", "now").out.splitlines()) == told.open + 2
+    assert len(run("open").out.splitlines()) == len(run("open", "--json").json) == told.open
+
+
+def test_open_lists_in_a_terminal_what_the_last_session_left(
+    data: Path, project: str, worked: None, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (left,) = run("open", "--json").json
+    assert "the assistant asked: Mended. Shall I paint it?" in left["text"]
+    assert run("open").out == f"{left['text']}\n"
+    assert run("show", left["memory_id"]).code == 0
+    assert "1 thing left by the last session; `backstory open` lists it\n" in run("status").out
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "session-1")  # what it left itself is not for it
+    ran = run("open")
+    assert ran.code == 1 and "Nothing is known to be open" in ran.err and not ran.out
+    assert run("open", "--json").json == []
 
 
 def test_status_tells_that_the_model_failed(

@@ -30,6 +30,7 @@ from backstory.surfaces.noting import note_search
 
 SHOWN = 5
 SHOWN_OF_HIT = 700  # characters
+NOTHING_OPEN = "Nothing is known to be open in this folder, on its branch."
 ALL_PAUSED = "Everything is paused. The user can end that in a terminal with `backstory resume --all`."
 RECENT_MS = 120_000  # so long before the command its prompt was sent, at most
 
@@ -75,8 +76,8 @@ def opened(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
 
     lines = left_open(db, cwd, session)
     if not lines:
-        return "Nothing is known to be open in this folder, on its branch."
-    return fence.fence("\n".join(lines), "backstory open")
+        return NOTHING_OPEN
+    return fence.fence("\n".join(line.text for line in lines), "backstory open")
 
 
 def why(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:

@@ -179,7 +179,8 @@ def _memory(status: Status, now: int) -> str:
 def _open(number: int) -> str:
     """Only where there is something: a new project has nothing, and nothing to learn from that."""
     things = output.number_of(number, "thing", "things")
-    return f"{things} left by the last session; /backstory:open in Claude Code lists them" if number else ""
+    lists = f"`backstory open` lists {'it' if number == 1 else 'them'}"
+    return f"{things} left by the last session; {lists}" if number else ""
 
 
 def _capture(seen: Capture, now: int) -> str:
