@@ -83,7 +83,7 @@ def opened(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
 def why(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
     if typed:
         try:
-            _, lines = stats.explained(db, typed.split(maxsplit=1)[0].lstrip("#"), cwd, now)
+            _, lines = stats.explained(db, typed.split(maxsplit=1)[0], cwd, now)
         except (BadInput, NotFound) as error:
             return output.visible(str(error))
         return fence.fence("\n".join(lines), "backstory why")

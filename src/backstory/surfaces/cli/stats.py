@@ -199,12 +199,10 @@ def why(known: str | None, project: str, as_json: bool) -> None:
     """Show where a memory comes from, and who was told of it.
 
     When and why a model was told is shown as well. ID is a memory, a session, or the number of a telling;
-    without one, the session that this command is run in."""
-    given = known or claude_code.session_id(os.environ)
-    if not given:
-        raise errors.BadInput("say what: a memory's id, a session's id or a telling's number")
+    without one, the session that this command is run in, else the last one of this project."""
     with store() as (db, now):
-        about, lines = explained(db, given, project, now, is_here=known is None)
+        given = known or claude_code.session_id(os.environ) or _last_session(db, project)
+        about, lines = explained(db, given, project, now, is_here=not known)
     if as_json:
         return output.as_json(about)
     if not about:
@@ -218,9 +216,14 @@ def explained(
     db: Connection, given: str, project: str, now: int, *, is_here: bool = False
 ) -> tuple[Any, list[str]]:
     """What is known of a telling, a session or a memory, for a script and as lines."""
-    if given.isdecimal() and len(given) < 10 and (telling := tellings.by_number(db, int(given))):
+    number = given.removeprefix("#")
+    if number.isdecimal() and len(number) < 10 and (telling := tellings.by_number(db, int(number))):
         told = _plain(db, telling)
         return told, _telling_lines(told)
+    if number != given:
+        raise errors.NotFound(
+            f"There is no telling {given}; `backstory why SESSION` lists those of a session."
+        )
     if session_id := _session(db, given, is_here=is_here):
         found = [_plain(db, one) for one in tellings.since(db, 0, session_id=session_id)]
         return found, _lines_of_session(session_id, found)
@@ -230,6 +233,14 @@ def explained(
     about = _origin(db, memory)
     about["told"] = [_plain(db, one) for one in tellings.of_memory(db, memory.id)]
     return about, _memory_lines(memory, about)
+
+
+def _last_session(db: Connection, project: str) -> str:
+    here = projects.at(db, paths.place(project))
+    for session in sessions.recent(db, here.id, 1) if here else []:
+        return session.id
+    sentence = "No sessions here yet. They appear with the first Claude Code session."
+    raise errors.NotFound(common.nothing(db, sentence, project))
 
 
 def _session(db: Connection, given: str, *, is_here: bool) -> str | None:
