@@ -43,9 +43,16 @@ def line(project: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     return printed
 
 
+def register(at: Path, *, on: bool = True) -> None:
+    """What Claude Code's settings say of a plugin, of the user or of a project."""
+    (at / ".claude").mkdir(exist_ok=True)
+    (at / ".claude" / "settings.json").write_text(json.dumps({"enabledPlugins": {"backstory@backstory": on}}))
+
+
 @pytest.fixture
-def worked(data: Path, project: str, run: Run) -> None:
+def worked(data: Path, project: str, run: Run, home: Path) -> None:
     """A session that ended with a question."""
+    register(home)
     Path(project, ".git").mkdir()
     Path(project, ".git", "HEAD").write_text("ref: refs/heads/main\n")
     mended, at = edit(f"{project}/door.py"), int(time.time() * 1000) - 60_000
@@ -218,9 +225,21 @@ def test_status_says_what_to_do_on_the_first_day(run: Run, home: Path) -> None:
     ran = run("status")
     assert ran.code == 0 and "nothing of this folder yet" in ran.out
     assert "to do: nothing is captured" in ran.out and ran.out.rstrip().endswith("backstory install")
-    (home / ".claude").mkdir()
-    (home / ".claude" / "settings.json").write_text('{"enabledPlugins": {"backstory@backstory": true}}')
+    register(home)
     assert "plugin enabled, no event yet" in run("status").out and "to do" not in run("status").out
+
+
+def test_status_says_that_nothing_is_captured_any_more_where_the_plugin_was_taken_out(
+    project: str, worked: None, run: Run, home: Path
+) -> None:
+    assert "to do" not in run("status").out
+    (home / ".claude" / "settings.json").write_text("{}")
+    assert "to do: nothing is captured, the plugin is not registered" in run("status").out
+    register(home, on=False)
+    assert "to do: nothing is captured" in run("status").out
+    register(Path(project))
+    ran = run("status")
+    assert "plugin enabled" in ran.out and "to do" not in ran.out
 
 
 def test_status_drains_first_and_has_what_claude_md_status_tells(
