@@ -50,7 +50,7 @@ def recall(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
         return "No memories found."
     told = fence.fence("\n\n".join(map(_told, hits)), "backstory recall")
     ids = [hit.memory.id for hit in hits]
-    return note_search(db, cwd, session, "recall", typed, told, ids, now)
+    return note_search(db, cwd, session, stats.RECALL, typed, told, ids, now)
 
 
 def forget(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:

@@ -25,6 +25,7 @@ from backstory.surfaces.cli.common import json_option, project_option, store
 
 DAY_MS = 24 * 3_600_000
 EXAMPLES = 3
+RECALL = "recall"  # what answered a search that the user typed; the others are tools of the model
 MOMENTS = {
     tellings.START: "at the start of a session",
     tellings.COMPACT: "after the conversation was compacted",
@@ -338,8 +339,8 @@ def _telling_lines(one: dict[str, Any]) -> list[str]:
 
 def _line(one: dict[str, Any]) -> str:
     about = f" '{output.one_line(one['about'], 60)}'" if one["about"] else ""
-    told = f"#{one['id']}  {output.when(one['at'])}  {MOMENTS[one['moment']]}{about}"
-    return f"{told}, {one['tokens']:,} tokens"
+    moment = "with a search of yours" if one["reason"].get("tool") == RECALL else MOMENTS[one["moment"]]
+    return f"#{one['id']}  {output.when(one['at'])}  {moment}{about}, {one['tokens']:,} tokens"
 
 
 def _reasons(one: dict[str, Any], memory_id: str | None = None) -> list[str]:
@@ -350,6 +351,8 @@ def _reasons(one: dict[str, Any], memory_id: str | None = None) -> list[str]:
         return [f"because the file was edited there{earlier}"]
     if moment == tellings.FAILURE:
         return [f"because this test failed before and passed there{earlier}"]
+    if reason.get("tool") == RECALL:
+        return ["because you asked (/backstory:recall)"]
     if moment == tellings.SEARCH:
         asked = f"with {output.one_line(str(reason['tool']), 60)}" if "tool" in reason else ""
         return [f"because the model asked {asked}".rstrip()]
