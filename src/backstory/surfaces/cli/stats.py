@@ -41,6 +41,7 @@ SIGNS = {
     usage.PERHAPS: "perhaps: a rare word of it came back in what the model did or answered",
     usage.NONE: "no sign of it in what came next",
     usage.TOO_EARLY: "too new to say: no turn has ended since",
+    usage.TOO_LATE: "nothing to see: the session ended, and no turn came after it",
 }
 UNKNOWN = (
     "What cannot be known: whether the model would have opened a file anyway, whether it read a text and left"
@@ -132,10 +133,20 @@ def _sign_of(
     db: Connection, telling: TellingRecord, done: usage.Done | None, before: frozenset[str]
 ) -> tuple[str, str]:
     """The sign that a model used what it was told, and what shows it."""
-    files = stats.files_of(db, telling)
     return usage.sign_of_use(
-        telling.memory_ids, files, telling.text, done, before, lambda word: stats.is_rare(db, word)
+        telling.memory_ids,
+        stats.files_of(db, telling),
+        telling.text,
+        done,
+        before,
+        lambda word: stats.is_rare(db, word),
+        has_ended=done is None and _has_ended(db, telling.session_id),
     )
+
+
+def _has_ended(db: Connection, session_id: str) -> bool:
+    session = sessions.by_ids(db, [session_id]).get(session_id)
+    return session is not None and session.ended_at is not None
 
 
 def _print(counted: dict[str, Any]) -> None:
@@ -166,7 +177,7 @@ def _print(counted: dict[str, Any]) -> None:
         signs.update(figures["signs"])
     output.say("\nUsed, as far as what the model did in that turn or the next one shows:")
     for sign, sentence in SIGNS.items():
-        if signs[sign] or sign != usage.TOO_EARLY:
+        if signs[sign] or sign not in (usage.TOO_EARLY, usage.TOO_LATE):
             chance = f" (by chance alone one would expect about {counted['file_by_chance']})"
             output.say(f"  {signs[sign]:,} {sentence}{chance if sign == usage.FILE else ''}", indent=4)
     _print_again(counted["again"])
