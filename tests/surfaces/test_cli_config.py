@@ -50,6 +50,25 @@ def test_a_setting_is_unset_and_its_default_told(
     )
 
 
+def test_a_change_that_lets_a_model_be_sent_something_says_what_and_at_what_cost(
+    run: Run, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BACKSTORY_SYNTHESIZER", raising=False)
+    told = "is sent what you ask, what Claude answers and excerpts of tool uses"
+    for on in (("synthesizer", "auto"), ("synthesizer", "claude"), ("unset", "synthesizer")):
+        for off in ("off", "local"):
+            assert told not in run("config", "synthesizer", off).err
+            ran = run("config", *on)
+            assert told in ran.err and "at most $1 a day" in ran.err and told not in ran.out
+            assert told not in run("config", *on).err, "it was on already"
+    run("config", "spend.daily_usd", "0")
+    assert told not in run("config", "synthesizer", "auto").err, "nothing may be spent"
+    assert "at most $2 a day" in run("config", "spend.daily_usd", "2").err
+    run("config", "synthesizer", "off")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")
+    assert told not in run("config", "synthesizer", "auto").err, "the environment wins"
+
+
 def test_what_cannot_be_unset_is_refused_with_what_to_do(run: Run, data: Path) -> None:
     nameless = run("config", "unset")
     assert nameless.code == 2 and "config unset NAME" in nameless.err

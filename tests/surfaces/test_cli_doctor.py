@@ -70,6 +70,29 @@ def test_the_canary_does_not_take_the_documents_of_a_project_with_it(
     assert len(run("docs", "list", "--json").json) == 1
 
 
+@pytest.mark.parametrize("inside", [False, True], ids=["in a terminal", "in a session"])
+def test_the_canary_arrives_though_the_project_here_is_paused(
+    project: Path, run: Run, monkeypatch: pytest.MonkeyPatch, inside: bool
+) -> None:
+    if inside:
+        monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(project))
+    run("pause")
+    checks = {check["name"]: check for check in run("doctor", "--json").json}
+    assert checks["canary"]["level"] == "ok"
+    assert "paused" in checks["capture"]["finding"]
+
+
+def test_the_canary_is_not_tried_where_the_data_folder_is_in_a_paused_project(
+    project: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BACKSTORY_HOME", str(project / "data"))
+    run("pause")
+    checks = {check["name"]: check for check in run("doctor", "--json").json}
+    assert checks["canary"]["level"] == "warn"
+    assert checks["canary"]["finding"].startswith("not tried: the data folder lies in a project that is")
+    assert [name for name, check in checks.items() if check["level"] == "bad"] == ["Claude Code"]
+
+
 def test_doctor_says_what_to_do_about_a_payload_that_failed(project: Path, data: Path, run: Run) -> None:
     subprocess.run(["sh", str(HOOK)], input=b"{broken", check=True)
     line = next(line for line in run("doctor").out.splitlines() if "spool  " in line)

@@ -56,6 +56,8 @@ def test_recall_shows_what_fits_as_data_and_notes_that_it_was_told(typed: Typed,
         "where does the walrus sleep?",
         [known],
     )
+    shown = run("why", "s1").out
+    assert "because you asked (/backstory:recall)" in shown and "the model asked" not in shown
 
 
 def test_forget_only_says_what_would_go_and_has_the_user_asked(typed: Typed, run: Run) -> None:

@@ -14,7 +14,7 @@ from backstory.store import projects, tellings
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.mcp import memory
 from tests.conftest import Run
-from tests.helpers.chaos import bash, drain, prompt, put, tool_use
+from tests.helpers.chaos import bash, drain, event, prompt, put, tool_use
 from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
 from tests.helpers.turn_payloads import edit, happened
 
@@ -150,12 +150,49 @@ def test_a_memory_tells_where_it_comes_from_and_to_whom_and_why_it_was_told(
 def test_why_alone_is_about_the_session_it_is_run_in(
     run: Run, data: Path, project: str, lived: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run("why").code == 2
-    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "session-2")
-    assert "Nothing was told" in run("why").err
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "session-1")
     tell(data, project, lived)
+    assert "Nothing was told in session session-1" in run("why").err
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "session-2")
     assert "told 1 text, about 120 tokens" in run("why").out
     assert run("why", "nothing-like-it").code == 1
+
+
+def test_why_alone_in_a_terminal_is_about_the_last_session_of_the_project(
+    run: Run, data: Path, project: str, lived: str, tmp_path: Path
+) -> None:
+    ran = run("why")
+    assert ran.code == 1 and "Nothing was told in session session-2" in ran.err
+    tell(data, project, lived)
+    assert run("why").out == run("why", "session-2").out
+    elsewhere = run("why", "--project", str(tmp_path))
+    assert elsewhere.code == 1 and "No sessions here yet" in elsewhere.err
+
+
+def test_what_no_turn_followed_is_too_new_only_until_the_session_ends(
+    run: Run, data: Path, project: str, lived: str
+) -> None:
+    tell(data, project, lived, at=NOW - HOUR // 2)
+    assert "too new to say" in run("why", "session-2").out
+    end = event("SessionEnd", reason="other") | {"session_id": "session-2", "cwd": project}
+    put(data, end, at=NOW - HOUR // 3)
+    ended = "the session ended, and no turn came after it"
+    for command in (("why", "session-2"), ("stats",)):
+        assert ended in run(*command).out and "too new to say" not in run(*command).out
+    assert run("why", "1", "--json").json["sign"] == "too late"
+    resumed = event("SessionStart", source="resume") | {"session_id": "session-2", "cwd": project}
+    put(data, resumed, at=NOW)
+    assert "too new to say" in run("why", "session-2").out, "a turn may come now"
+
+
+def test_the_number_of_a_telling_is_taken_as_it_is_printed(
+    run: Run, data: Path, project: str, lived: str
+) -> None:
+    tell(data, project, lived)
+    assert "\n#1  " in run("why", "session-2").out
+    assert run("why", "#1").out == run("why", "1").out
+    unknown = run("why", "#2")
+    assert unknown.code == 1 and "There is no telling #2;" in unknown.err
 
 
 def test_a_forgotten_memorys_text_is_not_shown_and_an_erased_ones_is_gone(

@@ -38,6 +38,7 @@ READ = {  # nothing in the store changes
         "docs show",
         "export",
         "list",
+        "open",
         "projects list",
         "prune",
         "redact",

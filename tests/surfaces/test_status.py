@@ -43,9 +43,16 @@ def line(project: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     return printed
 
 
+def register(at: Path, *, on: bool = True) -> None:
+    """What Claude Code's settings say of a plugin, of the user or of a project."""
+    (at / ".claude").mkdir(exist_ok=True)
+    (at / ".claude" / "settings.json").write_text(json.dumps({"enabledPlugins": {"backstory@backstory": on}}))
+
+
 @pytest.fixture
-def worked(data: Path, project: str, run: Run) -> None:
+def worked(data: Path, project: str, run: Run, home: Path) -> None:
     """A session that ended with a question."""
+    register(home)
     Path(project, ".git").mkdir()
     Path(project, ".git", "HEAD").write_text("ref: refs/heads/main\n")
     mended, at = edit(f"{project}/door.py"), int(time.time() * 1000) - 60_000
@@ -94,7 +101,23 @@ def test_everything_that_counts_what_is_open_says_the_same(
     assert line() == f"backstory: 2 sessions, {told.open} open\n"
     assert run("status", "--json").json["open"] == told.open
     assert f"open  {told.open} things left" in run("status").out
+    assert "things left by the last session; `backstory open` lists them\n" in run("status").out
     assert len(run("slash", "open", "--session", "now").out.splitlines()) == told.open + 2
+    assert len(run("open").out.splitlines()) == len(run("open", "--json").json) == told.open
+
+
+def test_open_lists_in_a_terminal_what_the_last_session_left(
+    data: Path, project: str, worked: None, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (left,) = run("open", "--json").json
+    assert "the assistant asked: Mended. Shall I paint it?" in left["text"]
+    assert run("open").out == f"{left['text']}\n"
+    assert run("show", left["memory_id"]).code == 0
+    assert "1 thing left by the last session; `backstory open` lists it\n" in run("status").out
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "session-1")  # what it left itself is not for it
+    ran = run("open")
+    assert ran.code == 1 and "Nothing is known to be open" in ran.err and not ran.out
+    assert run("open", "--json").json == []
 
 
 def test_status_tells_that_the_model_failed(
@@ -202,9 +225,21 @@ def test_status_says_what_to_do_on_the_first_day(run: Run, home: Path) -> None:
     ran = run("status")
     assert ran.code == 0 and "nothing of this folder yet" in ran.out
     assert "to do: nothing is captured" in ran.out and ran.out.rstrip().endswith("backstory install")
-    (home / ".claude").mkdir()
-    (home / ".claude" / "settings.json").write_text('{"enabledPlugins": {"backstory@backstory": true}}')
+    register(home)
     assert "plugin enabled, no event yet" in run("status").out and "to do" not in run("status").out
+
+
+def test_status_says_that_nothing_is_captured_any_more_where_the_plugin_was_taken_out(
+    project: str, worked: None, run: Run, home: Path
+) -> None:
+    assert "to do" not in run("status").out
+    (home / ".claude" / "settings.json").write_text("{}")
+    assert "to do: nothing is captured, the plugin is not registered" in run("status").out
+    register(home, on=False)
+    assert "to do: nothing is captured" in run("status").out
+    register(Path(project))
+    ran = run("status")
+    assert "plugin enabled" in ran.out and "to do" not in ran.out
 
 
 def test_status_drains_first_and_has_what_claude_md_status_tells(

@@ -21,6 +21,11 @@ def settings_file(config: str) -> str:
     return os.path.join(config, "settings.json")
 
 
+def project_settings_files(root: str) -> list[str]:
+    """Where a project may have settings of its own, which add to the user's."""
+    return [os.path.join(root, ".claude", name) for name in ("settings.json", "settings.local.json")]
+
+
 def asked_about(payload: object) -> tuple[str, str]:
     """The session and the folder that a status line is for; "" where the client does not say."""
     if not isinstance(payload, dict):

@@ -19,7 +19,7 @@ PROGRAMS = frozenset({"backstory", "backstory.sh"})
 PRINTING_COMMANDS = frozenset(  # a test holds it to the CLI
     "search list show timeline add reinforce deemphasize forget erase restore supersede prune sessions docs"
     " reindex doctor backup spend docmem claude-md init sync status redact projects export"
-    " import backfill stats why pause resume slash statusline".split()
+    " import backfill stats why open pause resume slash statusline".split()
 )
 FILE_VERBS = {READ: "Read file", WRITE: "Wrote file", EDIT: "Edited file"}
 

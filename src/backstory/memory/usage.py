@@ -18,8 +18,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-ID, FILE, PERHAPS, NONE, TOO_EARLY = "id", "file", "perhaps", "none", "too early"
-SIGNS = (ID, FILE, PERHAPS, NONE, TOO_EARLY)
+ID, FILE, PERHAPS, NONE, TOO_EARLY, TOO_LATE = "id", "file", "perhaps", "none", "too early", "too late"
+SIGNS = (ID, FILE, PERHAPS, NONE, TOO_EARLY, TOO_LATE)
 MOST_WORDS = 40  # that are looked up
 SHORTEST_ERROR, SHORTEST_SEARCH = 20, 6
 
@@ -48,11 +48,13 @@ def sign_of_use(
     done: Done | None,
     known_files: frozenset[str],
     is_rare: Callable[[str], bool],
+    *,
+    has_ended: bool = False,
 ) -> tuple[str, str]:
     """(one of SIGNS, what shows it). `files` are those of the told memories, `known_files` those that the
-    session had touched before."""
+    session had touched before, which may have ended."""
     if done is None:
-        return TOO_EARLY, ""
+        return TOO_LATE if has_ended else TOO_EARLY, ""
     for memory_id in ids:
         if memory_id in done.touched or memory_id in done.named:
             return ID, memory_id

@@ -153,7 +153,7 @@ def brief(db: Connection, cwd: str, session_id: str, source: str, tokens: float)
     return render(sections, room)
 
 
-def left_open(db: Connection, cwd: str, session_id: str) -> list[str]:
+def left_open(db: Connection, cwd: str, session_id: str) -> list[Line]:
     """What the section Open of a brief has, in this folder and on its branch, whole. Everything that counts
     or lists what is open asks here."""
     found = _Found(paths.place(cwd), False)
@@ -165,7 +165,7 @@ def left_open(db: Connection, cwd: str, session_id: str) -> list[str]:
         # Where a session was on this branch, the turns of the others are not needed; the status line waits.
         _read_turns(db, [one for one in found.last if here is None or one.session_id == here[0]])
         _leave_off(db, found, project_id, session_id, attended)
-    return [line.text for line in open_lines(found.open, LONGEST)] if found.open else []
+    return open_lines(found.open, LONGEST) if found.open else []
 
 
 def note(db: Connection, session_id: str, ids: Sequence[str], now: int) -> None:

@@ -77,7 +77,7 @@ def tell(folder: str, name: str, as_json: bool) -> None:
 
 
 def change(folder: str, name: str, given: str, as_json: bool) -> None:
-    path = _path(folder)
+    path, sent_before = _path(folder), _is_sent()
     put(folder, name, given)
     found = _look(name, path)
     said = f"{name} = {output.visible(MASK if name in SECRET else str(_now_in(path, name)))}"
@@ -86,6 +86,8 @@ def change(folder: str, name: str, given: str, as_json: bool) -> None:
         click.echo(f"backstory: {found.variable} is set in your environment and wins", err=True)
     if name == "retention.days" and float(found.value) > 0:
         _tell_what_goes(float(found.value))
+    if not sent_before:
+        _tell_what_is_sent()
 
 
 def is_set(folder: str, name: str) -> bool:
@@ -98,7 +100,7 @@ def put(folder: str, name: str, given: str) -> None:
 
 def unset(folder: str, name: str, as_json: bool) -> None:
     """Back to the default. Where the file does not set it, nothing is written."""
-    path = os.path.realpath(_path(folder))
+    path, sent_before = os.path.realpath(_path(folder)), _is_sent()
     if _now_in(path, _known(name)) is None:
         said = f"{name} is not set in config.toml"
     else:
@@ -108,6 +110,30 @@ def unset(folder: str, name: str, as_json: bool) -> None:
     output.answer(as_json, asdict(found), f"{said}; it is {output.visible(str(found.value)) or 'empty'}")
     if found.source == "environment":
         click.echo(f"backstory: {found.variable} is set in your environment and wins", err=True)
+    if not sent_before:
+        _tell_what_is_sent()
+
+
+def _is_sent() -> bool:
+    """Whether a model may be sent what was captured."""
+    try:
+        allowed = settings.number("spend.daily_usd", os.environ)
+        return settings.synthesizer(os.environ) in ("auto", "claude") and allowed > 0
+    except errors.BadInput:
+        return False
+
+
+def _tell_what_is_sent() -> None:
+    """In short what `backstory install` says, for a change that switches it on."""
+    if not _is_sent():
+        return
+    model, cap = settings.setting("claude.model", os.environ), settings.number("spend.daily_usd", os.environ)
+    click.echo(
+        f"From now on a small model ({output.visible(model)}), through your own Claude Code, is sent what you"
+        " ask, what Claude answers and excerpts of tool uses, with secrets redacted; at most"
+        f" ${cap:g} a day. Nothing is sent with: backstory config synthesizer local",
+        err=True,
+    )
 
 
 def _tell_what_goes(days: float) -> None:

@@ -165,12 +165,16 @@ def _canary(folder: str, env: Mapping[str, str]) -> Check:
     ) as db:  # without a store, the event would wait in the spool and stay
         if any(project_id is None for project_id, *_ in projects.paused(db)):
             return Check("canary", "warn", "not tried: everything is paused", "backstory resume --all")
+    if paused.is_paused(folder, folder):
+        finding = "not tried: the data folder lies in a project that is paused"
+        return Check("canary", "warn", finding, "`backstory resume` there, then run doctor again")
     word = new_id("canary")
     session_id = f"backstory-doctor-{word}"
     event = json.dumps(claude_code.shell_use(session_id, folder, word, f"echo {word}", word)).encode()
     laid_out = os.path.join(install.plugin_folder(folder), "src", "backstory", HOOK)
     hook = laid_out if os.path.exists(laid_out) else os.path.join(install.PACKAGE, HOOK)
-    hook_env = {**env, "BACKSTORY_HOME": folder}
+    # The event is of the data folder, so a pause of the project that doctor is run in does not concern it.
+    hook_env = {**env, "BACKSTORY_HOME": folder, claude_code.PROJECT_DIR: folder}
     hook_env.pop("BACKSTORY_WORKER", None)
     started = time.perf_counter()
     ran = subprocess.run(
@@ -187,7 +191,9 @@ def _canary(folder: str, env: Mapping[str, str]) -> Check:
         with transaction(db):
             sessions.purge(db, session_id)
     if not found:
-        advice = f"see {paths.log_file(folder)} and {paths.spool(folder)}"
+        log = paths.log_file(folder)
+        has_log = f" and {log}" if os.path.exists(log) else ""  # its first line makes it
+        advice = f"see {paths.spool(folder)}{has_log}"
         return Check("canary", "bad", "a test event did not arrive in search", advice)
     return Check("canary", "ok", f"hook → spool → intake → search; the hook took {milliseconds:.1f} ms")
 

@@ -9,7 +9,7 @@ import click
 
 GROUPS = {
     "Remember": "add forget restore supersede erase redact backfill",
-    "Look": "search list show timeline sessions status stats why spend",
+    "Look": "search list show timeline sessions open status stats why spend",
     "Projects": "projects pause resume",
     "CLAUDE.md": "init sync claude-md",
     "Trees and documents": "docmem docs",

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from backstory import errors, log, paths
+from backstory.clients import claude_code
 from backstory.memory.turn import facts
 from backstory.model import MODES, now_ms
 from backstory.store import life as lives
@@ -249,6 +250,26 @@ def _tell(prefix: str, project: str, as_json: bool) -> None:
         )
     else:
         terminal.session(session, turns, made, paths.place(project).root, summary, made_by)
+
+
+@cli.command("open")
+@project_and_json
+def opened(project: str, as_json: bool) -> None:
+    """List what the last session left open.
+
+    A question, a failing check, files without a commit, next steps: of the last session on this branch, as
+    the brief of the next one has them. `backstory show ID` tells the turn that left them."""
+    from backstory.recall.brief import left_open
+
+    with store() as (db, _):
+        lines = left_open(db, project, claude_code.session_id(os.environ))
+        none = "" if lines else common.nothing(db, slash.NOTHING_OPEN, project)
+    if as_json:
+        output.as_json([{"memory_id": line.memory_id, "text": line.text} for line in lines])
+    for line in [] if as_json else lines:
+        output.say(output.visible(line.text))
+    if not lines:
+        raise errors.NotFound(none)
 
 
 @cli.command()

@@ -30,6 +30,7 @@ from backstory.surfaces.noting import note_search
 
 SHOWN = 5
 SHOWN_OF_HIT = 700  # characters
+NOTHING_OPEN = "Nothing is known to be open in this folder, on its branch."
 ALL_PAUSED = "Everything is paused. The user can end that in a terminal with `backstory resume --all`."
 RECENT_MS = 120_000  # so long before the command its prompt was sent, at most
 
@@ -49,7 +50,7 @@ def recall(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
         return "No memories found."
     told = fence.fence("\n\n".join(map(_told, hits)), "backstory recall")
     ids = [hit.memory.id for hit in hits]
-    return note_search(db, cwd, session, "recall", typed, told, ids, now)
+    return note_search(db, cwd, session, stats.RECALL, typed, told, ids, now)
 
 
 def forget(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
@@ -75,14 +76,14 @@ def opened(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
 
     lines = left_open(db, cwd, session)
     if not lines:
-        return "Nothing is known to be open in this folder, on its branch."
-    return fence.fence("\n".join(lines), "backstory open")
+        return NOTHING_OPEN
+    return fence.fence("\n".join(line.text for line in lines), "backstory open")
 
 
 def why(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
     if typed:
         try:
-            _, lines = stats.explained(db, typed.split(maxsplit=1)[0].lstrip("#"), cwd, now)
+            _, lines = stats.explained(db, typed.split(maxsplit=1)[0], cwd, now)
         except (BadInput, NotFound) as error:
             return output.visible(str(error))
         return fence.fence("\n".join(lines), "backstory why")

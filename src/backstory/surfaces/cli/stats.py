@@ -25,6 +25,7 @@ from backstory.surfaces.cli.common import json_option, project_option, store
 
 DAY_MS = 24 * 3_600_000
 EXAMPLES = 3
+RECALL = "recall"  # what answered a search that the user typed; the others are tools of the model
 MOMENTS = {
     tellings.START: "at the start of a session",
     tellings.COMPACT: "after the conversation was compacted",
@@ -40,6 +41,7 @@ SIGNS = {
     usage.PERHAPS: "perhaps: a rare word of it came back in what the model did or answered",
     usage.NONE: "no sign of it in what came next",
     usage.TOO_EARLY: "too new to say: no turn has ended since",
+    usage.TOO_LATE: "nothing to see: the session ended, and no turn came after it",
 }
 UNKNOWN = (
     "What cannot be known: whether the model would have opened a file anyway, whether it read a text and left"
@@ -131,10 +133,20 @@ def _sign_of(
     db: Connection, telling: TellingRecord, done: usage.Done | None, before: frozenset[str]
 ) -> tuple[str, str]:
     """The sign that a model used what it was told, and what shows it."""
-    files = stats.files_of(db, telling)
     return usage.sign_of_use(
-        telling.memory_ids, files, telling.text, done, before, lambda word: stats.is_rare(db, word)
+        telling.memory_ids,
+        stats.files_of(db, telling),
+        telling.text,
+        done,
+        before,
+        lambda word: stats.is_rare(db, word),
+        has_ended=done is None and _has_ended(db, telling.session_id),
     )
+
+
+def _has_ended(db: Connection, session_id: str) -> bool:
+    session = sessions.by_ids(db, [session_id]).get(session_id)
+    return session is not None and session.ended_at is not None
 
 
 def _print(counted: dict[str, Any]) -> None:
@@ -165,7 +177,7 @@ def _print(counted: dict[str, Any]) -> None:
         signs.update(figures["signs"])
     output.say("\nUsed, as far as what the model did in that turn or the next one shows:")
     for sign, sentence in SIGNS.items():
-        if signs[sign] or sign != usage.TOO_EARLY:
+        if signs[sign] or sign not in (usage.TOO_EARLY, usage.TOO_LATE):
             chance = f" (by chance alone one would expect about {counted['file_by_chance']})"
             output.say(f"  {signs[sign]:,} {sentence}{chance if sign == usage.FILE else ''}", indent=4)
     _print_again(counted["again"])
@@ -199,12 +211,10 @@ def why(known: str | None, project: str, as_json: bool) -> None:
     """Show where a memory comes from, and who was told of it.
 
     When and why a model was told is shown as well. ID is a memory, a session, or the number of a telling;
-    without one, the session that this command is run in."""
-    given = known or claude_code.session_id(os.environ)
-    if not given:
-        raise errors.BadInput("say what: a memory's id, a session's id or a telling's number")
+    without one, the session that this command is run in, else the last one of this project."""
     with store() as (db, now):
-        about, lines = explained(db, given, project, now, is_here=known is None)
+        given = known or claude_code.session_id(os.environ) or _last_session(db, project)
+        about, lines = explained(db, given, project, now, is_here=not known)
     if as_json:
         return output.as_json(about)
     if not about:
@@ -218,9 +228,14 @@ def explained(
     db: Connection, given: str, project: str, now: int, *, is_here: bool = False
 ) -> tuple[Any, list[str]]:
     """What is known of a telling, a session or a memory, for a script and as lines."""
-    if given.isdecimal() and len(given) < 10 and (telling := tellings.by_number(db, int(given))):
+    number = given.removeprefix("#")
+    if number.isdecimal() and len(number) < 10 and (telling := tellings.by_number(db, int(number))):
         told = _plain(db, telling)
         return told, _telling_lines(told)
+    if number != given:
+        raise errors.NotFound(
+            f"There is no telling {given}; `backstory why SESSION` lists those of a session."
+        )
     if session_id := _session(db, given, is_here=is_here):
         found = [_plain(db, one) for one in tellings.since(db, 0, session_id=session_id)]
         return found, _lines_of_session(session_id, found)
@@ -230,6 +245,14 @@ def explained(
     about = _origin(db, memory)
     about["told"] = [_plain(db, one) for one in tellings.of_memory(db, memory.id)]
     return about, _memory_lines(memory, about)
+
+
+def _last_session(db: Connection, project: str) -> str:
+    here = projects.at(db, paths.place(project))
+    for session in sessions.recent(db, here.id, 1) if here else []:
+        return session.id
+    sentence = "No sessions here yet. They appear with the first Claude Code session."
+    raise errors.NotFound(common.nothing(db, sentence, project))
 
 
 def _session(db: Connection, given: str, *, is_here: bool) -> str | None:
@@ -327,8 +350,8 @@ def _telling_lines(one: dict[str, Any]) -> list[str]:
 
 def _line(one: dict[str, Any]) -> str:
     about = f" '{output.one_line(one['about'], 60)}'" if one["about"] else ""
-    told = f"#{one['id']}  {output.when(one['at'])}  {MOMENTS[one['moment']]}{about}"
-    return f"{told}, {one['tokens']:,} tokens"
+    moment = "with a search of yours" if one["reason"].get("tool") == RECALL else MOMENTS[one["moment"]]
+    return f"#{one['id']}  {output.when(one['at'])}  {moment}{about}, {one['tokens']:,} tokens"
 
 
 def _reasons(one: dict[str, Any], memory_id: str | None = None) -> list[str]:
@@ -339,6 +362,8 @@ def _reasons(one: dict[str, Any], memory_id: str | None = None) -> list[str]:
         return [f"because the file was edited there{earlier}"]
     if moment == tellings.FAILURE:
         return [f"because this test failed before and passed there{earlier}"]
+    if reason.get("tool") == RECALL:
+        return ["because you asked (/backstory:recall)"]
     if moment == tellings.SEARCH:
         asked = f"with {output.one_line(str(reason['tool']), 60)}" if "tool" in reason else ""
         return [f"because the model asked {asked}".rstrip()]

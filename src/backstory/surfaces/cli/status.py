@@ -59,7 +59,7 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
     failures = spool.failures(paths.spool(home))
     queue, synthesizer = worker_status.look(db, now), worker_status.synthesizer(env)
     capture = Capture(
-        plugin=_is_enabled(env),
+        plugin=_is_enabled(env, place.root),
         last_event=sessions.last_event(db),
         waiting=len(spool.waiting(paths.spool(home))),
         failed=len(failures),
@@ -83,11 +83,14 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
     )
 
 
-def _is_enabled(env: Mapping[str, str]) -> bool | None:
+def _is_enabled(env: Mapping[str, str], root: str) -> bool | None:
     """Asked of the settings: to ask the client itself takes a second."""
     path = status_line.settings_path(env)
+    if path is None:
+        return None
+    files = [path, *claude_settings.project_settings_files(root)]
     try:
-        return claude_settings.enables(status_line.read_settings(path), "backstory") if path else None
+        return any(claude_settings.enables(status_line.read_settings(file), "backstory") for file in files)
     except (OSError, ValueError):
         return None
 
@@ -98,7 +101,7 @@ def to_do(status: Status) -> list[str]:
     if capture.failed:
         what = output.number_of(capture.failed, "event", "events")
         lines.append(f"{what} could not be stored ({capture.last_failure}): backstory doctor")
-    if capture.plugin is False and capture.last_event is None:
+    if capture.plugin is False:
         lines.append("nothing is captured, the plugin is not registered with Claude Code: backstory install")
     if capture.paused:
         lines.append(capture.paused)
@@ -179,7 +182,8 @@ def _memory(status: Status, now: int) -> str:
 def _open(number: int) -> str:
     """Only where there is something: a new project has nothing, and nothing to learn from that."""
     things = output.number_of(number, "thing", "things")
-    return f"{things} left by the last session; /backstory:open in Claude Code lists them" if number else ""
+    lists = f"`backstory open` lists {'it' if number == 1 else 'them'}"
+    return f"{things} left by the last session; {lists}" if number else ""
 
 
 def _capture(seen: Capture, now: int) -> str:
