@@ -87,7 +87,7 @@ class Ignored:
         """Whether a part of a path shows that it fits an ignored name: two letters of its ending, or one of
         each part between dots and two in all, the first dot counting as one. Else `*` and `*.json` would be
         about secrets. As in a shell, what begins with a wild sign fits no name that begins with a dot."""
-        if len(glob) > LONGEST_GLOB or not any(sign in glob for sign in WILD):
+        if len(glob) > LONGEST_GLOB:
             return False
         shown = [sum(map(str.isalnum, part)) for part in re.sub(r"\[.*?\]", "", glob).split(".")]
         stem, dot, ending = glob.rpartition(".")
@@ -136,7 +136,7 @@ class Ignored:
                 event.use, event.changed = None, []
                 return
             named = named or are_ignored(words)
-            every.update(part for glob in globs for part in glob.lower().split("/"))
+            every.update(part for glob in globs for part in glob.lower().split("/") if set(part) & set(WILD))
         if named or len(every) > MOST_GLOBS or any(map(self._may_be, every)):
             use.result = {} if use.error is None else None
             use.error = None if use.error is None else ""
