@@ -58,6 +58,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python bench/docmem.py
 	$(BIN)/python bench/exchange.py
 	$(BIN)/python bench/claude_md.py
+	$(BIN)/python bench/newcomer.py
 
 bench-million: $(VENV)/installed-dev
 	$(BIN)/python bench/recall_speed.py

@@ -28,6 +28,7 @@ SAMPLE = os.path.join(REPOSITORY, "demo", "session.jsonl")
 HOOKS = os.path.join(REPOSITORY, "src", "backstory", "plugin", "hooks", "hooks.json")
 MEANT = "do we keep addresses in lower case?"
 PROJECT = "@PROJECT@"  # stands in the recording where the project's folder was
+PATIENCE = 30.0  # seconds for what happens in the background
 
 
 def main() -> None:
@@ -144,24 +145,30 @@ async def keep_a_tree(project: str, env: dict[str, str]) -> None:
 
 
 def keep_it_true(project: str, env: dict[str, str]) -> None:
-    """init writes what a program can know; an edit is noticed at the end of the turn; sync follows it."""
-    manifest = os.path.join(project, "pyproject.toml")
-    settings = '[project]\nname = "shop"\ndescription = "Sells things."\n\n[tool.pytest.ini_options]\n'
-    save(manifest, settings)
+    """init writes what a program can know; after a turn that edited a file, it is renewed by itself."""
+    makefile, claude_md = (os.path.join(project, name) for name in ("Makefile", "CLAUDE.md"))
+    tests = "test:\n\tpytest -q\n"
+    save(makefile, tests)
     say(["backstory", "init", "--yes", "--offline"], project, env)
-    print("\nClaude edits a file, and the turn ends:")
-    save(manifest, settings + "\n[tool.ruff]\n")
+    before = read(claude_md)
+    print("\nClaude edits the Makefile, and the turn ends. Nothing is asked of anybody, and a moment later:")
+    save(makefile, f"{tests}\nlint:\n\truff check .\n")
     happened = {"session_id": "another", "cwd": project}
-    edit = {"tool_name": "Write", "tool_use_id": "t1", "tool_input": {"file_path": manifest}}
+    edit = {"tool_name": "Write", "tool_use_id": "t1", "tool_input": {"file_path": makefile}}
     replay(
         json.dumps({**happened, **edit, "hook_event_name": "PostToolUse", "tool_response": {}}), project, env
     )
     stop = {"hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": "Done."}
-    told = replay(json.dumps({**happened, **stop}), project, {**env, "CLAUDE_PROJECT_DIR": project})[1]
-    print(textwrap.fill(json.loads(told)["reason"], shutil.get_terminal_size().columns))
-    print("\nThe agent runs:")
-    say(["backstory", "sync", "--yes"], project, env)
+    replay(json.dumps({**happened, **stop}), project, {**env, "CLAUDE_PROJECT_DIR": project})
+    until = time.monotonic() + PATIENCE
+    while read(claude_md) == before and time.monotonic() < until:
+        time.sleep(0.1)
     say(["cat", "CLAUDE.md"], project, env)
+
+
+def read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def save(path: str, text: str) -> None:

@@ -33,7 +33,8 @@ MAY_IMPORT = {
     },
 }
 SHARED_BY_SURFACES = {
-    f"backstory.surfaces.{name}" for name in ("asking", "erasing", "noting", "opened", "view_files")
+    f"backstory.surfaces.{name}"
+    for name in ("asking", "erasing", "noting", "opened", "prose_note", "view_files")
 }
 IMPORTS_FCNTL = {"backstory.locks"}  # and plugin/bin/setup.py, which runs without the package
 FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}

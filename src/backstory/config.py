@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DEFAULTS: dict[str, str] = {
     "capture.ignore": "",
     "claude.model": "haiku",
-    "claude_md.on_stop": "agent",
+    "claude_md.on_stop": "auto",
     "claude_md.practices_url": "https://docs.claude.com/en/docs/claude-code/best-practices",
     "display": "line",
     "docs.folders": "",
@@ -39,7 +39,7 @@ NUMBERS: dict[str, float] = {
 }
 # Settings that are one of a few words.
 CHOICES: dict[str, tuple[str, ...]] = {
-    "claude_md.on_stop": ("agent", "auto", "off"),  # ask the agent, compute by itself, or nothing
+    "claude_md.on_stop": ("agent", "auto", "off"),
     "display": ("line", "quiet"),
     "permissions": ("ask", "read", "write"),
     "recall.everywhere": ("on", "off"),

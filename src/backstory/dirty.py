@@ -17,13 +17,15 @@ from backstory.errors import BadInput, StoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 NAME = ".claude/.dirty-files"
 LARGEST = 1_000_000  # bytes; a list beyond that takes no path a second time
 LONGEST = 4_096  # characters of a path
 PATIENCE = 0.5  # seconds for a lock that others hold for a moment
 NEVER = frozenset({"CLAUDE.md", "AGENTS.md"})  # they change because of us
+TOP_FILES = ("CLAUDE.md", "AGENTS.md", ".claude/CLAUDE.md")  # where a project has its sections
+OWNERSHIP = b"<!-- backstory: by "  # how the line begins that says whose a section is
 FOLDERS = frozenset({".claude", ".git"})
 EXCLUDE_LIMIT = 1_000_000  # bytes of git's file of that name
 
@@ -43,6 +45,33 @@ def root_of(cwd: str) -> str | None:
             return None
         at = parent
     return at
+
+
+def adopt(cwd: str, was_tracked: Callable[[str], object]) -> str | None:
+    """The same; but a work tree of git's that came initialised becomes so here: one that is linked to an
+    initialised one, and one whose CLAUDE.md has sections of ours. Who has deleted the list wants no more
+    tracking: `was_tracked` says of a file whether it was known here before."""
+    if (root := root_of(cwd)) is not None:
+        return root
+    top, git, common = paths.git_folders(cwd)
+    if common is None or top == os.path.realpath(os.path.expanduser("~")):
+        return None
+    if git == common or not os.path.isfile(os.path.join(paths.place(cwd).root, NAME)):
+        files = [os.path.realpath(os.path.join(top, name)) for name in TOP_FILES]
+        if any(map(was_tracked, files)) or not any(map(_has_ownership, files)):
+            return None
+    create(top)
+    return top
+
+
+def _has_ownership(path: str) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb") as file:
+            _size(handle)
+            return OWNERSHIP in file.read(LARGEST)
+    except OSError:
+        return False
 
 
 def inside(path: str, root: str) -> str | None:

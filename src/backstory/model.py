@@ -9,7 +9,7 @@ plain class in clients/canonical.py.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -337,9 +337,20 @@ class Findings:
 class Command:
     """What one would type at the root of a project."""
 
-    role: str  # build, test, lint, run
+    role: str  # install, build, run, test, one, check (several at once), lint, format, generate, migrate
     line: str
     source: str  # the file that says so
+    folder: str = ""  # of another part of the project, which the commands of the root do not cover
+    after: str = ""  # a command that CI always runs before it
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that a file of a project says, and that helps to work on it."""
+
+    text: str
+    source: str  # the file that says so
+    kind: str = ""  # what it is about, where several kinds go together
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,13 +358,18 @@ class Survey:
     """What a project's files say about it."""
 
     name: str
-    description: str  # from a manifest, else from the README; may be empty
+    description: str  # from the README, else from a manifest; may be empty
     languages: tuple[tuple[str, float], ...]  # with its share of the source, the largest first
     frameworks: tuple[str, ...]
     managers: tuple[str, ...]  # of packages
     commands: tuple[Command, ...]
     workspaces: tuple[str, ...]  # members of a monorepo, from the root
     subtrees: tuple[str, ...]  # folders worth a CLAUDE.md of their own
+    subtree_reasons: dict[str, str] = field(default_factory=dict)  # why each of them is
+    prerequisites: tuple[Fact, ...] = ()  # versions, services, settings, submodules
+    hands_off: tuple[Fact, ...] = ()  # what is generated, or other people's
+    settings: tuple[Fact, ...] = ()  # of formatters, compilers and tools that bind whoever writes code
+    rules: tuple[Fact, ...] = ()  # sentences of documents for contributors
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def monorepo(tmp_path: Path) -> Path:
             root,
             {
                 f"packages/{name}/package.json": json.dumps(
-                    {"name": name, "description": f"The {name} of it"}
+                    {"name": name, "description": f"The {name} of it", "scripts": {"dev": "vite"}}
                 ),
                 **{f"packages/{name}/src/part{number}.ts": "export {};\n" for number in range(20)},
             },

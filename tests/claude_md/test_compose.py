@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
 import pytest
 
 from backstory.claude_md.read import outline
+from backstory.claude_md.read.commands import gather
 from backstory.claude_md.read.files import walk
 from backstory.claude_md.write import compose, sections
 from backstory.claude_md.write.compose import Known
-from backstory.model import Command, Insights, Pattern, Survey
+from backstory.claude_md.write.settings import Settings
+from backstory.model import Command, Fact, Insights, Pattern, Survey
 
 SEED_ROOT = """\
 # Project: {{PROJECT_NAME}}
@@ -157,27 +160,46 @@ def test_what_has_nothing_to_say_is_left_out(tmp_path: Path) -> None:
 def test_the_description_names_languages_and_frameworks(tmp_path: Path) -> None:
     files(tmp_path, a="")
     said = compose.texts(known(tmp_path))["project-description"]
-    assert said == (
-        "Keeps walruses.\n\nWritten in Python and Shell, with Click and Flask; tested with pytest."
-    )
+    assert said == ("Keeps walruses.\n\nWritten in Python and Shell, with Click and Flask.")
 
 
 def test_commands_are_listed_by_what_they_are_for(tmp_path: Path) -> None:
     files(tmp_path, a="")
     said = compose.texts(known(tmp_path))["build-commands"]
     assert said.splitlines()[1:] == [
-        "- Package manager: uv",
-        "- Build: `python -m build`",
-        "- Test: `make test`, `pytest`",
+        "- Build: `python -m build` (from `pyproject.toml`)",
+        "- Test: `pytest` (from `pyproject.toml`), `make test` (from `Makefile`)",
     ]
 
 
-def test_of_many_commands_some_are_named_and_where_the_others_are(tmp_path: Path) -> None:
+def test_how_to_run_one_test_stands_with_the_tests_and_a_folder_has_its_own_line(tmp_path: Path) -> None:
     files(tmp_path, a="")
-    many = tuple(Command("test", f"npm run test:{number}", "package.json") for number in range(30))
-    said = compose.texts(known(tmp_path, survey=survey(commands=many)))["build-commands"]
-    assert said.count("npm run") == compose.MOST_COMMANDS
-    assert said.endswith("and more in `package.json`")
+    commands = (
+        Command("install", "uv sync", "uv.lock"),
+        Command("test", "uv run pytest", "ci.yml"),
+        Command("one", "uv run pytest tests/test_a.py", "ci.yml"),
+        Command("install", "cd ui && yarn", "ui/package.json", "ui"),
+        Command("test", "cd ui && yarn test", "ui/package.json", "ui"),
+        Command("one", "cd ui && yarn vitest run a.test.ts", "ui/package.json", "ui"),
+    )
+    said = compose.texts(known(tmp_path, survey=survey(commands=commands)))["build-commands"]
+    assert said.splitlines()[1:] == [
+        "- Install: `uv sync` (from `uv.lock`)",
+        "- Test: `uv run pytest` (from `ci.yml`); one: `uv run pytest tests/test_a.py`",
+        "- In `ui/`: install `cd ui && yarn`; test `cd ui && yarn test`;"
+        " one test `cd ui && yarn vitest run a.test.ts` (from `ui/package.json`)",
+    ]
+
+
+def test_all_commands_that_a_person_gave_are_named(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    given = {role: tuple(f"make {role}{number}" for number in range(5)) for role in ("test", "one")}
+    commands = Settings(commands=given).corrected(())
+    said = compose.texts(known(tmp_path, survey=survey(commands=commands)))["build-commands"]
+    assert said.splitlines()[1:] == [
+        "- Test: `make test0`, `make test1`, `make test2`, `make test3`, `make test4`;"
+        " one: `make one0`, `make one1`, `make one2`, `make one3`, `make one4`"
+    ]
 
 
 def test_the_architecture_lists_folders_with_what_they_say_about_themselves(tmp_path: Path) -> None:
@@ -197,12 +219,10 @@ def test_the_architecture_lists_folders_with_what_they_say_about_themselves(tmp_
     )
     said = compose.texts(known(tmp_path))["architecture"].splitlines()[1:]
     assert said == [
-        "- `.github/workflows/`: CI",
         "- `src/walrus/`: Feeds walruses",
         "  - `src/walrus/tusks/`: long ones",
         "  - with `sea`",
         "- `web/`: What people see",
-        "- `tests/`",
         "- Entry point: `src/walrus/__main__.py`",
     ]
 
@@ -224,7 +244,6 @@ def test_a_long_way_down_to_the_source_is_one_step(tmp_path: Path) -> None:
         "- src/",
         "  - src/main/java/org/walrus/ with fish, tusk",
         "  - with test",
-        "- config/, kelp/",
     ]
 
 
@@ -239,17 +258,17 @@ def test_a_role_is_told_where_the_name_of_a_folder_does_not_tell_it(tmp_path: Pa
             "bench/README.md": readme,
             "xtests/README.md": "These are the extended tests.\n",
             "xtests/a.sh": "",
-            "shells/a.sh": "",
-            "walrus/a.js": "",
-            "walrus/b.js": "",
+            **{f"shells/in/{name}.sh": "" for name in "abcd"},
+            "few/a.sh": "",  # of one language, but hardly anything
+            **{f"walrus/{name}/a.js": "" for name in "abcdef"},
         },
     )
     assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [
         "- k8s/: deployment",
-        "- shells/: Shell",
-        "- spec/: tests",
+        "- shells/in/: Shell",
+        "- walrus/ with a, b, c, d, e, f",
         "- xtests/: These are the extended tests",
-        "- bench/, docs/, walrus/",
+        "- few/",
     ]
 
 
@@ -259,29 +278,89 @@ def test_a_folder_for_which_there_is_no_room_is_named_beside_those_that_say_noth
     files(tmp_path, **inner, **deep)
     said = list(outline.lines(walk(str(tmp_path)), (), str, str))
     assert said[0] == "- src/"
-    assert said[1:9] == [f"  - src/part_{number:02}/: Part {number}" for number in range(8)]
-    assert said[9:] == ["  - with part_08, part_09"]
+    assert said[1:7] == [f"  - src/part_{number:02}/: Part {number}" for number in range(6)]
+    assert said[7:] == ["  - with part_07, part_06, part_08, part_09"]  # the largest first
 
 
 def test_a_long_list_of_folders_says_that_there_are_others(tmp_path: Path) -> None:
     files(tmp_path, **{f"src/part_{number:02}/a.py": "" for number in range(outline.MOST_SILENT + 1)})
     (said,) = outline.lines(walk(str(tmp_path)), (), str, str)
-    assert said.startswith("- src/ with part_00, part_01, ") and said.endswith("part_23 and others")
+    assert said.startswith("- src/ with part_00, part_01, ") and said.endswith("part_11 and others")
 
 
-def test_files_that_say_nothing_are_all_named_or_not_at_all(tmp_path: Path) -> None:
-    files(tmp_path, **{f"a{number:02}.py": "" for number in range(outline.MOST_FILES)}, b="")
+def test_files_at_the_top_are_named_where_they_say_what_they_are(tmp_path: Path) -> None:
+    files(tmp_path, **{"a.py": "", "b.py": '"""Feeds walruses."""', "setup.py": '"""Sets it up."""'})
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == ["- b.py: Feeds walruses"]
+    files(tmp_path, **{f"more{number}.py": f'"""Part {number}."""' for number in range(9)})
+    said = list(outline.lines(walk(str(tmp_path)), (), str, str))
+    assert len(said) == outline.MOST_FILES
+
+
+def test_of_source_that_lies_at_the_top_the_largest_files_are_named(tmp_path: Path) -> None:
+    texts = {f"c{number:02}.c": "x" * (10 + number) for number in range(outline.FLAT)}
+    files(tmp_path, **texts, **{"big.c": "x" * 9_000, "huge.c": "x" * 90_000})
     (said,) = outline.lines(walk(str(tmp_path)), (), str, str)
-    assert said.count(".py") == outline.MOST_FILES
-    files(tmp_path, **{"b.py": ""})
-    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == []
+    assert said.startswith("- Source at the top: big.c, c06.c, ") and said.endswith("huge.c and others")
+    files(tmp_path, **{"c07.c": "x" * 18})  # a little more changes nothing
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [said]
+
+
+def test_documents_say_what_folders_are_for_before_the_folders_themselves_do(tmp_path: Path) -> None:
+    files(tmp_path, **{"sea/__init__.py": '"""Holds water."""', "sea/a.py": "", "b.py": '"""Begins."""'})
+    purposes = {"sea": "where walruses swim", "b.py": "begins it all"}
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str, purposes)) == [
+        "- sea/: where walruses swim",
+        "- b.py: begins it all",
+    ]
+
+
+def test_a_folder_that_says_what_the_one_around_it_says_is_not_told_twice(tmp_path: Path) -> None:
+    said = '"""Feeds the walruses of the sea."""'
+    files(tmp_path, **{"sea/__init__.py": said, "sea/a.py": "", "sea/in/__init__.py": said})
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [
+        "- sea/: Feeds the walruses of the sea; with in"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("zoo/urls.py", "zoo/settings.py"), "the Django project: settings and URLs"),
+        (("zoo/schema.prisma", "zoo/migrations/1/a.sql"), "Prisma schema and migrations"),
+        (("zoo/a.ipynb", "zoo/b.ipynb", "zoo/c.ipynb"), "notebooks"),
+        (("zoo/a.proto",), "Protocol Buffers definitions"),
+    ],
+)
+def test_a_framework_says_what_a_folder_is(tmp_path: Path, names: tuple[str, ...], said: str) -> None:
+    files(tmp_path, **dict.fromkeys(names, ""))
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [f"- zoo/: {said}"]
+
+
+def test_folders_of_migrations_are_named(tmp_path: Path) -> None:
+    made = ("db/migrate/20200101_a.rb", "app/migrations/0001_initial.py", "tests/migrations/0001_a.py")
+    files(tmp_path, **dict.fromkeys((*made, "lib/versions/a.py"), ""))
+    said = compose.texts(known(tmp_path))["architecture"].splitlines()
+    assert [line for line in said if "igrat" in line] == [
+        "- `app/migrations/`: database migrations",
+        "- `db/migrate/`, `lib/versions/`",
+        "- Migrations: `db/migrate/`",
+    ]
+
+
+def test_members_of_a_monorepo_come_by_size_and_at_most_a_dozen(tmp_path: Path) -> None:
+    members = [f"packages/m{number:02}" for number in range(compose.MOST_MEMBERS + 1)]
+    files(tmp_path, **{f"{path}/a.ts": "x" for path in members}, **{"packages/m05/b.ts": "x" * 9_000})
+    said = compose.texts(known(tmp_path, survey=survey(workspaces=tuple(members))))["architecture"]
+    first = said.splitlines()[1]
+    assert first.startswith("A monorepo of `packages/m05`, `packages/m00`, ")
+    assert first.endswith("`packages/m11` and others.")
 
 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("README.md", "# Title\n\n[![badge](x)](y)\n\nIt does *things*. And more.\n", "It does *things*"),
-        ("README.rst", "Title\n=====\n\nIt does things.\n", "It does things"),
+        ("README.md", "# Title\n\n[![badge](x)](y)\n\nIt does *many* things. No.\n", "It does many things"),
+        ("README.rst", "Title\n=====\n\nIt does many things.\n", "It does many things"),
         ("__init__.py", '#!/usr/bin/python\n# -*- coding -*-\n\nr"""It does things"""', "It does things"),
         ("__init__.py", '"""\nwalrus.sea\n~~~~~~~~~~\n\nIt does things.\n"""\n', "It does things"),
         ("__init__.py", '"""\nwalrus.sea\n~~~~~~~~~~\n"""\n', "walrus.sea"),
@@ -337,74 +416,85 @@ def test_conventions_are_rules_to_go_by_and_patterns_say_the_rest(tmp_path: Path
     files(tmp_path, a="")
     layered = pattern("architecture", "", "layered", "api", "services", "models", confidence=0.75)
     monorepo = pattern("architecture", "", "monorepo", "packages/a", "packages/b")
-    said = compose.texts(known(tmp_path, patterns=(*PATTERNS, layered, monorepo)))
+    unusual = (
+        pattern("naming", "python classes", "snake_case", "walrus"),
+        pattern("style", "python quotes", "single"),
+    )
+    said = compose.texts(known(tmp_path, patterns=(*PATTERNS, *unusual, layered, monorepo)))
     assert said["conventions"].splitlines()[1:] == [
-        "- Names: functions and methods `snake_case`, classes `PascalCase`",
-        "- Style: double quotes, indented with 4 spaces",
-        "- Imports: relative, the standard library first, the project's own last",
+        "- Names: classes `snake_case`",
+        "- Style: single quotes",
+        "- Imports: relative",
     ]
     assert said["patterns"].splitlines()[1:] == [
-        "- Tests: in `tests/`, named `test_*.py` (95%), as `tests/test_a.py`",
-        "- Architecture: layered (75%), as `api`, `services`, `models`",
+        "- Tests: in `tests/`, named `test_*.py`, as `tests/test_a.py`",
+        "- Architecture: layered, as `api`, `services`, `models`",
     ]
+
+
+USUAL = [
+    *PATTERNS[:2],
+    *PATTERNS[3:6],
+    pattern("import", "imports python", "absolute"),
+    pattern("naming", "rust functions", "snake_case"),
+    pattern("naming", "go functions", "MixedCaps"),
+    pattern("naming", "java files", "PascalCase"),
+    pattern("style", "indentation go", "tabs"),
+    pattern("import", "imports typescript", "ES modules"),
+    pattern("import", "import order javascript", "stdlib, external, internal"),
+]
+
+
+@pytest.mark.parametrize("one", USUAL, ids=lambda one: one.subject)
+def test_what_is_usual_in_a_language_is_no_convention(tmp_path: Path, one: Pattern) -> None:
+    files(tmp_path, a="")
+    assert "conventions" not in compose.texts(known(tmp_path, patterns=(one,)))
 
 
 def test_names_of_one_style_are_told_at_once(tmp_path: Path) -> None:
     files(tmp_path, a="")
-    kinds = ("functions", "classes", "constants", "files")
-    go = [pattern("naming", f"go {kind}", "MixedCaps") for kind in kinds[:3]]
-    said = compose.texts(known(tmp_path, patterns=(*go, pattern("naming", "go files", "snake_case"))))
+    go = [pattern("naming", f"go {kind}", "camelCase") for kind in ("functions", "classes", "constants")]
+    said = compose.texts(known(tmp_path, patterns=(*go, pattern("naming", "go files", "kebab-case"))))
     assert said["conventions"].splitlines()[1:] == [
-        "- Names: functions, methods, types and constants `MixedCaps`, files `snake_case`"
+        "- Names: functions, methods and types `camelCase`, files `kebab-case`"
     ]
     assert "patterns" not in said
 
 
 def test_with_two_languages_each_rule_says_whose_it_is(tmp_path: Path) -> None:
-    files(tmp_path, a="")
+    files(tmp_path, **{"a.py": "x = 1\n", "a.js": "x\n", "a.ts": "x\n"})
     both = (
-        *PATTERNS[:1],
+        pattern("naming", "python functions", "camelCase"),
         pattern("style", "javascript semicolons", "never"),
         pattern("style", "typescript semicolons", "never"),
-        pattern("import", "typescript imports", "ES modules"),
+        pattern("import", "typescript imports", "CommonJS"),
         pattern("test", "javascript", "test/ folder, *.test.js", "test/a.test.js"),
         pattern("test", "typescript", "test/ folder, any name", "test/a.ts"),
     )
     said = compose.texts(known(tmp_path, patterns=both))
     assert said["conventions"].splitlines()[1:] == [
-        "- Python names: functions and methods `snake_case`",
+        "- Python names: functions and methods `camelCase`",
         "- JavaScript and TypeScript style: no semicolons",
-        "- TypeScript imports: ES modules",
+        "- TypeScript imports: CommonJS",
     ]
     assert said["patterns"].splitlines()[1:] == [
-        "- JavaScript tests: in `test/`, named `*.test.js` (95%), as `test/a.test.js`",
-        "- TypeScript tests: in `test/` (95%)",
+        "- JavaScript tests: in `test/`, named `*.test.js`, as `test/a.test.js`",
+        "- TypeScript tests: in `test/`, as `test/a.ts`",
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "import fs from 'node:fs'\nimport a from './a'\n",
-            "Node's own modules first, the project's own last",
-        ),
-        ("const p = require('path')\n", "Node's own modules first, the project's own last"),
-        ("import React from 'react'\nimport a from './fs'\n", "the project's own last"),
-    ],
-)
-def test_modules_of_node_are_named_only_where_they_are_imported(tmp_path: Path, text: str, said: str) -> None:
-    files(tmp_path, **{"src/b.js": text})
-    order = pattern("import", "import order javascript", "stdlib, external, internal", "src/b.js")
-    texts = compose.texts(known(tmp_path, patterns=(order,)))
-    assert texts["conventions"] == f"## Code Conventions\n- Imports: {said}"
+def test_a_rule_says_whose_it_is_also_where_only_one_of_two_languages_has_one(tmp_path: Path) -> None:
+    files(tmp_path, **{"a.py": "x = 1\n", "a.js": "x\n"})
+    one = pattern("style", "javascript semicolons", "never")
+    said = compose.texts(known(tmp_path, patterns=(one,)))["conventions"]
+    assert said.splitlines()[1:] == ["- JavaScript style: no semicolons"]
 
 
 def test_tests_in_the_source_of_rust_are_told_as_such(tmp_path: Path) -> None:
     files(tmp_path, a="")
     inline = (pattern("test", "rust", "inline #[cfg(test)]", "src/a.rs", confidence=1.0),)
     assert compose.texts(known(tmp_path, patterns=inline))["patterns"].endswith(
-        "- Tests: in the source itself, under `#[cfg(test)]` (100%), as `src/a.rs`"
+        "- Tests: in the source itself, under `#[cfg(test)]`, as `src/a.rs`"
     )
 
 
@@ -422,14 +512,6 @@ def test_a_description_that_was_cut_off_ends_with_a_whole_sentence(tmp_path: Pat
     assert said("Keeps walruses") == "Keeps walruses."
 
 
-def test_the_plain_command_of_a_role_comes_first(tmp_path: Path) -> None:
-    files(tmp_path, a="")
-    lines = ("make test-mypy", "pytest", "make test", "npm run test:ci")
-    those = tuple(Command("test", line, "Makefile") for line in lines)
-    said = compose.texts(known(tmp_path, survey=survey(commands=those)))["build-commands"]
-    assert said.endswith("- Test: `make test`, `pytest`, `make test-mypy`, `npm run test:ci`")
-
-
 def test_examples_stay_as_long_as_they_are_there() -> None:
     def there(path: str) -> bool:
         return path != "gone.py"
@@ -443,34 +525,64 @@ def test_examples_stay_as_long_as_they_are_there() -> None:
     assert compose.settled(old.replace("99", "95"), new, there) == new
 
 
-def test_git_insights_name_files_habits_and_decisions(tmp_path: Path) -> None:
-    files(tmp_path, a="")
-    found = Insights(
-        hot=(("z.py", 30), ("a.py", 20)),
-        together=(("a.py", "z.py", 9),),
-        decisions=(("2026-01-02", "abc1234", "Use herring instead of squid"),),
-        habits=("Subjects are in the imperative.", "Messages are a single line."),
-    )
-    said = compose.texts(known(tmp_path, insights=found))["git-insights"]
-    assert said.splitlines() == [
-        "## Git Insights",
-        "- Changed most often: `a.py`, `z.py`",
-        "- `a.py` and `z.py` change together",
-        "- Commits: Subjects are in the imperative. Messages are a single line.",
-        "- Decided:",
-        "  - Use herring instead of squid (2026-01-02, abc1234)",
+FOUND = Insights(
+    hot=(("z.py", 30), ("a.py", 20)),
+    together=(("db/a.py", "web/z.py", 9),),
+    decisions=(("2026-01-02", "abc1234", "Use herring instead of squid: squid is rare"),),
+    habits=("Commits are signed off (`git commit -s`).",),
+)
+
+
+def many_rules(number: int) -> tuple[Fact, ...]:
+    return tuple(Fact(f"Rule number {each} is to do things.", "RULES.md", "ai") for each in range(number))
+
+
+def with_room(root: Path, found: Insights) -> list[str]:
+    """What git insights say in a file that is long."""
+    files(root, **{"src/walrus/app.py": "x = 1\n"})
+    texts = compose.texts(known(root, insights=found, survey=survey(rules=many_rules(150))))
+    return texts.get("git-insights", "").splitlines()[1:]
+
+
+def test_git_insights_say_what_changes_what_somebody_does(tmp_path: Path) -> None:
+    assert with_room(tmp_path, FOUND) == [
+        "- Commits: Commits are signed off (`git commit -s`).",
+        "- `db/a.py` and `web/z.py` change together",
+        "- Decided: Use herring instead of squid: squid is rare (2026-01-02, abc1234)",
     ]
 
 
-def test_of_files_that_change_together_one_pair_of_a_folder_is_told_and_no_test_of_a_file(
+def test_git_insights_are_at_most_a_tenth_of_the_file(tmp_path: Path) -> None:
+    files(tmp_path, **{"src/walrus/app.py": "x = 1\n"})
+    for number in (0, 3, 10, 30, 100):
+        texts = compose.texts(known(tmp_path, insights=FOUND, survey=survey(rules=many_rules(number))))
+        said = texts.pop("git-insights", "").partition("\n")[2]
+        assert len(said) <= 0.1 * sum(map(len, texts.values())) + 4, number  # the ends of lines
+    assert said.count("\n") == 2
+    assert "git-insights" not in compose.texts(known(tmp_path, insights=FOUND))  # there is no room at all
+
+
+def test_best_practices_which_few_syncs_ask_for_change_nothing_in_other_sections(tmp_path: Path) -> None:
+    files(tmp_path, **{"src/walrus/app.py": "x = 1\n"})
+    rules = tuple(Fact(f"Never call `walrus_{each}`.", "CONTRIBUTING.md", "code") for each in range(70))
+    practices = "- Something to do, and something else. " * 100
+    with_them = compose.texts(
+        known(tmp_path, survey=survey(rules=rules), insights=FOUND, practices=practices)
+    )
+    assert with_them.pop("best-practices")
+    assert with_them == compose.texts(known(tmp_path, survey=survey(rules=rules), insights=FOUND))
+
+
+def test_of_files_that_change_together_two_pairs_of_other_folders_are_told_and_no_test_of_a_file(
     tmp_path: Path,
 ) -> None:
-    files(tmp_path, a="")
-    together = [("src/a.py", "tests/test_a.py", 9)]
-    together += [(f"{folder}/x.py", f"{folder}/{name}.py", 5) for folder in "dcba" for name in "yz"]
-    found = Insights((), tuple(together), (), ())
-    assert compose.texts(known(tmp_path, insights=found))["git-insights"].splitlines()[1:] == [
-        f"- `{folder}/x.py` and `{folder}/y.py` change together" for folder in "bcd"
+    together = [("src/a.py", "tests/test_a.py", 9), ("src/a.py", "src/b.py", 8)]
+    together += [
+        (f"{one}/x.py", f"{other}/{name}.py", 5) for one, other in ("dc", "ba", "fe") for name in "yz"
+    ]
+    assert with_room(tmp_path, Insights((), tuple(together), (), ())) == [
+        "- `b/x.py` and `a/y.py` change together",
+        "- `d/x.py` and `c/y.py` change together",
     ]
 
 
@@ -483,7 +595,7 @@ def test_best_practices_are_what_was_found_of_them(tmp_path: Path) -> None:
     assert "best-practices" not in compose.texts(known(tmp_path, practices=None))
 
 
-def test_a_whole_file_stays_within_two_thousand_tokens(tmp_path: Path) -> None:
+def test_a_whole_file_stays_within_a_thousand_tokens(tmp_path: Path) -> None:
     texts = {
         f"{top}/{inner}/{name}.py": f'"""{"Something to say about it " * 20}"""'
         for top in ("src", "api", "web", "core", "app")
@@ -500,12 +612,13 @@ def test_a_whole_file_stays_within_two_thousand_tokens(tmp_path: Path) -> None:
             commands=tuple(
                 Command(role, f"npm run {role}:{number}", "package.json")
                 for role in ("build", "test", "lint", "run")
-                for number in range(40)
+                for number in range(gather.MOST)
             ),
             workspaces=tuple(f"packages/number_{number}" for number in range(50)),
+            rules=tuple(Fact(f"Use `x{number}` {'here ' * 30}.", "C.md", "code") for number in range(9)),
         ),
         patterns=tuple(
-            pattern("naming", f"{language} {kind}", "snake_case", "load_order", "get_things")
+            pattern("naming", f"{language} {kind}", "kebab-case", "load_order", "get_things")
             for language in ("python", "go", "rust", "java", "typescript", "javascript")
             for kind in ("functions", "classes", "constants", "files")
         ),
@@ -519,8 +632,91 @@ def test_a_whole_file_stays_within_two_thousand_tokens(tmp_path: Path) -> None:
     )
     made = compose.texts(found)
     whole = "\n\n".join(made.values())
-    assert 1_000 < len(whole) / 4 < 2_000
-    assert whole.count("\n") < 150
+    assert 700 < len(whole) / 4 < 1_000
+    assert whole.count("\n") < 70
+
+
+def test_quotes_about_code_go_first_where_a_file_gets_long(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    rules = (
+        Fact("We do not accept code of an LLM.", "CONTRIBUTING.md", "ai"),
+        *(Fact(f"Never call `walrus_{number}` here.", "CONTRIBUTING.md", "code") for number in range(4)),
+    )
+
+    def said(*more: Fact) -> str:
+        return compose.texts(known(tmp_path, survey=survey(rules=(*rules, *more))))["conventions"]
+
+    assert said().count("“") == 5
+    long = said(*many_rules(100))
+    assert "walrus_" not in long and long.count("“") == 101
+
+
+def test_what_must_be_there_stands_before_the_commands(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    needs = (
+        Fact("Python >=3.11", "pyproject.toml"),
+        Fact("Node 20", ".nvmrc"),
+        Fact("PostgreSQL 16, Redis", "compose.yml", "service"),
+        Fact("web/.env", "web/.env.example", "settings"),
+        Fact("`deps/squid`", ".gitmodules", "submodules"),
+    )
+    said = compose.texts(known(tmp_path, survey=survey(prerequisites=needs)))["build-commands"]
+    assert said.splitlines()[1:6] == [
+        "- Needs Python >=3.11 (from `pyproject.toml`) and Node 20 (from `.nvmrc`)",
+        "- `compose.yml` starts PostgreSQL 16, Redis",
+        "- Settings: copy `web/.env.example` to `web/.env`",
+        "- Submodules: `git submodule update --init` for `deps/squid`",
+        "- Build: `python -m build` (from `pyproject.toml`)",
+    ]
+
+
+def test_what_binds_is_what_is_not_edited_what_tools_ask_for_and_what_documents_say(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    found = survey(
+        hands_off=(
+            Fact("src/gen/", "src/gen/", "generated"),
+            Fact("vendor/", "vendor", "vendored"),
+            Fact("*.pb.go", ".gitattributes", "generated"),
+        ),
+        settings=(
+            Fact("Lines have at most 100 characters", "rustfmt.toml"),
+            Fact("Changes are noted in `CHANGES.md` under `Next`", "CHANGES.md"),
+            Fact("Needs a changeset (a file in `.changeset/`)", ".changeset/config.json"),
+        ),
+        rules=(Fact("Never push to the `main` branch.", "docs/CONTRIBUTING.md", "branch"),),
+    )
+    assert compose.texts(known(tmp_path, survey=found))["conventions"].splitlines()[1:] == [
+        "- Generated, not edited by hand: `src/gen/`, `*.pb.go`",
+        "- Other people's code, not edited here: `vendor/`",
+        "- Lines have at most 100 characters (from `rustfmt.toml`)",
+        "- Changes are noted in `CHANGES.md` under `Next`",
+        "- Needs a changeset (a file in `.changeset/`)",
+        "- `docs/CONTRIBUTING.md` says:",
+        "  - “Never push to the `main` branch.”",
+    ]
+
+
+def test_a_language_is_placed_where_it_lies_apart_from_the_others(tmp_path: Path) -> None:
+    languages = (("Python", 0.6), ("TypeScript", 0.4))
+    bare = {"description": "", "frameworks": (), "languages": languages}
+
+    def said() -> str:
+        return compose.texts(known(tmp_path, survey=survey(**bare)))["project-description"]
+
+    files(tmp_path, **{"zoo/a.py": "x = 1\n" * 9, "ui/a.ts": "x\n" * 9})
+    assert said() == "Written in Python (`zoo/`) and TypeScript (`ui/`)."
+    files(tmp_path, **{"zoo/static/a.ts": "x\n" * 30})
+    assert said() == "Written in Python and TypeScript."
+
+
+def test_a_project_of_notebooks_says_so(tmp_path: Path) -> None:
+    files(tmp_path, **{f"{number}.ipynb": "{}" for number in range(3)}, **{"a.py": "x = 1\n"})
+    found = survey(description="", frameworks=(), languages=(("Python", 1.0),))
+    said = compose.texts(known(tmp_path, survey=found))["project-description"]
+    assert said == "Written in Jupyter notebooks and Python."
+
+
+KINDS_OF_NEED = ("service", "settings", "submodules")
 
 
 def test_what_a_repository_says_stays_text(tmp_path: Path) -> None:
@@ -533,10 +729,23 @@ def test_what_a_repository_says_stays_text(tmp_path: Path) -> None:
                 name=hostile,
                 description=hostile,
                 commands=(Command("build", hostile, hostile),),
-                workspaces=(hostile,),
+                workspaces=(hostile, f"b{hostile}"),
+                prerequisites=tuple(Fact(hostile, hostile, kind) for kind in ("", *KINDS_OF_NEED)),
+                hands_off=tuple(Fact(hostile, hostile, kind) for kind in ("generated", "vendored")),
+                settings=(Fact(hostile, hostile),),
+                rules=(Fact(hostile, hostile, "ai"),),
             ),
-            patterns=(Pattern("naming", "python functions", hostile, 1.0, 10, (hostile,)),),
-            insights=Insights(((hostile, 1),), ((hostile, hostile, 3),), ((hostile,) * 3,), (hostile,)),
+            patterns=tuple(
+                Pattern(kind, "python functions", hostile, 1.0, 10, (hostile,))
+                for kind in ("naming", "import", "style", "test", "architecture")
+            ),
+            insights=Insights(
+                ((hostile, 1),),
+                ((hostile, f"b/{hostile}", 9),),
+                ((hostile,) * 3,),
+                (hostile,),
+            ),
+            practices="- Something to do, and something else.\n" * 200,
         )
     )
     text = compose.skeleton("root", hostile, made)
@@ -544,7 +753,7 @@ def test_what_a_repository_says_stays_text(tmp_path: Path) -> None:
         text = sections.with_section(text, name, body)
     parsed = sections.parse(text)
     assert parsed.problems == ()
-    assert [section.name for section in parsed.sections] == list(made)
+    assert [section.name for section in parsed.sections] == list(made) == compose.names("root")
     assert b"\n# Heading" not in text
     assert b"<!-- END AUTO-MANAGED -->\n# " not in text
     for body in made.values():
@@ -552,10 +761,11 @@ def test_what_a_repository_says_stays_text(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_utf8_are_shown_with_escapes(tmp_path: Path) -> None:
-    with open(bytes(tmp_path) + b"/\xff\xfe.py", "wb"):
+    os.mkdir(bytes(tmp_path) + b"/\xff\xfe")
+    with open(bytes(tmp_path) + b"/\xff\xfe/a.py", "wb"):
         pass
     said = compose.texts(known(tmp_path))["architecture"]
-    assert "`\\udcff\\udcfe.py`" in said
+    assert "`\\udcff\\udcfe/`" in said
     said.encode()
 
 
@@ -581,7 +791,7 @@ def test_a_module_says_what_it_is_and_what_differs_there(tmp_path: Path) -> None
     assert texts["architecture"].splitlines() == [
         "## Module Architecture",
         "- `app.py`: Where it begins",
-        "- `routes/`, `other.py`, `plain.py`",
+        "- `routes/`",
     ]
     assert texts["conventions"].splitlines() == [
         "## Module Conventions",
@@ -598,7 +808,7 @@ def test_a_module_that_says_nothing_is_described_by_what_is_in_it(tmp_path: Path
 
 
 def test_a_module_that_is_as_all_the_rest_says_nothing_about_conventions(tmp_path: Path) -> None:
-    files(tmp_path, **{"api/app.py": ""})
+    files(tmp_path, **{"api/app.py": "", "api/routes/a.py": ""})
     texts = compose.module_texts(
         known(tmp_path, patterns=PATTERNS), "api", walk(str(tmp_path / "api")), PATTERNS
     )
@@ -608,20 +818,32 @@ def test_a_module_that_is_as_all_the_rest_says_nothing_about_conventions(tmp_pat
 
 def test_a_module_says_how_it_is_built_where_its_own_manifest_does(tmp_path: Path) -> None:
     files(
-        tmp_path, **{"big api/app.py": '"""Where it begins."""', "big api/README.md": "Answers requests.\n"}
+        tmp_path,
+        **{"big api/app.py": '"""Where it begins."""', "big api/README.md": "Answers all of them quickly.\n"},
     )
     commands = (Command("test", "npm test", "package.json"), Command("build", "npm run x", "package.json"))
     part = walk(str(tmp_path / "big api"))
     texts = compose.module_texts(known(tmp_path), "big api", part, (), commands)
     assert texts["module-description"] == (
-        "Answers requests.\n\nAfter `cd 'big api'`:\n- Build: `npm run x`\n- Test: `npm test`"
+        "Answers all of them quickly.\n\nAfter `cd 'big api'`:\n- Build: `npm run x` (from `package.json`)"
+        "\n- Test: `npm test` (from `package.json`)"
     )
 
 
-def test_package_managers_are_named_also_without_commands(tmp_path: Path) -> None:
-    files(tmp_path, a="")
-    said = compose.texts(known(tmp_path, survey=survey(commands=())))["build-commands"]
-    assert said == "## Build Commands\n- Package manager: uv"
+def test_that_there_are_no_tests_is_said_where_there_is_source(tmp_path: Path) -> None:
+    files(tmp_path, **{"walrus/a.py": "x = 1\n"})
+    untested = survey(commands=(Command("run", "python -m walrus", "README.md"),))
+    said = compose.texts(known(tmp_path, survey=untested))["build-commands"]
+    assert said.splitlines()[-1] == "- There are no automated tests."
+    files(tmp_path, **{"tests/test_a.py": "x = 1\n"})
+    assert "no automated" not in compose.texts(known(tmp_path, survey=untested))["build-commands"]
+
+
+def test_the_root_leaves_the_commands_of_a_folder_to_its_own_file(tmp_path: Path) -> None:
+    files(tmp_path, **{"ui/a.ts": ""})
+    found = survey(commands=(Command("test", "cd ui && yarn test", "ui/package.json", "ui"),))
+    said = compose.texts(known(tmp_path, survey=found), ["ui"])["build-commands"]
+    assert said == "## Build Commands\n- In `ui/`: see `ui/CLAUDE.md`"
 
 
 def test_one_more_file_in_a_folder_changes_nothing(tmp_path: Path) -> None:

@@ -673,13 +673,16 @@ def test_only_so_many_commits_are_looked_at(repository: Path) -> None:
 
 
 def test_a_message_in_any_encoding_is_one_line_of_text(repository: Path) -> None:
-    put(repository, "message", "x").write_bytes(b"Use caf\xe9 instead of tea\x1b[31m\x07\n\nBody\x01\n")
+    put(repository, "message", "x").write_bytes(
+        b"Use caf\xe9 instead of tea\x1b[31m\x07\n\nBetter\x01 because of \xe9.\n"
+    )
     run_git(repository, "add", "-A")
     run_git(repository, "commit", "-q", "-F", "message")
     found = insights(str(repository))
     assert found and len(found.decisions) == 1
     text = found.decisions[0][2]
     assert text.isprintable() and text.startswith("Use caf") and "instead of tea" in text
+    assert "Better because of" in text
 
 
 def grown(repository: Path, commits: int, files: int) -> None:

@@ -35,8 +35,11 @@ def of(*commits: Commit) -> Insights:
     return insights(commits, lambda _: True)
 
 
-def decided(subject: str, body: str = "") -> Sequence[str]:
-    return [text for _, _, text in of(made(subject, body=body)).decisions]
+WHY = "The other way failed because of the tide."
+
+
+def decided(subject: str, body: str = WHY) -> Sequence[str]:
+    return [text for _, _, text in of(made(subject, "a.py", body=body)).decisions]
 
 
 # Files.
@@ -70,20 +73,20 @@ def test_a_name_that_cannot_be_printed_is_left_out() -> None:
 
 def test_two_files_belong_together_where_each_seldom_changes_alone() -> None:
     found = of(
-        *[made("x", "model.py", "schema.sql")] * 4,
-        made("x", "model.py"),
-        *[made("x", "main.py", "rare.py")] * 3,
-        *[made("x", "main.py")] * 9,
-        *[made("x", "once.py", "twice.py")] * 2,
+        *[made("x", "model.py", "schema.sql")] * 18,
+        *[made("x", "model.py")] * 3,  # 18 of 21 are more than 85 %
+        *[made("x", "loose.py", "other.py")] * 16,
+        *[made("x", "loose.py")] * 3,
+        *[made("x", "seven.py", "times.py")] * 7,
     )
-    assert found.together == (("model.py", "schema.sql", 4),)
+    assert found.together == (("model.py", "schema.sql", 18),)
 
 
 def test_a_commit_of_many_files_says_nothing_about_them() -> None:
     many = [f"{number}.py" for number in range(31)]
-    found = of(*[made("Format everything", *many)] * 5)
+    found = of(*[made("Format everything", *many)] * 8)
     assert (found.hot, found.together) == ((), ())
-    assert of(*[made("x", *many[:30])] * 5).together
+    assert of(*[made("x", *many[:30])] * 8).together
 
 
 def test_a_file_is_counted_by_the_name_that_it_has_now() -> None:
@@ -135,7 +138,6 @@ def test_what_a_bot_commits_does_not_count() -> None:
         "Require Node 20",
         "Prefer composition over inheritance in widgets",
         "Decided to keep one binary",
-        "feat(api)!: return 404 for unknown ids",
         "Enable WAL and use it by default",
         "chore: switch from npm to yarn",
         "Move CI from CircleCI to GitHub Actions",
@@ -145,8 +147,10 @@ def test_what_a_bot_commits_does_not_count() -> None:
         "deprecate `__version__`",
     ],
 )
-def test_a_subject_that_chooses_is_a_decision(subject: str) -> None:
-    assert decided(subject) == [subject]
+def test_a_subject_that_chooses_is_a_decision_where_the_message_says_why(subject: str) -> None:
+    assert decided(subject) == [f"{subject}: {WHY}"]
+    assert decided(subject, body="It is done.") == []
+    assert decided(subject, body="") == []
 
 
 @pytest.mark.parametrize(
@@ -191,12 +195,30 @@ def test_a_subject_that_does_work_is_none(subject: str) -> None:
     assert decided(subject) == []
 
 
-def test_the_reason_comes_along_where_the_message_gives_one() -> None:
-    assert decided(
-        "Keep one connection a call.",
-        "A pool was tried.\n\nIt goes because another process may replace\nthe file. So there.\n",
-    ) == ["Keep one connection a call: It goes because another process may replace the file."]
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "A pool goes because another process may replace\nthe file.",
+        "Threads are gone since a connection is cheap.",
+        "Each call opens its own so that nothing is shared.",
+        "One is opened a call to avoid locks.",
+    ],
+)
+def test_the_reason_is_the_sentence_that_says_why(reason: str) -> None:
+    body = f"A pool was tried.\n\n{reason} So there.\n"
+    assert decided("Use one connection a call instead of a pool. (#12)", body) == [
+        f"Use one connection a call instead of a pool: {' '.join(reason.split())}"
+    ]
+
+
+@pytest.mark.parametrize("start", ["- It", "* It", "It", "So it", "But this", "Also it", "This"])
+def test_half_of_a_longer_thought_is_no_reason(start: str) -> None:
+    assert decided("Adopt ruff", f"{start} is fast because of Rust.") == []
+
+
+def test_a_message_that_calls_it_a_decision_is_one() -> None:
     assert decided("Fix the parser", "It failed because of a bug.") == []
+    assert decided("Fix the parser", "A parser failed because of a bug.") == []
     assert decided("Rework ids", "Decision: ids are never reused\n\nSigned-off-by: A") == [
         "Rework ids: ids are never reused"
     ]
@@ -206,24 +228,37 @@ def test_the_reason_comes_along_where_the_message_gives_one() -> None:
 
 
 def test_a_decision_is_one_bounded_line_of_plain_text() -> None:
-    (text,) = decided("Use a\x1b[2J instead of b", "It is \x00so because\u202e\r\nof this.")
+    (text,) = decided("Use a\x1b[2J instead of b", "A is \x00so because\u202e\r\nof this.")
     assert text.isprintable() and "\n" not in text
-    (cut,) = decided("Use x instead of y " + "word " * 100)
-    assert len(cut) <= LONGEST and cut.endswith("word…")
+
+
+def test_a_decision_is_told_whole_or_not_at_all() -> None:
+    fits = "Use x instead of y " + "w" * (LONGEST - len("Use x instead of y : " + WHY))
+    assert [len(text) for text in decided(fits)] == [LONGEST]
+    assert decided(fits + "w") == []
+    assert decided("Use x instead of y", "A is so because " + "word " * 100) == []
+
+
+def test_a_decision_of_which_no_file_is_left_is_none() -> None:
+    both = made("Use herring instead of squid", "gone.py", "here.py", body=WHY)
+    lost = made("Adopt ruff", "gone.py", body=WHY)
+    bare = made("Require Node 20", body=WHY)
+    found = insights([both, lost, bare], lambda path: path == "here.py")
+    assert [text for _, _, text in found.decisions] == [f"Use herring instead of squid: {WHY}"]
 
 
 def test_what_was_taken_back_is_no_decision_any_more() -> None:
     found = of(
         made('Revert "Use Redis instead of SQLite"'),
-        made("Adopt ruff", short="2"),
-        made("Use Redis instead of SQLite"),
-        made("Adopt ruff", short="1"),
+        made("Adopt ruff", "a.py", short="2", body=WHY),
+        made("Use Redis instead of SQLite", "a.py", body=WHY),
+        made("Adopt ruff", "a.py", short="1", body=WHY),
     )
-    assert found.decisions == (("2026-01-31", "2", "Adopt ruff"),)
+    assert found.decisions == (("2026-01-31", "2", f"Adopt ruff: {WHY}"),)
 
 
 def test_at_most_eight_decisions_are_told_and_the_newest_first() -> None:
-    found = of(*(made(f"Adopt tool {number}", short=str(number)) for number in range(20)))
+    found = of(*(made(f"Adopt tool {number}", "a.py", short=str(number), body=WHY) for number in range(20)))
     assert [short for _, short, _ in found.decisions] == [str(number) for number in range(8)]
 
 
@@ -234,58 +269,44 @@ def habits(*subjects: str, body: str = "") -> str:
     return " ".join(of(*(made(subject, body=body) for subject in subjects)).habits)
 
 
-VERBS = ("Add", "Fix", "Remove", "Update")
-
-
 def test_nothing_is_said_about_few_commits_or_about_no_habit() -> None:
     assert habits(*["feat: add it"] * 9) == ""
     mixed = ["Added x", "fix y", "Removes the z.", "feat: w", "JIRA-1 v", "u " * 50]
-    assert habits(*mixed * 5, body="") == "Messages are a single line."
+    assert habits(*mixed * 5) == ""
 
 
 def test_conventional_commits_are_noticed_with_types_and_scopes() -> None:
     said = habits(
         *["feat(api): add x", "fix(cli): handle y", "docs(api): mention z", "fix(api)!: drop w"] * 5
     )
-    assert "`type(scope): subject`; types: `docs`, `feat`, `fix`." in said
+    assert "`type(scope): subject`; most often `docs`, `feat`, `fix`." in said
     assert "Usual scopes: `api`, `cli`." in said
-    assert "in the imperative" in said
     plain = habits(*["feat: add x", "fix: handle y"] * 8)
-    assert "`type: subject`; types: `feat`, `fix`." in plain and "scopes" not in plain
-    assert "small letter" in plain
+    assert "`type: subject`; most often `feat`, `fix`." in plain and "scopes" not in plain
 
 
 def test_a_type_is_told_if_a_tenth_of_the_commits_have_it() -> None:
     said = habits(*["feat: add x"] * 14, *["fix: handle y"] * 3, *["perf: reduce z"] * 2, "ci: run w")
-    assert "`type: subject`; types: `feat`, `fix`, `perf`." in said
+    assert "`type: subject`; most often `feat`, `fix`, `perf`." in said
 
 
 def test_subjects_that_name_the_part_they_change_are_noticed() -> None:
-    said = habits(*[f"net/http: {verb.lower()} the client" for verb in VERBS] * 4)
-    assert "as in `net/http: ...`" in said and "imperative" in said
+    said = habits(*[f"net/http: {verb} the client" for verb in ("add", "fix", "remove")] * 4)
+    assert said == "Subjects begin with the part they change, as in `net/http: ...`."
+
+
+def test_tickets_and_sign_offs_are_noticed() -> None:
+    assert habits(*["SHOP-7 add x"] * 12) == "Messages name the ticket, as in `SHOP-123`."
+    signed = habits(*["Add x"] * 12, body="Signed-off-by: Ada <ada@example.org>")
+    assert signed == "Commits are signed off (`git commit -s`)."
 
 
 @pytest.mark.parametrize(
-    ("words", "mood"),
-    [
-        (VERBS, "imperative"),
-        (("Added", "Fixed", "Removed", "Dropped", "Simplified"), "past tense"),
-        (("Adds", "Fixes", "Removes", "Simplifies"), "third person"),
-    ],
+    ("subject", "body"),
+    [("Add x", ""), ("Added x.", ""), ("Add x (#12)", ""), ("Add x", "It was missing.\n\nFixes #9")],
 )
-def test_the_mood_of_subjects_is_noticed(words: tuple[str, ...], mood: str) -> None:
-    said = habits(*[f"{word} the thing" for word in words] * 4)
-    assert f"in the {mood}" in said and "capital letter" in said and "50 characters" in said
-
-
-def test_references_and_sign_offs_are_noticed() -> None:
-    assert "pull request" in habits(*["Add x (#12)"] * 12)
-    assert "`SHOP-123`" in habits(*["SHOP-7 add x"] * 12)
-    assert "as in `#123`" in habits(*["Add x"] * 12, body="Fixes #9")
-    signed = habits(*["Add x"] * 12, body="Signed-off-by: Ada <ada@example.org>")
-    assert "signed off" in signed and "single line" in signed
-    assert "explains the change" in habits(*["Add x"] * 12, body="It was missing.")
-    assert "72 characters" in habits(*["Add " + "x" * 60] * 12)
+def test_what_most_projects_do_is_no_habit(subject: str, body: str) -> None:
+    assert habits(*[subject] * 12, body=body) == ""
 
 
 # What git prints.
@@ -310,6 +331,6 @@ def test_hostile_messages_take_no_time() -> None:
         made("feat(" * 800, body="Decision: " + "\n \n" * 1_000),
         made("switch " * 500, body="-b" * 2_000 + ": "),
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     of(*nasty * 60)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2  # 0.3 here

@@ -24,6 +24,7 @@ from tests.helpers.claude_md_project import (
     make,
     names,
     run_git,
+    section,
     snapshot,
     text,
     write,
@@ -46,8 +47,9 @@ def test_a_project_gets_a_claude_md_and_is_tracked_from_then_on(run: Run, projec
     assert NOTICE in ran.out
     made = text(project)
     assert made.startswith(
-        "# Project: walrus\n\n<!-- AUTO-MANAGED: project-description -->\nKeeps walruses well fed."
+        "# Project: walrus\n\n<!-- AUTO-MANAGED: project-description -->\n<!-- backstory: by"
     )
+    assert section(project, "project-description").startswith("Keeps walruses well fed.")
     assert names(project) == [
         "project-description",
         "build-commands",
@@ -58,7 +60,8 @@ def test_a_project_gets_a_claude_md_and_is_tracked_from_then_on(run: Run, projec
     ]
     assert "- Test: `pytest`" in made
     assert "- `walrus/`: Feeds walruses, and counts the fish" in made
-    assert "functions, methods and files `snake_case`" in made
+    assert "- Names: functions and methods `camelCase`" in made
+    assert "- `tusks/size.py` and `walrus/feeding_1.py` change together" in made
     assert made.endswith("<!-- END MANUAL -->\n")
     assert dirty.root_of(str(project)) == str(project)
     assert (project / dirty.NAME).read_bytes() == b""
@@ -71,7 +74,7 @@ def test_git_does_not_show_the_list_of_changed_files(run: Run, project: Path) ->
 
 def test_what_was_found_is_shown_before(run: Run, project: Path) -> None:
     ran = run("init", "--yes", "--offline")
-    for said in ("Python", "Flask", "pytest", "python -m build", "snake_case", "CLAUDE.md  is made"):
+    for said in ("Python", "Flask", "pytest", "camelCase", "CLAUDE.md  is made"):
         assert said in ran.out
     assert "\x1b" not in ran.out
 
@@ -82,9 +85,11 @@ def test_the_findings_are_json_on_request(run: Run, project: Path) -> None:
     assert told["written"] is True
     assert told["survey"]["name"] == "walrus"
     assert ["Python", 1.0] in told["survey"]["languages"]
-    assert {"role": "test", "line": "pytest", "source": "pyproject.toml"} in told["survey"]["commands"]
+    assert {"role": "test", "line": "pytest", "source": "pyproject.toml", "folder": "", "after": ""} in told[
+        "survey"
+    ]["commands"]
     assert told["patterns"]["naming"]
-    assert any(one["value"] == "snake_case" for one in told["pattern_list"])
+    assert any(one["value"] == "camelCase" for one in told["pattern_list"])
     assert told["insights"] is not None
     assert told["files"][0]["path"] == "CLAUDE.md"
     assert told["files"][0]["action"] == "create"
@@ -159,9 +164,9 @@ def test_folders_worth_one_get_a_claude_md_of_their_own(
     assert "A monorepo of `packages/api`, `packages/web`." in text(monorepo)
     for name in ("api", "web"):
         made = text(monorepo, f"packages/{name}/CLAUDE.md")
-        assert made.startswith(
-            f"# Module: packages/{name}\n\n<!-- AUTO-MANAGED: module-description -->\nThe {name} of it.\n"
-        )
+        assert made.startswith(f"# Module: packages/{name}\n\n<!-- AUTO-MANAGED: module-description -->\n")
+        said = section(monorepo, "module-description", f"packages/{name}/CLAUDE.md")
+        assert said.startswith(f"The {name} of it.")
         assert made.endswith("<!-- MANUAL -->\n## Module Notes\n<!-- END MANUAL -->\n")
         assert "- `src/`" in made
 
@@ -169,11 +174,21 @@ def test_folders_worth_one_get_a_claude_md_of_their_own(
 def test_a_folder_says_which_commands_its_own_manifest_has(
     run: Run, monorepo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(monorepo, {"packages/api/package.json": json.dumps({"name": "api", "scripts": {"test": "vitest"}})})
+    write(
+        monorepo,
+        {
+            "packages/api/package.json": json.dumps(
+                {"name": "api", "scripts": {"dev": "vite", "test": "vitest"}}
+            )
+        },
+    )
     monkeypatch.chdir(monorepo)
     assert run("init", "--yes", "--offline").code == 0
     said = sections.get((monorepo / "packages/api/CLAUDE.md").read_bytes(), "module-description")
-    assert "After `cd packages/api`:\n- Test: `npm " in said
+    assert (
+        "After `cd packages/api`:\n- Run: `npm run dev` (from `packages/api/package.json`)\n- Test: `npm "
+        in said
+    )
 
 
 def test_the_code_is_read_once_for_all_files(

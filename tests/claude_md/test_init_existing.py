@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from backstory import dirty
 from backstory.claude_md import init
+from backstory.claude_md.own_text import imported
 from backstory.claude_md.write import dynamic, sections
 from tests.conftest import Run
 from tests.helpers.claude_md_project import MINE, commit, make, names, run_git, snapshot, text, write
@@ -245,7 +247,7 @@ def test_a_claude_md_that_imports_it_already_stays(run: Run, project: Path, line
     "line", ["`@AGENTS.md`", "```\n@AGENTS.md\n```", "me@AGENTS.md", "\\@AGENTS.md", "@AGENTS.md.old"]
 )
 def test_what_imports_nothing_is_no_import(line: str) -> None:
-    assert not init.imports(f"a\n{line}\nb\n".encode())
+    assert "AGENTS.md" not in imported(f"a\n{line}\nb\n".encode())
     assert init.with_import(f"{line}\n".encode()) == f"@AGENTS.md\n\n{line}\n".encode()
 
 
@@ -271,3 +273,126 @@ def test_sections_that_are_in_claude_md_stay_there_when_an_agents_md_comes(run: 
     before = snapshot(project)
     assert run("init", "--yes", "--offline").code == 0
     assert snapshot(project) == before
+
+
+@pytest.mark.parametrize("title", ["# CLAUDE.md\n", ""])
+def test_an_agents_md_with_the_same_text_is_not_imported(run: Run, project: Path, title: str) -> None:
+    (project / "AGENTS.md").write_text(MINE)
+    (project / "CLAUDE.md").write_text(title + MINE)
+    told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
+    assert [(file["path"], file["action"]) for file in told["files"]] == [("CLAUDE.md", "merge")]
+    assert text(project).startswith(title + MINE)
+    assert "@AGENTS.md" not in text(project)
+    assert text(project, "AGENTS.md") == MINE
+    before = snapshot(project)
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    assert snapshot(project) == before
+
+
+def test_an_agents_md_that_a_claude_md_elsewhere_imports_is_not_imported_again(
+    run: Run, project: Path
+) -> None:
+    write(project, {"AGENTS.md": "for all\n", ".claude/CLAUDE.md": "@../AGENTS.md\n"})
+    told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
+    assert [(file["path"], file["action"]) for file in told["files"]] == [("AGENTS.md", "merge")]
+    assert text(project, ".claude/CLAUDE.md") == "@../AGENTS.md\n"
+    assert not (project / "CLAUDE.md").exists()
+    write(project, {"CLAUDE.md": MINE})
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    assert text(project) == MINE
+
+
+# --- .claude/CLAUDE.md --------------------------------------------------------------------------------------
+
+
+def test_a_claude_md_in_its_folder_is_the_projects(run: Run, project: Path) -> None:
+    write(project, {".claude/CLAUDE.md": MINE})
+    told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
+    assert [(file["path"], file["action"]) for file in told["files"]] == [(".claude/CLAUDE.md", "merge")]
+    assert not (project / "CLAUDE.md").exists()
+    assert "- `walrus/`: Feeds walruses" in text(project, ".claude/CLAUDE.md")
+    with (project / "pyproject.toml").open("a") as file:
+        file.write("[tool.ruff]\nline-length = 100\n")
+    told = run("sync", "--yes", "--json").json
+    assert told["files"][0]["path"] == ".claude/CLAUDE.md"
+    assert "`ruff check`" in text(project, ".claude/CLAUDE.md")
+    assert run("claude-md", "section", "get", "build-commands").out.startswith("## Build Commands")
+
+
+def test_a_claude_md_in_its_folder_imports_agents_md_from_above(run: Run, project: Path) -> None:
+    write(project, {".claude/CLAUDE.md": MINE, "AGENTS.md": "for all\n"})
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    assert text(project, ".claude/CLAUDE.md") == "@../AGENTS.md\n\n" + MINE
+    assert not (project / "CLAUDE.md").exists()
+    before = snapshot(project)
+    assert run("init", "--yes", "--offline", "--no-subtrees").code == 0
+    assert snapshot(project) == before
+
+
+# --- what a person's own text covers ------------------------------------------------------------------------
+
+COMMANDS = "`pip install -e .`, `python -m build`, `pytest`, `pytest tests/test_feeding.py::test_it_is_fed`"
+OWN = f"# Walrus\n\n## Commands\n\n{COMMANDS}\n"
+
+
+def test_a_section_that_a_persons_text_covers_is_left_out_and_said_so(run: Run, project: Path) -> None:
+    (project / "CLAUDE.md").write_text(OWN)
+    ran = run("init", "--dry-run", "--no-subtrees")
+    how = r"([1-9]) of \1 commands and paths are there"
+    assert re.search(rf"left out, since your text covers it: build-commands \({how}\)", ran.out)
+    told = run("init", "--yes", "--offline", "--no-subtrees", "--json").json
+    assert re.fullmatch(how, told["files"][0]["covered"].pop("build-commands"))
+    assert "build-commands" not in names(project)
+    assert "architecture" in names(project)
+    told = run("sync", "--all", "--offline", "--yes", "--json").json
+    assert (told["lacking"], "build-commands" in names(project)) == ([], False)
+
+
+def test_a_covered_section_is_written_for_who_asks(run: Run, project: Path) -> None:
+    (project / "CLAUDE.md").write_text(OWN)
+    assert run("init", "--yes", "--offline", "--no-subtrees", "--section", "build-commands").code == 0
+    assert "build-commands" in names(project)
+
+
+def test_text_in_what_claude_md_imports_covers_too(run: Run, project: Path) -> None:
+    write(project, {"CLAUDE.md": "See @docs/how.md\n", "docs/how.md": OWN})
+    run("init", "--yes", "--offline", "--no-subtrees")
+    assert "build-commands" not in names(project)
+
+
+def test_a_text_that_is_put_away_covers_nothing(run: Run, project: Path) -> None:
+    (project / "CLAUDE.md").write_text(OWN)
+    run("init", "--existing", "backup", "--offline", "--no-subtrees")
+    assert "build-commands" in names(project)
+
+
+def test_where_all_is_covered_nothing_is_written(run: Run, project: Path) -> None:
+    own = (
+        f"# Walrus\n\nWalrus is a program.\n\n{COMMANDS}; `walrus/`, `tusks/`, `tests/`,"
+        " `tests/test_feeding.py`, `test_*.py`. Meals are in `feeding_0.py`, `feeding_1.py` and so on to"
+        " `feeding_10.py` and `feeding_11.py`. Functions are `camelCase`, classes `PascalCase`.\n"
+    )
+    (project / "CLAUDE.md").write_text(own)
+    ran = run("init", "--yes", "--offline", "--no-subtrees", "--off", "git-insights")
+    assert ran.code == 0
+    assert text(project) == own + "\n<!-- backstory: off git-insights -->\n"
+    assert dirty.root_of(str(project)) == str(project)
+
+
+# --- folders ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", "AGENTS.md"])
+def test_a_file_that_a_person_wrote_in_a_folder_gets_nothing_unasked(
+    run: Run, monorepo: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(monorepo)
+    write(monorepo, {f"packages/api/{name}": MINE})
+    ran = run("init", "--dry-run")
+    assert "packages/api  stays as a person wrote it; --subtree packages/api adds sections" in ran.out
+    told = run("init", "--yes", "--offline", "--json").json
+    assert told["by_hand"] == ["packages/api"]
+    assert text(monorepo, f"packages/api/{name}") == MINE
+    assert (monorepo / "packages" / "web" / "CLAUDE.md").exists()
+    assert run("init", "--yes", "--offline", "--subtree", "packages/api").code == 0
+    assert "module-description" in names(monorepo, f"packages/api/{name}")

@@ -13,7 +13,7 @@ from backstory.errors import BadInput, NotFound
 from backstory.store import claude_files, projects
 from backstory.store.file.connection import transaction
 from tests.helpers.claude_md_project import TEMPLATE
-from tests.helpers.managed_file import HOSTILE, NOW, Desk, git
+from tests.helpers.managed_file import HOSTILE, NOW, Desk, git, owned
 
 
 def backups(desk: Desk) -> list[bytes]:
@@ -26,7 +26,7 @@ def backups(desk: Desk) -> list[bytes]:
 def test_an_empty_section_is_written(desk: Desk) -> None:
     assert desk.facts() == (None, False, None)
     assert desk.put("Tests first.") == "written"
-    expected = TEMPLATE.replace("patterns -->\n", "patterns -->\nTests first.\n")
+    expected = TEMPLATE.replace("patterns -->\n", f"patterns -->\n{owned('Tests first.', 'model')}")
     assert desk.file.read_text() == expected
     assert desk.facts() == ("model", False, None)
 
@@ -87,7 +87,8 @@ def test_a_file_turned_into_crlf_is_no_edit_and_stays_crlf(desk: Desk) -> None:
     desk.file.write_bytes(desk.file.read_bytes().replace(b"\n", b"\r\n"))
     assert desk.put("Tests last.\n- never") == "written"
     text = desk.file.read_bytes()
-    assert b"patterns -->\r\nTests last.\r\n- never\r\n<!-- END" in text
+    lines = owned("Tests last.\n- never", "model").replace("\n", "\r\n").encode()
+    assert b"patterns -->\r\n" + lines + b"<!-- END" in text
     assert text.count(b"\n") == text.count(b"\r\n")
 
 
@@ -105,11 +106,15 @@ def test_a_text_moved_to_another_section_is_a_persons_there(desk: Desk) -> None:
     assert desk.put("make", "build-commands") == "offered"
 
 
-def test_a_text_that_was_turned_back_by_hand_is_ours_again(desk: Desk) -> None:
+def test_a_text_that_was_turned_back_as_a_whole_is_ours_again(desk: Desk) -> None:
     desk.put("One.")
+    before = desk.file.read_bytes()
     desk.put("Two.")
-    desk.write("One.")
+    desk.file.write_bytes(before)
     assert desk.put("Three.") == "written"
+    desk.write("Two.")
+    assert desk.state().is_edited
+    assert desk.put("Four.") == "offered"
 
 
 def test_a_section_that_a_person_emptied_is_written_again(desk: Desk) -> None:
@@ -124,10 +129,11 @@ def test_the_author_is_whose_text_is_there_now(desk: Desk) -> None:
     desk.put("Computed.", author="program")
     desk.put("Prose.", author="model")
     assert desk.facts() == ("model", False, None)
-    desk.write("Computed.")
-    assert desk.facts() == ("program", False, None)
     desk.write("By hand.")
     assert desk.facts() == ("model", True, None)
+    desk.write("Computed.")
+    assert desk.put("Computed.", author="program") == "unchanged"
+    assert desk.facts() == ("program", False, None)
 
 
 def test_an_edit_that_is_no_utf8_is_seen_and_can_be_shown(desk: Desk) -> None:
@@ -269,9 +275,8 @@ def test_an_offer_is_settled_by_whoever_writes_it_by_hand(offered: Desk) -> None
 
 def test_an_offer_that_is_in_the_file_already_is_ours_when_it_is_taken(offered: Desk) -> None:
     offered.write("Tests last.")
-    before = offered.file.stat()
     offered.accept()
-    assert offered.file.stat().st_mtime_ns == before.st_mtime_ns
+    assert owned("Tests last.") in offered.file.read_text()
     assert offered.facts() == ("program", False, None)
 
 
@@ -362,7 +367,8 @@ def test_where_there_is_no_file_one_is_made_only_on_demand(desk: Desk) -> None:
     assert not desk.file.exists()
     assert projects.every(desk.db) == []
     assert desk.put_many({"patterns": "Newer."}, create=TEMPLATE.encode()) == {"patterns": "written"}
-    assert desk.file.read_text() == TEMPLATE.replace("patterns -->\n", "patterns -->\nNewer.\n")
+    expected = TEMPLATE.replace("patterns -->\n", f"patterns -->\n{owned('Newer.')}")
+    assert desk.file.read_text() == expected
     assert desk.facts() == ("program", False, None)
 
 
@@ -441,10 +447,8 @@ def test_outside_git_the_files_below_belong_to_the_project_they_were_registered_
 
 def test_a_project_that_comes_under_git_keeps_what_is_known_of_its_file(desk: Desk) -> None:
     root = str(desk.file.parent)
-    desk.put("Old.")
     desk.put("Ours.")
     git(desk.file.parent, "init", "-q")
-    desk.write("Old.")
     assert desk.facts() == ("model", False, None)
     managed.register(desk.db, root, str(desk.file), "root", NOW)
     assert [place.root for place in projects.every(desk.db)] == [root]
@@ -528,7 +532,7 @@ def test_the_state_of_a_file_has_its_sizes_and_problems(desk: Desk) -> None:
         ("build-commands", 0, 0),
         ("patterns", 2, 2),
     ]
-    assert [problem.line for problem in found.problems] == [14]
+    assert [problem.line for problem in found.problems] == [15]
 
 
 def test_looking_at_a_file_writes_nothing_into_the_store(desk: Desk) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -59,26 +58,6 @@ def test_an_edit_on_one_branch_is_none_on_another(repository: Desk) -> None:
     git(folder, "switch", "-q", "feature")
     assert repository.put("Newer.") == "offered"
     assert repository.body() == "By hand."
-
-
-def test_a_merge_that_left_its_marks_in_a_section_is_an_edit(repository: Desk) -> None:
-    folder = repository.file.parent
-    repository.put("Ours.")
-    commit(repository)
-    git(folder, "switch", "-q", "-c", "feature")
-    repository.put("Of the feature.")
-    commit(repository)
-    git(folder, "switch", "-q", "main")
-    repository.put("Of main.")
-    commit(repository)
-    with pytest.raises(subprocess.CalledProcessError):
-        git(folder, "merge", "-q", "feature")
-    before = repository.file.read_bytes()
-    assert b"<<<<<<<" in before
-    assert repository.put("New.") == "offered"
-    assert repository.file.read_bytes() == before
-    repository.accept()
-    assert repository.body() == "New."
 
 
 def test_a_checkout_that_converts_line_ends_is_no_edit(repository: Desk) -> None:

@@ -37,29 +37,18 @@ SOURCE = str(REPOSITORY / "src")
 # --- a lost store, kills, several processes -----------------------------------------------------------------
 
 
-def test_to_a_new_store_every_section_is_a_persons(desk: Desk, tmp_path: Path) -> None:
+def test_to_a_new_store_our_sections_are_ours_and_a_persons_are_theirs(desk: Desk, tmp_path: Path) -> None:
     desk.put_many({"patterns": "Tests.", "build-commands": "make"})
-    before = desk.file.read_bytes()
+    desk.write("make all", "build-commands")
     with closing(connect(str(tmp_path / "new" / "backstory.db"))) as db:
         there = Desk(db, tmp_path / "new", desk.file)
-        assert there.facts() == (None, True, None)
-        assert there.put("Prose.") == "offered"
-        assert there.put_many({"patterns": "Tests!", "build-commands": "make"}) == {
-            "patterns": "offered",
-            "build-commands": "unchanged",
+        assert there.facts() == ("program", False, None)
+        assert there.put_many({"patterns": "Tests!", "build-commands": "make it"}) == {
+            "patterns": "written",
+            "build-commands": "offered",
         }
-        assert there.file.read_bytes() == before
-        there.accept()
+        assert (there.body(), there.body("build-commands")) == ("Tests!", "make all")
         assert there.put("Prose.") == "written"
-        assert there.put("make all", "build-commands") == "written"
-
-
-def test_a_store_that_lost_its_texts_still_knows_the_last_one(desk: Desk) -> None:
-    """Of a damaged database a table may be lost."""
-    desk.put("Tests.")
-    desk.db.execute("DELETE FROM claude_texts")
-    assert desk.facts() == ("model", False, None)
-    assert desk.put("New.") == "written"
 
 
 @pytest.fixture
@@ -104,12 +93,13 @@ def test_whatever_is_damaged_our_last_text_is_ours_and_a_persons_is_theirs(
     assert stored.put("New.") == "written"
 
 
-def test_what_was_written_after_a_backup_that_is_restored_is_offered_something_newer(stored: Desk) -> None:
+def test_what_was_written_after_a_backup_that_is_restored_is_still_ours(stored: Desk) -> None:
     recovery.restore(str(stored.data), backup.listed(str(stored.data))[0].path, NOW)
     stored.db = connect(str(stored.data / "backstory.db"))
-    assert stored.state().is_edited
-    assert stored.put("New.") == "offered"
-    assert stored.body() == "Ours."
+    assert stored.facts() == ("model", False, None)
+    assert stored.put("New.") == "written"
+    assert stored.put("make it", "build-commands", author="program") == "offered"
+    assert stored.body("build-commands") == "make all"
 
 
 DYING = """
@@ -350,16 +340,26 @@ def test_a_file_that_is_open_for_writing_is_left_alone(desk: Desk, monkeypatch: 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_text_of_a_persons_goes_but_by_their_own_decision(desk: Desk, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - steps, not secrets
-    bodies = ["one", "two\n\n- three", "```\ncode\n```", "  indented", "CRLF\r\nhere", *HOSTILE]
-    ours: set[str] = set()
+    bodies = [
+        "one",
+        "two\n\n- three",
+        "two\n\n- four",
+        "```\ncode\n```",
+        "  indented",
+        "CRLF\r\nhere",
+        *HOSTILE,
+    ]
+    ours: list[str] = [""]  # the last one is what we wrote last
     rest = desk.file.read_text()
 
     def by_hand() -> None:
         desk.write(f"by hand {chance.random()}")
 
+    def added() -> None:
+        desk.write(f"{desk.body()}\n\nby hand {chance.random()}")
+
     def back() -> None:
-        if ours:
-            desk.write(chance.choice(sorted(ours)))
+        desk.write(chance.choice(ours))
 
     def converted() -> None:
         text = desk.file.read_bytes().replace(b"\r\n", b"\n")
@@ -369,31 +369,37 @@ def test_no_text_of_a_persons_goes_but_by_their_own_decision(desk: Desk, seed: i
         before, text, raw = desk.state(), chance.choice(bodies), desk.file.read_bytes()
         author = chance.choice(["program", "model"])
         outcome = desk.put(text, author=author)
-        if (before.author, before.is_edited, author) == ("model", False, "program"):
+        new = sections.canonical(sections.harmless(clean(text)))
+        if before.is_edited and outcome in ("offered", "kept"):
+            assert desk.file.read_bytes() == raw
+        elif before.is_edited:
+            kept = [line for line in before.body.split("\n") if "by hand" in line]
+            assert all(line in desk.body() for line in kept)
+            if author == "program" or outcome == "written":
+                ours.append(new)
+        elif (before.author, author) == ("model", "program"):
             assert outcome in ("skipped", "unchanged")
             assert desk.file.read_bytes() == raw
-        elif sections.canonical(before.body) in ours or not before.body:
-            assert outcome in ("written", "unchanged")
-            ours.add(sections.canonical(desk.body()))
-            assert sections.same(desk.body(), sections.harmless(clean(text)))
         else:
-            assert outcome in ("offered", "kept")
-            assert desk.file.read_bytes() == raw
+            assert outcome in ("written", "unchanged")
+            assert sections.canonical(desk.body()) == new
+            ours.append(new)
 
     def accept() -> None:
         if desk.state().offered is not None:
             desk.accept()
-            ours.add(sections.canonical(desk.body()))
+            ours.append(sections.canonical(desk.body()))
 
     def keep() -> None:
         if desk.state().offered is not None:
             desk.keep()
 
-    steps: list[Callable[[], None]] = [put, put, put, put, by_hand, back, converted, accept, keep]
-    for _ in range(40):
+    steps: list[Callable[[], None]] = [put, put, put, put, by_hand, added, back, converted, accept, keep]
+    for _ in range(60):
         chance.choice(steps)()
         one = desk.state()
-        assert one.is_edited == (bool(one.body) and sections.canonical(one.body) not in ours)
+        assert one.is_edited == (bool(one.body) and sections.canonical(one.body) != ours[-1])
     desk.write("")
-    plain = "\n".join(line.rstrip() for line in desk.file.read_bytes().decode().splitlines()) + "\n"
+    lines = desk.file.read_text().splitlines()
+    plain = "\n".join(line.rstrip() for line in lines if "backstory: by" not in line) + "\n"
     assert plain.replace("patterns -->\n\n", "patterns -->\n") == rest

@@ -57,6 +57,7 @@ MARKERS += [
     "  <!-- MANUAL -->  ",
 ]
 MARKERS += ["<!-- AUTO_MANAGED: a -->", "<!-- AUTO-MANAGED -->", "<!-- END AUTO-MANAGED: a -->"]
+MARKERS += ["<!-- backstory: by program, digest 0123456789ab -->", "<<<<<<< HEAD", "=======", ">>>>>>> b"]
 MARKERS += ["<!-- manual -->", "<!-- AUTO-MANAGED: a", "<!--", "-->", "<!-- end of DOCMEM Dynamic -->"]
 OTHERS = ["", "", "text", "# Rules", "## More", "- item", " ", "\t", "\r", "\x00", "\x1b[2J", "\u00e9", "\\"]
 OTHERS += ["```", "```sh", "~~~", "````", "   ```", "- ```", "```~", "`", "@", "@x", "# DOCMEM Dynamic"]
@@ -104,7 +105,12 @@ DOCMEM = dynamic.section([("ab12cd34", "ab12cd34 note:: 2026-01-31T12:00:00Z\n``
 SECTIONS = sampled_product(
     lambda name, text: f"{OPEN.format(name)}\n{text}{END}\n".encode(),
     [*NAMES, *"bdefg"],
-    ["", "text\n", "\n\n    code\n\n", "```\n<!-- END AUTO-MANAGED -->\n```\n", "\x00 @x\r\n"],
+    [
+        *("", "text\n", "<!-- backstory: by model, digest 0123456789ab -->\ntext\n"),
+        "\n\n    code\n\n",
+        "```\n<!-- END AUTO-MANAGED -->\n```\n",
+        "\x00 @x\r\n",
+    ],
 )
 BLOCKS = st.lists(st.one_of(SECTIONS, SECTIONS, WRITTEN, st.just(b"\n" + DOCMEM)), max_size=7)
 DAMAGE = st.lists(st.tuples(st.sampled_from("irm"), st.integers(0, 30), st.integers(0, 30), LINE), max_size=2)

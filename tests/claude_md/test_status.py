@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from backstory import dirty
+from backstory import dirty, paths
 from backstory.claude_md.read.references import references
 from backstory.claude_md.write import sections
+from backstory.store.file.connection import connect
 from tests.conftest import Run
-from tests.helpers.claude_md_project import write
+from tests.helpers.claude_md_project import change, write
 from tests.helpers.terminal import at_terminal
 
 pytestmark = pytest.mark.slow
@@ -37,7 +39,7 @@ def test_a_project_at_rest_has_nothing_pending(run: Run, ready: Path) -> None:
     assert ran.code == 0, ran.err
     assert "pending  nothing" in ran.out
     assert "last sync  today" in ran.out
-    assert "on stop  agent" in ran.out
+    assert "on stop  auto" in ran.out
     assert "project-description  program" in ran.out
     assert "\x1b" not in ran.out
     assert "backstory sync" not in ran.out
@@ -46,7 +48,7 @@ def test_a_project_at_rest_has_nothing_pending(run: Run, ready: Path) -> None:
 def test_the_status_is_json_on_request(run: Run, ready: Path) -> None:
     told = run("claude-md", "status", "--json").json
     assert told["root"] == str(ready)
-    assert (told["pending"], told["on_stop"]) == ([], "agent")
+    assert (told["pending"], told["on_stop"]) == ([], "auto")
     assert told["synced_at"] > 0
     (file,) = told["files"]
     text = (ready / "CLAUDE.md").read_text()
@@ -90,8 +92,7 @@ def test_what_changed_outside_of_claude_code_is_pending_too(run: Run, ready: Pat
 
 def test_prose_that_is_behind_is_named(run: Run, ready: Path) -> None:
     run("claude-md", "section", "set", "architecture", stdin="Fish in, walrus out.\n")
-    (ready / "walrus" / "feeding_1.py").touch()
-    dirty.append(str(ready), [str(ready / "walrus" / "feeding_1.py")])
+    change(ready, "kitchen/fish.py", "")
     run("sync", "--yes")
     for command in (["claude-md", "status"], ["claude-md", "section", "list"]):
         (line,) = [one for one in run(*command).out.splitlines() if "architecture" in one]
@@ -99,18 +100,19 @@ def test_prose_that_is_behind_is_named(run: Run, ready: Path) -> None:
     assert "/backstory:memory-sync has it looked at." in run("claude-md", "status").out
     found = run("claude-md", "status", "--json").json["files"][0]["sections"]
     (one,) = [one for one in found if one["behind"]]
-    assert (one["name"], one["behind"]) == ("architecture", ["walrus/feeding_1.py"])
+    assert (one["name"], one["behind"]) == ("architecture", ["+ `kitchen/`"])
 
 
-def test_a_section_of_another_store_is_not_called_edited(
-    run: Run, ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    edit(ready, "patterns", "Mine.")
-    monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path / "another"))
-    run("init", "--yes", "--offline", "--no-subtrees")
+def test_a_section_that_backstory_never_wrote_is_not_called_edited(run: Run, ready: Path, data: Path) -> None:
+    text = (ready / "CLAUDE.md").read_text()
+    marker = "<!-- AUTO-MANAGED: patterns -->\n"
+    start = text.index(marker) + len(marker)
+    (ready / "CLAUDE.md").write_text(text[:start] + "Mine.\n" + text[text.index("<!-- END", start) :])
+    with closing(connect(paths.database(str(data)))) as db:
+        db.execute("DELETE FROM claude_sections")
     for command in (["claude-md", "status"], ["claude-md", "section", "list"]):
         out = run(*command).out
-        assert "not written by this backstory" in out
+        assert "not written by backstory" in out
         assert "edited by hand" not in out
 
 
@@ -235,8 +237,8 @@ def test_a_managed_file_that_is_gone_is_told(run: Run, ready: Path) -> None:
 def test_the_setting_is_told_and_a_wrong_one_refused(
     run: Run, ready: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_ON_STOP", "auto")
-    assert "on stop  auto" in run("claude-md", "status").out
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_ON_STOP", "agent")
+    assert "on stop  agent" in run("claude-md", "status").out
     monkeypatch.setenv("BACKSTORY_CLAUDE_MD_ON_STOP", "sometimes")
     ran = run("claude-md", "status")
     assert (ran.code, "agent, auto, off" in ran.err) == (2, True)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from backstory.claude_md.read import subtrees
-from backstory.claude_md.read.files import File, ProjectFiles
 from backstory.claude_md.read.history import plain
 from backstory.claude_md.read.manifests import frameworks
-from backstory.claude_md.read.manifests.folder import braces, index, ini, yaml_list
-from backstory.claude_md.read.manifests.manifest import role
-from backstory.claude_md.read.manifests.tasks import MORE
+from backstory.claude_md.read.manifests.folder import braces, ini
 from backstory.model import Survey
-from tests.helpers.survey import PACKAGE, Files, facts, look, many
+from tests.helpers.survey import PACKAGE, Files, facts, look
 
 
 def test_an_empty_folder_says_its_name_and_nothing_else(tmp_path: Path) -> None:
@@ -30,23 +25,22 @@ def test_a_command_names_the_file_that_says_so(tmp_path: Path) -> None:
     found = look(
         tmp_path,
         {
-            "Makefile": "test:\n",
-            "package.json": '{"scripts": {"build": "x"}}',
-            "requirements-dev.txt": "pytest\n",
+            "Makefile": "test:\n\tgo test -v ./...\n",
             "go.mod": "module a\n",
-            ".github/workflows/a.yml": "- run: go vet ./...\n",
+            ".golangci.yml": "",
+            "README.md": "# Run it\n\n```sh\ngo run ./cmd/a\n```\n",
+            ".github/workflows/a.yml": (
+                "on: push\njobs: {a: {steps: [{run: make test}, {run: go build ./...}]}}\n"
+            ),
         },
     )
-    sources = {command.line: command.source for command in found.commands}
-    assert sources == {
-        "make test": "Makefile",
-        "npm run build": "package.json",
-        "pytest": "requirements-dev.txt",
-        "go build ./...": "go.mod",
-        "go test ./...": "go.mod",
-        "go vet ./...": ".github/workflows/a.yml",
+    assert {command.line: command.source for command in found.commands} == {
+        "make test": ".github/workflows/a.yml",
+        "go build ./...": ".github/workflows/a.yml",
+        "go run ./cmd/a": "README.md",
+        "golangci-lint run": ".golangci.yml",
     }
-    assert [command.role for command in found.commands] == ["build", "build", "test", "test", "test", "lint"]
+    assert [command.role for command in found.commands] == ["build", "run", "test", "lint"]
 
 
 # Names and descriptions
@@ -90,13 +84,13 @@ def test_a_name_is_found_wherever_it_is_kept(tmp_path: Path, files: Files, name:
         ),
         (
             "README.rst",
-            "======\nWalrus\n======\n\n.. image:: x\n   :target: y\n\nCounts `walruses <http://x>`_.\n",
-            "Counts walruses.",
+            "===\nSea\n===\n\n.. image:: x\n   :target: y\n\nCounts `walruses <http://x>`_ at sea.\n",
+            "Counts walruses at sea.",
         ),
         (
             "README",
-            "Walrus\n------\n\n1. one\n\n[English](a) | [Deutsch](b)\n\n```\ncode\n```\n\n`walrus` counts.\n",
-            "`walrus` counts.",
+            "Walrus\n------\n\n1. a\n\n[English](a) | [Deutsch](b)\n\n```\nx\n```\n\n`w` is for counting.\n",
+            "`w` is for counting.",
         ),
         ("README.md", "<p align=center>\n<img>\n</p>\n", ""),
         (
@@ -141,8 +135,15 @@ def test_plain_text_is_printable_and_short(text: str) -> None:
 
 
 def test_a_language_needs_a_twentieth_of_the_source(tmp_path: Path) -> None:
-    files = {"a.go": "x" * 900, "b.py": "x" * 50, "c.sh": "x" * 49, "d.md": "x" * 9_000, "e.rs": "x"}
+    files = {"a.go": "x" * 900, "c.sh": "x" * 49, "d.md": "x" * 9_000, "e.rs": "x"}
+    files |= {"1.py": "x" * 20, "2.py": "x" * 20, "3.py": "x" * 10}
     assert look(tmp_path, files).languages == (("Go", 0.9), ("Python", 0.05))
+
+
+def test_an_installer_is_no_language_of_the_project(tmp_path: Path) -> None:
+    files = {"a.go": "x" * 850, "install.ps1": "x" * 150}
+    assert look(tmp_path, files).languages == (("Go", 0.85),)
+    assert len(look(tmp_path, {"a.go": "x" * 700, "install.ps1": "x" * 300}).languages) == 2
 
 
 def test_generated_minified_and_test_data_are_no_source(tmp_path: Path) -> None:
@@ -221,40 +222,6 @@ def test_a_package_that_only_sounds_like_a_framework_is_none(tmp_path: Path, pac
 # Commands
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("test", "test"),
-        ("test:unit", "test"),
-        ("test-unit", None),
-        ("type-check:all", "lint"),
-        ("pretest", None),
-        ("build:clean", None),
-        ("build:all:clean", None),
-        ("test:distclean", None),
-        ("build:cleaner", "build"),
-        ("tester", None),
-        ("check", None),
-        (":test", None),
-        ("test:$(reboot)", None),
-        ("test:a b", None),
-        ("test:\n# x", None),
-        ("test:" + "x" * 100, None),
-        ("", None),
-    ],
-)
-def test_the_role_of_a_script(name: str, expected: str | None) -> None:
-    assert role(name) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("run", "run"), ("run-dev", "run"), ("run-tests", None), ("run-lint", None), ("dist-clean", None)],
-)
-def test_the_role_of_a_target(name: str, expected: str | None) -> None:
-    assert role(name, separators=":-", more=MORE) == expected
-
-
 MANAGE = "import os\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'x')\nfrom django.core import x\n"
 GO_MAIN = "package main\n\nfunc main() {}\n"
 
@@ -264,7 +231,7 @@ GO_MAIN = "package main\n\nfunc main() {}\n"
     [
         ({"manage.py": MANAGE}, "run: python manage.py runserver | test: python manage.py test"),
         (
-            {"manage.py": MANAGE, "pytest.ini": "[pytest]\n"},
+            {"manage.py": MANAGE, "pytest.ini": "[pytest]\n", "tests.py": "import zoo\n"},
             "run: python manage.py runserver | test: pytest",
         ),
         ({"manage.py": "print('of a zoo')\n"}, ""),
@@ -279,13 +246,14 @@ def test_what_a_program_is_run_with(tmp_path: Path, files: Files, expected: str)
     if any(path.endswith(".go") for path in files):
         files = {**files, "go.mod": "module zoo\n"}
     found = {f"{command.role}: {command.line}" for command in look(tmp_path, files).commands}
-    assert found - {"build: go build ./...", "test: go test ./..."} == set(expected.split(" | ")) - {""}
+    everywhere = {"build: go build ./...", "test: go test ./...", "install: bundle install"}
+    assert found - everywhere == set(expected.split(" | ")) - {""}
 
 
 def test_a_script_whose_name_would_do_more_than_it_seems_is_left_out(tmp_path: Path) -> None:
-    scripts = {"test:`reboot`": "x", "build:a;b": "x", "lint:\u202egnp": "x", "start:ok": "x"}
+    scripts = {"test:`reboot`": "x", "build:a;b": "x", "lint:\u202egnp": "x", "start:ok": "vite"}
     found = look(tmp_path, {"package.json": json.dumps({"scripts": scripts})})
-    assert [command.line for command in found.commands] == ["npm run start:ok"]
+    assert [command.line for command in found.commands] == ["npm install", "npm run start:ok"]
 
 
 def test_a_makefile_that_a_program_wrote_says_nothing(tmp_path: Path) -> None:
@@ -293,74 +261,12 @@ def test_a_makefile_that_a_program_wrote_says_nothing(tmp_path: Path) -> None:
     assert found.commands == ()
 
 
-def test_manifests_further_down_tell_no_commands(tmp_path: Path) -> None:
-    found = look(tmp_path, {"web/package.json": PACKAGE, "api/Makefile": "test:\n", "x/Dockerfile": ""})
-    assert facts(found) == set()
-
-
 def test_an_ignored_manifest_is_none(tmp_path: Path) -> None:
     found = look(tmp_path, {".gitignore": "package.json\n", "package.json": PACKAGE, "Makefile": "test:\n"})
     assert facts(found) == {"test: make test"}
 
 
-# Subtrees
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        (many("src", "ts"), ["src"]),
-        (many("src", "ts", 19), []),
-        (many("lib/deep/er", "js"), ["lib"]),
-        ({**many("src/one", "py"), "src/one/__init__.py": ""}, ["src/one"]),
-        ({**many("src/one", "py"), "src/one/__init__.py": "", "src/tool.py": "x\n"}, ["src"]),
-        ({**many("src/one", "py"), "src/one/__init__.py": "", **many("src/two", "py")}, ["src"]),
-        ({**many("src/main/java", "java"), **many("src/test/java", "java")}, ["src"]),
-        ({**many("walrus", "py"), "walrus/__init__.py": ""}, ["walrus"]),
-        (many("walrus", "py"), []),
-        ({**many("tests", "py"), "tests/__init__.py": ""}, []),
-        (many("docs", "py") | many("examples", "js"), []),
-        (many("services/a", "go") | many("services/b", "go", 3) | many("cmd/x", "go"), ["cmd", "services/a"]),
-        (many("src/tests", "ts"), []),
-        ({f"app/test_{number}.py": "x\n" for number in range(30)}, []),
-        (many("other/src", "py"), []),
-    ],
-)
-def test_a_large_part_is_worth_a_file_of_its_own(tmp_path: Path, files: Files, expected: list[str]) -> None:
-    assert list(look(tmp_path, files).subtrees) == expected
-
-
-def test_members_that_are_large_stand_for_the_folder_around_them(tmp_path: Path) -> None:
-    files = {
-        "Cargo.toml": '[workspace]\nmembers = ["src/*", "examples"]',
-        "src/a/Cargo.toml": "[package]",
-        "src/b/Cargo.toml": "[package]",
-        "examples/Cargo.toml": "[package]",
-        **many("src/a", "rs"),
-        **many("src/b", "rs", 3),
-        **many("examples", "rs"),
-    }
-    assert look(tmp_path, files).subtrees == ("src/a",)
-
-
 # Parsers
-
-
-def test_many_members_take_no_longer_than_they_must() -> None:
-    members = [f"packages/member{number}" for number in range(6_000)]
-    tree = ProjectFiles("/nowhere", tuple(File(f"{path}/a.py", 1) for path in members))
-    folders = index(tree)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subtrees, "sources", lambda tree: {"Python": tree.files})
-        start = time.process_time()
-        assert subtrees.subtrees(tree, folders, members[::-1]) == ()
-    assert time.process_time() - start < 1  # 0.03 here, four otherwise
-
-
-def test_a_list_in_yaml_is_read_in_both_notations() -> None:
-    assert yaml_list("a:\n- x\n- 'y z'\nb:\n- no\n", "a") == ["x", "y z"]
-    assert yaml_list("packages: ['a/*', \"b\"] # c\n", "packages") == ["a/*", "b"]
-    assert yaml_list("other: 1\n", "packages") == []
 
 
 def test_an_ini_file_keeps_lines_that_go_on() -> None:
@@ -373,3 +279,16 @@ def test_braces_stand_for_each_of_their_parts() -> None:
     assert sorted(braces("a{b,c{d,e}}")) == ["ab", "ab", "acd", "ace"]
     assert braces("a{b") == ["a{b"]
     assert len(braces("{a,b}" * 100)) == 100
+
+
+def test_a_lock_that_does_not_say_why_a_package_is_there_names_no_framework(tmp_path: Path) -> None:
+    lock = "flask==3.0.0 \\\n    --hash=sha256:00\n"
+    assert look(tmp_path, {"requirements.txt": lock}).frameworks == ()
+    told = lock + "    # via -r requirements.in\n"
+    assert look(tmp_path, {"requirements.txt": told}).frameworks == ("Flask",)
+
+
+def test_a_project_is_not_called_what_half_of_all_manifests_are_called(tmp_path: Path) -> None:
+    for name in ("root", "server", "monorepo"):
+        found = look(tmp_path, {"package.json": f'{{"name": "{name}"}}'})
+        assert found.name == "project"  # as its folder

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backstory.claude_md.read import imports, outline
 from backstory.claude_md.read.files import walk
-from backstory.claude_md.read.manifests.tasks import targets
+from backstory.claude_md.read.manifests.tasks import rules
 from backstory.claude_md.read.survey import survey
 from backstory.model import Survey
 from tests.helpers.survey import look
@@ -31,6 +31,13 @@ KINDS = [
     ),
     *("go.mod", "go.work", "pom.xml", "build.gradle", "settings.gradle.kts", "gradle/libs.versions.toml"),
     *("composer.json", "Gemfile", "x.gemspec", ".github/workflows/ci.yml", "README.md", ".gitignore"),
+    *("CMakeLists.txt", "CMakePresets.json", "meson.build", "configure.ac", "Makefile.am", "build.zig"),
+    *("mix.exs", "x.sln", "Package.swift", "pubspec.yaml", "stack.yaml", "x.cabal", "deno.json"),
+    *("environment.yml", "Taskfile.yml", "mise.toml", ".gitlab-ci.yml", ".circleci/config.yml"),
+    *("azure-pipelines.yml", ".travis.yml", "CONTRIBUTING.rst", "docs/development.md", "ui/package.json"),
+    *("CONTRIBUTING.md", "docs/architecture.adoc", "compose.yml", ".gitattributes", ".gitmodules"),
+    *("CHANGELOG.md", "tsconfig.json", "biome.json", ".prettierrc", ".editorconfig", "rustfmt.toml"),
+    *(".nvmrc", ".tool-versions", "global.json", "rust-toolchain.toml", "Directory.Build.props"),
 ]
 
 
@@ -141,6 +148,13 @@ def test_entities_are_never_expanded(tmp_path: Path) -> None:
         "project('" * 20_000,
         "tornado" * 27_000,
         "a.b-c_d" * 27_000,
+        "[" * 60_000,
+        "![" * 30_000,
+        "<a " * 60_000,
+        '"\\' * 90_000,
+        ":a" * 90_000,
+        "a linguist-" * 17_000,
+        "image: a/" * 20_000,
     ],
     ids=lambda content: content[:12],
 )
@@ -212,4 +226,5 @@ def test_members_outside_the_project_and_with_odd_names_are_none(tmp_path: Path)
 
 
 def test_targets_are_the_names_before_the_colon() -> None:
-    assert list(targets("a b: c\nx=y: z\nd\\:e : f\n\tg: h\ni ::= j\n")) == ["a", "b", "d:e"]
+    makefile = "a b: c\n\t@one\nx=y: z\n\tno\nd\\:e : f ; two\ni ::= j\n.PHONY: a\n"
+    assert rules(makefile) == [("a", "make c\none"), ("b", "make c\none"), ("d:e", "make f\ntwo")]

@@ -25,11 +25,10 @@ PROJECTS: dict[str, tuple[Files, str]] = {
         framework: Jest
         framework: Playwright
         build: npm run build
-        build: npm run build:docs
         test: npm test
-        test: npm run test:unit
         lint: npm run lint
-        run: npm start""",
+        run: npm start
+        install: npm install""",
     ),
     "yarn": (
         {"package.json": '{"scripts": {"test": "ava", "dev": "x"}}', "yarn.lock": "", "ava.config.js": "x"},
@@ -37,7 +36,8 @@ PROJECTS: dict[str, tuple[Files, str]] = {
         manager: yarn
         framework: AVA
         test: yarn test
-        run: yarn dev""",
+        run: yarn dev
+        install: yarn install""",
     ),
     "pnpm, by what package.json says, and its workspaces": (
         {
@@ -62,22 +62,27 @@ other:
         build: pnpm build
         framework: Next.js
         workspace: apps/web
-        workspace: lib""",
+        workspace: lib
+        install: pnpm install""",
     ),
     "bun": (
         {"package.json": '{"scripts": {"serve": "x", "tsc": "x"}}', "bun.lock": ""},
         """manager: bun
         run: bun run serve
-        lint: bun run tsc""",
+        lint: bun run tsc
+        install: bun install""",
     ),
     "the test that npm init writes is none": (
         {"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'},
-        "manager: npm",
+        """manager: npm
+        install: npm install""",
     ),
     "npm workspaces, some of them large": (
         {
             "package.json": '{"workspaces": {"packages": ["./packages/*/", "tools/{a,b}"]}}',
-            "packages/one/package.json": '{"name": "@x/one", "dependencies": {"svelte": "1"}}',
+            "packages/one/package.json": (
+                '{"name": "@x/one", "dependencies": {"svelte": "1"}, "scripts": {"dev": "x"}}'
+            ),
             "packages/two/package.json": '{"name": "express", "dependencies": {"@x/one": "1"}}',
             "packages/three/package.json": '{"dependencies": {"express": "1"}}',
             "tools/a/package.json": "{}",
@@ -91,12 +96,14 @@ other:
         workspace: packages/two
         workspace: packages/three
         workspace: tools/a
-        subtree: packages/one""",
+        subtree: packages/one
+        install: npm install""",
     ),
     "lerna": (
         {"package.json": "{}", "lerna.json": '{"version": "1"}', "packages/a/package.json": "{}"},
         """manager: npm
-        workspace: packages/a""",
+        workspace: packages/a
+        install: npm install""",
     ),
     "pyproject": (
         {
@@ -113,7 +120,7 @@ other:
                 tests = ["pytest", {include-group = "x"}, "flask"]
                 [tool.ruff]
                 [tool.mypy]
-                strict = true
+                files = ["src"]
                 [tool.black]
                 """,
             "tests/test_a.py": "x\n",
@@ -125,12 +132,12 @@ other:
         framework: Click
         framework: SQLAlchemy
         framework: pytest
-        build: python -m build
         test: pytest
+        one: pytest tests/test_a.py
         lint: ruff check
         lint: mypy
-        lint: black .
-        subtree: src/flask""",
+        format: black .
+        install: pip install -e .""",
     ),
     "poetry": (
         {
@@ -146,7 +153,8 @@ other:
         },
         """manager: poetry
         framework: FastAPI
-        framework: Hypothesis""",
+        framework: Hypothesis
+        install: poetry install""",
     ),
     "uv with a workspace": (
         {
@@ -165,7 +173,8 @@ other:
         """manager: uv
         framework: Tornado
         framework: Starlette
-        workspace: libs/a""",
+        workspace: libs/a
+        install: uv sync""",
     ),
     "pdm and hatch": (
         {
@@ -180,22 +189,25 @@ other:
         manager: hatch
         framework: Pydantic
         framework: pytest
-        test: pytest""",
+        test: pdm run pytest
+        install: pdm install""",
     ),
     "hatch without environments is a build tool": (
         {"pyproject.toml": '[build-system]\nrequires = ["hatchling"]\n[tool.hatch.version]\npath = "a"'},
         """manager: pip
-        build: python -m build""",
+        install: pip install -e .""",
     ),
     "pipenv": (
         {"Pipfile": '[packages]\nDjango = "*"\n[dev-packages]\npytest = "*"'},
         """manager: pipenv
         framework: Django
         framework: pytest
-        test: pytest""",
+        test: pipenv run pytest
+        install: pipenv install --dev""",
     ),
     "setup.py and setup.cfg": (
         {
+            "test_zoo.py": "",
             "setup.py": """
 from setuptools import setup
 NAME = "wal" + "rus"
@@ -211,6 +223,7 @@ install_requires =
 [flake8]
 max = 1
 [mypy]
+strict = true
 [tool:pytest]
 """,
         },
@@ -221,10 +234,9 @@ max = 1
         framework: aiohttp
         framework: Click
         framework: pytest
-        build: python -m build
         test: pytest
-        lint: mypy
-        lint: flake8""",
+        lint: flake8
+        install: pip install -e .""",
     ),
     "requirements": (
         {
@@ -248,7 +260,8 @@ max = 1
         framework: SQLAlchemy
         framework: FastAPI
         test: tox
-        lint: pre-commit run --all-files""",
+        lint: pre-commit run --all-files
+        install: pip install -r requirements-dev.txt""",
     ),
     "tox": (
         {
@@ -276,7 +289,6 @@ max-line-length = 100
         test: pytest
         lint: tox -e style
         lint: tox -e mypy
-        lint: tox -e flake8
         lint: flake8""",
     ),
     "tox in tables": (
@@ -322,6 +334,7 @@ def docs(session): ...
 def test(session): ...
 """,
             "tools/lint.txt": "click\n",
+            "test_zoo.py": "",
         },
         """language: Python
         manager: pip
@@ -359,14 +372,11 @@ ifeq ($(X),y)
 endif
 """
         },
-        """build: make all
-        build: make compile
+        """build: make compile
         build: make bundle
         test: make test
         test: make check
-        test: make test-unit
-        lint: make lint-py
-        lint: make fmt
+        format: make fmt
         run: make start""",
     ),
     "just": (
@@ -388,7 +398,11 @@ _serve:
         run: just run""",
     ),
     "docker": (
-        {"Dockerfile": "FROM scratch\n", "docker-compose.yml": "services: {}\n", "sub/compose.yaml": ""},
+        {
+            "Dockerfile": "FROM x\n",
+            "docker-compose.yml": "services: {web: {build: .}}\n",
+            "sub/compose.yaml": "",
+        },
         """build: docker build .
         run: docker compose up""",
     ),
@@ -407,21 +421,23 @@ _serve:
                 [[bin]]
                 name = "walrus"
                 """,
-            "src/lib.rs": "x\n",
+            "src/lib.rs": "#[test]\nfn a() {}\n",
             "rustfmt.toml": "",
-            ".github/workflows/ci.yml": "jobs:\n  - run: cargo +nightly clippy -- -D warnings\n",
+            ".github/workflows/ci.yml": (
+                "on: push\njobs:\n  a:\n    steps:\n    - run: cargo clippy -- -D warnings\n"
+            ),
         },
         """language: Rust
         manager: cargo
         framework: Tokio
         framework: Serde
         framework: Clap
-        framework: Criterion
         build: cargo build
         test: cargo test
-        lint: cargo clippy
-        lint: cargo fmt --check
-        run: cargo run""",
+        one: cargo test a
+        lint: cargo clippy -- -D warnings
+        run: cargo run
+        format: cargo fmt""",
     ),
     "cargo with a workspace": (
         {
@@ -434,7 +450,7 @@ _serve:
                 """,
             "crates/a/Cargo.toml": '[package]\nname = "proptest"\n[dependencies]\nrocket = "1"',
             "crates/b/Cargo.toml": '[package]\nname = "b"\n[dev-dependencies]\nproptest = "1"',
-            "crates/b/src/main.rs": "x\n",
+            "crates/b/src/main.rs": "#[test]\nfn a() {}\n",
             "crates/old/Cargo.toml": "[package]",
             "crates/notes/README.md": "",
             "tool/Cargo.toml": "[package]",
@@ -446,7 +462,9 @@ _serve:
         framework: Rocket
         build: cargo build --workspace
         test: cargo test --workspace
-        lint: cargo fmt --check
+        one: cargo test -p b a
+        format: cargo fmt
+        lint: cargo fmt -- --check
         workspace: crates/a
         workspace: crates/b
         workspace: tool""",
@@ -474,7 +492,7 @@ require (
         framework: Cobra
         build: go build ./...
         test: go test ./...
-        lint: go vet ./...
+        lint: make vet
         lint: golangci-lint run
         run: go run .""",
     ),
@@ -583,7 +601,8 @@ includeBuild 'tools'
         lint: gradle spotlessCheck
         workspace: core
         workspace: libs/a
-        workspace: sub/moved""",
+        workspace: sub/moved
+        format: gradle spotlessApply""",
     ),
     "gradle, all moved by a loop": (
         {
@@ -627,7 +646,8 @@ rootProject.children.each { project ->
         test: ./gradlew test
         lint: ./gradlew spotlessCheck
         workspace: app
-        workspace: lib""",
+        workspace: lib
+        format: ./gradlew spotlessApply""",
     ),
     "composer": (
         {
@@ -646,7 +666,8 @@ rootProject.children.each { project ->
         framework: Laravel
         framework: PHPUnit
         test: composer test
-        lint: composer lint:php""",
+        format: composer lint:php
+        install: composer install""",
     ),
     "bundler": (
         {
@@ -664,7 +685,8 @@ end
         framework: Rails
         framework: Minitest
         test: bundle exec rake
-        lint: bundle exec rubocop""",
+        lint: bundle exec rubocop
+        install: bundle install""",
     ),
     "bundler with specs, and a gemspec": (
         {
@@ -680,7 +702,9 @@ end
         """language: Ruby
         manager: bundler
         framework: RSpec
-        test: bundle exec rspec""",
+        test: bundle exec rspec
+        one: bundle exec rspec spec/models/a_spec.rb
+        install: bundle install""",
     ),
 }
 

@@ -50,18 +50,29 @@ def test_what_was_turned_down_is_not_offered_again(run: Run, ready: Path) -> Non
 def test_what_a_model_wrote_is_not_computed_but_told_of(run: Run, ready: Path) -> None:
     prose = "## Architecture Overview\nFish come in, walruses come out.\n"
     assert run("claude-md", "section", "set", "architecture", stdin=prose).code == 0
-    change(ready, "walrus/feeding_3.py", "\n# more\n")
+    change(ready, "kitchen/fish.py", "")
     ran = run("sync", "--yes", "--json")
     assert ran.json["prose"] == [
-        {"file": "CLAUDE.md", "section": "architecture", "because": ["walrus/feeding_3.py"]}
+        {"file": "CLAUDE.md", "section": "architecture", "because": ["+ `kitchen/`"]}
     ]
     assert "architecture" not in ran.json["files"][0]["sections"]
     assert section(ready, "architecture") == prose.strip()
-    change(ready, "walrus/feeding_3.py", "\n# more\n")
     assert (
-        "Written by Claude, and files it is about changed: architecture in CLAUDE.md (walrus/feeding_3.py)\n"
+        "Written by Claude, and what it is about changed: architecture in CLAUDE.md (+ `kitchen/`)\n"
         "/backstory:memory-sync has it looked at.\n" in run("sync", "--yes").out
     )
+
+
+def test_prose_about_commands_is_not_behind_for_a_command_that_a_person_gave(run: Run, ready: Path) -> None:
+    assert run("init", "--yes", "--offline", "--no-subtrees", "--command", "test=make feed").code == 0
+    prose = "## Build Commands\n- Test: `make feed`\n"
+    assert run("claude-md", "section", "set", "build-commands", stdin=prose).code == 0
+    change(ready, "walrus/new.py", "")
+    assert run("sync", "--yes", "--json").json["prose"] == []
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    (one,) = run("sync", "--yes", "--json").json["prose"]
+    assert one["section"] == "build-commands"
+    assert all("make feed" not in fact for fact in one["because"])
 
 
 def test_a_section_that_a_person_removed_stays_removed(run: Run, ready: Path) -> None:
@@ -119,6 +130,10 @@ def test_a_text_that_would_become_empty_says_so(run: Run, ready: Path) -> None:
     shutil.rmtree(ready / "tests")
     dirty.append(str(ready), [str(ready / "pyproject.toml")])
     run("sync", "--yes")
+    assert section(ready, "build-commands") == "## Build Commands\n- There are no automated tests."
+    for name in ("walrus", "tusks"):
+        shutil.rmtree(ready / name)
+    run("sync", "--yes")
     assert section(ready, "build-commands") == "## Build Commands\nNothing that the files show."
 
 
@@ -149,7 +164,7 @@ def test_an_offer_that_waits_is_named(run: Run, ready: Path) -> None:
 def test_an_edit_alone_is_no_reason_for_an_offer(run: Run, ready: Path) -> None:
     edit(ready, "build-commands", "## Build Commands\nMy own way.")
     told = run("sync", "--yes", "--json").json
-    assert "build-commands" not in told["files"][0]["sections"]
+    assert told["files"][0]["sections"]["build-commands"] == "unchanged"
     assert run("sync", "--all", "--offline", "--yes", "--json").json["waiting"] == []
     assert section(ready, "build-commands") == "## Build Commands\nMy own way."
 
@@ -157,15 +172,16 @@ def test_an_edit_alone_is_no_reason_for_an_offer(run: Run, ready: Path) -> None:
 def test_prose_is_named_again_until_a_model_has_seen_to_it(run: Run, ready: Path) -> None:
     prose = "## Architecture Overview\nFish come in, walruses come out.\n"
     run("claude-md", "section", "set", "architecture", stdin=prose)
-    change(ready, "walrus/feeding_3.py", "\n# more\n")
+    change(ready, "kitchen/fish.py", "")
     first = run("sync", "--yes", "--json").json["prose"]
     assert run("sync", "--yes", "--json").json["prose"] == first  # the model died meanwhile
-    change(ready, "walrus/feeding_4.py", "\n# more\n")
+    change(ready, "harbour/boat.py", "")
     (one,) = run("sync", "--yes", "--json").json["prose"]
-    assert one["because"] == ["walrus/feeding_3.py", "walrus/feeding_4.py"]
+    assert one["because"] == ["+ `harbour/`", "+ `kitchen/`"]
     assert run("claude-md", "section", "keep", "architecture").code == 0
     assert run("sync", "--yes", "--json").json["prose"] == []
-    change(ready, "walrus/feeding_3.py", "\n# more\n")
-    assert run("sync", "--yes", "--json").json["prose"] == first
+    shutil.rmtree(ready / "kitchen")
+    (one,) = run("sync", "--yes", "--json").json["prose"]
+    assert one["because"] == ["- `kitchen/`"]
     run("claude-md", "section", "set", "architecture", stdin=prose + "Some are fed twice.\n")
     assert run("sync", "--yes", "--json").json["prose"] == []

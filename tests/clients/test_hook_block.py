@@ -35,7 +35,7 @@ def test_nothing_outside_the_block_names_a_variable_a_field_or_a_tool_of_the_cli
         line for line in SCRIPT.replace(block(), "").splitlines() if not line.lstrip().startswith("#")
     )
     names = [*claude_code.TOOLS, *claude_code.EVENTS, "hookSpecificOutput", "tool_name", "tool_input"]
-    assert not re.search(r"CLAUDE_[A-Z_]+", code)
+    assert not re.search(r"(?<!BACKSTORY_)CLAUDE_[A-Z_]+", code)
     assert [name for name in names if re.search(rf"\b{name}\b", code)] == []
 
 

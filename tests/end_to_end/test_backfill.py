@@ -53,6 +53,7 @@ def test_what_was_captured_of_a_real_session_is_all_that_its_transcript_tells(
         model.when(use("Bash", command="echo inside"), last_user="LOOK")
         env = environment(home, model.url)
         env["PATH"] = os.pathsep.join((forked_backstory(), str(BIN), env["PATH"]))
+        env["BACKSTORY_CLAUDE_MD_ON_STOP"] = "agent"
         talked = converse(
             ["say hello", "and more", "/compact", "go on"],
             cwd=project,

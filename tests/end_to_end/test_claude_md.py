@@ -1,4 +1,5 @@
-"""CLAUDE.md that stays true, with the real Claude Code: an edit, the Stop hook, the agent, the next session.
+"""CLAUDE.md that stays true, with the real Claude Code: edits that cost nothing, prose that is behind, and
+the flow of `claude_md.on_stop = agent`: an edit, the Stop hook, the agent, the next session.
 
 The plugin is laid out as `backstory install` does it, and nothing on PATH is called backstory: what the
 skills have the model run must find the program by itself.
@@ -20,7 +21,7 @@ from backstory.surfaces.cli.install import lay_out
 from tests.conftest import REPOSITORY, Run
 from tests.end_to_end.test_docmem import Harbour, instructions
 from tests.end_to_end.test_memory import git, repository
-from tests.helpers.chaos import eventually
+from tests.helpers.chaos import eventually, spooled
 from tests.helpers.claude import (
     NO_SERVERS,
     SERVERS,
@@ -31,12 +32,14 @@ from tests.helpers.claude import (
     environment,
     without_other_servers,
 )
+from tests.helpers.claude_terminal import at_terminal
 from tests.helpers.scripted_model import UNSCRIPTED, Step, say, text_of, use
 from tests.test_plugin_texts import AGENTS, read
 
 AGENT = "backstory:memory-updater"
 PROCESSOR, ANALYZER = "backstory:memory-processor", "backstory:codebase-analyzer"
 BLOCK = "Files were modified this turn."
+NOTE = "Sections of CLAUDE.md that a model wrote are behind"
 IN_THE_AGENT = read(AGENTS[0])[1]
 LAUNCHER = re.compile(r'`(sh "[^"]+/backstory\.sh") \.\.\.`')
 NEW = "## Architecture Overview\n\nThe tower `src/tower.py` guides boats; `$(rm -rf /)` is only text.\n"
@@ -71,6 +74,11 @@ class Keeper(Harbour):
         last = self.of_session()[-1]["messages"]
         said = [text_of(message["content"]) for message in last if message["role"] == "user"]
         return [text for text in said if BLOCK in text]
+
+    def note(self) -> str:
+        """What a prompt brought, as the model has it in its last request."""
+        (found,) = re.findall(f"{NOTE}.*", text_of([m["content"] for m in self.of_session()[-1]["messages"]]))
+        return str(found)
 
     def launcher(self) -> str:
         """How to run backstory, as the skill that was read last says it."""
@@ -176,17 +184,27 @@ def edit(file: Path, old: str, new: str) -> tuple[Step, Step]:
     )
 
 
+def data_of(env: dict[str, str]) -> Path:
+    return Path(env["HOME"], ".local", "share", "backstory")
+
+
 def prompt_in(block: str) -> str:
-    """The prompt for the agent that a reason proposes."""
+    """The prompt for the agent that a reason or a note proposes."""
     found = re.search(r"with prompt: '(.*)'", block)
     assert found, block
     return found[1]
 
 
-# The whole way
+@pytest.fixture
+def asks_agent(env: dict[str, str]) -> None:
+    env["BACKSTORY_CLAUDE_MD_ON_STOP"] = "agent"
+
+
+# The whole way with `agent`
 
 
 @pytest.mark.client
+@pytest.mark.usefixtures("asks_agent")
 def test_an_edit_is_in_the_next_sessions_claude_md_and_the_model_was_asked_once(
     project: Path, plugin: Path, env: dict[str, str], backstory: Command
 ) -> None:
@@ -233,7 +251,8 @@ def test_an_edit_is_in_the_next_sessions_claude_md_and_the_model_was_asked_once(
 
 
 @pytest.mark.client
-def test_the_model_is_told_which_prose_a_change_bears_on_and_what_a_person_wrote_stays(
+@pytest.mark.usefixtures("asks_agent")
+def test_the_model_is_told_which_prose_is_behind_and_what_a_person_wrote_stays(
     project: Path, plugin: Path, env: dict[str, str], backstory: Command
 ) -> None:
     backstory("init", "--yes", "--offline")
@@ -241,17 +260,16 @@ def test_the_model_is_told_which_prose_a_change_bears_on_and_what_a_person_wrote
     file = project / "CLAUDE.md"
     file.write_text(file.read_text().replace("- Test: `npm test`", "- Test: ask Ada first"))
     before = file.read_bytes()
-    ferry, package = project / "src" / "ferry.py", project / "package.json"
-    edits = (*edit(ferry, "return to", "return to * 2"), *edit(package, BUILD, LINT))
+    edits = (write(project / "src" / "yard" / "crane.py"), *edit(project / "package.json", BUILD, LINT))
     steps = (*edits, say("edited"), agent(run_in_background=False), say("up to date"))
     with Keeper(project, *steps) as model:
         get = ours("backstory claude-md section get architecture --in CLAUDE.md")
         model.in_agent(SKILL, SYNC, get, say("the architecture is still true"))
-        result = talk(["double the ferry"], model, plugin, env)
+        result = talk(["build a crane"], model, plugin, env)
     assert result.text == "up to date"
     told, text = model.results("Bash")
     found = json.loads(told)
-    assert found["prose"] == [{"file": "CLAUDE.md", "section": "architecture", "because": ["src/ferry.py"]}]
+    assert found["prose"] == [{"file": "CLAUDE.md", "section": "architecture", "because": ["+ `src/yard/`"]}]
     assert found["files"][0]["sections"]["build-commands"] == "offered"
     assert text == NEW.strip()
     assert file.read_bytes() == before
@@ -259,6 +277,7 @@ def test_the_model_is_told_which_prose_a_change_bears_on_and_what_a_person_wrote
 
 
 @pytest.mark.client
+@pytest.mark.usefixtures("asks_agent")
 def test_in_ten_turns_no_change_is_told_twice_whatever_the_model_makes_of_it(
     project: Path, plugin: Path, env: dict[str, str], backstory: Command
 ) -> None:
@@ -294,19 +313,85 @@ def test_in_ten_turns_no_change_is_told_twice_whatever_the_model_makes_of_it(
     assert len(stops(result)) == 10 + 5, "each turn ends once, and once more after a block"
 
 
+# With `auto`, which nobody has to set
+
+
 @pytest.mark.client
-def test_what_a_program_can_know_is_renewed_without_the_model_where_that_is_wanted(
+def test_ten_turns_of_edits_cost_no_request_and_show_nothing_where_no_prose_is_behind(
     project: Path, plugin: Path, env: dict[str, str], backstory: Command
 ) -> None:
     backstory("init", "--yes", "--offline")
-    env["BACKSTORY_CLAUDE_MD_ON_STOP"] = "auto"
-    with Keeper(project, *edit(project / "package.json", BUILD, LINT), say("done")) as model:
-        result = talk(["no build but a linter"], model, plugin, env)
-        assert eventually(lambda: b"npm run lint" in model.file.read_bytes())
-    assert stops(result) == [""]
-    assert len(model.requests) == 3
-    assert eventually(lambda: model.dirty.read_text() == "")
-    assert b"npm run build" not in model.file.read_bytes()
+    backstory("claude-md", "section", "set", "architecture", stdin=NEW)
+    (project / ".gitignore").write_text("*.log\n")
+    readme, ferry, tug = project / "README.md", project / "src" / "ferry.py", project / "src" / "tug.py"
+    readme.write_text("# Harbour\n\nBoots in a harbour.\n")
+    again = partial(use, "Edit", file_path=str(ferry))
+    turns = [
+        edit(ferry, "return to", "return to  # a comment"),
+        edit(readme, "Boots", "Boats"),
+        [write(project / "src" / "gull.py", "x = 1\ny = 2\nz = 3\n")],
+        [write(project / "debug.log", "noise\n")],
+        edit(project / "package.json", BUILD, LINT),
+        edit(tug, "return to", "return to * 2"),
+        [again(old_string="# a comment", new_string="# another comment")],
+        [use("Bash", command="mv src/gull.py src/owl.py")],
+        [use("Bash", command="rm src/owl.py")],
+        [again(old_string="  # another comment", new_string="")],
+    ]
+    steps = [step for number, turn in enumerate(turns) for step in (*turn, say(f"turn {number} is done"))]
+    with Keeper(project, *steps) as model:
+        at = env | {"ANTHROPIC_BASE_URL": model.url}
+        with at_terminal(cwd=project, env=at, plugin_dir=plugin) as claude:
+            for number in range(10):
+                claude.type(f"do number {number}")
+                done = f"turn {number} is done"
+                claude.wait(lambda done=done: done in re.sub(r"\s+", " ", claude.seen))  # type: ignore[misc]
+                # The next prompt would bring what the sync has to say.
+                assert eventually(lambda: model.dirty.read_text() == "" and not spooled(data_of(env)))
+            claude.type("/exit")
+            claude.process.wait(60)
+        seen = re.sub(r"\s+", " ", claude.seen)
+    assert len(model.turns()) == len(steps)
+    assert "Stop hook error" not in seen and "hook feedback" not in seen and "Stop says" not in seen
+    assert NOTE not in json.dumps(model.turns()[-1]["messages"])
+    text = model.file.read_text()
+    assert NEW in text and "npm run lint" in text and "npm run build" not in text
+
+
+@pytest.mark.client
+def test_one_agent_runs_over_several_turns_where_prose_is_behind(
+    project: Path, plugin: Path, env: dict[str, str], backstory: Command
+) -> None:
+    backstory("init", "--yes", "--offline")
+    backstory("claude-md", "section", "set", "architecture", stdin=NEW)
+    yard, mine = project / "src" / "yard", "## Architecture Overview\n\nThe yard has a crane.\n"
+    again = ours(f"backstory claude-md section set architecture --file - <<'END'\n{mine}END")
+    steps = [
+        step
+        for number in range(6)
+        for step in (write(yard / f"crane_{number}.py", f"x = {number}\n"), say(f"crane {number} stands"))
+    ]
+    noted = data_of(env) / "notes"
+    with Keeper(project, *steps) as model:
+        model.in_agent(SKILL, SYNC, again, say("architecture rewritten"))
+        model.when(agent(lambda model: prompt_in(model.note()), run_in_background=False), anywhere=NOTE)
+        model.between["crane 1 stands"] = lambda: eventually(
+            lambda: noted.is_dir() and bool(os.listdir(noted))
+        )
+        result = talk([f"build crane {number}" for number in range(6)], model, plugin, env)
+    assert stops(result) == [""] * 6
+    assert len(model.of_agent()) == 4, "the agent, once: its skill, the sync, the section, the summary"
+    assert len(model.of_session()) == len(steps) + 1, "and one request for the agent"
+    assert json.dumps(model.of_session()[-1]["messages"]).count(NOTE) == 1
+    begun = text_of(model.of_agent()[0]["messages"][0]["content"])
+    assert "Update these sections of CLAUDE.md: architecture in CLAUDE.md (+ src/yard/)" in begun
+    (told, was_set) = model.results("Bash")
+    assert json.loads(told)["prose"] == [
+        {"file": "CLAUDE.md", "section": "architecture", "because": ["+ `src/yard/`"]}
+    ]
+    assert was_set == "Section written: architecture in CLAUDE.md"
+    assert mine in model.file.read_text()
+    assert os.listdir(noted) == []
 
 
 # The agent, the skills and the commands by themselves

@@ -33,6 +33,11 @@ testpaths = ["tests"]
 """,
     "README.md": "# Walrus\n\nKeeps walruses.\n",
     "walrus/__init__.py": '"""Feeds walruses, and counts the fish."""\n',
+    "tusks/__init__.py": (
+        '"""Measures tusks, and says in time which of them have grown so long that somebody must look"""\n'
+    ),
+    "tusks/size.py": "LONGEST = 100\n",
+    "tusks/age.py": "OLDEST = 40\n",
     "tests/test_feeding.py": "def test_it_is_fed():\n    assert True\n",
 }
 MODULE = '''\
@@ -46,11 +51,11 @@ MOST_FISH = 3
 
 
 class FishBucket:
-    def take_fish(self) -> str:
+    def takeFish(self) -> str:
         return "herring"
 
 
-def feed_walrus(count: int) -> str:
+def feedWalrus(count: int) -> str:
     return os.sep + "fish" * count
 '''
 # A small file with sections that nobody has filled yet.
@@ -68,7 +73,7 @@ Mine.
 """
 MINE = "# My notes\n\nDo not feed it *squid*.\n\n```sh\nmake\n```\n"
 NOTICE = "Changes are tracked from now on"
-NEW_COMMAND = "\n[tool.ruff]\nline-length = 100\n"
+NEW_COMMAND = "\n[tool.ruff]\nfix = false\n"
 
 
 def write(root: Path, files: Mapping[str, str]) -> None:
@@ -102,9 +107,9 @@ def _committed() -> TemporaryDirectory[str]:
     run_git(root, "init", "-q")
     shutil.rmtree(root / ".git" / "hooks", ignore_errors=True)  # samples
     commit(root, "feat: keep walruses")
-    for number in range(6):
-        for name in ("feeding_0", "feeding_1"):
-            with open(root / "walrus" / f"{name}.py", "a") as file:
+    for number in range(7):
+        for name in ("walrus/feeding_1", "tusks/size"):  # they belong together
+            with open(root / f"{name}.py", "a") as file:
                 file.write(f"# meal {number}\n")
         commit(root, f"fix: serve meal {number} in time")
     return kept

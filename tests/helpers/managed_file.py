@@ -50,10 +50,12 @@ class Desk:
         self.file.write_bytes(text.replace(old.encode(), new.encode()))
 
     def write(self, body: str, name: str = "patterns") -> None:
-        """A person writes a whole section."""
+        """A person writes all of a section, below its ownership line."""
         text = self.file.read_bytes()
         found = next(one for one in sections.parse(text).sections if one.name == name)
-        self.file.write_bytes(text[: found.body_start] + body.encode() + b"\n" + text[found.body_stop :])
+        lines = "".join(f"{owner.line}\n" for owner in sections.owners(text, found))
+        new = f"{lines}{body}\n".encode()
+        self.file.write_bytes(text[: found.body_start] + new + text[found.body_stop :])
 
     def state(self, name: str = "patterns") -> managed.SectionState:
         found = managed.state(self.db, str(self.file))
@@ -62,6 +64,11 @@ class Desk:
     def facts(self) -> tuple[str | None, bool, str | None]:
         one = self.state()
         return one.author, one.is_edited, one.offered
+
+
+def owned(body: str, author: str = "program") -> str:
+    """A text as it stands in a section that nobody has edited."""
+    return f"{sections.Ownership(author, sections.short(body)).line}\n{body}\n"
 
 
 HOSTILE = [
@@ -75,6 +82,9 @@ HOSTILE = [
     "- a\n\n    code\n\ttabs\t\n",
     "\ufeffmark \ud800 half",
     "<!--\nAUTO-MANAGED: patterns\n-->",
+    "<!-- backstory: by program, digest 0123456789ab -->\ntext",
+    "text\n<!-- backstory: by model, digest 0123456789ab -->\n<!-- backstory: off patterns -->",
+    "<<<<<<< HEAD\nx\n=======\ny\n>>>>>>> z",
 ]
 
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from backstory.claude_md.read.files import walk
+from backstory.claude_md.read.files import ProjectFiles, walk
 from backstory.claude_md.read.survey import survey
 from backstory.model import Survey
 
 Files = dict[str, str]
 
 
-def look(root: Path, files: Files) -> Survey:
-    """The survey of a project with these files."""
+def write(root: Path, files: Files) -> ProjectFiles:
+    """A project with these files."""
     place = root / "project"
     for path, text in files.items():
         (place / path).parent.mkdir(parents=True, exist_ok=True)
         (place / path).write_text(text, encoding="utf-8")
-    return survey(walk(str(place)))
+    return walk(str(place))
+
+
+def look(root: Path, files: Files) -> Survey:
+    """The survey of a project with these files."""
+    return survey(write(root, files))
 
 
 def facts(found: Survey) -> set[str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from backstory.claude_md.read.files import walk
-from backstory.claude_md.read.readme import first_paragraph
+from backstory.claude_md.read.readme import description
 from backstory.markdown import fences, without_fence_marks, without_fences
 from backstory.memory.closing import closing
 from backstory.recall.brief import gist
@@ -137,4 +137,4 @@ def test_a_plan_is_told_without_its_code() -> None:
 )
 def test_a_readme_is_told_by_its_first_prose(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    assert first_paragraph(walk(str(tmp_path))) == "A parser for two kinds of fences."
+    assert description(walk(str(tmp_path))) == "A parser for two kinds of fences."

@@ -30,10 +30,11 @@ def file(db: Connection, number: int) -> str:
     return PATH
 
 
-def place_of(db: Connection, path: str) -> tuple[int, str, str]:
-    found = claude_files.get(db, path)
-    assert found
-    return found.project, found.place, found.template
+def noted(db: Connection, number: int, place: str, texts: dict[str, str], author: str, now: int) -> None:
+    """What an older backstory put down of the texts it wrote."""
+    for name, digest in texts.items():
+        row = (number, place, name, digest, author, now)
+        db.execute("INSERT INTO claude_texts VALUES (?, ?, ?, ?, ?, ?)", row)
 
 
 # --- files --------------------------------------------------------------------------------------------------
@@ -78,7 +79,7 @@ def test_a_template_is_root_or_subtree(db: Connection, number: int) -> None:
 def test_a_file_that_is_ours_no_longer_takes_its_sections_along_but_not_its_texts(
     db: Connection, number: int, file: str
 ) -> None:
-    claude_files.note(db, number, "CLAUDE.md", {"patterns": "d1"}, "model", NOW)
+    noted(db, number, "CLAUDE.md", {"patterns": "d1"}, "model", NOW)
     claude_files.wrote(db, file, "patterns", "Tests first.", "model", NOW)
     claude_files.remove(db, file)
     assert claude_files.get(db, file) is None
@@ -87,26 +88,12 @@ def test_a_file_that_is_ours_no_longer_takes_its_sections_along_but_not_its_text
 
 
 def test_a_project_that_goes_takes_everything_along(db: Connection, number: int, file: str) -> None:
-    claude_files.note(db, number, "CLAUDE.md", {"patterns": "d1"}, "model", NOW)
+    noted(db, number, "CLAUDE.md", {"patterns": "d1"}, "model", NOW)
     claude_files.wrote(db, file, "patterns", "Tests first.", "model", NOW)
     db.execute("DELETE FROM projects WHERE number = ?", (number,))
     assert claude_files.get(db, file) is None
     assert claude_files.sections(db, file) == {}
     assert claude_files.author(db, number, "CLAUDE.md", "patterns", "d1") is None
-
-
-def test_a_file_whose_project_becomes_another_one_brings_its_texts(
-    db: Connection, number: int, file: str
-) -> None:
-    """A folder that gets under git has another identity."""
-    claude_files.note(db, number, "CLAUDE.md", {"patterns": "d1"}, "model", NOW)
-    claude_files.note(db, number, "web/CLAUDE.md", {"patterns": "d2"}, "model", NOW)
-    later = made(db, "/code/api/.git")
-    claude_files.register(db, later, file, "CLAUDE.md", "root")
-    assert place_of(db, file) == (later, "CLAUDE.md", "root")
-    assert claude_files.author(db, later, "CLAUDE.md", "patterns", "d1") == "model"
-    assert claude_files.author(db, later, "CLAUDE.md", "patterns", "d2") is None
-    assert claude_files.author(db, number, "CLAUDE.md", "patterns", "d1") == "model"
 
 
 # --- texts --------------------------------------------------------------------------------------------------
@@ -116,7 +103,7 @@ def test_a_text_is_ours_in_the_section_of_the_place_of_the_project_it_was_writte
     db: Connection, number: int
 ) -> None:
     other = made(db, "/code/other")
-    claude_files.note(db, number, "CLAUDE.md", {"patterns": "d1", "architecture": "d2"}, "program", NOW)
+    noted(db, number, "CLAUDE.md", {"patterns": "d1", "architecture": "d2"}, "program", NOW)
     assert claude_files.author(db, number, "CLAUDE.md", "patterns", "d1") == "program"
     assert claude_files.author(db, number, "CLAUDE.md", "architecture", "d2") == "program"
     for where in (
@@ -126,37 +113,6 @@ def test_a_text_is_ours_in_the_section_of_the_place_of_the_project_it_was_writte
         (other, "CLAUDE.md", "patterns", "d1"),
     ):
         assert claude_files.author(db, *where) is None
-
-
-def test_who_wrote_a_text_last_is_its_author(db: Connection, number: int) -> None:
-    claude_files.note(db, number, "CLAUDE.md", {"patterns": "d1"}, "program", NOW)
-    claude_files.note(db, number, "CLAUDE.md", {"patterns": "d1"}, "model", NOW)
-    assert claude_files.author(db, number, "CLAUDE.md", "patterns", "d1") == "model"
-
-
-def test_of_very_many_texts_the_latest_stay_known(
-    db: Connection, number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(claude_files, "MOST_TEXTS", 3)
-    claude_files.note(db, number, "CLAUDE.md", {"conventions": "d0"}, "program", NOW)
-    for at, digest in enumerate(["d0", "d1", "d2", "d0", "d3"]):
-        claude_files.note(db, number, "CLAUDE.md", {"patterns": digest}, "program", NOW + at)
-    known = [
-        digest
-        for digest in ("d0", "d1", "d2", "d3")
-        if claude_files.author(db, number, "CLAUDE.md", "patterns", digest)
-    ]
-    assert known == ["d0", "d2", "d3"]
-    assert claude_files.author(db, number, "CLAUDE.md", "conventions", "d0")
-
-
-def test_the_text_that_is_about_to_be_written_is_kept_though_the_clock_went_back(
-    db: Connection, number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(claude_files, "MOST_TEXTS", 1)
-    claude_files.note(db, number, "CLAUDE.md", {"patterns": "zz"}, "program", NOW)
-    claude_files.note(db, number, "CLAUDE.md", {"patterns": "aa"}, "program", NOW - 1)
-    assert claude_files.author(db, number, "CLAUDE.md", "patterns", "aa") == "program"
 
 
 # --- sections -----------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from backstory.claude_md.write import sections as parts
 from backstory.surfaces.cli import sections
 from tests.conftest import REPOSITORY, Run
 from tests.helpers.claude_md_project import TEMPLATE
+from tests.helpers.managed_file import owned
 from tests.helpers.terminal import seen_at_terminal
 
 BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
@@ -63,7 +64,8 @@ def in_a_shell(command: str, cwd: str | Path) -> subprocess.CompletedProcess[byt
 def test_a_section_is_set_from_standard_input_and_got_back(section: Run, file: Path) -> None:
     ran = section("set", "patterns", "--file", "-", stdin="Tests first.\n\n- always\n")
     assert (ran.code, ran.out, ran.err) == (0, "Section written: patterns in CLAUDE.md\n", "")
-    assert file.read_text() == TEMPLATE.replace("patterns -->\n", "patterns -->\nTests first.\n\n- always\n")
+    written = owned("Tests first.\n\n- always", "model")
+    assert file.read_text() == TEMPLATE.replace("patterns -->\n", f"patterns -->\n{written}")
     ran = section("get", "patterns")
     assert (ran.code, ran.out) == (0, "Tests first.\n\n- always\n")
 
@@ -368,6 +370,7 @@ def test_the_list_has_problems_and_foreign_sections(section: Run, file: Path) ->
         "tokens": 0,
         "edited": False,
         "offered": False,
+        "conflict": False,
         "behind": [],
     }
 

@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
+from backstory import dirty
 from backstory.clients import claude_code
 from backstory.store.file import backup
 from backstory.surfaces import hook
 from tests.helpers.asked import earlier_sessions, now_ms
 from tests.helpers.chaos import Json, Ran, event, put, rows, run_hook
+from tests.helpers.claude_md_project import TEMPLATE
+from tests.helpers.managed_file import git, owned
 
 TOOL = "mcp__plugin_backstory_memory__"
 
@@ -259,3 +262,38 @@ def test_a_tool_of_ours_is_allowed_through_hook_sh_and_nothing_is_captured(data:
     asking = {**os.environ, "BACKSTORY_PERMISSIONS": "ask"}
     assert run_hook(about_to_use(TOOL + "memory_search", {}), "allow", env=asking).silent
     assert not (data / "spool").exists()
+
+
+# --- worktrees and clones -----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_worktree_of_an_initialised_project_is_tracked_from_its_first_session_on(
+    data: Path, place: Path, tmp_path: Path
+) -> None:
+    (place / "CLAUDE.md").write_text("# api\n")
+    git(place, "init", "-q")
+    git(place, "add", ".")
+    git(place, "commit", "-q", "-m", "begin")
+    git(place, "worktree", "add", "-q", str(tmp_path / "fix"), "-b", "fix")
+    start(tmp_path / "fix")
+    assert not (tmp_path / "fix" / dirty.NAME).exists()
+    dirty.create(str(place))
+    start(tmp_path / "fix")
+    assert (tmp_path / "fix" / dirty.NAME).read_bytes() == b""
+    assert git(tmp_path / "fix", "status", "--porcelain") == ""
+
+
+@pytest.mark.slow
+def test_a_clone_whose_sections_are_ours_is_tracked_from_its_first_session_on(
+    data: Path, place: Path, tmp_path: Path
+) -> None:
+    text = TEMPLATE.replace("patterns -->\n", f"patterns -->\n{owned('Tests first.')}")
+    (place / "CLAUDE.md").write_text(text)
+    git(place, "init", "-q")
+    git(place, "add", ".")
+    git(place, "commit", "-q", "-m", "begin")
+    git(tmp_path, "clone", "-q", str(place), "clone")
+    start(tmp_path / "clone")
+    assert (tmp_path / "clone" / dirty.NAME).exists()
+    assert git(tmp_path / "clone", "status", "--porcelain") == ""

@@ -1,5 +1,5 @@
-"""The end of a turn: the model is told of changed files once, through the real hook.sh; everybody else hears
-nothing."""
+"""The end of a turn through the real hook.sh. With `claude_md.on_stop = agent`, which most of this sets, the
+model is told of changed files once; everybody else hears nothing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,18 @@ from tests.helpers.chaos import (
 
 SHELLS = [("dash",), ("bash", "--posix"), ("sh",)]
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_worker", "store")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_worker", "asks_agent", "store")]
 
 
 @pytest.fixture
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nothing for one to do here, and each start of one takes its time."""
     monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")
+
+
+@pytest.fixture
+def asks_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_ON_STOP", "agent")
 
 
 @pytest.fixture
@@ -348,22 +354,99 @@ def configure(data: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["file", "variable"])
-def test_off_only_tracks(by: str, root: Path, data: Path) -> None:
+def test_off_only_tracks(by: str, root: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = {"BACKSTORY_CLAUDE_MD_ON_STOP": "off"} if by == "variable" else {}
     if by == "file":
+        monkeypatch.delenv("BACKSTORY_CLAUDE_MD_ON_STOP")
         configure(data, '[claude_md]\non_stop = "off"\n')
     edit(root, "a.py")
     assert silent(stop(root, env))
     assert dirty.read(str(root)) == [f"{root}/a.py"]
-    (data / "config.toml").unlink(missing_ok=True)
+    configure(data, '[claude_md]\non_stop = "agent"\n')
     assert files_of(stop(root)) == ["a.py"], "who changes their mind is told"
 
 
-@pytest.mark.parametrize("text", ['[claude_md]\non_stop = "agent"\n', '[log]\nlevel = "debug"\n', ""])
-def test_agent_is_what_happens_otherwise(text: str, root: Path, data: Path) -> None:
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: Path) -> Callable[[str], list[str]]:
+    """Runs hook.sh at a stop, with a Python that notes what it is started for, and does nothing."""
+    monkeypatch.delenv("BACKSTORY_CLAUDE_MD_ON_STOP")
+    noted, script = tmp_path / "noted", tmp_path / "plugin" / "src" / "backstory" / "plugin" / "hooks"
+    script.mkdir(parents=True)
+    shutil.copy(Path(SOURCE) / "backstory" / "plugin" / "hooks" / "hook.sh", script)
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\nfor last; do case $last in announce|stop) echo $last >>"{noted}";; esac; done\n'
+    )
+    python.chmod(0o755)
+    (tmp_path / "plugin" / "interpreter").write_text(f"{python}\n")
+
+    def ran(root: str) -> list[str]:
+        noted.write_text("")
+        env = {**os.environ, "CLAUDE_PROJECT_DIR": root}
+        assert silent(run_hook(event("Stop", cwd=root), "stop", env=env, script=script / "hook.sh"))
+        assert eventually(lambda: "stop" in noted.read_text())
+        return noted.read_text().split()
+
+    return ran
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        '[log]\nlevel = "debug"\n',
+        '[claude_md]\non_stop = "auto"\n',
+        '[claude_md]\non_stop = "off"',
+        '[other]\non_stop = "auto"\n',
+    ],
+)
+def test_where_no_agent_is_asked_nobody_waits_for_python(
+    text: str | None, asked: Callable[[str], list[str]], root: Path, data: Path
+) -> None:
+    if text is not None:
+        configure(data, text)
+    dirty.append(str(root), [f"{root}/a.py"])
+    assert asked(str(root)) == ["stop"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[claude_md]\non_stop = "agent"\n',
+        "[claude_md]\non_stop='agent'\n",
+        'claude_md.on_stop = "agent"\n',
+        'claude_md = { on_stop = "agent" }\n',
+        '[claude_md]\n"on\\u005fstop" = "agent"\n',
+        '[claude_md]\r\non_stop = "agent"\r\n',
+        '[claude_md]\non_stop = """\nagent"""\n',
+        '[claude_md]\non_stop = " Agent "',
+    ],
+)
+def test_however_it_is_spelt_the_agent_is_asked(
+    text: str, root: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BACKSTORY_CLAUDE_MD_ON_STOP")
     configure(data, text)
     edit(root, "a.py")
     assert files_of(stop(root)) == ["a.py"]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_asked"), [("", False), ("off", False), ("auto", False), ("Agent", True)]
+)
+def test_the_variable_wins(
+    value: str,
+    is_asked: bool,
+    asked: Callable[[str], list[str]],
+    root: Path,
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    configure(data, '[claude_md]\non_stop = "agent"\n' if not is_asked else '[claude_md]\non_stop = "off"\n')
+    monkeypatch.setenv("BACKSTORY_CLAUDE_MD_ON_STOP", value)
+    dirty.append(str(root), [f"{root}/a.py"])
+    assert ("announce" in asked(str(root))) is is_asked
 
 
 def test_a_setting_that_makes_no_sense_is_a_line_in_the_log(root: Path, data: Path) -> None:
@@ -394,8 +477,7 @@ def test_auto_starts_a_sync_of_its_own_after_the_drain(
     stand_in: Path, root: Path, tmp_path: Path, data: Path
 ) -> None:
     def ended(on_stop: str) -> bool:
-        configure(data, f'[claude_md]\non_stop = "{on_stop}"\n')
-        env = {**os.environ, "CLAUDE_PROJECT_DIR": str(root)}
+        env = {**os.environ, "CLAUDE_PROJECT_DIR": str(root), "BACKSTORY_CLAUDE_MD_ON_STOP": on_stop}
         ran = run_hook(event("Stop", cwd=str(root), stop_hook_active=False), "stop", env=env, script=stand_in)
         return silent(ran)
 

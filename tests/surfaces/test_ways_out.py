@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +65,7 @@ def out(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     folder = tmp_path / "api"
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(folder))
     monkeypatch.setattr(live, "_views", [])
+    monkeypatch.setattr(live, "_is_over", threading.Event())  # which an end before this one has set
     made = Out(data, folder)
     with made.desk:
         yield made

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backstory import paths
 from backstory.claude_md.read import git, patterns
 from backstory.claude_md.read.files import ProjectFiles, walk
+from backstory.claude_md.read.hands_off import folders_of
 from backstory.claude_md.read.patterns import Evidence
-from backstory.claude_md.read.survey import survey
+from backstory.claude_md.read.survey import commands_in, survey
 from backstory.claude_md.write import compose, sections
 from backstory.claude_md.write.compose import Known
+from backstory.claude_md.write.settings import Settings
 from backstory.errors import NotFound
-from backstory.model import Pattern, Survey
+from backstory.model import Command, Pattern, Survey
 
 OF_PATTERNS = frozenset(("architecture", "conventions", "patterns"))
 NEARLY_ALL = 0.8  # a folder with so much of the project's source has the project's conventions
 
 NOTHING = "There is nothing in {root} yet that CLAUDE.md could say; run it again when there is code."
+
+AS_FOUND = Settings()
 
 Progress = Callable[[int], None]
 Practices = Callable[[Survey], str | None]
@@ -44,6 +48,7 @@ def learn(
         if not project.files:
             raise NotFound(NOTHING.format(root=paths.text(root)))
         found = survey(project)
+        project = project.without(folders_of(found.hands_off))
         evidence, seen = None, tuple[Pattern, ...]()
         if OF_PATTERNS.intersection(wanted):
             evidence = patterns.read(project, [name for name, _ in found.languages])
@@ -52,13 +57,22 @@ def learn(
         return Learned(project, found, seen, history.result() if history else None, said, evidence)
 
 
-def texts_of(known: Learned, folder: str) -> dict[str, str]:
-    """What the sections say of the file in a folder of the project; "" is its root."""
+def texts_of(
+    known: Learned, folder: str, settings: Settings = AS_FOUND, *, elsewhere: Collection[str] = ()
+) -> dict[str, str]:
+    """What the sections say of the file in a folder of the project, with a person's commands where its
+    settings have some; "" is its root, which leaves to others what these folders say `elsewhere`."""
+    commands = commands_of(known, folder, settings)
     if not folder:
-        return compose.texts(known)
+        return compose.texts(replace(known, survey=replace(known.survey, commands=commands)), elsewhere)
     part = known.project.below(folder)
     own = _own_patterns(known, folder, part)
-    return compose.module_texts(known, folder, part, own, commands=survey(part).commands)
+    return compose.module_texts(known, folder, part, own, commands=commands)
+
+
+def commands_of(known: Learned, folder: str, settings: Settings = AS_FOUND) -> tuple[Command, ...]:
+    found = commands_in(known.project, folder) if folder else known.survey.commands
+    return settings.corrected(found)
 
 
 def _own_patterns(known: Learned, folder: str, part: ProjectFiles) -> Sequence[Pattern]:

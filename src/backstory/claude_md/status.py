@@ -80,7 +80,7 @@ def status(db: Connection, root: str) -> Status:
         if not os.path.isdir(folder):
             continue  # it may come back with a branch
         try:
-            state = managed.state(db, file.path) if os.path.isfile(file.path) else None
+            state = managed.state(db, file.path, root=root) if os.path.isfile(file.path) else None
         except BackstoryError as error:
             log.write("warning", str(error))
             state = None

@@ -9,35 +9,44 @@ and the slower one would take away a change of the same file that came later, wh
 
 Every section of ours is computed anew, whatever changed: a change may be taken back, come with a checkout, or
 bear on what nobody thought of. Only what git and the documentation say is left until somebody asks for
-everything: it moves by itself. What a model wrote is not computed. It is told which of its sections a change
-bears on, again and again until it has seen to them; changes are known from the list of changed files, and
-from git, or without git from the times of files, if they were made outside of Claude Code.
+everything: it moves by itself. What a model wrote is not computed. It is told which of its sections rest on
+facts that have changed (basis.py), again and again until it has seen to them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from backstory import dirty, locks, paths
-from backstory.claude_md.affected import affected, bears_on
-from backstory.claude_md.learn import Practices, Progress, learn, texts_of
+from backstory.claude_md import basis
+from backstory.claude_md.affected import bears_on
+from backstory.claude_md.basis import Facts
+from backstory.claude_md.learn import Learned, Practices, Progress, learn, texts_of
+from backstory.claude_md.own_text import own_text
 from backstory.claude_md.read import git
-from backstory.claude_md.read.files import walk
+from backstory.claude_md.read.files import ProjectFiles, read, walk
 from backstory.claude_md.read.references import references
-from backstory.claude_md.write import compose, managed, sections
+from backstory.claude_md.write import compose, managed, sections, settings
 from backstory.errors import BackstoryError, NotFound
 from backstory.store import claude_files, projects
 from backstory.store.claude_files import ManagedFile
 from backstory.store.file.connection import Connection, transaction
 
 MOST_GONE = 1_000  # files that are noted as gone
-MOST_BEHIND = 100  # files that a section keeps in mind
+MOST_BEHIND = 100  # facts that a section keeps in mind
+MOST_BELOW = 200  # files called CLAUDE.md or AGENTS.md that are looked into
+LARGEST = 1_000_000  # bytes of one
 ONLY_WITH_ALL = frozenset(("git-insights", "best-practices"))  # they change though the project does not
 SECONDS = 30.0  # a sync that asks somebody may take longer; the next one then says so
+CONFLICT = (
+    "git left a merge conflict in section {name}, with text that is not computed; resolve it in the file, or"
+    " `backstory claude-md section set {name}` gives it a new text"
+)
 NOT_INITIALISED = (
     "{folder} is not initialised; `backstory init` writes its CLAUDE.md and tracks what changes."
 )
@@ -53,15 +62,19 @@ class Change:
     new: str
     outcome: str  # written, unchanged, offered or kept, as far as can be told before
     is_new: bool = False  # the file does not have it yet
+    merged: str | None = None  # what will stand there, where a person's edit is kept
 
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A section that a model wrote, and what changed since that it may be about."""
+    """A section that a model wrote, and which facts have changed that it rests on."""
 
     path: str
     name: str
-    because: tuple[str, ...]  # from the root
+    because: tuple[str, ...]  # empty: none, as far as anybody can tell
+    facts: Facts | None = None  # now; None: of what it is about nobody can tell
+    stored: Facts | None = None  # what the store knows
+    is_edited: bool = False  # by a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +95,23 @@ class Prepared:
     outside: tuple[str, ...]  # what else changed
     gone: frozenset[str]  # what was gone at the last sync already
     changes: tuple[Change, ...]
-    prose: tuple[Prose, ...]
+    prose: tuple[Prose, ...]  # that is behind; with everything, all of it
     waiting: tuple[tuple[str, str], ...]  # file and section of each offer that was made before
     lacking: tuple[tuple[str, str], ...]  # file and section of what there is to say, and never was said
     troubles: tuple[Trouble, ...]
     head: str | None  # git's commit
     at: int
+    by_model: tuple[Prose, ...] = ()  # all that there is
 
     def told(self, path: str) -> str:
         """A path as people read it: as seen from the root."""
         return paths.text(path.removeprefix(self.root.rstrip("/") + "/"))
 
 
-def root_of(cwd: str) -> str:
-    """The initialised project that a folder is in."""
-    found = dirty.root_of(cwd)
+def root_of(db: Connection, cwd: str) -> str:
+    """The initialised project that a folder is in. One that came initialised, with a clone or as a worktree,
+    gets its list of changed files."""
+    found = dirty.adopt(cwd, partial(claude_files.get, db))
     if found is None:
         raise NotFound(NOT_INITIALISED.format(folder=paths.text(paths.checkout(cwd))))
     return found
@@ -115,14 +130,37 @@ def alone(data: str, root: str, seconds: float = SECONDS) -> Iterator[None]:
 
 
 def managed_files(db: Connection, root: str) -> list[ManagedFile]:
-    """Those of this work tree, also where they are gone."""
+    """Those of this work tree: that have sections with ownership lines, and that the store knows, also where
+    these are gone."""
     here = projects.at(db, paths.place(root))
+    number = here.number if here else 0
     top = os.path.realpath(root)
-    return [
-        file
-        for file in (claude_files.listed(db, here.number) if here else ())
+    known = {
+        file.path: file
+        for file in (claude_files.listed(db, number) if here else ())
         if file.path == os.path.join(top, file.place)
+    }
+    for path, template in marked(top, walk(top)):
+        place = os.path.relpath(path, top)
+        known.setdefault(path, ManagedFile(path, number, place, template, None, None))
+    return sorted(known.values(), key=lambda file: (file.place.count("/"), file.path))
+
+
+def marked(top: str, project: ProjectFiles) -> Iterator[tuple[str, str]]:
+    """The files with ownership lines, and their templates: at the top, and where git would list them. What is
+    in a repository of its own, like a submodule, belongs to that."""
+    names = [os.path.join(top, name) for name in dirty.TOP_FILES]
+    below = [
+        os.path.join(top, file.path)
+        for file in project.files
+        if os.path.basename(file.path) in dirty.NEVER and file.path not in dirty.TOP_FILES
     ]
+    below.sort(key=lambda path: path.count("/"))
+    for path in (*names, *below[:MOST_BELOW]):
+        real = os.path.realpath(path)
+        text = read(real, LARGEST) if real.startswith(os.path.join(top, "")) else None
+        if text and sections.has_ownership(text):
+            yield real, "root" if path in names else "subtree"
 
 
 def prepare(
@@ -147,25 +185,22 @@ def prepare(
     there = [file for file in files if os.path.isfile(file.path)]
     # Where a module's file is gone, the next one above is the nearest; the root's has nothing in its place.
     places = {file.path: _seen_as(file) for file in files if file in there or file.template == "root"}
-    touched = affected((*lines, *outside), root, list(places.values()))
     troubles = [trouble for file in files if file not in there for trouble in _gone(file)]
-    states = dict(_states(db, there, troubles))
+    states = dict(_states(db, root, there, troubles))
+    by_model: dict[ManagedFile, list[managed.SectionState]] = {}
     prose: list[Prose] = []
     waiting: list[tuple[str, str]] = []
     wanted: dict[ManagedFile, list[managed.SectionState]] = {}
+    chosen = {file: settings.read(managed.read(file.path)) for file in states}
     for file, state in states.items():
         troubles += [Trouble(file.path, problem.line, problem.said) for problem in state.problems]
-        because = touched.get(_seen_as(file), {})
-        wanted[file] = []
+        wanted[file], by_model[file] = [], []
         for one in state.sections:
-            if one.name not in compose.names(file.template):
+            if one.name not in compose.names(file.template) or one.name in chosen[file].off:
                 continue
             if one.author == "model":
-                new = [path for path in because.get(one.name, ()) if _is_news(file, os.path.join(root, path))]
-                why = tuple(dict.fromkeys((*one.behind, *new)))
-                if why or everything:
-                    prose.append(Prose(file.path, one.name, why))
-            elif everything or one.name not in ONLY_WITH_ALL or _names_what_is_gone(one, root):
+                by_model[file].append(one)
+            elif everything or one.name not in ONLY_WITH_ALL or _is_spoilt(one, root):
                 wanted[file].append(one)
             if one.offered is not None:
                 waiting.append((file.path, one.name))
@@ -175,14 +210,25 @@ def prepare(
         names = {one.name for found in wanted.values() for one in found}
         names |= set(sections.NAMES) - (set() if everything else ONLY_WITH_ALL)
         known = learn(root, wanted=names, practices=practices, progress=progress)
+        modules = _modules(files)
         for file, state in states.items():
-            texts = texts_of(known, "" if file.template == "root" else os.path.dirname(file.place))
-            changes += _changes(db, root, file, wanted[file], texts)
+            folder = _folder(file)
+            texts = texts_of(known, folder, chosen[file], elsewhere=modules)
+            prose += _prose(db, file, by_model[file], known, texts)
+            computable = {*compose.ALWAYS_COMPUTABLE, *(("git-insights",) if known.insights else ())}
+            changes += _changes(db, root, file, wanted[file], texts, computable)
             if not state.problems:
-                lacking += _lacking(db, file, {one.name for one in state.sections}, texts)
+                left_alone = {*chosen[file].off, *(one.name for one in state.sections)}
+                own = own_text(root, folder)
+                lacking += (
+                    change
+                    for change in _lacking(db, file, left_alone, texts)
+                    if not own.covers(change.name, change.new, known.survey.name)
+                )
     if everything:
         changes, lacking = changes + lacking, []
     offered = {(change.path, change.name) for change in changes if change.outcome == managed.OFFERED}
+    troubles += _conflicts(states.values(), changes)
     return Prepared(
         root,
         tuple(file.path for file in there),
@@ -191,31 +237,112 @@ def prepare(
         tuple(outside),
         frozenset().union(*(file.gone for file in files)),
         tuple(changes),
-        tuple(prose),
+        tuple(one for one in prose if one.because or everything),
         tuple(one for one in waiting if one not in offered),
         tuple((change.path, change.name) for change in lacking),
         tuple(troubles),
         head,
         now,
+        tuple(prose),
     )
 
 
 def _states(
-    db: Connection, files: Iterable[ManagedFile], troubles: list[Trouble]
+    db: Connection, root: str, files: Iterable[ManagedFile], troubles: list[Trouble]
 ) -> Iterator[tuple[ManagedFile, managed.FileState]]:
     for file in files:
         try:
-            yield file, managed.state(db, file.path)
+            yield file, managed.state(db, file.path, root=root)
         except BackstoryError as error:  # the others can do without it
             troubles.append(Trouble(file.path, None, str(error)))
 
 
-def _names_what_is_gone(one: managed.SectionState, root: str) -> bool:
-    """Does it name a file that changes often, and is not there any more?"""
+def _folder(file: ManagedFile) -> str:
+    """The folder of the project that a file is about."""
+    return "" if file.template == "root" else os.path.dirname(file.place)
+
+
+def _modules(files: Iterable[ManagedFile]) -> list[str]:
+    """The folders that speak for themselves: with a file of their own that is there and has sections."""
+    return [
+        _folder(file)
+        for file in files
+        if file.template != "root" and sections.has_known(read(file.path, LARGEST) or b"")
+    ]
+
+
+def _prose(
+    db: Connection,
+    file: ManagedFile,
+    states: Iterable[managed.SectionState],
+    known: Learned,
+    texts: Mapping[str, str],
+) -> Iterator[Prose]:
+    """What a model wrote, and why it is behind. The ownership line has a digest of the facts it rests on, the
+    store has the facts themselves. Where neither says anything, it is taken to rest on what is there now."""
+    recorded = claude_files.facts(db, file.path)
+    for one in states:
+        now = basis.facts(one.name, known, _folder(file), texts) if one.name in basis.KNOWN else None
+        stored, line = recorded.get(one.name), one.owner.facts if one.owner else None
+        because: tuple[str, ...] = ()
+        if now is not None and line and (stored is None or line != basis.digest(stored)):
+            because = () if line == basis.digest(now) else basis.unnamed(one.body, now)
+        elif now is not None and stored is not None:
+            because = basis.difference(stored, now)
+        yield Prose(file.path, one.name, because, now, stored, one.is_edited)
+
+
+def facts_now(db: Connection, root: str, path: str, name: str) -> Facts | None:
+    """What a text that is written into a section now rests on; None: of that nobody can tell."""
+    real = os.path.realpath(path)
+    file = claude_files.get(db, real)
+    folder = _folder(file) if file else os.path.dirname(os.path.relpath(real, os.path.realpath(root)))
+    if name not in basis.KNOWN or dirty.root_of(root) is None:
+        return None
+    try:
+        known = learn(root, wanted={name})
+    except NotFound:
+        return None
+    chosen = settings.read(read(real, LARGEST) or b"")
+    modules = _modules(managed_files(db, root))
+    return basis.facts(name, known, folder, texts_of(known, folder, chosen, elsewhere=modules))
+
+
+def rest_on(db: Connection, path: str, name: str, facts: Facts | None, now: int) -> None:
+    """A model has written a section with these facts before it."""
+    if facts is not None:
+        with transaction(db):
+            claude_files.based_on(db, os.path.realpath(path), name, facts, now)
+
+
+def keep(db: Connection, data: str, path: str, name: str, *, root: str, now: int) -> None:
+    """Turn down what is offered for a section; or somebody has found it true that is behind, and it rests on
+    what is there now."""
+    is_behind = name in claude_files.behind(db, os.path.realpath(path))
+    managed.keep(db, path, name, root=root)
+    if is_behind and (facts := facts_now(db, root, path, name)) is not None:
+        digests = {name: basis.digest(facts)}
+        managed.put_many(db, data, path, {}, author="model", now=now, root=root, facts=digests)
+        rest_on(db, path, name, facts, now)
+
+
+def _is_spoilt(one: managed.SectionState, root: str) -> bool:
+    """Does it name a file that changes often, and is not there any more? Or has git left a conflict in it?"""
     if one.name != "git-insights":
-        return False
+        return one.is_conflict
     said = "\n".join(line for line in one.body.split("\n") if "- Changed most" in line or "together" in line)
-    return any(not os.path.lexists(os.path.join(root, path)) for path in references(said, (root,)))
+    is_gone = any(not os.path.lexists(os.path.join(root, path)) for path in references(said, (root,)))
+    return is_gone or one.is_conflict
+
+
+def _conflicts(files: Iterable[managed.FileState], changes: Iterable[Change]) -> Iterator[Trouble]:
+    """The conflicts that git left in sections, and that computing these anew does not resolve."""
+    done = (managed.WRITTEN, managed.UNCHANGED)
+    resolved = {(change.path, change.name) for change in changes if change.outcome in done}
+    for file in files:
+        for one in file.sections:
+            if one.is_conflict and one.name in sections.NAMES and (file.path, one.name) not in resolved:
+                yield Trouble(file.path, None, CONFLICT.format(name=one.name))
 
 
 def _changes(
@@ -224,31 +351,33 @@ def _changes(
     file: ManagedFile,
     states: Iterable[managed.SectionState],
     texts: Mapping[str, str],
+    computable: Collection[str],
 ) -> Iterator[Change]:
     records = claude_files.sections(db, file.path)
     for state in states:
         name = state.name
         text = texts.get(name)
-        if text is None and name in compose.ALWAYS_COMPUTABLE:
+        if text is None and name in computable:
             text = compose.nothing(file.template, name)
         if text is None:
             continue  # without git, or offline, nobody can tell: what was said then stays
         if name == "patterns":
-            text = compose.settled(state.body, text, lambda path: os.path.lexists(os.path.join(root, path)))
+            said = state.body if state.base is None else state.base
+            text = compose.settled(said, text, lambda path: os.path.lexists(os.path.join(root, path)))
         new = sections.cleaned(text)
-        if sections.same(state.body, new):
-            outcome = managed.UNCHANGED
-        elif not state.is_edited:
-            outcome = managed.WRITTEN
-        elif managed.is_refused(db, file.path, name, new):
-            outcome = managed.KEPT
-        elif state.offered is not None and sections.same(state.offered, new):
-            continue  # it waits already
-        elif state.offered is None and name in records and sections.same(records[name].written, new):
-            continue  # only the person has changed it since, and so there is nothing to say
-        else:
-            outcome = managed.OFFERED
-        yield Change(file.path, name, state.body, new, outcome)
+        found = managed.decide(state, new, "program")
+        outcome = found.outcome
+        if outcome == managed.OFFERED:
+            if managed.is_refused(db, file.path, name, new):
+                outcome = managed.KEPT
+            elif state.offered is not None and sections.same(state.offered, new):
+                continue  # it waits already
+            elif state.owner or state.is_conflict:
+                pass
+            elif name in records and sections.same(records[name].written, new):
+                continue  # only the person has changed it since, and so there is nothing to say
+        merged = found.text if outcome == managed.WRITTEN and found.text != new else None
+        yield Change(file.path, name, state.body, new, outcome, merged=merged)
 
 
 def _lacking(
@@ -304,11 +433,15 @@ def carry_out(
     a file with troubles stays in the list, and so for the next sync."""
     outcomes: dict[str, dict[str, str]] = {path: {} for path in prepared.files}
     refused: list[Trouble] = []
+    unusable = {trouble.path for trouble in prepared.troubles}
     for path in prepared.files:
+        if claude_files.get(db, path) is None:
+            template = "subtree" if "/" in prepared.places[path] else "root"
+            managed.register(db, prepared.root, path, template, now)
         changes = [change for change in prepared.changes if change.path == path]
         new = [(change.name, "") for change in changes if change.is_new]
         try:
-            if changes:
+            if changes or path not in unusable:  # without any, ownership lines that are missing are added
                 outcomes[path] = managed.put_many(
                     db,
                     data,
@@ -316,16 +449,22 @@ def carry_out(
                     {change.name: change.new for change in changes},
                     author="program",
                     now=now,
+                    root=prepared.root,
                     prepare=lambda text, new=new: sections.with_new(text, new),  # type: ignore[misc]
                 )
         except BackstoryError as error:
             refused.append(Trouble(path, None, str(error)))
     late = {trouble.path for trouble in (*prepared.troubles, *refused)}
     late |= {path for path, names in outcomes.items() if managed.SKIPPED in names.values()}
-    with transaction(db):  # first: the list forgets what it is about
-        for one in prepared.prose:
+    with transaction(db):
+        for one in prepared.by_model:
             if one.because:
-                claude_files.fell_behind(db, one.path, one.name, one.because[-MOST_BEHIND:], now)
+                claude_files.fell_behind(db, one.path, one.name, one.because[:MOST_BEHIND], now)
+                continue
+            claude_files.caught_up(db, one.path, one.name)
+            known = claude_files.facts(db, one.path).get(one.name)
+            if one.facts is not None and one.stored == known != one.facts:  # no model has set it meanwhile
+                claude_files.based_on(db, one.path, one.name, one.facts, now)
     dirty.remove(prepared.root, data, _seen_to(prepared, late))
     changed = {*prepared.gone, *prepared.lines, *prepared.outside}
     gone = sorted(path for path in changed if not os.path.lexists(path))[:MOST_GONE]
@@ -343,10 +482,19 @@ def _seen_to(prepared: Prepared, late: Collection[str]) -> list[str]:
     return [line for line in prepared.lines if behind.isdisjoint(bears_on(line, prepared.root, places))]
 
 
-def sync(db: Connection, data: str, root: str, *, now: int) -> None:
-    """Bring everything up to date that can be computed, and ask nobody."""
+def sync(
+    db: Connection, data: str, root: str, *, now: int, ask: Callable[[Sequence[Prose]], None] | None = None
+) -> None:
+    """Bring everything up to date that can be computed. `ask` is called with all prose that is behind, once
+    for each state of the facts, whichever session syncs; and with none, where nothing is behind."""
     with alone(data, root):
         prepared = prepare(db, root, everything=False, now=now)
         _, refused = carry_out(db, data, prepared, now=now)
+        behind = [one for one in prepared.prose if not one.is_edited]
+        with transaction(db):
+            digests = [(one, basis.digest(one.facts or ())) for one in behind]
+            news = ask and [claude_files.ask(db, one.path, one.name, digest) for one, digest in digests]
+            if ask and (any(news or ()) or not behind):
+                ask(behind)
     if troubles := (*prepared.troubles, *refused):
         raise BackstoryError("; ".join(f"{prepared.told(one.path)}: {one.said}" for one in troubles))

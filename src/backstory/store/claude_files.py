@@ -1,7 +1,7 @@
-"""What is ours in a project's CLAUDE.md files: which files, what was written into them, what is only offered.
+"""What was done to a project's CLAUDE.md files: when they were synced, what was written into their sections
+last, what is only offered, what was turned down. Whose a section is, the file itself says.
 
-A section's text is known by its digest. Which texts count as equal, and so have one digest, is not decided
-here: claude_md/write/managed.py makes the digests.
+A text is known by its digest. Which texts count as equal, and so have one digest, is not decided here.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from backstory.store.file.connection import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from sqlite3 import Connection
 
     from backstory.model import SectionRecord
-
-MOST_TEXTS = 1_000  # of a section; who switches to a branch older than that meets a text that looks edited
 
 
 class ManagedFile:
@@ -48,15 +46,7 @@ class ManagedFile:
 
 
 def register(db: Connection, project: int, path: str, place: str, template: str) -> None:
-    """A file is ours from now on. What was known of it stays, also where its project has become another one:
-    a folder that is under git by now."""
-    known = get(db, path)
-    if known and (known.project, known.place) != (project, place):
-        db.execute(
-            "INSERT OR IGNORE INTO claude_texts (project, place, name, digest, author, at)"
-            " SELECT ?, ?, name, digest, author, at FROM claude_texts WHERE project = ? AND place = ?",
-            (project, place, known.project, known.place),
-        )
+    """A file is ours from now on. What was known of it stays."""
     db.execute(
         "INSERT INTO claude_files (path, project, place, template) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
         " SET project = excluded.project, place = excluded.place, template = excluded.template",
@@ -94,24 +84,9 @@ def remove(db: Connection, path: str) -> None:
 # --- texts --------------------------------------------------------------------------------------------------
 
 
-def note(db: Connection, project: int, place: str, texts: Mapping[str, str], author: str, now: int) -> None:
-    """These texts, a digest for each name, will be written."""
-    for name, digest in texts.items():
-        db.execute(
-            "INSERT INTO claude_texts (project, place, name, digest, author, at) VALUES (?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT DO UPDATE SET author = excluded.author, at = max(at, excluded.at)",
-            (project, place, name, digest, author, now),
-        )
-        db.execute(
-            "DELETE FROM claude_texts WHERE project = ?1 AND place = ?2 AND name = ?3 AND digest IN"
-            " (SELECT digest FROM claude_texts WHERE project = ?1 AND place = ?2 AND name = ?3"
-            " ORDER BY digest = ?4 DESC, at DESC LIMIT -1 OFFSET ?5)",
-            (project, place, name, digest, MOST_TEXTS),
-        )
-
-
 def author(db: Connection, project: int, place: str, name: str, digest: str) -> str | None:
-    """Who made this text: program or model; None where it is none that we ever wrote."""
+    """Who made this text: program or model; None where it is none that an older backstory wrote. Newer ones
+    say so in the file itself."""
     row = db.execute(
         "SELECT author FROM claude_texts WHERE project = ? AND place = ? AND name = ? AND digest = ?",
         (project, place, name, digest),
@@ -135,7 +110,7 @@ def wrote(db: Connection, path: str, name: str, text: str, author: str, now: int
         "INSERT INTO claude_sections (path, name, written, author, written_at) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET written = excluded.written, author = excluded.author,"
         " written_at = excluded.written_at, offered = NULL, offered_by = NULL, offered_at = NULL,"
-        " refused = NULL, behind = NULL",
+        " refused = NULL, behind = NULL, facts = NULL, asked = NULL",
         (path, name, text, author, now),
     )
 
@@ -171,8 +146,32 @@ def is_refused(db: Connection, path: str, name: str, digest: str) -> bool:
     return db.execute(found, (path, name, digest)).fetchone() is not None
 
 
+def based_on(db: Connection, path: str, name: str, facts: Iterable[str], now: int) -> None:
+    """A model's section was written on these facts, or found true with them: it is not behind."""
+    db.execute(
+        "INSERT INTO claude_sections (path, name, author, written_at, facts) VALUES (?, ?, 'model', ?, ?)"
+        " ON CONFLICT DO UPDATE SET facts = excluded.facts, behind = NULL, asked = NULL",
+        (path, name, now, json.dumps(sorted(facts))),
+    )
+
+
+def facts(db: Connection, path: str) -> dict[str, frozenset[str]]:
+    """What the sections of a file are based on, as far as that is known."""
+    rows = db.execute("SELECT name, facts FROM claude_sections WHERE path = ? AND facts NOTNULL", (path,))
+    return {row["name"]: frozenset(json.loads(row["facts"])) for row in rows}
+
+
+def ask(db: Connection, path: str, name: str, digest: str) -> bool:
+    """A model is asked to see to a section, because of the facts with this digest. False: it was before."""
+    made = db.execute(
+        "UPDATE claude_sections SET asked = ?1 WHERE path = ?2 AND name = ?3 AND asked IS NOT ?1",
+        (digest, path, name),
+    )
+    return made.rowcount > 0
+
+
 def fell_behind(db: Connection, path: str, name: str, because: Iterable[str], now: int) -> None:
-    """A model's section has yet to be looked at, since these files changed; it keeps that in mind."""
+    """A model's section has yet to be looked at, since these facts changed."""
     db.execute(
         "INSERT INTO claude_sections (path, name, author, written_at, behind) VALUES (?, ?, 'model', ?, ?)"
         " ON CONFLICT DO UPDATE SET behind = excluded.behind",
@@ -181,15 +180,22 @@ def fell_behind(db: Connection, path: str, name: str, because: Iterable[str], no
 
 
 def behind(db: Connection, path: str) -> dict[str, tuple[str, ...]]:
-    """The sections of a file that a model has yet to look at, and the files because of which."""
+    """The sections of a file that a model has yet to look at, and what changed."""
     rows = db.execute("SELECT name, behind FROM claude_sections WHERE path = ? AND behind NOTNULL", (path,))
     return {row["name"]: tuple(json.loads(row["behind"])) for row in rows}
+
+
+def is_behind(db: Connection, root: str) -> bool:
+    """Has a model yet to look at a section of a file in this folder?"""
+    found = "SELECT 1 FROM claude_sections WHERE behind NOTNULL AND substr(path, 1, length(?1)) = ?1"
+    return db.execute(found, (root.rstrip("/") + "/",)).fetchone() is not None
 
 
 def caught_up(db: Connection, path: str, name: str) -> bool:
     """Somebody has looked at a section. False: it was not behind."""
     made = db.execute(
-        "UPDATE claude_sections SET behind = NULL WHERE path = ? AND name = ? AND behind NOTNULL",
+        "UPDATE claude_sections SET behind = NULL, asked = NULL"
+        " WHERE path = ? AND name = ? AND behind NOTNULL",
         (path, name),
     )
     return made.rowcount > 0

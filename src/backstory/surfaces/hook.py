@@ -52,7 +52,13 @@ except Exception:
     log.crash("{}")  # nobody is there to see it
 """
 START_WORKER = START.format("backstory.surfaces", "worker", "worker.main()", "worker")
-START_SYNC = START.format("backstory.surfaces.cli", "claude_md", "claude_md.background(sys.argv[2])", "sync")
+# A repository that was made to cost takes no more than this of a machine that nobody asked.
+LIMITS = (
+    "import resource as r; r.setrlimit(r.RLIMIT_AS, (4 << 30,) * 2); r.setrlimit(r.RLIMIT_CPU, (120,) * 2)\n"
+)
+START_SYNC = LIMITS + START.format(
+    "backstory.surfaces.cli", "claude_md", "claude_md.background(sys.argv[2])", "sync"
+)
 
 
 def main(mode: str, given: str = "") -> None:
@@ -89,7 +95,7 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
     from backstory.recall import brief
     from backstory.store import tellings
     from backstory.store.file.connection import may_be_unavailable
-    from backstory.surfaces import noting
+    from backstory.surfaces import noting, prose_note
     from backstory.surfaces.opened import open_drained
 
     event = claude_code.read(json.loads(payload))
@@ -103,7 +109,9 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
             project_id = noting.project_of(db, event.session_id, event.cwd)
             fault = notice or _fault(folder, now)
             _answer(fault or _line(db, event, project_id, opening, now), opening.text)
+            _adopt(db)
             needed = _is_work(db, folder, now, env)
+            prose_note.take_over(db, folder, event.session_id, event.cwd)
             try:
                 with may_be_unavailable():
                     _note(db, event.session_id)
@@ -120,6 +128,18 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
         needed = True
     if needed:
         start_worker(folder, env)
+
+
+def _adopt(db: Connection) -> None:
+    """A worktree or a clone of an initialised project is initialised from its first session on."""
+    from backstory.errors import BackstoryError
+    from backstory.store import claude_files
+
+    try:
+        project = claude_code.project_folder(os.environ)
+        dirty.adopt(project, lambda path: claude_files.get(db, path))
+    except BackstoryError as error:
+        log.write("warning", f"changes are not tracked: {error}")
 
 
 def _answer(line: str, text: str) -> None:
@@ -242,10 +262,10 @@ def may_use(tool: str, given: Mapping[str, object], permissions: str) -> bool:
 
 def announce(folder: str, payload: str) -> None:
     """Tell the model which files changed, and how to get CLAUDE.md updated; of each change once. The user
-    waits for this, so neither SQLite nor json is loaded. `payload` is the name of this event's in the spool.
-    """
+    waits for this, so neither SQLite nor json is loaded, and hook.sh asks only where `claude_md.on_stop` may
+    be `agent`. `payload` is the name of this event's in the spool."""
     root = _root()
-    if root is None or _on_stop(folder) != "agent":
+    if root is None or config.on_stop(os.environ) != "agent":
         return
     if claude_code.is_sent_on(changes.parse(spool.read(paths.spool(folder), payload) or b"")):
         return  # the model has just been told
@@ -335,7 +355,7 @@ def _remove_old_tallies(folder: str, now: int) -> None:
 
 
 def bring_up_to_date(folder: str) -> None:
-    """Where CLAUDE.md is to follow without a model, start a process that sees to it."""
+    """Where CLAUDE.md is to follow by itself, start a process that sees to it."""
     root = _root()
     if root is None:
         return
@@ -348,19 +368,6 @@ def bring_up_to_date(folder: str) -> None:
 def _root() -> str | None:
     """The initialised project that the session is in."""
     return dirty.root_of(claude_code.project_folder(os.environ))
-
-
-def _on_stop(folder: str) -> str:
-    """As config.on_stop; but to load a parser takes as long as all the rest, and few files speak of it."""
-    if config.variable_of("claude_md.on_stop") not in os.environ:
-        try:
-            with open(os.path.join(folder, "config.toml"), "rb") as file:
-                is_set = b"on_stop" in file.read()
-        except FileNotFoundError:
-            is_set = False
-        if not is_set:
-            return config.DEFAULTS["claude_md.on_stop"]
-    return config.on_stop(os.environ)
 
 
 def _undrained(folder: str, root: str) -> list[str]:

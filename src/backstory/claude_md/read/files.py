@@ -23,6 +23,7 @@ VENDORED = frozenset(
     .ruff_cache .gradle .bundle .terraform .next .nuxt .svelte-kit .yarn .pnpm-store _build htmlcov
     .git .hg .svn .bzr""".split()
 )
+OF_OTHERS = frozenset((b"third_party", b"third-party", b"_vendor", b"vendor", b"Pods", b"Carthage"))
 AT_THE_TOP = frozenset((b"debian", b".pc"))  # what a distribution added
 OUTPUT = frozenset((b"dist", b"build", b"target"))  # where a manifest stands beside them
 VENDORING = frozenset((b"go.mod", b"composer.json", b"Gemfile", b"package.json"))  # beside a vendor/
@@ -44,6 +45,9 @@ class ProjectFiles:
     root: str
     files: tuple[File, ...]  # sorted by path
     whole: bool = True  # False where there was more than we look at
+    vendored: tuple[
+        str, ...
+    ] = ()  # folders of other people's code that git has, and that are not among the files
 
     def text(self, path: str, most: int = 1_000_000) -> str | None:
         """What a file says; None where it is no plain file inside the root, too large, or not readable."""
@@ -54,6 +58,14 @@ class ProjectFiles:
         if content is None or len(content) > most:
             return None
         return content.decode("utf-8-sig", "replace")
+
+    def without(self, folders: Collection[str]) -> ProjectFiles:
+        """All of it but what is in these folders; itself where there are none."""
+        starts = tuple(folder.rstrip("/") + "/" for folder in folders)
+        if not starts:
+            return self
+        files = tuple(file for file in self.files if not file.path.startswith(starts))
+        return ProjectFiles(self.root, files, self.whole, self.vendored)
 
     def below(self, folder: str) -> ProjectFiles:
         """The part of it in a folder, seen from there."""
@@ -89,6 +101,7 @@ def walk(root: str, progress: Callable[[int], None] | None = None) -> ProjectFil
     top = os.path.join(os.fsencode(os.path.realpath(root)), b"")
     in_git, base, chain = _above(top)
     files: list[File] = []
+    vendored: list[str] = []
     left = MOST
     whole = True
     until = time.monotonic() + SECONDS
@@ -108,6 +121,12 @@ def walk(root: str, progress: Callable[[int], None] | None = None) -> ProjectFil
         if b".gitignore" in entries or cut:
             chain = _with(chain, base + folder, top + folder + b".gitignore")
         unwanted = _unwanted(top, folder, entries)
+        others = (name for name in OF_OTHERS & unwanted if name in entries)
+        vendored += [
+            os.fsdecode(folder + name)
+            for name in others
+            if not _ignored(chain, base + folder + name, name, folder=True)
+        ]
         for name, entry in entries.items():
             path = folder + name
             if time.monotonic() > until:
@@ -128,7 +147,9 @@ def walk(root: str, progress: Callable[[int], None] | None = None) -> ProjectFil
         if progress:
             progress(len(files))
     files.sort(key=lambda file: file.path)
-    return ProjectFiles(os.fsdecode(top[:-1]) or "/", tuple(files), whole and not waiting)
+    return ProjectFiles(
+        os.fsdecode(top[:-1]) or "/", tuple(files), whole and not waiting, tuple(sorted(vendored))
+    )
 
 
 def _unwanted(top: bytes, folder: bytes, names: Collection[bytes]) -> frozenset[bytes]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from backstory import log, paths
@@ -16,6 +17,9 @@ from backstory.git import Git, opened
 from backstory.model import Insights
 
 MOST_ASKED = 500  # paths in one command
+MOST_VERSIONS = 50  # of a file
+LARGEST_VERSION = 1_000_000  # bytes
+SECONDS_FOR_VERSIONS = 3.0
 SLACK_MS = 20  # a file's time comes from a clock that ticks in such steps
 FIELDS = ("%H", "%h", "%cs", "%an", "%ae", "%s", "%b")
 
@@ -49,6 +53,26 @@ def ignored(root: str, names: Sequence[str]) -> set[str]:
         return set()
     with opened(root) as git:
         return set(_ignored(git, names)) if git else set()
+
+
+def versions(path: str) -> Iterator[bytes]:
+    """What a file said before: both sides of a merge that is under way, and what was committed, newest
+    first."""
+    with opened(os.path.dirname(path)) as git:
+        if git is None:
+            return
+        place = git.prefix + os.path.basename(path)
+        asked = [f":{stage}:{place}" for stage in (2, 3, 1)]
+        if git.head:
+            out, _ = git.say("rev-list", f"-n{MOST_VERSIONS}", git.head, "--", place)
+            asked += [f"{commit}:{place}" for commit in out.decode("ascii", "replace").split()]
+        until = time.monotonic() + SECONDS_FOR_VERSIONS
+        for name in asked:
+            if time.monotonic() > until:
+                return
+            text, code = git.say("cat-file", "blob", name)
+            if code == 0 and len(text) <= LARGEST_VERSION:
+                yield text
 
 
 def _is_written(path: str) -> bool:

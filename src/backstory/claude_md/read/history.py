@@ -16,12 +16,13 @@ from functools import lru_cache
 from itertools import combinations, islice
 
 from backstory.claude_md.read.files import VENDORED
-from backstory.claude_md.read.languages import MADE_NAME
+from backstory.claude_md.read.languages import MADE_NAME, MINIFIED
 from backstory.model import Insights
 
 HOT, TOGETHER, DECISIONS = 10, 8, 8  # how many of each are told
-LEAST = 3  # commits that make a file hot, or two files belong together
-CONFIDENCE = 0.5  # of the commits of either file
+LEAST = 3  # commits that make a file hot, or a scope usual
+OFTEN = 8  # commits that make two files belong together
+CONFIDENCE = 0.85  # of the commits of either file
 LARGE = 30  # files; a commit of more is about something else
 RECENT = 300  # commits that say how messages are written nowadays
 FEW, STRONG = 10, 0.8  # a habit: so many cases at least, and so many of them agree
@@ -51,7 +52,7 @@ def insights(commits: Sequence[Commit], is_written: Callable[[str], bool]) -> In
     return Insights(
         hot=tuple((path, counts[path]) for path in islice(filter(is_counted, often), HOT)),
         together=tuple(islice(_together(changes, counts, is_counted), TOGETHER)),
-        decisions=tuple(islice(_decisions(people), DECISIONS)),
+        decisions=tuple(islice(_decisions(people, is_counted), DECISIONS)),
         habits=tuple(_habits(people[:RECENT])),
     )
 
@@ -110,7 +111,8 @@ _NOISY_FOLDERS = frozenset(
 
 def _is_noise(path: str) -> bool:
     *folders, name = path.split("/")
-    noisy = _NOISE.fullmatch(name) or MADE_NAME.search(name) or not _NOISY_FOLDERS.isdisjoint(folders)
+    is_made = MADE_NAME.search(name) or MINIFIED.search(name)
+    noisy = _NOISE.fullmatch(name) or is_made or not _NOISY_FOLDERS.isdisjoint(folders)
     return bool(noisy) or not path.isprintable()
 
 
@@ -140,7 +142,7 @@ def _together(
     strong = []
     for (one, other), count in pairs.items():
         confidence = count / max(counts[one], counts[other])
-        if count >= LEAST and confidence >= CONFIDENCE:
+        if count >= OFTEN and confidence >= CONFIDENCE:
             strong.append((-count * confidence, one, other, count))
     for _, one, other, count in sorted(strong):
         if is_counted(one) and is_counted(other):
@@ -182,51 +184,53 @@ _DECIDES = re.compile(
     | requires?d?\ \S+\ (?:v|>=?\ ?)?\d | (?:forbid|disallow)s? | abandon(?:s|ed)? )""",
     re.IGNORECASE | re.VERBOSE,
 )
-_CHOOSES = re.compile(
-    r"(?:use|remove|keep|make|avoid|disable|enable|move|limit|split|merge|store|never|always|only|do not"
-    r"|don't)\b",
-    re.IGNORECASE,
-)
 _STATED = re.compile(
     r"^(?:decision|breaking[ -]change)s?:[ \t]*(\S(?:.|\n(?!\n))*)", re.IGNORECASE | re.MULTILINE
 )
 _SENTENCE = re.compile(r"[^.!?]+(?:[.!?](?!\s)[^.!?]*)*[.!?]?")
+_AMID = re.compile(
+    r"(?:[*#-]|(?:so|and|but|also|this|that|it|i|we'd|note)\b)", re.IGNORECASE
+)  # of a longer thought
 _REVERT = re.compile(r'(?:Revert|Undo):?\s+"(.+)"', re.IGNORECASE)
 
 
-def _decisions(commits: Iterable[Commit]) -> Iterator[tuple[str, str, str]]:
-    """Commits that chose between two ways; newest first, without those that were taken back."""
+def _decisions(commits: Iterable[Commit], is_there: Callable[[str], bool]) -> Iterator[tuple[str, str, str]]:
+    """Commits that chose between two ways, and say why; newest first, without those that were taken back, and
+    those of which no file is left."""
     gone: set[str] = set()
     for commit in commits:
         if match := _REVERT.match(commit.subject):
             gone.add(match[1])
         elif commit.subject not in gone and (text := _decision(commit)):
             gone.add(commit.subject)  # the same once more is no second decision
-            yield commit.date, commit.short, text
+            if any(is_there(path) for _, path, _ in commit.files):
+                yield commit.date, commit.short, text
 
 
 def _decision(commit: Commit) -> str | None:
-    match = _PREFIX.match(commit.subject)
-    subject = commit.subject[match.end() :] if match else commit.subject
+    whole = _PULL.sub("", commit.subject.rstrip()).rstrip(". ")  # brackets would look like code
+    match = _PREFIX.match(whole)
+    subject = whole[match.end() :] if match else whole
     kind = match["type"].lower() if match else ""
     stated = _STATED.search(commit.body)
-    reason = stated[1] if stated else _because(commit.body)
-    if not stated and not (match and match["breaking"]):
+    reason = plain(stated[1] if stated else _because(commit.body), LONGEST)
+    if not reason or kind in _NEVER:
+        return None
+    if not stated:
         swaps = _SWAPS.search(subject) and not _CODE.search(subject)
-        decides = swaps or _DECIDES.search(subject) or (reason and _CHOOSES.match(subject))
-        if not decides or kind in _NEVER or _TRIVIAL.search(subject):
+        if not (swaps or _DECIDES.search(subject)) or _TRIVIAL.search(subject):
             return None
-    text = plain(commit.subject, LONGEST)
-    with_reason = f"{text.rstrip('.')}: {plain(reason, LONGEST)}" if reason else text
-    return with_reason if len(with_reason) <= LONGEST and not text.endswith("…") else text
+    text = f"{plain(whole, LONGEST)}: {reason}"
+    return text if len(text) <= LONGEST and not text.endswith("…") else None
 
 
 def _because(body: str) -> str:
     """The sentence of a message that says why."""
     for paragraph in re.split(r"\n\s*\n", body):
         for sentence in _SENTENCE.findall(" ".join(paragraph.split())):
-            if re.search(r"\bbecause\b", sentence, re.IGNORECASE):
-                return str(sentence).strip()
+            text = str(sentence).strip()
+            if re.search(r"\b(?:because|since|so that|to avoid)\b", text) and not _AMID.match(text):
+                return text
     return ""
 
 
@@ -241,56 +245,24 @@ def plain(text: str, most: int) -> str:
 
 # Habits.
 
-_VERBS = """add allow avoid bump change check clarify clean convert correct create delete deprecate disable
-document drop enable ensure expose extend extract fix format handle ignore implement improve include increase
-install introduce limit log mark merge migrate move optimize pass pin prefer prevent print raise refactor
-reduce release remove rename replace require restore return revert show simplify skip sort start stop store
-support switch test tidy tweak unify update upgrade use validate wrap""".split()
-
-
-def _moods() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for verb in _VERBS:
-        stem = verb[:-1] if verb.endswith(("e", "y")) else verb
-        found |= dict.fromkeys((f"{stem}ed", f"{stem}ied", f"{verb}{verb[-1]}ed"), "past tense")
-        found |= dict.fromkeys((f"{verb}s", f"{verb}es", f"{stem}ies"), "third person")
-    return found | dict.fromkeys(_VERBS, "imperative")
-
-
-_MOODS = _moods()
-_MOOD_EXAMPLES = {
-    "imperative": "`Add`, not `Added`",
-    "past tense": "`Added`, not `Add`",
-    "third person": "`Adds`, not `Add`",
-}
 _AREA = re.compile(r"([A-Za-z0-9_.*-]+(?:/[A-Za-z0-9_.*-]+)*)(?:, ?[\w./*-]+)*: +\S")
 _TICKET = re.compile(r"\b([A-Z][A-Z0-9]{1,9})-\d+\b")
 _PULL = re.compile(r"\(#\d+\)$")
-_NUMBER = re.compile(r"(?:^|[\s(\[])#\d+\b")
 _SIGNED = re.compile(r"^Signed-off-by:", re.MULTILINE)
-_TRAILER = re.compile(r"^[A-Za-z]+(?:-[A-Za-z]+)+: .*$", re.MULTILINE)
 
 
 def _habits(commits: Sequence[Commit]) -> Iterator[str]:
-    """How messages are written, where nearly all are written the same way; a sentence each."""
+    """What nearly all messages have that somebody has to know; a sentence each."""
     commits = [commit for commit in commits if not _REVERT.match(commit.subject)]
     subjects = [commit.subject for commit in commits]
     matches = [_PREFIX.match(subject) for subject in subjects]
     typed = [match for match in matches if match and match["type"].lower() in _TYPES]
     areas = [match for match in map(_AREA.match, subjects) if match]
-    rests = subjects
     if _agree(len(typed), len(subjects)):
         yield from _conventional(typed)
-        rests = [match.string[match.end() :] for match in typed]
     elif _agree(len(areas), len(subjects)):
         area = Counter(match[1] for match in areas).most_common(1)[0][0]
         yield f"Subjects begin with the part they change, as in `{area[:40]}: ...`."
-        rests = [match.string.partition(": ")[2].strip() for match in areas]
-    yield from _form(rests)
-    for most in (50, 72):
-        if _agree(sum(len(subject) <= most for subject in subjects), len(subjects), 0.9):
-            yield f"Subjects have at most {most} characters."
-            break
     yield from _references(commits)
 
 
@@ -300,44 +272,20 @@ def _conventional(typed: Sequence[re.Match[str]]) -> Iterator[str]:
     scopes = Counter(match["scope"] for match in typed if match["scope"])
     scoped = sum(scopes.values()) * 2 >= len(typed)
     form = "type(scope): subject" if scoped else "type: subject"
-    types_said = f"; types: {_quoted(usual)}" if usual else ""
+    types_said = f"; most often {_quoted(usual)}" if usual else ""
     yield f"Messages follow Conventional Commits, `{form}`{types_said}."
     usual = sorted(name for name, count in scopes.most_common(8) if count >= LEAST)
     if scoped and usual:
         yield f"Usual scopes: {_quoted(usual)}."
 
 
-def _form(subjects: Sequence[str]) -> Iterator[str]:
-    """Mood, case and the last sign, of subjects without their prefix."""
-    words = [match[0].lower() for subject in subjects if (match := re.match(r"[A-Za-z]+", subject))]
-    moods = Counter(_MOODS[word] for word in words if word in _MOODS)
-    for mood, count in moods.items():
-        if _agree(count, moods.total()) and moods.total() * 2 >= len(words):
-            yield f"Subjects are in the {mood} ({_MOOD_EXAMPLES[mood]})."
-    cases = Counter(subject[0].isupper() for subject in subjects if subject[:1].isalpha())
-    for is_upper, count in cases.items():
-        if _agree(count, cases.total(), 0.9):
-            yield f"Subjects begin with a {'capital' if is_upper else 'small'} letter."
-    if _agree(sum(subject.rstrip().endswith(".") for subject in subjects), len(subjects)):
-        yield "Subjects end with a period."
-
-
 def _references(commits: Sequence[Commit]) -> Iterator[str]:
     messages = [f"{commit.subject}\n{commit.body}" for commit in commits]
     keys = Counter(match[1] for message in messages if (match := _TICKET.search(message)))
-    if _agree(sum(bool(_PULL.search(commit.subject.rstrip())) for commit in commits), len(commits)):
-        yield "Subjects end with the number of the pull request, as in `(#123)`."
-    elif keys and _agree(keys.total(), len(commits)):
+    if keys and _agree(keys.total(), len(commits)):
         yield f"Messages name the ticket, as in `{keys.most_common(1)[0][0]}-123`."
-    elif _agree(sum(bool(_NUMBER.search(message)) for message in messages), len(commits)):
-        yield "Messages name the issue, as in `#123`."
     if _agree(sum(bool(_SIGNED.search(message)) for message in messages), len(commits)):
         yield "Commits are signed off (`git commit -s`)."
-    explained = sum(bool(_TRAILER.sub("", commit.body).strip()) for commit in commits)
-    if _agree(explained, len(commits)):
-        yield "Messages have a body that explains the change."
-    elif _agree(len(commits) - explained, len(commits), 0.95):
-        yield "Messages are a single line."
 
 
 def _agree(count: int, cases: int, share: float = STRONG) -> bool:

@@ -33,18 +33,38 @@ ENDINGS = {
         "Dart": "dart",
         "Vue": "vue",
         "Svelte": "svelte",
+        "Astro": "astro",
+        "Zig": "zig",
+        "Erlang": "erl hrl",
+        "Clojure": "clj cljs cljc",
+        "OCaml": "ml mli",
+        "F#": "fs fsx",
+        "R": "r R",
+        "Julia": "jl",
+        "Nim": "nim",
+        "Solidity": "sol",
+        "PowerShell": "ps1 psm1",
+        "Groovy": "groovy",
+        "Crystal": "cr",
+        "GDScript": "gd",
     }.items()
     for ending in endings.split()
 }
 BESIDE_THE_SOURCE = frozenset(
-    "test tests __tests__ spec specs testdata fixtures doc docs example examples benchmark benchmarks".split()
+    "test tests __tests__ spec specs testdata fixtures doc docs example examples bench benches benchmark"
+    " benchmarks demo".split()
 )
 TEST_DATA = frozenset(("testdata", "fixtures", "__fixtures__"))
 TESTS = frozenset(("test", "tests", "__tests__", "spec", "specs"))
 TEST_NAME = re.compile(
     r"^(test_.*|conftest)\.pyi?$|_(test|spec)\.\w+$|[.-](test|spec)\.\w+$|^Test[A-Z]\w*\.(java|kt)$|(Test|Tests|IT)\.(java|kt)$"
 )
-MADE_NAME = re.compile(r"[.-]min\.[cm]?js$|_pb2(_grpc)?\.pyi?$|\.pb(\.\w+)?\.go$")
+MINIFIED = re.compile(r"[.-]min\.[cm]?js$")
+MADE_NAME = re.compile(
+    r"_pb2(_grpc)?\.pyi?$|\.pb(\.\w+)?\.(go|ex|cc|h|swift|dart)$|\.g\.(dart|cs)$|\.freezed\.dart$"
+    r"|\.Designer\.cs$|_generated\.\w+$|\.generated\.\w+$|\.gen\.(go|ts|tsx|js|rs)$|^zz_generated"
+)
+LICENCE = re.compile(rb"SPDX-License-Identifier|Copyright|Licensed under", re.IGNORECASE)
 COMMENT = (b"//", b"#", b"/*", b"*", b"--", b"<!--")
 HEAD_LINES, HEAD_WIDTH = 40, 300  # looked at, of a file that may be generated
 SHEBANG = re.compile(
@@ -68,7 +88,8 @@ def language_of(path: str) -> str | None:
     *folders, name = path.split("/")
     _, dot, ending = name.rpartition(".")
     language = ENDINGS.get(ending) if dot else None
-    if language is None or MADE_NAME.search(name) or not TEST_DATA.isdisjoint(folders):
+    is_made = MADE_NAME.search(name) or MINIFIED.search(name)
+    if language is None or is_made or not TEST_DATA.isdisjoint(folders):
         return None
     return language
 
@@ -96,12 +117,26 @@ def is_test(path: str) -> bool:
 
 
 def generated(head: bytes) -> bool:
-    """Whether the first lines of a file say that a program wrote it."""
+    """Whether the comment at the head of a file says that a program wrote it. Further down, a program may say
+    so of what it writes."""
     head = head[:2000].lower()
     if b"do not" not in head:  # most say nothing, and it is asked often
         return False
-    lines = [line.lstrip(b" \t")[:HEAD_WIDTH] for line in head.split(b"\n")[:HEAD_LINES]]
-    return any(_says_generated(line, below) for line, below in zip(lines, [*lines[1:], b""], strict=True))
+    lines = [line.strip()[:HEAD_WIDTH] for line in head.split(b"\n")[:HEAD_LINES]]
+    is_open = False
+    for line, below in zip(lines, [*lines[1:], b""], strict=True):
+        if _says_generated(line, below):
+            return True
+        is_open = (is_open or line.startswith((b"/*", b"<!--", b'"""'))) and not line.endswith(
+            (b"*/", b"-->")
+        )
+        if (
+            line
+            and not is_open
+            and not line.startswith((*COMMENT, b'"""', b"<?", b"package ", b"'use ", b'"use '))
+        ):
+            return False
+    return False
 
 
 def _says_generated(line: bytes, below: bytes) -> bool:
@@ -115,10 +150,32 @@ def _says_generated(line: bytes, below: bytes) -> bool:
     return bool(told) and b"generated" in rest and line.startswith(COMMENT)
 
 
-@lru_cache(1)  # the survey and the patterns ask for the same project
 def sources(project: ProjectFiles) -> dict[str, tuple[File, ...]]:
     """The source files of each language. docs/ and examples/ are among them."""
+    return _looked_at(project)[0]
+
+
+def licence_header(project: ProjectFiles) -> str:
+    """A source file whose licence header nearly all have; empty where they have none."""
+    marked, number = _looked_at(project)[2]
+    return marked[0] if number >= 10 and len(marked) >= 0.95 * number else ""
+
+
+def generated_files(project: ProjectFiles) -> tuple[str, ...]:
+    """The source files that say that a program wrote them, or whose names do."""
+    named = (file.path for file in project.files if MADE_NAME.search(os.path.basename(file.path)))
+    return tuple(sorted({*_looked_at(project)[1], *named}))
+
+
+@lru_cache(2)  # the survey and the patterns ask for the same project
+def _looked_at(
+    project: ProjectFiles,
+) -> tuple[dict[str, tuple[File, ...]], tuple[str, ...], tuple[list[str], int]]:
+    """The source files of each language, those that a program wrote, and those with a licence, of so many."""
     found: dict[str, list[File]] = {}
+    made: list[str] = []
+    marked: list[str] = []
+    number = 0
     scripts = 0
     for file in project.files:
         language = language_of(file.path)
@@ -127,13 +184,23 @@ def sources(project: ProjectFiles) -> dict[str, tuple[File, ...]]:
         scripts += language is None
         head = read(os.path.join(project.root, file.path), 2000)
         language = language or (language_of_script(head) if head else None)
-        if not language or head is None or generated(head):
+        if not language or head is None:
+            continue
+        if generated(head):
+            made.append(file.path)
             continue
         if language == "TypeScript" and QT_TRANSLATION.match(head):
             continue
         found.setdefault(language, []).append(file)
+        if file.size:
+            number += 1
+            marked += [file.path] if LICENCE.search(head[:600]) else []
     if any(not file.path.endswith((".hpp", ".hh", ".hxx")) for file in found.get("C++", ())):
         headers = [file for file in found.get("C", ()) if file.path.endswith(".h")]
         found["C++"] += headers
         found["C"] = [file for file in found.get("C", ()) if not file.path.endswith(".h")]
-    return {language: tuple(files) for language, files in found.items() if files}
+    return (
+        {language: tuple(files) for language, files in found.items() if files},
+        tuple(made),
+        (marked, number),
+    )

@@ -10,47 +10,62 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from backstory.claude_md.read.files import File, ProjectFiles
-from backstory.claude_md.read.languages import BESIDE_THE_SOURCE, language_of
+from backstory.claude_md.read.languages import BESIDE_THE_SOURCE, is_test, language_of
 from backstory.claude_md.read.manifests.folder import toml
-from backstory.claude_md.read.readme import first_paragraph
+from backstory.claude_md.read.readme import introduction
 
-MOST_LINES = 28
-MOST_INNER = 8  # lines about what is in a folder
-MOST_SILENT = 24  # folders that say nothing about themselves, in one line
-MOST_FILES = 40  # files that say nothing; a part of so long a list would tell nothing
+MOST_LINES = 18
+MOST_INNER = 6  # lines about what is in a folder
+MOST_SILENT = 12  # folders that say nothing about themselves, in one line
+MOST_FILES = 5  # files at the top that say what they are
 DEEPEST = 2  # levels of folders below the top
 MOST_READ = 60  # files or folders that are asked what they are, in one folder
 MOST_ENTRIES = 6
 SENTENCE = 120  # characters; a longer one is no line in an outline
+MANIFESTS = frozenset(
+    ("package.json", "pyproject.toml", "Cargo.toml", "go.mod", "mix.exs", "composer.json", "pom.xml")
+)
 UNTOLD = frozenset(("__init__.py", "setup.py"))  # everybody knows what is in these
+NEARLY_ALL = 0.9
+MOST_OF = 0.4  # of the source, for a folder whose main files are named
+NOT_MAIN = re.compile(r"migrat|test|util|example|bench|spec|sample|generated", re.IGNORECASE)
+LARGE = 0.25  # of the source, for a folder that is told of though it says nothing
+MOST_GO = 5  # files of a package that are asked what it is
+# A step of a manual, or a command, and nothing that a folder is.
+STEP = re.compile(
+    r"^(?:build|run|install|copy|use|add|create|follow|set|open|start|make sure)\b|\s-{1,2}[a-z]",
+    re.IGNORECASE,
+)
+FLAT = 15  # files at the top, for it to be the place where the source is
+SEVERAL, TOO_MANY, MOST_NAMED = 4, 60, 7  # source files of a folder: between these, so many are named
+README_HEAD = 3_000  # characters; there may be hundreds of folders with one
 READ = 100_000  # bytes of a file; one that is larger says nothing in a sentence
 
 FOLDER_PURPOSES = {
     name: role
     for role, names in {
-        "tests": "test tests __tests__ spec specs e2e",
-        "documentation": "doc docs documentation",
-        "examples": "example examples samples",
-        "benchmarks": "bench benches benchmark benchmarks",
-        "scripts": "script scripts",
-        "tools": "tool tools hack",
+        "": "test tests __tests__ spec specs doc docs documentation example examples samples bench benches"
+        " benchmark benchmarks script scripts tool tools template templates static public assets config"
+        " configs conf settings types typings bin build locale locales i18n translations",
+        "end-to-end tests": "e2e",
         "database migrations": "migration migrations",
-        "templates": "template templates",
-        "static files": "static public assets",
-        "configuration": "config configs conf settings",
-        "deployment": "deploy deployment deployments k8s helm terraform infra",
-        "translations": "locale locales i18n translations",
-        "type definitions": "types typings",
+        "deployment": "k8s helm terraform infra",
         "generated code": "gen generated",
     }.items()
     for name in names.split()
 }
+MIGRATIONS = re.compile(
+    r"((?:[^/]+/)*(?:migrations|migrate|versions))/(?:[^/]+/)?(?:[Vv]?\d[\w.-]*|[\w-]*_\d{4,}[\w.-]*)\.(?:py|rb|sql|exs|ts|js|cs|php|go|kt)"
+)
 ENTRIES = re.compile(
-    r"(?:[^/]+/){0,3}__main__\.py|manage\.py|(?:cmd/[^/]+/)?main\.go|src/main\.rs|src/bin/[^/]+(?:/main)?\.rs"
+    r"(?:[^/]+/){0,3}__main__\.py|(?:[^/]+/)?manage\.py|(?:cmd/[^/]+/)?main\.go|src/main\.rs|src/bin/[^/]+(?:/main)?\.rs"
+    r"|(?:src/)?main\.(?:c|cc|cpp|zig|swift|dart)|lib/main\.dart|lib/[^/]+/application\.ex|Sources/[^/]+/main\.swift"
+    r"|(?:src/)?[^/]+/Program\.cs|(?:app|src/app)/(?:layout|page)\.tsx"
     r"|(?:src/)?(?:index|main|server|app)\.(?:[cm]?js|tsx?|jsx)|(?:src/)?(?:app|main|wsgi|asgi)\.py"
     r"|src/main/java/(?:[^/]+/)*[A-Z]\w*Application\.java"
 )
@@ -86,69 +101,158 @@ def folders(project: ProjectFiles) -> Folder:
 
 
 def lines(
-    project: ProjectFiles, workspaces: Sequence[str], code: Callable[[str], str], plain: Callable[[str], str]
+    project: ProjectFiles,
+    workspaces: Sequence[str],
+    code: Callable[[str], str],
+    plain: Callable[[str], str],
+    purposes: Mapping[str, str] | None = None,
+    told: str = "",
 ) -> Iterator[str]:
     """The folders at the top of a project and what is in them, and the source beside them.
 
-    Who says what it is has a line of its own; the others share one, and so do those for which there is no
-    room. `code` and `plain` make Markdown of a path, and of what somebody wrote.
+    Who says what it is has a line of its own; source that says nothing shares one, and the rest is left out.
+    `purposes` is what documents say of paths, `told` what is said of the project already. `code` and `plain`
+    make Markdown of a path, and of what somebody wrote.
     """
     top = folders(project)
     main = top.languages.most_common(1)[0][0] if top.source else ""
+    documented = purposes or {}
+    main_source = top.source - sum(folder.source for name, folder in top.folders.items() if _beside(name))
 
-    def shown(path: str, folder: Folder, depth: int) -> tuple[list[str], bool]:
+    def said_of(path: str, folder: Folder, depth: int) -> str:
+        role = _role(path) if not depth else None
+        said = (
+            documented.get(path) or _framework_role(path, folder) or about(project, path, folder.files, role)
+        )
+        return said or ("" if depth or role is not None else _other(folder, main))
+
+    def shown(path: str, folder: Folder, depth: int, above: str = "") -> tuple[list[str], bool]:
         """The lines of a folder, and whether they say more than its name."""
         indent = "  " * depth
-        role = None if depth else _role(path)
-        said = about(project, path, folder.files, role) or (
-            "" if depth or role is not None else _other(folder, main)
-        )
+        said = said_of(path, folder, depth)
+        if same(said, above):
+            said = ""
         below: list[str] = []
-        silent: list[str] = []
+        silent: list[tuple[int, str]] = []  # the largest first
         for name, inner in _inner(path, folder) if depth < DEEPEST else []:
             deep, last = _deepest(f"{path}/{name}", inner, workspaces)
-            made, speaks = shown(deep, last, depth + 1)
-            is_far = deep.count("/") > path.count("/") + 1
+            made, speaks = shown(deep, last, depth + 1, said or above)
             if len(below) + len(made) > MOST_INNER:
                 made = made[:1]
-            if (speaks or is_far) and len(below) < MOST_INNER:
+            if speaks and len(below) < MOST_INNER:
                 below += made
             else:
-                silent.append(code(name))
+                silent.append((-last.source.bit_length(), deep[len(path) + 1 :]))
         head = f"{indent}- {code(path + '/')}" + (f": {plain(said)}" if said else "")
-        if silent and not said and not below:
-            return [f"{head} with {_named(silent)}"], True
-        rest = [f"{indent}  - with {_named(silent)}"] if silent else []
+        is_told = folder.source > LARGE * main_source or (depth == 0 and bool(said or below))
+        names = _named([code(name) for _, name in sorted(silent)])
+        is_main = depth < DEEPEST and folder.source > MOST_OF * main_source and not NOT_MAIN.search(path)
+        if is_main and (files := _main_files(project, path, folder)):
+            below.append(f"{indent}  - main files: {', '.join(map(code, files))}")
+        if silent and not below and is_told:
+            return [f"{head}{';' if said else ''} with {names}"], True
+        rest = [f"{indent}  - with {names}"] if silent and is_told else []
         return [head, *below, *rest], bool(said or below)
 
     made: list[str] = []
     silent: list[str] = []
-    for path, folder in _top(top, workspaces):
-        lines, speaks = shown(path, folder, 0)
-        if len(made) + len(lines) >= MOST_LINES:
-            lines = lines[:1]
+    for path, folder in sorted(_top(top, workspaces), key=lambda one: _beside(one[0])):
+        inner, speaks = shown(path, folder, 0, told)
+        if len(made) + len(inner) >= MOST_LINES:
+            inner = inner[:1]
         if speaks and len(made) + 1 < MOST_LINES:
-            made += lines
-        else:
+            made += inner
+        elif folder.source and not _beside(path) and _role(path) is None:
             silent.append(code(path + "/"))
-    unsaid: list[str] = []
-    for name in [name for name in sorted(top.files) if language_of(name) and name not in UNTOLD][:MOST_READ]:
-        said = _sentence(_head(name, project.text(name, READ) or ""))
-        if said and len(made) + 1 < MOST_LINES:
-            made.append(f"- {code(name)}: {plain(said)}")
-        else:
-            unsaid.append(code(name))
+    made += islice(_files(project, top, documented, code, plain), max(0, MOST_LINES - len(made)))
     yield from made
-    if len(unsaid) > MOST_FILES:
-        unsaid = []
-    if silent or unsaid:
-        yield "- " + ", ".join([*([_named(silent)] if silent else []), *unsaid])
+    if silent:
+        yield f"- {_named(silent)}"
+    yield from _at_the_top(project, top, code)
+
+
+def _at_the_top(project: ProjectFiles, top: Folder, code: Callable[[str], str]) -> Iterator[str]:
+    """The main files of a project that keeps its source, or its notebooks, at the top."""
+    if len(top.files) >= FLAT and (flat := _main_files(project, "", top)):
+        names = [name for name in top.files if language_of(name) and name not in UNTOLD]
+        more = " and others" if len(names) > len(flat) else ""
+        yield f"- Source at the top: {', '.join(map(code, flat))}{more}"
+    notebooks = sorted(name for name in top.files if name.endswith((".ipynb", ".qmd")))
+    if len(notebooks) > 2:
+        yield f"- Notebooks at the top: {_named([code(name) for name in notebooks])}"
+
+
+def _files(
+    project: ProjectFiles,
+    top: Folder,
+    documented: Mapping[str, str],
+    code: Callable[[str], str],
+    plain: Callable[[str], str],
+) -> Iterator[str]:
+    """The source files at the top that say what they are."""
+    told = 0
+    for name in [name for name in sorted(top.files) if language_of(name) and name not in UNTOLD][:MOST_READ]:
+        said = documented.get(name) or _sentence(_head(name, project.text(name, READ) or ""))
+        if said and told < MOST_FILES:
+            told += 1
+            yield f"- {code(name)}: {plain(said)}"
+
+
+def same(one: str, other: str) -> bool:
+    """Do a folder and the one around it say the same of themselves?"""
+    words, others = (set(re.findall(r"\w{3,}", text.lower())) for text in (one, other))
+    return len(words) > 2 and len(words & others) >= 0.7 * min(len(words), len(others) or 1)
+
+
+def _main_files(project: ProjectFiles, path: str, folder: Folder) -> list[str]:
+    """The largest files of a folder that keeps much of its source in itself, and not in folders."""
+    above = f"{path}/" if path else ""
+    sizes = {
+        file.path.removeprefix(above): file.size.bit_length()
+        for file in project.files
+        if file.path.startswith(above) and file.path.count("/") == above.count("/") and language_of(file.path)
+    }
+    names = [name for name in sizes if name not in UNTOLD and not is_test(name)]
+    if not SEVERAL <= len(names) <= TOO_MANY or len(names) < folder.source / 3:
+        return []
+    return sorted(sorted(names, key=lambda name: (-sizes[name], name))[:MOST_NAMED])
+
+
+def migrations(project: ProjectFiles) -> list[str]:
+    """The folders of database migrations, those with most of them first."""
+    found = Counter(match[1] for file in project.files if (match := MIGRATIONS.fullmatch(file.path)))
+    named = [path for path, _ in found.most_common() if BESIDE_THE_SOURCE.isdisjoint(path.split("/"))]
+    return sorted(named[:3]) if named else []
+
+
+def sizes(project: ProjectFiles, paths: Sequence[str]) -> Counter[str]:
+    """How much source lies in each of these folders, in steps: a size must double to count for more."""
+    wanted = frozenset(paths)
+    found: Counter[str] = Counter()
+    for file in project.files:
+        folder = file.path.rpartition("/")[0] if language_of(file.path) else ""
+        while folder:
+            if folder in wanted:
+                found[folder] += file.size
+            folder = folder.rpartition("/")[0]
+    return Counter({path: found[path].bit_length() for path in paths})
+
+
+def parts(project: ProjectFiles, workspaces: Sequence[str]) -> list[str]:
+    """The folders at the top of a project and those of source in them, whatever they say about themselves."""
+    found = []
+    for path, folder in _top(folders(project), workspaces):
+        inner = [_deepest(f"{path}/{name}", one, workspaces)[0] for name, one in _inner(path, folder)]
+        found += [f"{one}/" for one in (path, *inner)]
+    return found
 
 
 def entries(project: ProjectFiles) -> list[str]:
     """Where the program begins, as far as names tell."""
     found = [file.path for file in project.files if ENTRIES.fullmatch(file.path)]
-    return [path for path in found if BESIDE_THE_SOURCE.isdisjoint(path.split("/"))][:MOST_ENTRIES]
+    return [path for path in found if BESIDE_THE_SOURCE.isdisjoint(re.split(r"[/._-]", path.lower()))][
+        :MOST_ENTRIES
+    ]
 
 
 def about(project: ProjectFiles, folder: str, names: Iterable[str], role: str | None = None) -> str:
@@ -161,8 +265,28 @@ def about(project: ProjectFiles, folder: str, names: Iterable[str], role: str | 
             return _unnamed(sentence, folder or os.path.basename(project.root))
     if role is not None:
         return role
+    if sentence := _sentence(_beside_it(project, folder, there)):
+        return sentence
     inside = ProjectFiles(os.path.join(project.root, folder), tuple(File(name, 0) for name in there))
-    return _unnamed(_sentence(first_paragraph(inside)), folder or os.path.basename(project.root))
+    readme = _sentence(introduction(inside, README_HEAD))
+    return "" if STEP.search(readme) else _unnamed(readme, folder or os.path.basename(project.root))
+
+
+def _beside_it(project: ProjectFiles, folder: str, names: Collection[str]) -> str:
+    """What a package of Go says in one of its files, and a module of Rust or Elixir in the file beside it."""
+    base = folder.rpartition("/")[2]
+    go = sorted(
+        (name for name in names if name.endswith(".go")), key=lambda name: (name != f"{base}.go", name)
+    )
+    for name in [name for name in go if not name.endswith("_test.go")][:MOST_GO]:
+        said = _package_comment(project.text(f"{folder}/{name}", READ) or "")
+        if said.startswith("Package "):
+            return re.sub(r"^Package \w+ (?:is |provides |implements |contains |defines )?", "", said)
+    if len(names) < SEVERAL - 1:
+        return ""  # the file beside it is about itself
+    if rust := project.text(f"{folder}.rs", READ):
+        return _inner_doc(rust)
+    return _moduledoc(project.text(f"{folder}.ex", READ) or "")
 
 
 def _unnamed(said: str, folder: str) -> str:
@@ -171,23 +295,53 @@ def _unnamed(said: str, folder: str) -> str:
     return rest if mark and name.strip("`*").lower() == os.path.basename(folder).lower() else said
 
 
+def _beside(path: str) -> bool:
+    return not BESIDE_THE_SOURCE.isdisjoint(path.lower().split("/"))
+
+
+def _framework_role(path: str, folder: Folder) -> str:
+    """What a folder is to a framework, going by the files that only that one has."""
+    files, name = set(folder.files), path.rpartition("/")[2]
+    has_settings = "settings.py" in files or "settings" in folder.folders
+    has_migrations = "migrations" in folder.folders
+    is_route = any(one.startswith(("layout.", "page.", "_app.")) for one in files)
+    roles = {
+        "the Django project: settings and URLs": "urls.py" in files and has_settings,
+        "Prisma schema and migrations": "schema.prisma" in files and has_migrations,
+        "Prisma schema": "schema.prisma" in files,
+        "Next.js routes (App Router)": name == "app" and is_route,
+        "Next.js routes (Pages Router)": name == "pages" and is_route,
+        "web layer: router, controllers, views": path.endswith("_web") and "router.ex" in files,
+        "notebooks": sum(one.endswith(".ipynb") for one in files) > 2 and not folder.source,
+        "Protocol Buffers definitions": any(one.endswith(".proto") for one in files) and not folder.source,
+    }
+    return next((role for role, holds in roles.items() if holds), "")
+
+
 def _top(top: Folder, workspaces: Sequence[str]) -> Iterator[tuple[str, Folder]]:
     for name in sorted(top.folders):
         folder = top.folders[name]
-        if name == ".github" and "workflows" in folder.folders:
-            yield ".github/workflows", folder.folders["workflows"]
         if not name.startswith("."):
             yield _deepest(name, folder, workspaces)
 
 
 def _deepest(path: str, folder: Folder, workspaces: Sequence[str]) -> tuple[str, Folder]:
-    """In place of a folder whose source is all in another one, that one: src/main/java/org/walrus."""
-    while path not in workspaces and path.rpartition("/")[2].lower() not in BESIDE_THE_SOURCE:
-        inner = [name for name in folder.folders if folder.folders[name].source]
-        if len(inner) != 1 or folder.folders[inner[0]].source < folder.source:
+    """In place of a folder whose source is nearly all in another one, that one: src/main/java/org/walrus."""
+    while (
+        path not in workspaces
+        and not _says(folder)
+        and path.rpartition("/")[2].lower() not in BESIDE_THE_SOURCE
+    ):
+        inner = max(folder.folders, key=lambda name: (folder.folders[name].source, name), default="")
+        if not inner or folder.folders[inner].source < max(NEARLY_ALL * folder.source, 1):
             break
-        path, folder = f"{path}/{inner[0]}", folder.folders[inner[0]]
+        path, folder = f"{path}/{inner}", folder.folders[inner]
     return path, folder
+
+
+def _says(folder: Folder) -> bool:
+    """Does a folder have a manifest, so that it is one of the project's parts?"""
+    return not MANIFESTS.isdisjoint(folder.files)
 
 
 def _inner(path: str, folder: Folder) -> list[tuple[str, Folder]]:
@@ -195,22 +349,24 @@ def _inner(path: str, folder: Folder) -> list[tuple[str, Folder]]:
     if not folder.source or not BESIDE_THE_SOURCE.isdisjoint(path.lower().split("/")):
         return []
     inner = [name for name in sorted(folder.folders) if folder.folders[name].source]
+    if "src" in inner and _says(folder):  # of a part, what is in there is what it is made of
+        rest = [(name, folder.folders[name]) for name in inner if name != "src"]
+        source = folder.folders["src"].folders
+        below = [(f"src/{name}", source[name]) for name in sorted(source) if source[name].source]
+        return [*below, *rest][:MOST_READ]
     return [(name, folder.folders[name]) for name in inner[:MOST_READ]]
 
 
 def _role(path: str) -> str | None:
     """What a folder of this name is for; empty where the name says so, None where it may be anything."""
-    if path == ".github/workflows":
-        return "CI"
-    name = path.rpartition("/")[2].lower()
-    role = FOLDER_PURPOSES.get(name)
-    return "" if role and role.startswith(name.removesuffix("s")) else role  # docs: documentation
+    return FOLDER_PURPOSES.get(path.rpartition("/")[2].lower())
 
 
 def _other(folder: Folder, main: str) -> str:
     """The language of a folder that is not the project's."""
-    language = folder.languages.most_common(1)[0][0] if folder.source else main
-    return "" if language == main else language
+    language, number = folder.languages.most_common(1)[0] if folder.source else (main, 0)
+    is_clear = number >= SEVERAL and number > 0.7 * folder.source
+    return language if is_clear and language != main and {language, main} != {"C", "C++"} else ""
 
 
 def _named(names: list[str]) -> str:
@@ -256,7 +412,15 @@ def _package_comment(text: str) -> str:
 
 def _inner_doc(text: str) -> str:
     found = re.match(r"\s*((?://![^\n]*\n)+)", text)
-    return re.sub(r"^//! ?", "", found[1], flags=re.MULTILINE) if found else ""
+    said = re.sub(r"^//! ?", "", found[1], flags=re.MULTILINE) if found else ""
+    return re.sub(r"^(?:#[^\n]*\n|\s*\n)+", "", said)  # a heading says no more than the name
+
+
+def _moduledoc(text: str) -> str:
+    found = re.search(
+        r"^[ \t]*@moduledoc[ \t]+(?:~S)?\"\"\"\n(.{1,300})", text[:20_000], re.DOTALL | re.MULTILINE
+    )
+    return found[1].partition('"""')[0] if found else ""
 
 
 def _block_comment(text: str) -> str:
@@ -289,11 +453,17 @@ def _in_toml(text: str) -> str:
     return ""
 
 
+def _in_mix(text: str) -> str:
+    found = re.search(r"^\s*description: *\"([^\"\n]{4,200})\"", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
 SAYERS: dict[str, Callable[[str], str]] = {
     "package.json": _in_json,
     "composer.json": _in_json,
     "pyproject.toml": _in_toml,
     "Cargo.toml": _in_toml,
+    "mix.exs": _in_mix,
     "__init__.py": _docstring,
     "doc.go": _package_comment,
     "lib.rs": _inner_doc,
@@ -319,4 +489,6 @@ def _sentence(text: str) -> str:
     words = re.split(r"(?<=[\w)`'\"*])(?<!e\.g)(?<!i\.e)[.!?](?:\s|$)", words, maxsplit=1)[0].rstrip(" :")
     if len(words) > SENTENCE:  # what stands before a colon or a semicolon may be whole
         words = re.split(r"[:;] ", words, maxsplit=1)[0]
-    return words if len(words) <= SENTENCE and not words.endswith(("…", "...")) else ""
+    return (
+        words if len(words) <= SENTENCE and not words.endswith(("…", "...", "such as", "including")) else ""
+    )

@@ -11,6 +11,10 @@ from backstory.claude_md.read.languages import TEST_DATA, language_of
 
 # Not looked at for patterns: they are written for other readers, or in a hurry.
 ASIDE = frozenset("docs examples bench benches benchmark benchmarks".split())
+TEST_FOLDER = re.compile(
+    r"_*(?:(?:unit|integration)[-_]?)?(?:tests?|specs?)_*|e2e|.+[._-](?:Unit)?Tests?|.+[._-]tests?",
+    re.IGNORECASE,
+)
 TEST_FOLDERS = frozenset(("test", "tests", "__tests__"))
 
 NOT_A_NAME = frozenset("__init__ index mod main lib package-info module-info".split())
@@ -26,6 +30,25 @@ NAMED = {
         ("Test*.java", r"Test[A-Z].*\.java"),
         ("", r".+(Tests|TestCase|IT)\.java"),
     ),
+    "elixir": (("*_test.exs", r".+_test\.exs"),),
+    "ruby": (("*_spec.rb", r".+_spec\.rb"), ("*_test.rb", r".+_test\.rb")),
+    "c#": (("*Tests.cs", r".+Tests\.cs"), ("*Test.cs", r".+Test\.cs"), ("*Specs.cs", r".+Specs\.cs")),
+    "swift": (("*Tests.swift", r".+Tests?\.swift"),),
+    "kotlin": (("*Test.kt", r".+Test\.kt"),),
+    "scala": (("*Spec.scala", r".+Spec\.scala"), ("*Test.scala", r".+(Test|Suite)\.scala")),
+    "php": (("*Test.php", r".+Test\.php"),),
+    "dart": (("*_test.dart", r".+_test\.dart"),),
+    "c++": (
+        ("*_test.cc", r".+_test\.cc"),
+        ("*_test.cpp", r".+_test\.cpp"),
+        ("*-test.cc", r".+-test\.cc"),
+        ("test_*.cpp", r"test_.+\.cpp"),
+    ),
+    "c": (("test_*.c", r"test_.+\.c"), ("*_test.c", r".+_test\.c")),
+    "haskell": (("*Spec.hs", r".+Spec\.hs"),),
+    "lua": (("*_spec.lua", r".+_spec\.lua"),),
+    "clojure": (("*_test.clj", r".+_test\.cljc?"),),
+    "erlang": (("*_SUITE.erl", r".+_SUITE\.erl"), ("*_tests.erl", r".+_tests\.erl")),
 }
 HELPERS = frozenset("__init__ __main__ conftest index setup helper helpers util utils common support".split())
 LAYERS = {
@@ -99,7 +122,7 @@ def tests(language: str, paths: Iterable[str]) -> Agreement | None:
 def _where(folders: Sequence[str]) -> str:
     """The uppermost folder for tests; empty where there is none."""
     for number, folder in enumerate(folders):
-        if folder.strip("_") in ("test", "tests", "spec", "specs", "e2e"):
+        if TEST_FOLDER.fullmatch(folder):
             is_standard = folders[number + 1 : number + 2] == ["java"]  # the layout of Maven and Gradle
             return f"src/{folder}/" if is_standard else f"{folder}/ folder"
         if folder == "main" and folders[number + 1 : number + 2] == ["java"]:

@@ -12,7 +12,7 @@ import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ LANGUAGES = {name.lower(): name for name in ("Python", "JavaScript", "TypeScript
 AGREE = 0.8
 CASES, FEW_CASES = 10, 5
 EXAMPLES = 3
-BYTES, FILES = 3_000_000, 600  # read at most, of all languages together
+BYTES, FILES = 1_500_000, 300  # read at most, of all languages together
 
 STYLES = tuple(
     (style, re.compile(pattern))
@@ -58,6 +58,7 @@ class Evidence:
     source: Mapping[str, tuple[str, ...]]  # of each language of the project
     found: Mapping[str, Mapping[str, Found]]  # language -> path -> what the file shows
     own: Own
+    unread: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of languages without a parser
 
 
 def read(project: ProjectFiles, languages: Sequence[str]) -> Evidence:
@@ -76,6 +77,11 @@ def read(project: ProjectFiles, languages: Sequence[str]) -> Evidence:
         {language: tuple(file.path for file in files) for language, files in source.items()},
         found,
         imports.own(project),
+        {
+            name.lower(): tuple(file.path for file in sources(project).get(name, ()))
+            for name in languages
+            if name.lower() not in LANGUAGES and name.lower() in path_patterns.NAMED
+        },
     )
 
 
@@ -87,6 +93,9 @@ def judge(evidence: Evidence, workspaces: Sequence[str] = (), folder: str = "") 
         inside = [path for path in paths if path.startswith(above)]
         found = {path: shown for path, shown in evidence.found[language].items() if path.startswith(above)}
         result += _of_language(language, inside, found, evidence.own)
+    for language, paths in evidence.unread.items():  # of these the paths alone tell
+        tests = path_patterns.tests(language, [path for path in paths if path.startswith(above)])
+        result += [_pattern("test", language, tests)] if tests else []
     files = [path.removeprefix(above) for path in evidence.files if path.startswith(above)]
     result += [_pattern("architecture", "", each) for each in path_patterns.architecture(files, workspaces)]
     return tuple(

@@ -1,48 +1,145 @@
-"""The first sentences of a README that say something."""
+"""What a project is, in its README's own words."""
 
 from __future__ import annotations
 
+import html
 import re
+from collections.abc import Iterator, Sequence
 
+from backstory.claude_md.read.documents import LARGEST, Block, readme, sentences
 from backstory.claude_md.read.files import ProjectFiles
-from backstory.markdown import without_fences
 
-NAMES = ("README.md", "README.rst", "README.markdown", "README.txt", "README", "Readme.md", "readme.md")
-# How it begins; badges, tables and directives do not.
-PROSE = re.compile(r"(?:\*\*|[*_`\"'(])?\[?[`*]?[^\W_]")
-OTHER = re.compile(r"\d+[.)]\s|\[[^\]]*\]:")  # items of a list, addresses of links
-LINK = re.compile(r"\[([^\[\]]{0,200})\](?:\([^()\s]{0,500}\)|\[[^\[\]]{0,200}\])")
-RST_LINK = re.compile(r"`([^`<\n]{1,200}?)(?: <[^>\n]{0,500}>)?`__?")
-# What the tool that made a project left for its author to replace.
-PLACEHOLDER = re.compile(
+_NOT_ABOUT_IT = re.compile(
+    r"\b(?:install|usage|using|getting started|quick ?start|licen[cs]e|contribut|sponsor|support"
+    r"|contents?|badges|links|news"
+    r"|announce|backers|changelog|change log|release|require|prerequisite|screenshots?|credits"
+    r"|acknowledg|author|communit"
+    r"|example|faq|security|versions?|upgrad|migrat|roadmap|download|demo|develop|hacking|test|build"
+    r"|syntax|config)",
+    re.IGNORECASE,
+)
+_NOTICE = re.compile(
+    r"\W*(?:note|warning|important|caution|attention|deprecat|notice|update|announcement|disclaimer"
+    r"|tip|heads up|new!|beta\b"
+    r"|this (?:repo(?:sitory)?|project|package|branch) (?:has|is (?:no longer|not|archived"
+    r"|deprecated|in maintenance|under|a work)))",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"(?:read|visit|check|see|please|click|download|join|follow|looking for|more (?:info|about"
+    r"|details)|for more|full doc|if you"
+    r"|we(?:'re| are) (?:hiring|looking)|star|support us|thanks|special thanks|sponsored|brought to"
+    r"|built (?:with|by)|made with"
+    r"|english\b|documentation\b|website\b|chat\b|to get started|you can (?:find|read|try)|try it"
+    r"|begin by|here(?: is|'s| are)"
+    r"|the rest of this|these instructions|this (?:readme|document|page|file)\b|table of|copyright"
+    r"|licensed|translations?\b"
+    r"|for (?:guides|more|detail|full|instruct"
+    r"|documentation|help|a ))",
+    re.IGNORECASE,
+)
+_DEFINES = re.compile(
+    r"(?:an?|the|this|these|our|my|your|all|simple|fast|modern|lightweight|[\w-]+ing)\b"
+    r"|[`{]?[\w@][\w .,/&'+()`*:#{}-]{0,60}?[`}]?,? (?:is|are|provides?|lets|allows|helps?|gives"
+    r"|implements|contains|offers|enables|makes"
+    r"|generates|aims|supports)\b|[A-Z][\w-]*(?: [\w/-]+){1,8} (?:for|to|in|that|which|with|built"
+    r"|written|of)\b",
+    re.IGNORECASE,
+)
+_IS = re.compile(r"\S+ (?:is|are) (?:an?|the)\b")
+# Of a README's paragraph, the sentences that say nothing about the project.
+_LEGAL = re.compile(
+    r"copyright|licen[cs]ed?\b|\(c\)|^\W*see |read online|available (?:here|to read|at|from)|click here",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(
     r"This README would normally document|Everything you need to build a Svelte project"
     r"|This template (?:provides a minimal setup|should help get you started)"
     r"|(?:This is a .{0,80} project|This project was) (?:bootstrapped|generated|created) with"
     r"|To make it easy for you to get started with GitLab|A new Flutter project",
     re.IGNORECASE,
 )
+SEVERAL_WORDS = 4
+LONGEST_HTML = 6_000
 
 
-def first_paragraph(project: ProjectFiles) -> str:
-    there = {file.path for file in project.files if "/" not in file.path}
-    texts = ((name, text) for name in NAMES if name in there and (text := project.text(name)))
-    name, text = next(texts, ("", ""))
-    text = text[:20_000]
-    if not name.endswith(".rst"):  # there `~~~` is below a heading
-        text = without_fences(text, "\n")
-    lines = [line.strip() for line in text.splitlines()]
-    paragraph: list[str] = []
-    for line, below in zip(lines, [*lines[1:], ""], strict=False):
-        if paragraph and line:
-            paragraph.append(line)
-        elif paragraph:
+def description(project: ProjectFiles, stated: str = "", most: int = LARGEST) -> str:
+    """What a project is, in a sentence or two of its README; else what its manifest states."""
+    found = readme(project, most)
+    candidates = list(_candidates(found.blocks))[:6] if found else []
+    if candidates and _PLACEHOLDER.match(candidates[0]):
+        return stated
+    for said in candidates:
+        if _DEFINES.match(said):
+            return said
+    if len(stated.split()) >= SEVERAL_WORDS or not candidates:
+        return stated or (_title(found.blocks) if found else "")
+    return candidates[0]
+
+
+def introduction(project: ProjectFiles, most: int) -> str:
+    """The first prose of a README, if it is the first thing there; of a folder nobody explains more."""
+    found = readme(project, most)
+    first = found.blocks[0].heading if found and found.blocks else ""
+    told = (block for block in found.blocks if block.heading == first) if found else ()
+    return next(_candidates(list(told)), "")
+
+
+def _title(found: Sequence[Block]) -> str:
+    """The heading at the top, where it says more than a name."""
+    title = found[0].heading if found else ""
+    return title if 2 < len(title.split()) < 12 and _NOT_ABOUT_IT.search(title) is None else ""
+
+
+def _candidates(found: Sequence[Block]) -> Iterator[str]:
+    quoted: list[str] = []
+    first = list(dict.fromkeys(block.heading for block in found))[:3]
+    for block in found:
+        if block.heading not in first or _NOT_ABOUT_IT.search(block.heading):
+            continue
+        if block.kind == "paragraph":
+            yield from _told(block.text)
+        elif block.kind == "html":
+            for part in _from_html(block.text):
+                yield from _told(part)
+        elif block.kind == "quote":
+            quoted += _told(block.text)
+    yield from quoted  # a notice, mostly; but some say it there
+
+
+def _told(text: str) -> Iterator[str]:
+    text = re.sub(r"\[!\w+\]|\]\[\w*\]|[\[\]]", "", text).strip(" *_-—–")
+    if (
+        len(text.split()) < SEVERAL_WORDS
+        or _NOTICE.match(text)
+        or (_ASKS.match(text) and not _IS.match(text))
+    ):
+        return
+    if text.count("•") + text.count(" | ") + text.count(" / ") + text.count("·") > 2:
+        return  # a row of links
+    whole = [part for part in sentences(text) if not part.endswith(":") and not _LEGAL.search(part)]
+    said = ""
+    for part in whole[:2]:
+        if said and len(said) + len(part) > 260:
             break
-        elif not _underlines(below) and PROSE.match(line) and not OTHER.match(line):
-            says_more_than_links = len(LINK.sub("", line)) > 20 or not LINK.search(line)
-            paragraph += [line] if says_more_than_links else []
-    said = RST_LINK.sub(r"\1", LINK.sub(r"\1", " ".join(paragraph))).replace("**", "")
-    return "" if PLACEHOLDER.match(said) else said
+        said = f"{said} {part}".strip()
+    if said and sum(sign.isascii() for sign in said) > 0.8 * len(said):
+        yield said
 
 
-def _underlines(line: str) -> bool:
-    return len(line) > 2 and not line.strip("=-~^*+#")
+def _from_html(text: str) -> Iterator[str]:
+    """The paragraphs in HTML, without links and pictures: there these are badges and menus."""
+    text = re.sub(
+        r"<!--.*?(?:-->|\Z)|<(a|picture|script|style|h[1-6]|table)\b.*?</\1>",
+        " ",
+        text[:LONGEST_HTML],  # what is never closed is looked for up to the end, each time
+        flags=re.DOTALL | re.IGNORECASE,
+    )
+    for part in re.split(
+        r"</?(?:p|div|center|blockquote|details|summary|li|ul)\b[^>]*>", text, flags=re.IGNORECASE
+    ):
+        yield (
+            " ".join(html.unescape(re.sub(r"<[^>]*>?", " ", part)).split())
+            .replace(" .", ".")
+            .replace(" ,", ",")
+        )

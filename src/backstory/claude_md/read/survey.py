@@ -1,6 +1,6 @@
 """What a project's files say about it: languages, frameworks, package managers, commands, parts.
 
-Only manifests at the root tell commands; those of a monorepo's members tell frameworks. Nothing is run.
+Manifests at the root say what it is; those of a monorepo's members tell frameworks. Nothing is run.
 """
 
 from __future__ import annotations
@@ -8,20 +8,29 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from backstory.claude_md.read import subtrees
-from backstory.claude_md.read.files import ProjectFiles
+from backstory.claude_md.read.commands import candidates, gather
+from backstory.claude_md.read.commands.candidates import Candidate
+from backstory.claude_md.read.commands.project_tasks import ProjectTasks
+from backstory.claude_md.read.commands.roles import SHOWN
+from backstory.claude_md.read.configured import configured, unreleased
+from backstory.claude_md.read.files import File, ProjectFiles
+from backstory.claude_md.read.hands_off import folders_of, hands_off
 from backstory.claude_md.read.history import plain
 from backstory.claude_md.read.ignore import Rules
-from backstory.claude_md.read.languages import sources
+from backstory.claude_md.read.languages import BESIDE_THE_SOURCE, licence_header, sources
 from backstory.claude_md.read.manifests import (
     frameworks,
     golang,
     gradle,
     javascript,
     maven,
+    native,
     php,
+    platforms,
     python,
     ruby,
     rust,
@@ -29,44 +38,120 @@ from backstory.claude_md.read.manifests import (
 )
 from backstory.claude_md.read.manifests.folder import Folder, Index, braces, index
 from backstory.claude_md.read.manifests.manifest import Manifest
-from backstory.claude_md.read.readme import first_paragraph
-from backstory.model import Command, Survey
+from backstory.claude_md.read.obligations import obligations
+from backstory.claude_md.read.prerequisites import prerequisites
+from backstory.claude_md.read.readme import description
+from backstory.model import Command, Fact, Survey
 
-READERS = (tasks, python, javascript, rust, golang, maven, gradle, php, ruby)
+READERS = (tasks, python, javascript, rust, golang, maven, gradle, php, ruby, platforms, native)
 LEAST = 0.05  # of the source's bytes, for a language to be one of the project's
-COMMAND_ROLES = ("build", "test", "lint", "run")
+FEW, MUCH = 3, 0.2  # a language of fewer files must have so much of them; an installer is no language
+COMMAND_ROLES = SHOWN
 LONGEST = 300
+# What a manifest is called that nobody thought of a name for.
+UNTELLING = frozenset(
+    (
+        "",
+        *"root monorepo workspace app my-app project web frontend website package temp server ui"
+        " client core api main backend".split(),
+    )
+)
 WILD = re.compile(r"[*?\[]")
 MOST_WILD = 200
 
 
+class _Manifests:
+    """The manifests of each folder, read once. The package manager of a workspace holds for its members."""
+
+    def __init__(self, project: ProjectFiles, languages: Sequence[tuple[str, float]]) -> None:
+        self.folders = index(project)
+        self._project = project
+        self._read = {"": _by_share(_read(Folder(project, self.folders)), languages)}
+        self.members = members(self._read[""], self.folders)
+        self._manager = next((part.managers[0] for part in self._read[""] if part.ecosystem == "npm"), "")
+
+    def __call__(self, path: str) -> list[Manifest]:
+        if path not in self._read:
+            manager = self._manager if path in self.members else ""
+            self._read[path] = _read(Folder(self._project, self.folders, path, manager))
+        return self._read[path]
+
+
 def survey(project: ProjectFiles) -> Survey:
-    folders = index(project)
-    found = _read(Folder(project, folders))
-    workspaces = members(found, folders)
-    inner = [part for path in workspaces for part in _read(Folder(project, folders, path))]
-    languages = shares(project)
-    main = _by_share(found, languages)
-    name = next((part.name for part in main if part.name), "") or os.path.basename(project.root)
-    described = next((part.description for part in main if part.description), "")
+    made = hands_off(project)
+    written = project.without(folders_of(made))
+    languages = shares(written)
+    manifests = _Manifests(project, languages)
+    folders, workspaces = manifests.folders, manifests.members
+    found = manifests("")
+    parts = subtrees.parts(folders, workspaces)
+    places = (*workspaces, *parts)
+    inner = [part for path in places for part in manifests(path)]
+    named = (part.name for part in found if part.name not in UNTELLING)
+    name = next(named, "") or os.path.basename(project.root)
+    described = next((part.description for part in found if part.description), "")
+    reasons = subtrees.subtrees(project, folders, workspaces, parts)
     return Survey(
         name=plain(name, LONGEST),
-        description=plain(described or first_paragraph(project), LONGEST),
+        description=plain(description(project, described), LONGEST),
         languages=languages,
-        frameworks=_frameworks([*found, *inner], [folders[""], *(folders[path] for path in workspaces)]),
-        managers=tuple(dict.fromkeys(manager for part in main for manager in part.managers)),
-        commands=_commands(found),
+        frameworks=_frameworks([*found, *inner], [folders[""], *(folders[path] for path in places)]),
+        managers=tuple(dict.fromkeys(manager for part in found for manager in part.managers)),
+        commands=gather.commands(project, folders, manifests, workspaces, languages),
         workspaces=workspaces,
-        subtrees=subtrees.subtrees(project, folders, workspaces),
+        subtrees=tuple(reasons),
+        subtree_reasons=reasons,
+        prerequisites=prerequisites(project, folders, parts),
+        hands_off=made,
+        settings=(*configured(Folder(project, folders)), *_of_all_files(project, folders, workspaces)),
+        rules=obligations(project),
     )
+
+
+def commands_in(project: ProjectFiles, folder: str) -> tuple[Command, ...]:
+    """What one types in a folder of the project. What a workspace needs is installed at its root."""
+    manifests, tasks, everything = _of_all_folders(project)
+    found = gather.commands_in(project, tasks, everything, manifests, folder)
+    return tuple(one for one in found if one.role != "install" or folder not in manifests.members)
+
+
+@lru_cache(2)  # each subtree asks for the same project
+def _of_all_folders(project: ProjectFiles) -> tuple[_Manifests, ProjectTasks, tuple[Candidate, ...]]:
+    manifests = _Manifests(project, ())
+    tasks = ProjectTasks(project, manifests.folders, manifests)
+    said = candidates.said(Folder(project, manifests.folders), manifests.folders, tasks)
+    return manifests, tasks, tuple(said)
 
 
 def shares(project: ProjectFiles) -> tuple[tuple[str, float], ...]:
     """The languages that make at least a twentieth of the source, the largest first."""
     found = sources(project)
-    sizes = Counter({language: sum(file.size for file in files) for language, files in found.items()})
+    sizes = Counter({language: sum(file.size for file in files) for language, files in _main(found).items()})
     whole = sizes.total() or 1
-    return tuple((name, size / whole) for name, size in sizes.most_common() if size >= LEAST * whole and size)
+    numbers = {language: len(files) for language, files in _main(found).items()}
+    return tuple(
+        (name, size / whole)
+        for name, size in sizes.most_common()
+        if size >= LEAST * whole and size and (numbers[name] >= FEW or size >= MUCH * whole)
+    )
+
+
+def _of_all_files(project: ProjectFiles, folders: Index, workspaces: Sequence[str]) -> Iterator[Fact]:
+    """What each file or each package has, and a new one needs."""
+    if header := licence_header(project):
+        yield Fact("Every source file begins with the licence header", header)
+    logs = [path for path in workspaces if unreleased(Folder(project, folders, path))]
+    if len(logs) > 1:
+        yield Fact("Each package notes its changes in a change log of its own", f"{logs[0]}/CHANGELOG.md")
+
+
+def _main(found: Mapping[str, Sequence[File]]) -> Mapping[str, Sequence[File]]:
+    """Without tests, examples and documents, which may be in any language; with them if that is all."""
+    main = {
+        language: [file for file in files if BESIDE_THE_SOURCE.isdisjoint(file.path.split("/")[:-1])]
+        for language, files in found.items()
+    }
+    return main if any(main.values()) else found
 
 
 def members(found: Iterable[Manifest], folders: Index) -> tuple[str, ...]:
@@ -121,8 +206,3 @@ def _frameworks(found: Sequence[Manifest], names: Iterable[Iterable[str]]) -> tu
         if part.ecosystem == "maven":  # a build of Gradle need not say its group
             own |= frameworks.called(part.name)
     return tuple(name for name in frameworks.NAMES if name in theirs - own)
-
-
-def _commands(found: Iterable[Manifest]) -> tuple[Command, ...]:
-    each = {(command.role, command.line): command for part in found for command in part.commands[:200]}
-    return tuple(sorted(each.values(), key=lambda command: COMMAND_ROLES.index(command.role)))

@@ -9,17 +9,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from backstory.claude_md.read import outline
 from backstory.claude_md.read.files import ProjectFiles
-from backstory.claude_md.read.imports import NODE
-from backstory.claude_md.read.languages import ENDINGS, is_test
+from backstory.claude_md.read.languages import ENDINGS, is_test, language_of, sources
 from backstory.claude_md.read.manifests.frameworks import FOR_TESTS
+from backstory.claude_md.read.purposes import said_of_paths
 from backstory.claude_md.read.survey import COMMAND_ROLES
 from backstory.claude_md.write import sections
-from backstory.model import Command, Insights, Pattern, Survey
+from backstory.gist import tokens
+from backstory.model import Command, Fact, Insights, Pattern, Survey
 
 ROOT = """\
 # Project: {{PROJECT_NAME}}
@@ -92,13 +94,18 @@ _MANUAL = re.compile(r"(?<=<!-- MANUAL -->\n).*(?=<!-- END MANUAL -->)", re.DOTA
 _BLANK = re.compile(r"\{\{[A-Z_]+\}\}")
 
 DESCRIPTION = 500  # characters
-MOST_COMMANDS = 5  # of a role
 LONGEST_EXAMPLE = 60
-MOST_HOT, MOST_TOGETHER, MOST_DECISIONS = 5, 3, 5
+MOST_TOGETHER, MOST_DECISIONS = 2, 2
+INSIGHTS_SHARE = 0.1  # of the file, for what git says
+MOST_MEMBERS = 12
+MOST_TOKENS = 700  # of a file, unless the project needs more
 NOTHING = "Nothing that the files show."  # where something stood before
 USUAL = "As in the whole project."
 ALWAYS_COMPUTABLE = frozenset("project-description build-commands architecture conventions patterns".split())
 AS = ", as "
+SAYS, QUOTED = " says:", "- “"  # of a document, in its own words
+TOLD_OTHERWISE = frozenset(("monorepo", "MVC"))  # by the outline, and by the framework
+NEARLY_ALL = 0.9
 LANGUAGES = {name.lower(): name for name in ENDINGS.values()}
 
 
@@ -160,21 +167,27 @@ def nothing(template: str, name: str) -> str:
 # The sections.
 
 
-def texts(known: Known) -> dict[str, str]:
-    """What the sections of the root's file say. One that would say nothing is left out."""
+def texts(known: Known, elsewhere: Collection[str] = ()) -> dict[str, str]:
+    """What the sections of the root's file say. One that would say nothing is left out, and so is what the
+    files of these folders say."""
     survey = known.survey
-    return _filled(
-        "root",
-        {
-            "project-description": _description(survey),
-            "build-commands": _commands(survey),
-            "architecture": _architecture(known),
-            "conventions": _conventions(known.patterns, known.project),
-            "patterns": _patterns(known.patterns),
-            "best-practices": (known.practices or "").strip(),
-            "git-insights": _insights(known.insights),
-        },
-    )
+    rules = survey.rules
+    said = {
+        "project-description": _description(survey, known.project),
+        "build-commands": _commands(survey, known.project, elsewhere),
+        "architecture": _architecture(known),
+        "conventions": _bound(known, rules),
+        "patterns": _patterns(known.patterns, len(sources(known.project)) > 1),
+    }
+    while sum(map(tokens, said.values())) > MOST_TOKENS and (fewer := _fewer(rules)) != rules:
+        rules = fewer
+        said["conventions"] = _bound(known, rules)
+    room = int(INSIGHTS_SHARE * sum(map(len, said.values())))
+    # Not every sync asks for best practices: they must not decide how long the others are.
+    practices = (known.practices or "").strip()
+    is_signed = re.search(r"sign(?:ed)?[- ]off|\bDCO\b", said["conventions"], re.IGNORECASE) is not None
+    insights = _insights(known.insights, room, is_signed)
+    return _filled("root", {**said, "best-practices": practices, "git-insights": insights})
 
 
 def module_texts(
@@ -184,6 +197,8 @@ def module_texts(
     commands that its own manifests know."""
     top = outline.folders(part)
     said = outline.about(part, "", top.files)
+    if outline.same(said, known.survey.description):
+        said = ""
     some = top.source / 10
     languages = [name for name, number in top.languages.most_common(3) if number >= some]
     what = f"{_and(languages)} in {_code(folder)}" if languages else _code(folder)
@@ -192,10 +207,15 @@ def module_texts(
         if said
         else f"{what}, a part of {_plain(known.survey.name, 100)}"
     )
-    lines = list(outline.lines(part, (), _code, _text))
+    purposes = {
+        path.removeprefix(f"{folder}/"): said
+        for path, said in said_of_paths(known.project).items()
+        if path.startswith(f"{folder}/")
+    }
+    lines = list(outline.lines(part, (), _code, _text, purposes))
     usual = {(one.type, one.subject): one.value for one in known.patterns}
     differs = [one for one in own if usual.get((one.type, one.subject)) != one.value]
-    conventions = _conventions(differs, part)
+    conventions = "\n".join(_conventions(differs, part))
     there = "\n".join(_roles(commands))
     if there:
         description = f"{_whole(description)}\n\nAfter {_code('cd ' + shlex.quote(folder))}:\n{there}"
@@ -211,17 +231,43 @@ def module_texts(
     )
 
 
-def _description(survey: Survey) -> str:
+def _description(survey: Survey, project: ProjectFiles) -> str:
     said = _whole(_plain(survey.description, DESCRIPTION))
-    languages = [name for name, _ in survey.languages]
+    names = [name for name, _ in survey.languages]
+    languages = [_placed(name, project) for name in names] if len(names) > 1 else names
+    notebooks = [file.path for file in project.files if file.path.endswith(".ipynb")]
+    if len(notebooks) > max(2, len(sources(project).get("Python", ()))):
+        languages.insert(0, "Jupyter notebooks")
     built = [name for name in survey.frameworks if name not in FOR_TESTS]
-    tested = [name for name in survey.frameworks if name in FOR_TESTS]
     made = f"Written in {_and(languages)}" if languages else ""
     if made and built:
         made += f", with {_and(built[:8])}"
-    if made and tested:
-        made += f"; tested with {_and(tested[:4])}"
-    return "\n\n".join(part for part in (said, f"{made}." if made else "") if part)
+    is_obvious = len(languages) == 1 and not built  # from every file
+    return "\n\n".join(
+        part for part in (said, f"{made}." if made and not (said and is_obvious) else "") if part
+    )
+
+
+def _placed(language: str, project: ProjectFiles) -> str:
+    """A language, and the folder that nearly all of it is in, unless the others are there too."""
+    found = sources(project)
+    tops = Counter[str]()
+    for file in found.get(language, ()):
+        tops[file.path.partition("/")[0] if "/" in file.path else ""] += file.size
+    others = sum(
+        file.size for name, files in found.items() if name != language for file in files if "/" in file.path
+    )
+    top, size = tops.most_common(1)[0] if tops else ("", 0)
+    if not top or size < NEARLY_ALL * tops.total() or not others:
+        return language
+    beside = sum(
+        file.size
+        for name, files in found.items()
+        if name != language
+        for file in files
+        if file.path.startswith(f"{top}/")
+    )
+    return f"{language} ({_code(top + '/')})" if beside < size / 2 else language
 
 
 def _whole(text: str) -> str:
@@ -231,65 +277,200 @@ def _whole(text: str) -> str:
     return f"{text}." if text[-1:].isalnum() or text.endswith((")", "`")) else text
 
 
-def _commands(survey: Survey) -> str:
-    label = "Package managers" if len(survey.managers) > 1 else "Package manager"
-    packages = [f"- {label}: {_and(survey.managers)}"] if survey.managers else []
-    return "\n".join([*packages, *_roles(survey.commands)])
+def _commands(survey: Survey, project: ProjectFiles, elsewhere: Collection[str]) -> str:
+    here = [command for command in survey.commands if not command.folder]
+    lines = list(_roles(here))
+    if not any(command.role in ("test", "one") for command in survey.commands) and _is_untested(project):
+        lines.append("- There are no automated tests.")
+    for folder in dict.fromkeys(command.folder for command in survey.commands if command.folder):
+        if folder in elsewhere:
+            lines.append(f"- In {_code(folder + '/')}: see {_code(folder + '/CLAUDE.md')}")
+            continue
+        there = [command for command in survey.commands if command.folder == folder]
+        said = (
+            f"{_label(role)} {', '.join(_code(one.line) for one in there if one.role == role)}"
+            for role in COMMAND_ROLES
+            if any(one.role == role for one in there)
+        )
+        lines.append(f"- In {_code(folder + '/')}: {'; '.join(said)}{_evidence(there)}")
+    return "\n".join([*_needs(survey), *lines])
 
 
 def _roles(commands: Sequence[Command]) -> Iterator[str]:
+    """A line for each role, with the files that say so; how to run one test stands with the tests."""
+    ones = ", ".join(_code(command.line) for command in commands if command.role == "one")
     for role in COMMAND_ROLES:
-        those = sorted((command for command in commands if command.role == role), key=_special)
-        if those:
-            yield f"- {role.capitalize()}: {_listed(those)}"
-
-
-def _special(command: Command) -> int:
-    """`make test` comes before `make test-docs`, and both keep their place among such as they."""
-    word = command.line.split()[-1:]
-    return 0 if word == [command.role] else 2 if re.search(r"\w[-:_]\w", "".join(word)) else 1
+        those = [command for command in commands if command.role == role]
+        if those and role != "one":
+            single = f"; one: {ones}" if role == "test" and ones else ""
+            yield f"- {_label(role).capitalize()}: {_listed(those)}{single}"
 
 
 def _listed(commands: Sequence[Command]) -> str:
-    shown = ", ".join(_code(command.line) for command in commands[:MOST_COMMANDS])
-    rest = dict.fromkeys(command.source for command in commands[MOST_COMMANDS:])
-    return shown + (f" and more in {_and([_code(source) for source in rest])}" if rest else "")
+    """Those that come from one file stand together, with its name behind them."""
+    files = dict.fromkeys(command.source for command in commands)
+    groups = ([command for command in commands if command.source == file] for file in files)
+    return ", ".join(", ".join(_said_after(one) for one in group) + _evidence(group) for group in groups)
+
+
+def _said_after(command: Command) -> str:
+    return _code(command.line) + (f", after {_code(command.after)}" if command.after else "")
+
+
+def _evidence(commands: Sequence[Command]) -> str:
+    files = dict.fromkeys(one.source for one in commands if one.source and one.role != "one")
+    return f" (from {', '.join(_code(file) for file in files)})" if files else ""
+
+
+def _label(role: str) -> str:
+    return {"one": "one test", "check": "all checks"}.get(role, role)
+
+
+def _is_untested(project: ProjectFiles) -> bool:
+    found = sources(project)
+    return bool(found) and not any(is_test(file.path) for files in found.values() for file in files)
+
+
+def _needs(survey: Survey) -> Iterator[str]:
+    """What must be there before the first command."""
+    tools = [fact for fact in survey.prerequisites if not fact.kind]
+    if tools:
+        yield f"- Needs {_and([_sourced(fact) for fact in tools])}"
+    for fact in survey.prerequisites:
+        if fact.kind == "service":
+            is_ci = fact.source.startswith((".github/", ".gitlab"))
+            yield f"- {'CI starts' if is_ci else _code(fact.source) + ' starts'} {_plain(fact.text, 100)}" + (
+                f" (from {_code(fact.source)})" if is_ci else ""
+            )
+        elif fact.kind == "settings":
+            yield f"- Settings: copy {_code(fact.source)} to {_code(fact.text)}"
+        elif fact.kind == "submodules":
+            yield f"- Submodules: {_code('git submodule update --init')} for {_plain(fact.text, 200)}"
+
+
+def _sourced(fact: Fact) -> str:
+    return f"{_plain(fact.text, 60)} (from {_code(fact.source)})"
 
 
 def _architecture(known: Known) -> str:
     lines = []
     workspaces = known.survey.workspaces
-    if workspaces:
-        shown = ", ".join(_code(path) for path in workspaces[:12])
-        lines.append(f"A monorepo of {shown}{' and others' if len(workspaces) > 12 else ''}.")
-    lines += outline.lines(known.project, workspaces, _code, _text)
+    if len(workspaces) > 1:
+        sizes = outline.sizes(known.project, workspaces)
+        largest = sorted(workspaces, key=lambda path: -sizes[path])[:MOST_MEMBERS]
+        shown = ", ".join(_code(path) for path in largest)
+        lines.append(f"A monorepo of {shown}{' and others' if len(workspaces) > MOST_MEMBERS else ''}.")
+    purposes = said_of_paths(known.project)
+    lines += outline.lines(known.project, workspaces, _code, _text, purposes, known.survey.description)
     if entries := outline.entries(known.project):
         label = "Entry points" if len(entries) > 1 else "Entry point"
         lines.append(f"- {label}: {', '.join(_code(path) for path in entries)}")
+    migrations = [
+        path for path in outline.migrations(known.project) if not any(f"`{path}/`:" in line for line in lines)
+    ]
+    if migrations:
+        lines.append(f"- Migrations: {', '.join(_code(path + '/') for path in migrations)}")
     return "\n".join(lines)
+
+
+def _hands_off(survey: Survey) -> Iterator[str]:
+    """What is not edited by hand, by the reason."""
+    for kind, how in (
+        ("generated", "Generated, not edited by hand"),
+        ("vendored", "Other people's code, not edited here"),
+    ):
+        paths = [_code(fact.text) for fact in survey.hands_off if fact.kind == kind]
+        if paths:
+            yield f"- {how}: {', '.join(paths)}"
+
+
+def _bound(known: Known, rules: Sequence[Fact]) -> str:
+    """What binds whoever writes code here."""
+    lines = [*_hands_off(known.survey), *_conventions(known.patterns, known.project)]
+    return "\n".join([*lines, *_settings(known.survey.settings), *_quoted(rules)])
+
+
+def _fewer(rules: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Without the last one about code, of which there may be many."""
+    about_code = [fact for fact in rules if fact.kind == "code"]
+    return tuple(fact for fact in rules if fact not in about_code[-1:])
+
+
+def _settings(settings: Iterable[Fact]) -> Iterator[str]:
+    """What the settings of tools ask for."""
+    for fact in settings:
+        is_named = any(
+            part in fact.text for part in (f"`{fact.source}`", f"`{os.path.dirname(fact.source)}/`")
+        )
+        source = "" if is_named else f" (from {_code(fact.source)})"
+        yield f"- {_text(fact.text)}{source}"
+
+
+def _quoted(rules: Iterable[Fact]) -> Iterator[str]:
+    """What documents for contributors say, in their own words."""
+    by_source: dict[str, list[str]] = {}
+    for fact in rules:
+        by_source.setdefault(fact.source, []).append(_text(fact.text))
+    for source, said in by_source.items():
+        yield f"- {_code(source)}{SAYS}"
+        yield from (f"  {QUOTED}{text}”" for text in said)
 
 
 KINDS = {"functions": "functions, methods", "classes": "classes", "constants": "constants", "files": "files"}
 WITHOUT_CLASSES = {"functions": "functions, methods", "classes": "types"}  # Go and Rust
 SEMICOLONS = {"always": "semicolons", "never": "no semicolons"}
-FROM_NODE = re.compile(
-    rf"(?:from|require\(|^import) *['\"](?:node:\w+|{'|'.join(sorted(NODE))})['\"/]", re.MULTILINE
-)
 
 
-def _conventions(patterns: Iterable[Pattern], project: ProjectFiles) -> str:
-    """Patterns as rules to go by. Languages with the same rules share a line."""
+# What every project of a language does is no convention of this one.
+_SNAKE = {
+    "functions": "snake_case",
+    "classes": "PascalCase",
+    "constants": "UPPER_SNAKE_CASE",
+    "files": "snake_case",
+}
+_CAMEL = {"functions": "camelCase", "classes": "PascalCase", "constants": "UPPER_SNAKE_CASE"}
+_GO = {**dict.fromkeys(("functions", "classes", "constants"), "MixedCaps"), "files": "snake_case"}
+USUAL_NAMES = {
+    "python": _SNAKE,
+    "rust": _SNAKE,
+    "go": _GO,
+    "java": {**_CAMEL, "files": "PascalCase"},
+    "javascript": _CAMEL,
+    "typescript": _CAMEL,
+}
+USUAL_STYLE = {
+    ("python", "indentation"): "4 spaces",
+    ("python", "quotes"): "double",
+    ("rust", "indentation"): "4 spaces",
+    ("go", "indentation"): "tabs",
+    ("java", "indentation"): "4 spaces",
+    ("typescript", "imports"): "ES modules",
+    ("javascript", "imports"): "ES modules",
+    ("python", "imports"): "absolute",
+}
+
+
+def _is_usual(pattern: Pattern) -> bool:
+    language, what = _subject(pattern)
+    if pattern.type == "naming":  # what a module calls its tables and routers is no style of constants
+        return what == "constants" or USUAL_NAMES.get(language, {}).get(what) == pattern.value
+    return "order" in what or USUAL_STYLE.get((language, what)) == pattern.value
+
+
+def _conventions(patterns: Iterable[Pattern], project: ProjectFiles) -> list[str]:
+    """Patterns as rules to go by, without what is usual. Languages with the same rules share a line."""
     rules: dict[str, dict[str, list[str]]] = {}  # label -> language -> rules
     names: dict[str, dict[str, list[str]]] = {}  # language -> style -> what is named so
     for pattern in patterns:
         language, what = _subject(pattern)
         value = _plain(pattern.value, 100)
+        if _is_usual(pattern):
+            continue
         if pattern.type == "naming":
             kinds = KINDS | WITHOUT_CLASSES if language in ("go", "rust") else KINDS
             names.setdefault(language, {}).setdefault(value, []).append(kinds.get(what, what))
         elif pattern.type == "import":
-            said = _order(language, pattern, project) if "order" in what else value
-            rules.setdefault("Imports", {}).setdefault(language, []).append(said)
+            rules.setdefault("Imports", {}).setdefault(language, []).append(value)
         elif pattern.type == "style":
             how = {"quotes": f"{value} quotes", "indentation": f"indented with {value}"}
             said = how.get(what) or SEMICOLONS.get(value, value)
@@ -298,7 +479,7 @@ def _conventions(patterns: Iterable[Pattern], project: ProjectFiles) -> str:
         rules.setdefault("Names", {})[language] = [
             f"{_and(', '.join(kinds).split(', '))} {_code(style)}" for style, kinds in styles.items()
         ]
-    several = len({language for languages in rules.values() for language in languages}) > 1
+    several = len(sources(project)) > 1
     lines = []
     for label in ("Names", "Style", "Imports"):
         same: dict[str, list[str]] = {}
@@ -307,16 +488,7 @@ def _conventions(patterns: Iterable[Pattern], project: ProjectFiles) -> str:
         for those_said, languages in same.items():
             shown = f"{_and(languages)} {label.lower()}" if several else label
             lines.append(f"- {shown}: {those_said}")
-    return "\n".join(lines)
-
-
-def _order(language: str, pattern: Pattern, project: ProjectFiles) -> str:
-    """Names only what there is: a project for browsers imports nothing from Node."""
-    first = "the standard library first"
-    if language in ("javascript", "typescript"):
-        uses_node = any(FROM_NODE.search(project.text(path, 100_000) or "") for path in pattern.examples)
-        first = "Node's own modules first" if uses_node else ""
-    return ", ".join(part for part in (first, "the project's own last") if part)
+    return lines
 
 
 def _subject(pattern: Pattern) -> tuple[str, str]:
@@ -326,35 +498,30 @@ def _subject(pattern: Pattern) -> tuple[str, str]:
     return language, " ".join(word for word in words if word != language)
 
 
-def _patterns(patterns: Sequence[Pattern]) -> str:
-    """What conventions do not say: architecture, and where tests are; with confidence and an example."""
-    tested = {pattern.subject for pattern in patterns if pattern.type == "test"}
+def _patterns(patterns: Sequence[Pattern], has_several_languages: bool) -> str:
+    """What conventions do not say: architecture, and where tests are, with an example."""
     lines = []
     for pattern in patterns:
-        sure = f"({pattern.confidence:.0%})"
-        if pattern.type == "architecture" and pattern.value != "monorepo":  # of which the outline tells
+        if pattern.type == "architecture" and pattern.value not in TOLD_OTHERWISE:
             value = _plain(pattern.value, 100)
             where = ", ".join(_code(example) for example in pattern.examples[:4])
-            lines.append(f"- Architecture: {value} {sure}" + (f"{AS}{where}" if where else ""))
+            lines.append(f"- Architecture: {value}" + (f"{AS}{where}" if where else ""))
         elif pattern.type == "test":
             language, _ = _subject(pattern)
-            label = f"{LANGUAGES.get(language, '')} tests" if len(tested) > 1 else "Tests"
-            said, is_named = _tests(pattern.value)
+            label = f"{LANGUAGES.get(language, '')} tests" if has_several_languages else "Tests"
             short = [example for example in pattern.examples if len(example) <= LONGEST_EXAMPLE]
-            lines.append(
-                f"- {label}: {said} {sure}" + (f"{AS}{_code(short[0])}" if short and is_named else "")
-            )
+            lines.append(f"- {label}: {_tests(pattern.value)}" + (f"{AS}{_code(short[0])}" if short else ""))
     return "\n".join(lines)
 
 
-def _tests(value: str) -> tuple[str, bool]:
-    """Where tests are and what they are called, and whether an example would show it."""
+def _tests(value: str) -> str:
+    """Where tests are and what they are called."""
     where, _, name = _plain(value, 100).partition(", ")
     if where.startswith("inline "):
-        return f"in the source itself, under {_code(where.removeprefix('inline '))}", True
+        return f"in the source itself, under {_code(where.removeprefix('inline '))}"
     folder = where.removesuffix(" folder")
     place = f"in {_code(folder)}" if folder.endswith("/") else where
-    return (place, False) if name in ("", "any name") else (f"{place}, named {_code(name)}", True)
+    return place if name in ("", "any name") else f"{place}, named {_code(name)}"
 
 
 def settled(old: str, new: str, is_there: Callable[[str], bool]) -> str:
@@ -368,30 +535,32 @@ def settled(old: str, new: str, is_there: Callable[[str], bool]) -> str:
     )
 
 
-def _insights(insights: Insights | None) -> str:
+def _insights(insights: Insights | None, room: int, is_signed: bool = False) -> str:
+    """What git says that changes what somebody does, as far as there is room for it."""
     if insights is None:
         return ""
     lines = []
-    if insights.hot:  # by name: their order changes with every commit
-        hot = sorted(path for path, _ in insights.hot[:MOST_HOT])
-        lines.append(f"- Changed most often: {', '.join(_code(path) for path in hot)}")
+    habits = [_plain(habit, 200) for habit in insights.habits if not (is_signed and "signed off" in habit)]
+    if habits:
+        lines.append(f"- Commits: {' '.join(habits)}")
     lines += [f"- {_code(one)} and {_code(other)} change together" for one, other in _pairs(insights)]
-    if insights.habits:
-        lines.append(f"- Commits: {' '.join(_plain(habit, 200) for habit in insights.habits)}")
-    if insights.decisions:
-        lines.append("- Decided:")
-        for date, commit, said in insights.decisions[:MOST_DECISIONS]:
-            lines.append(f"  - {_text(said)} ({_plain(date, 20)}, {_plain(commit, 16)})")
-    return "\n".join(lines)
+    for date, commit, said in insights.decisions[:MOST_DECISIONS]:
+        lines.append(f"- Decided: {_text(said)} ({_plain(date, 20)}, {_plain(commit, 16)})")
+    kept: list[str] = []
+    for line in lines:
+        if sum(map(len, kept)) + len(line) <= room:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _pairs(insights: Insights) -> list[tuple[str, str]]:
-    """Files that change together: one pair of a folder, and none of source and test, which is no news."""
+    """Files of two folders that change together, a pair of each; no tests, which is no news."""
     seen: set[str] = set()
     pairs = []
     for one, other, _ in insights.together:
         folders = {os.path.dirname(one), os.path.dirname(other)}
-        if seen.isdisjoint(folders) and is_test(one) == is_test(other):
+        is_source = all(language_of(path) and not is_test(path) for path in (one, other))
+        if len(folders) == 2 and seen.isdisjoint(folders) and is_source:
             pairs.append((one, other))
             seen |= folders
     return sorted(pairs[:MOST_TOGETHER])

@@ -1,6 +1,7 @@
 """AUTO-MANAGED sections and MANUAL parts of a CLAUDE.md: found, read, replaced. Bytes in, bytes out.
 
     <!-- AUTO-MANAGED: build-commands -->
+    <!-- backstory: by program, digest 3f9a1c0b7e21 -->
     ours: what is between the markers is replaced, and nothing else
     <!-- END AUTO-MANAGED -->
 
@@ -21,11 +22,16 @@ written, and never mended, because only who wrote the file knows what was meant.
     a MANUAL part, an end of one, a malformed marker or docmem's section in a section   that section
 
 Sections in a MANUAL part are text. What enters a section is made harmless, so it stays as sound as it was.
+
+The ownership line says who of ours wrote the section, and the digest of what was written: a clone and another
+machine know it by that. It is no part of the section's body. A repository may forge one, and so it decides
+about nothing but the text of its section.
 """
 
 from __future__ import annotations
 
 import codecs
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -54,6 +60,20 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class Ownership:
+    """What the ownership line of a section says."""
+
+    author: str  # program or model
+    digest: str  # of what that author wrote; somebody may have edited it since
+    facts: str | None = None  # a digest of what a model's text was written on
+
+    @property
+    def line(self) -> str:
+        facts = f", facts {self.facts}" if self.facts else ""
+        return f"<!-- backstory: by {self.author}, digest {self.digest}{facts} -->"
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     line: int
     said: str  # what is wrong, and what to do
@@ -77,10 +97,23 @@ def _is_no_utf8(text: bytes) -> bool:
 
 
 def body(text: bytes, section: Section) -> str:
-    """What is between the markers: with LF, without the outer blank lines. No two texts have the same: bytes
-    that are no UTF-8 are surrogates, see `readable`."""
-    found = text[section.body_start : section.body_stop].decode("utf-8", "surrogateescape")
-    return _trimmed(found.replace("\r\n", "\n"))
+    """What is between the markers: with LF, without the outer blank lines and the ownership line. No two
+    texts have the same: bytes that are no UTF-8 are surrogates, see `readable`."""
+    return unowned(text[section.body_start : section.body_stop])
+
+
+def unowned(between: bytes) -> str:
+    """The body of a section, of what is between its markers."""
+    found = _OWNERSHIP.sub(b"", between)
+    return _trimmed(found.decode("utf-8", "surrogateescape").replace("\r\n", "\n"))
+
+
+def owners(text: bytes, section: Section) -> tuple[Ownership, ...]:
+    """The ownership lines of a section: one, where a backstory wrote it that makes them; more where git has
+    merged two texts."""
+    found = _OWNERSHIP.finditer(text[section.body_start : section.body_stop])
+    said = (tuple(part.decode() for part in one.groups(b"")) for one in found)
+    return tuple(Ownership(author, digest, facts or None) for author, digest, facts in said)
 
 
 def readable(body: str) -> str:
@@ -106,11 +139,24 @@ def sound(text: bytes, name: str) -> Section:
     raise NotFound(f"there is no section {name}; those there are: {names}{hidden}")
 
 
-def with_section(text: bytes, name: str, body: str) -> bytes:
-    """The file with this body in a section that is there; its line breaks are those of the opening marker."""
+def with_section(text: bytes, name: str, body: str, owner: Ownership | None = None) -> bytes:
+    """The file with this body in a section that is there; its line breaks are those of the opening marker.
+    The ownership line stays as it is, unless another one is given; an empty section has none."""
     section = sound(text, name)
     crlf = text.endswith(b"\r\n", section.start, section.body_start)
-    return text[: section.body_start] + _lines(body, crlf) + text[section.body_stop :]
+    new = _lines(body, crlf)
+    kept = (owner,) if owner else owners(text, section)
+    line = f"{kept[0].line}{chr(13) if crlf else ''}\n".encode() if new and kept else b""
+    return text[: section.body_start] + line + new + text[section.body_stop :]
+
+
+def with_owner(text: bytes, name: str, owner: Ownership) -> bytes:
+    """The file with this ownership line in a section, and nothing else of it changed."""
+    section = sound(text, name)
+    crlf = text.endswith(b"\r\n", section.start, section.body_start)
+    line = f"{owner.line}{chr(13) if crlf else ''}\n".encode()
+    rest = _OWNERSHIP.sub(b"", text[section.body_start : section.body_stop])
+    return text[: section.body_start] + line + rest + text[section.body_stop :]
 
 
 def with_new(text: bytes, new: Sequence[tuple[str, str]]) -> bytes:
@@ -140,12 +186,30 @@ def with_new(text: bytes, new: Sequence[tuple[str, str]]) -> bytes:
     return above + (added.replace(b"\n", b"\r\n") if crlf else added) + text[at:]
 
 
-def theirs(text: bytes, is_ours: Callable[[str, str], bool] | None = None) -> bytes:
+def has_known(text: bytes) -> bool:
+    """Does it have sections by names that we know?"""
+    return any(section.name in NAMES for section in parse(text).sections)
+
+
+def has_ownership(text: bytes) -> bool:
+    """Is one of the sections ours by its ownership line?"""
+    if _OWNERSHIP.search(text) is None:
+        return False
+    found = parse(text).sections
+    return any(section.name in NAMES and owners(text, section) for section in found)
+
+
+def marker_lines(text: bytes) -> list[bytes]:
+    """The lines that are markers, wherever they stand."""
+    return [found["line"] for found in _MARKER.finditer(text) if _EXACT.fullmatch(found["said"])]
+
+
+def theirs(text: bytes, is_ours: Callable[[Section], bool] | None = None) -> bytes:
     """What is not ours: the file without docmem's section and what is in sound sections; with `is_ours`, only
-    in those of which it says so, given name and body."""
+    in those of which it says so."""
     kept, at = bytearray(), 0
     for section in parse(text).sections:
-        if is_ours is None or is_ours(section.name, body(text, section)):
+        if is_ours is None or is_ours(section):
             kept += text[at : section.body_start]
             at = section.body_stop
     return dynamic.theirs(bytes(kept + text[at:]))
@@ -162,9 +226,11 @@ def cleaned(body: str) -> str:
 
 
 def harmless(body: str) -> str:
-    """Text that anybody may have written, as a section can have it: with LF, without the outer blank lines;
-    what looks like a marker, like docmem's section or like an import is plain text, fences are closed."""
-    found = _LIKE_MARKER.sub(b"&lt;", _trimmed(dynamic.plain(body).decode()).encode())
+    """Text that anybody may have written, as a section can have it: with LF, without the outer blank lines
+    and ownership lines; what looks like a marker, like docmem's section or like an import is plain text,
+    fences are closed."""
+    plain = dynamic.plain(_OWNERSHIP_IN_TEXT.sub("", body.replace("\r\n", "\n")))
+    found = _LIKE_MARKER.sub(b"&lt;", _trimmed(plain.decode()).encode())
     closing = dynamic.closing(found)
     found = dynamic.without_open_html(found + b"\n" + closing if closing else found)
     return _without_imports(found).decode()
@@ -207,6 +273,15 @@ def canonical(body: str) -> str:
     return _trimmed("\n".join(line.rstrip(" \t\r") for line in body.split("\n")))
 
 
+def digest(body: str) -> str:
+    """What a text is known by. An ownership line has the beginning of it, see `short`."""
+    return hashlib.sha256(canonical(body).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def short(body: str) -> str:
+    return digest(body)[:12]
+
+
 def same(one: str, other: str) -> bool:
     """Are they equal but for CRLF, blanks at the end of lines, and outer blank lines?"""
     return canonical(one) == canonical(other)
@@ -230,6 +305,12 @@ def _trimmed(text: str) -> str:
 _LIKE = rb"[-_/%b]*+(?:(?:END|BEGIN|START)[-_:/%b]*+)?(?:AUTO[-_%b]*+MANAGED|MANUAL)\b"
 # A comment that another line would make a marker is one for other programs already.
 _LIKE_MARKER = re.compile(rb"<(?=!--" + _LIKE % ((rb"\s",) * 3) + rb")", re.IGNORECASE)
+_OWNERSHIP = re.compile(
+    rb"^ {0,3}<!-- backstory: by (?P<author>program|model), digest (?P<digest>[0-9a-f]{12})"
+    rb"(?:, facts (?P<facts>[0-9a-f]{12}))? -->[ \t\r]*+(?:\n|\Z)",
+    re.MULTILINE,
+)
+_OWNERSHIP_IN_TEXT = re.compile(_OWNERSHIP.pattern.decode(), re.MULTILINE)
 # A fence at the left margin, at the start, below a blank line or a heading, and no other fence in it.
 _CODE = re.compile(
     rb"(?:\A|(?<=\n)\n|^#[^\n]*\n)(?P<code>```[\w+.#-]*\n(?:[^`~]|`(?!``)|~(?!~~))*+(?<=\n)```$)",

@@ -5,10 +5,11 @@
 #   hook.sh failure   a tool failed: the same; where a test failed that was mended before, the model is told
 #   hook.sh drain     compactions: afterwards a process of its own drains the spool and starts the worker where
 #                     there is work
-#   hook.sh stop      the end of a turn: as drain; but first, where files of an initialised project changed,
-#                     the model is told so by Python, once
-#   hook.sh prompt    a prompt: as drain, and the model is told what waits in the outbox for this session and,
-#                     with its first prompts, what the memory server knows about them
+#   hook.sh stop      the end of a turn: as drain; but first, where `claude_md.on_stop` is agent and files of an
+#                     initialised project changed, the model is told so by Python, once
+#   hook.sh prompt    a prompt: as drain, and the model is told what waits in the outbox for this session, else
+#                     what is asked of it in a note and, with its first prompts, what the memory server knows
+#                     about them
 #   hook.sh start     a session begins: the drain at once, with the brief for the model and a line for the user;
 #                     backstory is set up where it is not installed yet
 #   hook.sh end       a session ends: as drain, and wait for it (Claude Code allows 1.5 s; the drain outlives that)
@@ -162,6 +163,22 @@ spool=$data/spool
     drop
   }
 
+asks_agent() { # is claude_md.on_stop agent? Where this cannot tell, yes: Python knows
+  case ${BACKSTORY_CLAUDE_MD_ON_STOP-unset} in
+    unset) [ -e "$data/config.toml" ] || return 1 ;;
+    '' | auto | off) return 1 ;;
+    *) return 0 ;;
+  esac
+  [ -r "$data/config.toml" ] || return 0
+  while IFS= read -r line || [ -n "$line" ]; do
+    case $line in
+      'on_stop = "auto"' | 'on_stop = "off"') ;;
+      *on_stop* | *\\*) return 0 ;; # a backslash may spell it otherwise
+    esac
+  done <"$data/config.toml"
+  return 1
+}
+
 look_for_changes() { # sets changed; or looking, a process that succeeds where something changed
   # The same rule as root_of() in dirty.py; up the folders as they are on disk, whatever links led here.
   at=$project
@@ -194,7 +211,7 @@ ask_at_failure() {
 }
 
 changed=no looking='' text='' notice='' tmp=$spool/tmp/$name new=$spool/new/$name
-[ "$mode" != stop ] || look_for_changes
+[ "$mode" != stop ] || ! asks_agent || look_for_changes
 set -C # never overwrite
 case $mode in
   start) # a small payload, and the brief needs it too
@@ -229,6 +246,11 @@ answer_prompt() {
     # From here on it is ours: a server may put something newer there while we read.
     mv "$waiting" "$waiting.$name" && tell_from "$waiting.$name" && rm -f "$@" "$waiting.$name"
   elif [ -f "$1" ]; then tell_from "$1" && rm -f "$1"
+  elif [ -f "$data/notes/$session" ]; then # not beside the outbox, which may be as long as the client takes
+    note=$data/notes/$session.$name request=
+    mv "$data/notes/$session" "$note" && read -r request <"$note" && rm -f "$note"
+    [ -z "$text" ] || [ -z "$request" ] || text=${text%\"}'\n\n'${request#\"}
+    text=${text:-$request}
   fi 2>/dev/null
   context $at_prompt "$text"
 }

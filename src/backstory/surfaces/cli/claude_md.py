@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -18,11 +19,12 @@ from backstory.surfaces.cli import output, pausing
 from backstory.surfaces.cli.common import folder, project_and_json, store, typed
 
 if TYPE_CHECKING:
-    from backstory.claude_md.init import Planned
+    from backstory.claude_md.init import Choices, Planned
     from backstory.claude_md.learn import Progress
     from backstory.claude_md.sync import Prepared, Trouble
     from backstory.claude_md.write.compose import Known
     from backstory.model import Survey
+    from backstory.surfaces.cli.wizard import Wishes
 
 T = TypeVar("T")
 
@@ -47,14 +49,56 @@ offline_option = click.option("--offline", is_flag=True, help="Fetch nothing: no
     "--subtree", "subtrees", multiple=True, metavar="PATH", help="A folder that gets one too; repeatable."
 )
 @click.option("--no-subtrees", is_flag=True, help="Only the one at the top.")
+@click.option(
+    "--off", multiple=True, metavar="NAME", help="A section to leave out, now and later; repeatable."
+)
+@click.option(
+    "--section",
+    "wanted",
+    multiple=True,
+    metavar="NAME",
+    help="A section to write though it is off, was removed, or your own text covers it; repeatable.",
+)
+@click.option(
+    "--command",
+    "commands",
+    multiple=True,
+    metavar="ROLE=COMMAND",
+    help="Your command for a role, as in 'test=make check', in place of what is found; nothing after the ="
+    " says that there is none. Repeatable.",
+)
+@click.option(
+    "--verify",
+    "is_verified",
+    is_flag=True,
+    help="List the commands that were found, ask, run them, and say which work. Only at a terminal: this runs"
+    " code of the repository, and --yes does not answer for you.",
+)
+@click.option(
+    "--verify-seconds",
+    type=click.FloatRange(1, 3_600),
+    default=120,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long --verify lets a command run.",
+)
 @offline_option
 @click.option("--dry-run", is_flag=True, help="Only show what would be written.")
-@click.option("--yes", is_flag=True, help="Do not ask: merge, and all folders that are proposed.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Do not ask: merge, and all folders that are proposed, but those with a CLAUDE.md written by hand.",
+)
 @project_and_json
 def init(
     existing: str | None,
     subtrees: tuple[str, ...],
     no_subtrees: bool,
+    off: tuple[str, ...],
+    wanted: tuple[str, ...],
+    commands: tuple[str, ...],
+    is_verified: bool,
+    verify_seconds: float,
     offline: bool,
     dry_run: bool,
     yes: bool,
@@ -63,19 +107,25 @@ def init(
 ) -> None:
     """Write a CLAUDE.md for a project, and track what changes.
 
-    It looks at the files and at git, and shows what it found. Where there is an AGENTS.md, the sections
-    go there, and CLAUDE.md imports it. Safe to repeat: only what is missing is added.
+    It looks at the files and at git, and shows what it found and what it would write. At a terminal you can
+    switch sections off, correct commands and choose folders before you say yes; both are kept as comments in
+    the file. What your own text says already is left out. Where there is an AGENTS.md, the sections go there,
+    and CLAUDE.md imports it. Safe to repeat: only what is missing is added.
     """
     from backstory.claude_md import init as claude_md
     from backstory.claude_md.learn import learn
     from backstory.surfaces.cli import claude_md_output as shown
+    from backstory.surfaces.cli import verify, wizard
 
     root = _root(project)
     may_ask = _is_terminal() and not (yes or dry_run or as_json)
+    if is_verified:
+        verify.require_a_person()
     if not (yes or existing or dry_run or may_ask):
         raise errors.BadInput(NOBODY_TO_ASK)
     if subtrees and no_subtrees:
         raise errors.BadInput("--subtree names a folder and --no-subtrees says none; leave one of them out")
+    choices = _choices(off, wanted, commands)
     folders = list(dict.fromkeys(_subtree(root, path) for path in subtrees))
     _decided(root, folders, existing, may_ask=False)  # who cancels need not wait
     advice = None if offline or dry_run else _practices(root)
@@ -83,32 +133,69 @@ def init(
         known = learn(root, practices=advice, progress=progress)
     if may_ask:
         shown.known(known)
+    by_hand: list[str] = []
     if not (folders or no_subtrees):
-        folders = list(known.survey.subtrees[: claude_md.MOST_SUBTREES])
-        folders = _asked(lambda: shown.choose(folders)) if may_ask else folders
+        folders, by_hand = _proposed(root, known.survey, may_ask)
     existing = _decided(root, folders, existing, may_ask)
-    planned = claude_md.plan(root, known, folders, existing, _had(root))
-    if may_ask:
-        shown.planned(planned, root)
-        shown.drafts(planned, root)
-        if any(one.action != "keep" for one in planned) and not _asked(shown.confirm):
-            raise errors.NotFound("Nothing was written.")
+    had = _had(root)
+
+    def plan(wishes: Wishes) -> list[Planned]:
+        return claude_md.plan(root, known, wishes.folders, wishes.existing, had, wishes.choices)
+
+    wishes, seen = wizard.Wishes(tuple(folders), existing, choices), None
+    if is_verified:
+        wishes, seen = _asked(lambda: verify.verified(root, known, wishes, plan, verify_seconds))
+    planned = _asked(lambda: wizard.talk(root, known, wishes, plan)) if may_ask else plan(wishes)
     kept: dict[str, str] = {}
+    offered: list[tuple[str, str]] = []
     if not dry_run:
         with store() as (db, now):
-            kept = claude_md.carry_out(db, folder(), root, planned, now=now)
+            kept, offered = claude_md.carry_out(db, folder(), root, planned, now=now)
     # Nobody who stops reading keeps it from being written, so all is said after that.
     if as_json:
-        return output.as_json(_as_json(root, known, planned, not dry_run))
+        return output.as_json(_as_json(root, known, planned, by_hand, not dry_run, seen))
     if not may_ask:
         shown.known(known)
-        shown.planned(planned, root)
+        shown.planned(planned, root, by_hand)
     if dry_run:
-        shown.drafts(planned, root)
+        wizard.look(planned, root)
         return click.echo("\nNothing was written.")
-    shown.done(planned, root, kept, existing, config.on_stop(os.environ))
+    shown.done(planned, root, kept, offered, existing, config.on_stop(os.environ))
     if advice and known.practices is None:
         click.echo(f"best-practices left out: {output.one_line(advice.trouble, 160)}", err=True)
+
+
+def _proposed(root: str, survey: Survey, may_ask: bool) -> tuple[list[str], list[str]]:
+    """The folders that get a CLAUDE.md of their own; and those that have one written by hand, which stays
+    unless somebody asks for more."""
+    from backstory.claude_md.init import MOST_SUBTREES, hand_written
+    from backstory.surfaces.cli import claude_md_output as shown
+
+    proposed = list(survey.subtrees[:MOST_SUBTREES])
+    by_hand = [path for path in proposed if hand_written(root, path)]
+    if may_ask:
+        return _asked(lambda: shown.choose(proposed, survey.subtree_reasons, by_hand)), by_hand
+    return [path for path in proposed if path not in by_hand], by_hand
+
+
+def _choices(off: tuple[str, ...], wanted: tuple[str, ...], commands: tuple[str, ...]) -> Choices:
+    """What options say about the sections."""
+    from backstory.claude_md.init import Choices
+    from backstory.claude_md.write import settings
+
+    if both := sorted({*off} & {*wanted}):
+        raise errors.BadInput(
+            f"--off and --section both name {typed(both)[:300]}; leave it out of one of them"
+        )
+    lines: dict[str, tuple[str, ...] | None] = {}
+    for given in commands:
+        role, line = settings.command(typed([given]))
+        lines[role] = (*(lines.get(role) or ()), line) if line else ()
+    return Choices(
+        frozenset((None, settings.section_name(typed([name]))) for name in off),
+        frozenset((None, settings.section_name(typed([name]))) for name in wanted),
+        lines,
+    )
 
 
 def _decided(root: str, folders: list[str], existing: str | None, may_ask: bool) -> str | None:
@@ -118,7 +205,7 @@ def _decided(root: str, folders: list[str], existing: str | None, may_ask: bool)
 
     found = undecided(root, folders)
     if found and may_ask and not existing:
-        existing = _asked(lambda: shown.decide([os.path.relpath(path, root) for path in found]))
+        existing = _asked(lambda: shown.decide([shown.file_name(path, root) for path in found]))
     if found and existing == "cancel":
         raise errors.NotFound(CANCELLED)
     return existing
@@ -150,7 +237,7 @@ def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool
     """Bring CLAUDE.md up to date with what changed.
 
     What changed is known from Claude Code's edits and from git. Sections that a model wrote are
-    left to it, and those that a person edited are offered a new text instead.
+    left to it. What a person edited stays: it is merged with what changed, or a new text is offered.
     """
     from backstory.claude_md import sync as claude_md
     from backstory.surfaces.cli import claude_md_output as shown
@@ -210,12 +297,17 @@ def background(root: str) -> None:
     if os.environ.get("BACKSTORY_WORKER") == "1":
         return
     from backstory.claude_md.sync import sync
+    from backstory.clients import claude_code
+    from backstory.surfaces import prose_note
+    from backstory.surfaces.asking import is_name
     from backstory.surfaces.opened import open_drained
 
+    session_id = claude_code.session_id(os.environ)
     try:
         now = now_ms()
         with open_drained(folder(), now=now) as db:
-            sync(db, folder(), root, now=now)
+            ask = partial(prose_note.put, folder(), session_id, root) if is_name(session_id) else None
+            sync(db, folder(), root, now=now, ask=ask)
     except errors.BackstoryError as error:
         log.write("warning", f"CLAUDE.md was not brought up to date: {error}")
 
@@ -237,9 +329,11 @@ def _initialised(project: str) -> str:
     """The initialised project that a folder is in."""
     from backstory.claude_md.sync import root_of
 
-    if dirty.root_of(project) is None:
-        _root(project)  # where there cannot be one, nobody is told to make one
-    return root_of(project)
+    if (root := dirty.root_of(project)) is not None:
+        return root
+    _root(project)  # where there cannot be one, nobody is told to make one
+    with store() as (db, _):
+        return root_of(db, project)
 
 
 def _root(project: str) -> str:
@@ -317,9 +411,17 @@ def _progress() -> Iterator[Progress]:
         yield progress
 
 
-def _as_json(root: str, known: Known, planned: list[Planned], is_written: bool) -> dict[str, Any]:
+def _as_json(
+    root: str,
+    known: Known,
+    planned: list[Planned],
+    by_hand: list[str],
+    is_written: bool,
+    seen: list[dict[str, Any]] | None,
+) -> dict[str, Any]:
+    from backstory.claude_md.init import COVERED, OFF, REMOVED
     from backstory.claude_md.read.patterns import shape
-    from backstory.claude_md.write.sections import cleaned
+    from backstory.claude_md.write.sections import cleaned, redacted
 
     found = {
         "survey": asdict(known.survey),
@@ -336,11 +438,16 @@ def _as_json(root: str, known: Known, planned: list[Planned], is_written: bool) 
                 "action": one.action,
                 "sections": list(one.texts),
                 "text": {name: cleaned(text) for name, text in one.texts.items()},
-                "removed": list(one.removed),
+                "removed": one.left_for(REMOVED),
+                "off": one.left_for(OFF),
+                "covered": {name: redacted(one.left_out[name].how) for name in one.left_for(COVERED)},
+                "commands": {role: list(lines) for role, lines in one.settings.commands.items()},
             }
             for one in planned
         ],
+        "by_hand": [paths.text(path) for path in by_hand],
         "written": is_written,
+        **({} if seen is None else {"verified": seen}),
     }
 
 
@@ -371,7 +478,7 @@ def _synced(
         "dirty": list(dict.fromkeys(told(line) for line in prepared.lines)),
         "outside": [told(path) for path in prepared.outside],
         "prose": [
-            {"file": told(one.path), "section": one.name, "because": [told(path) for path in one.because]}
+            {"file": told(one.path), "section": one.name, "because": list(one.because)}
             for one in prepared.prose
         ],
         "waiting": [{"file": told(path), "section": name} for path, name in prepared.waiting],

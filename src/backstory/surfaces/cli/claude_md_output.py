@@ -6,14 +6,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 from rich.text import Text
 
 from backstory import paths
-from backstory.claude_md.init import CHOICES, Planned, draft
+from backstory.claude_md.init import CHOICES, COVERED, OFF, REMOVED, Planned
+from backstory.claude_md.read.survey import COMMAND_ROLES
 from backstory.claude_md.status import FileStatus, Status
 from backstory.claude_md.sync import Prepared, Trouble
 from backstory.claude_md.write.compose import Known
@@ -30,6 +31,7 @@ ACTIONS = {
     "migrate": "is made anew, with the old text as its manual part",
     "backup": "is made anew; the old one is kept beside it",
     "add": "gets the sections that are missing",
+    "adjust": "is changed as you asked",
     "keep": "stays as it is",
     "import": "gets a first line that imports AGENTS.md",
 }
@@ -37,11 +39,11 @@ ACTIONS = {
 LOOKED_AT = "/backstory:memory-sync has it looked at."
 AFTER_A_TURN = {
     "agent": "After a turn that edits files, Claude is asked once to update it;"
-    " `backstory config claude_md.on_stop off` stops that, `auto` does it without a model.",
-    "auto": "After a turn that edits files, what can be computed is renewed in the background;"
-    " `backstory config claude_md.on_stop off` stops that, `agent` has Claude do it.",
-    "off": "Nothing more happens by itself; `backstory config claude_md.on_stop agent` has Claude update it"
-    " after a turn that edits files.",
+    " `backstory config claude_md.on_stop auto` asks it only where text that it wrote is behind.",
+    "auto": "After a turn that edits files, what can be computed is renewed in the background, and Claude is"
+    " asked once where text that it wrote is behind; `backstory config claude_md.on_stop off` stops that.",
+    "off": "Nothing more happens by itself; `backstory config claude_md.on_stop auto` renews it after a turn"
+    " that edits files.",
 }
 
 
@@ -58,7 +60,7 @@ def known(found: Known) -> None:
         ("frameworks", ", ".join(survey.frameworks)),
         ("packages", ", ".join(survey.managers)),
     ]
-    for role in ("build", "test", "lint", "run"):
+    for role in COMMAND_ROLES:
         rows.append((role, ", ".join(one.line for one in survey.commands if one.role == role)))
     rows.append(("workspaces", _some(survey.workspaces)))
     for pattern in found.patterns[:MOST_PATTERNS]:
@@ -74,28 +76,36 @@ def known(found: Known) -> None:
         click.echo("There are more files than were looked at.", err=True)
 
 
-def choose(proposed: Sequence[str]) -> list[str]:
-    """Ask which folders get a CLAUDE.md of their own."""
+def choose(proposed: Sequence[str], reasons: Mapping[str, str], by_hand: Collection[str] = ()) -> list[str]:
+    """Ask which folders get a CLAUDE.md of their own. One that a person wrote stays unless it is named."""
     if not proposed:
         return []
     click.echo("\nThese folders are worth a CLAUDE.md of their own:", err=True)
     for number, path in enumerate(proposed, 1):
-        click.echo(f"{number:>3}  {one_line(path)}", err=True)
+        why = f"  {one_line(redacted(reasons[path]))}" if path in reasons else ""
+        hand = "  has one written by hand, which stays unless you name its number" if path in by_hand else ""
+        click.echo(f"{number:>3}  {one_line(path)}{why}{hand}", err=True)
+    everything = [path for path in proposed if path not in by_hand]
     while True:
-        given = click.prompt("Which? all, none, or numbers like 1,3", default="all", err=True).strip().lower()
+        usual = "all" if everything else "none"
+        given = click.prompt("Which? all, none, or numbers like 1,3", default=usual, err=True)
+        given = given.strip().lower() or usual
         if given in ("all", "y", "yes"):
-            return list(proposed)
+            return everything
         if given in ("none", "n", "no"):
             return []
         numbers = [int(word) for word in re.findall(r"\d{1,4}", given)]
         if numbers and re.fullmatch(r"[\d\s,]+", given) and all(0 < one <= len(proposed) for one in numbers):
             return [proposed[one - 1] for one in dict.fromkeys(numbers)]
-        click.echo(f"There are numbers from 1 to {len(proposed)}.", err=True)
+        click.echo(
+            f"Say all, none, or numbers from 1 to {len(proposed)}; Ctrl-C leaves, and nothing is written.",
+            err=True,
+        )
 
 
 def decide(existing: Sequence[str]) -> str:
     """Ask what becomes of files that are there."""
-    names = ", ".join(one_line(paths.text(path)) for path in existing)
+    names = ", ".join(existing)
     click.echo(
         f"\n{names} {'is' if len(existing) == 1 else 'are'} there already:\n"
         "  merge    add sections at the end, and change nothing else\n"
@@ -111,41 +121,53 @@ def confirm() -> bool:
     return click.confirm("Write this?", err=True)
 
 
-def planned(plan: Iterable[Planned], root: str) -> None:
+def planned(plan: Iterable[Planned], root: str, by_hand: Iterable[str] = ()) -> None:
     """What happens to each file. However narrow a terminal, all of it is shown."""
     out = console()
     out.print()
     for one in plan:
-        line = Text(_name(one.path, root), style="cyan").append(f"  {ACTIONS[one.action]}", style="default")
+        line = Text(file_name(one.path, root), style="cyan").append(
+            f"  {ACTIONS[one.action]}", style="default"
+        )
         if one.texts:
             line.append(f": {', '.join(one.texts)}", style="default")
         out.print(line)
-        if one.removed:
-            removed = f"  left out, since somebody removed it: {', '.join(one.removed)}"
-            out.print(Text(f"{removed}; where its two markers are put back, init fills it", style="dim"))
+        for said in _left_out(one):
+            out.print(Text(f"  {said}", style="dim"))
+    for folder in by_hand:
+        note = f"stays as a person wrote it; --subtree {shlex.quote(folder)} adds sections"
+        out.print(Text(one_line(folder), style="cyan").append(f"  {visible(note)}", style="dim"))
 
 
-def drafts(plan: Iterable[Planned], root: str) -> None:
-    """The text of each new file, and what changes in one that is there."""
-    out = console()
-    for one in plan:
-        old, new = (text.decode(errors="replace").rstrip("\n") for text in draft(one))
-        if old == new:
-            continue
-        name = _name(one.path, root)
-        out.print()
-        if old.strip() and one.action != "backup":
-            sections.show(sections.difference(old, new, name, name))
-        else:
-            out.print(Text(f"{name}:", style="bold"))
-            out.print(Text(visible(new)), soft_wrap=True)
+def _left_out(one: Planned) -> Iterator[str]:
+    """What is not written that could be, and why."""
+    if removed := one.left_for(REMOVED):
+        back = "where its two markers are put back, init fills it"
+        yield f"left out, since somebody removed it: {', '.join(removed)}; {back}"
+    if off := one.left_for(OFF):
+        yield f"left out, since it is switched off: {', '.join(off)}"
+    if covered := one.left_for(COVERED):
+        each = ", ".join(f"{name} ({visible(redacted(one.left_out[name].how))})" for name in covered)
+        yield f"left out, since your text covers it: {each}; --section NAME adds it all the same"
+    if one.taken_out:
+        yield f"taken out: {', '.join(one.taken_out)}"
+    if one.staying:
+        stays = "its text is not as backstory writes it, so take it out by hand"
+        yield f"switched off, but {', '.join(one.staying)} stays: {stays}"
+    for role, lines in one.settings.commands.items():
+        yield f"your command to {role}: {visible(', '.join(lines)) or 'none'}"
 
 
 def done(
-    plan: Sequence[Planned], root: str, kept: Mapping[str, str], existing: str | None, on_stop: str
+    plan: Sequence[Planned],
+    root: str,
+    kept: Mapping[str, str],
+    offered: Iterable[tuple[str, str]],
+    existing: str | None,
+    on_stop: str,
 ) -> None:
     """What was written, and what happens from now on."""
-    ours = [_name(one.path, root) for one in plan if one.action in ("add", "keep")]
+    ours = [file_name(one.path, root) for one in plan if one.action in ("add", "keep")]
     if ours and existing in ("migrate", "backup"):
         have = f"{', '.join(ours)} {'has' if len(ours) == 1 else 'have'} sections of backstory's already"
         click.echo(f"\n{have}: what was missing was added, instead of {existing}.")
@@ -153,14 +175,17 @@ def done(
     for one in plan:
         if one.action != "keep":
             number = f" ({number_of(len(one.texts), 'section', 'sections')})" if one.texts else ""
-            beside = f", the old one is {_name(kept[one.path], root)}" if one.path in kept else ""
-            said.append(f"{_name(one.path, root)}{number}{beside}")
+            beside = f", the old one is {file_name(kept[one.path], root)}" if one.path in kept else ""
+            said.append(f"{file_name(one.path, root)}{number}{beside}")
     click.echo(f"\nWritten: {'; '.join(said)}" if said else "\nNothing had to be written.")
+    for path, section in offered:
+        diff = f"`backstory claude-md section diff {section}` shows the new text"
+        click.echo(f"{section} in {file_name(path, root)} stays, since a person edited it; {diff}.")
     click.echo("Changes are tracked from now on; `backstory claude-md status` shows what is pending.")
     click.echo(AFTER_A_TURN[on_stop])
 
 
-def _name(path: str, root: str) -> str:
+def file_name(path: str, root: str) -> str:
     return one_line(paths.text(os.path.relpath(path, root)))
 
 
@@ -176,7 +201,8 @@ def prepared(found: Prepared) -> None:
         if change.outcome in ("written", "offered"):
             name = f"{found.told(change.path)}: {change.name}"
             suffix = " (offered, since a person edited it)" if change.outcome == "offered" else ""
-            sections.show(sections.difference(change.old, change.new, name, name + suffix))
+            new = change.new if change.merged is None else change.merged
+            sections.show(sections.difference(change.old, new, name, name + suffix))
 
 
 def synced(found: Prepared, outcomes: Mapping[str, Mapping[str, str]], is_troubled: bool) -> None:
@@ -193,7 +219,7 @@ def synced(found: Prepared, outcomes: Mapping[str, Mapping[str, str]], is_troubl
         if outcome in said:
             click.echo(visible(f"{how}: {', '.join(said[outcome])}"))
     for one in found.prose:
-        how = ", and files it is about changed" if one.because else ""
+        how = ", and what it is about changed" if one.because else ""
         why = f" ({_some(one.because)})" if one.because else ""
         name = f"{one.name} in {found.told(one.path)}"
         click.echo(visible(f"Written by Claude{how}: {name}{why}"))
@@ -244,19 +270,19 @@ def status(found: Status, on_stop: str, now: int) -> None:
     if changed:
         click.echo("\n`backstory sync` brings CLAUDE.md up to date.")
     if any(one.behind for file in found.files if file.state for one in file.state.sections):
-        click.echo(f"\nBehind: files changed that Claude wrote this about. {LOOKED_AT}")
+        click.echo(f"\nBehind: what Claude wrote this about has changed. {LOOKED_AT}")
 
 
 def _file(file: FileStatus, root: str) -> None:
     out = console()
-    name = _name(file.path, root)
+    shown = file_name(file.path, root)
     if file.state is None:
         gone = "  is gone, or cannot be read; `backstory init` makes it, or says why"
-        out.print(Text(name, style="bold").append(gone, style="yellow"))
+        out.print(Text(shown, style="bold").append(gone, style="yellow"))
         return
     lines = number_of(file.state.lines, "line", "lines")
     tokens = number_of(file.state.tokens, "token", "tokens")
-    out.print(Text(name, style="bold").append(f"  {lines}, {tokens}", style="dim"))
+    out.print(Text(shown, style="bold").append(f"  {lines}, {tokens}", style="dim"))
     rows = []
     for one in file.state.sections:
         state = [*sections.said(one), *(["unknown name"] if one.name in file.unknown else [])]

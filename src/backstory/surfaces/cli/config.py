@@ -26,7 +26,7 @@ ABOUT = {
     "brief.tokens": "how long the brief at a session's start may be, in tokens; 0: no brief",
     "capture.ignore": "paths and tools of which nothing is kept, as globs separated by commas",
     "claude.model": "which model observes: an alias like haiku, or a model's whole name",
-    "claude_md.on_stop": "when a turn ends with changed files: agent (Claude is asked), auto (sync) or off",
+    "claude_md.on_stop": "after a turn that edits files: auto (sync), agent (Claude is asked) or off",
     "claude_md.practices_url": "the page that best practices come from; empty: none",
     "display": "what a session's start shows you: line or quiet",
     "docs.folders": "folders beside the project from which documents may be read, separated by :",

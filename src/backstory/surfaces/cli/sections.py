@@ -5,21 +5,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from backstory import errors, paths
+from backstory import dirty, errors, paths
 from backstory.store import claude_files
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import folder, project_and_json, standard_input, store, typed
 
 if TYPE_CHECKING:
     from backstory.claude_md.write.managed import FileState, SectionState
+    from backstory.store.file.connection import Connection
 
 MOST_BYTES = 100_000
-FILES = ("CLAUDE.md", "AGENTS.md")
 
 name_argument = click.argument("name", metavar="NAME", callback=lambda _, __, name: typed([name]))
 in_option = click.option(
@@ -40,8 +42,9 @@ def claude_md() -> None:
 def section() -> None:
     """A section is what stands between `<!-- AUTO-MANAGED: name -->` and its end.
 
-    Where a person has edited one, a new text is not written but offered: `diff` shows it, `accept` takes it,
-    `keep` turns it down. A section whose text somebody takes out is written anew.
+    What a person edits in one stays: a new text is merged with it, line by line. Where both changed the same
+    lines, it is not written but offered: `diff` shows it, `accept` takes it, `keep` turns it down. A section
+    whose text somebody takes out is written anew.
     """
 
 
@@ -78,6 +81,7 @@ def set_(name: str, file: str, within: str | None, project: str, as_json: bool) 
 
     Exit code 1 where a person has edited the section: then the text is offered to them instead.
     """
+    from backstory.claude_md import basis, sync
     from backstory.claude_md.write import managed, sections
     from backstory.safety.clean import clean_whole
 
@@ -86,8 +90,13 @@ def set_(name: str, file: str, within: str | None, project: str, as_json: bool) 
     at = _target(project, within)
     text = _text(file)
     _, is_changed = clean_whole(text)
-    with store() as (db, now):
-        outcome = managed.put(db, folder(), at.path, name, text, author="model", now=now, root=at.root)
+    with _store(at) as (db, now):
+        facts = sync.facts_now(db, at.root, at.path, name)
+        digest = None if facts is None else basis.digest(facts)
+        outcome = managed.put(
+            db, folder(), at.path, name, text, author="model", now=now, root=at.root, facts=digest
+        )
+        sync.rest_on(db, at.path, name, facts, now)
     if as_json:
         output.as_json({"file": paths.text(at.path), "section": name, "outcome": outcome})
     elif outcome in ("written", "unchanged"):
@@ -109,7 +118,7 @@ def listing(within: str | None, project: str, as_json: bool) -> None:
     from backstory.surfaces.cli import terminal
 
     at = _target(project, within)
-    with store() as (db, _):
+    with _store(at) as (db, _):
         found = managed.state(db, at.path, root=at.root)
     if as_json:
         output.as_json(plain(found))
@@ -142,16 +151,17 @@ def diff(name: str, within: str | None, project: str, as_json: bool) -> None:
     from backstory.claude_md.write import managed
 
     at = _target(project, within)
-    with store() as (db, _):
+    with _store(at) as (db, _):
         found = managed.state(db, at.path, root=at.root)
         record = claude_files.sections(db, found.path).get(name)
+    written = record.written if record else ""
     one = next((one for one in found.sections if one.name == name), None)
     if one is None:
         raise errors.NotFound(f"There is no sound section {name[:80]} in {at.shown}; {managed.LISTING}.")
     if one.offered is not None:
         old, new, names = one.body, one.offered, ("in the file", "offered")
-    elif one.is_edited and record and record.written:
-        old, new, names = record.written, one.body, ("as it was written", "in the file")
+    elif one.is_edited and (one.base or written):
+        old, new, names = one.base or written, one.body, ("as it was written", "in the file")
     else:
         raise errors.NotFound(f"Nothing is offered for {name}, and nothing is known of an edit.")
     lines = difference(old, new, *names)
@@ -173,7 +183,7 @@ def accept(name: str, within: str | None, project: str, as_json: bool) -> None:
     from backstory.claude_md.write import managed
 
     at = _target(project, within)
-    with store() as (db, now):
+    with _store(at) as (db, now):
         managed.accept(db, folder(), at.path, name, now, root=at.root)
     _done("accepted", name, at, as_json)
 
@@ -186,11 +196,11 @@ def keep(name: str, within: str | None, project: str, as_json: bool) -> None:
 
     Where nothing is offered, a section that is behind stays as it is: it is still true.
     """
-    from backstory.claude_md.write import managed
+    from backstory.claude_md import sync
 
     at = _target(project, within)
-    with store() as (db, _):
-        managed.keep(db, at.path, name, root=at.root)
+    with _store(at) as (db, now):
+        sync.keep(db, folder(), at.path, name, root=at.root, now=now)
     _done("kept", name, at, as_json)
 
 
@@ -208,6 +218,7 @@ def plain(found: FileState) -> dict[str, Any]:
                 "tokens": one.tokens,
                 "edited": one.is_edited,
                 "offered": one.offered is not None,
+                "conflict": one.is_conflict,
                 "behind": [paths.text(path) for path in one.behind],
             }
             for one in found.sections
@@ -225,15 +236,9 @@ def difference(old: str, new: str, old_name: str, new_name: str) -> list[str]:
 
 def show(lines: list[str]) -> None:
     """A diff, in colours at a terminal."""
-    from rich.text import Text
-
     from backstory.surfaces.cli import terminal
 
-    styles = {"+": "green", "-": "red", "@": "cyan"}
-    out = terminal.console()
-    for number, line in enumerate(lines):
-        style = "bold" if number < 2 else styles.get(line[:1], "default")
-        out.print(Text(output.visible(line), style=style), soft_wrap=True)
+    terminal.difference(terminal.console(), lines)
 
 
 class _Target(NamedTuple):
@@ -245,23 +250,33 @@ class _Target(NamedTuple):
 
 def _target(project: str, within: str | None) -> _Target:
     """The file that is meant."""
-    from backstory import dirty
     from backstory.claude_md.write import managed, sections
 
     here = os.path.realpath(project)
     root = dirty.root_of(here) or paths.checkout(here)
     if within is not None:
         path = os.path.abspath(within)
-        if os.path.commonpath([os.path.realpath(path), os.path.realpath(root)]) != os.path.realpath(root):
+        real, top = os.path.realpath(path), os.path.realpath(root)
+        inner, git, _ = paths.git_folders(os.path.dirname(real))
+        is_submodule = git is not None and inner.startswith(os.path.join(top, ""))  # its own project
+        if os.path.commonpath([real, top]) != top or is_submodule:
             raise errors.BadInput(
                 f"{typed([within])[:300]} is outside of the project {paths.text(root)}; name a file in it,"
                 " or say with --project which one is meant"
             )
     else:
-        there = [path for name in FILES if os.path.isfile(path := os.path.join(root, name))]
+        there = [path for name in dirty.TOP_FILES if os.path.isfile(path := os.path.join(root, name))]
         ours = [path for path in there if sections.parse(managed.read(path)).sections]
-        path = [*ours, *there, os.path.join(root, FILES[0])][0]
+        path = [*ours, *there, os.path.join(root, dirty.TOP_FILES[0])][0]
     return _Target(path, root, output.visible(paths.text(os.path.relpath(path, root))), within)
+
+
+@contextmanager
+def _store(at: _Target) -> Iterator[tuple[Connection, int]]:
+    """The store. In a clone or a worktree of an initialised project, changes are tracked from now on."""
+    with store() as (db, now):
+        dirty.adopt(at.root, partial(claude_files.get, db))
+        yield db, now
 
 
 def _text(file: str) -> str:
@@ -288,9 +303,9 @@ def _text(file: str) -> str:
 
 def said(one: SectionState) -> list[str]:
     """What is to be known of a section."""
-    edited = "edited by hand" if one.author else "not written by this backstory"
+    edited = "edited by hand" if one.author else "not written by backstory"
     return [
-        *([edited] if one.is_edited else []),
+        *(["merge conflict"] if one.is_conflict else [edited] if one.is_edited else []),
         *(["offered"] if one.offered is not None else []),
         *(["behind"] if one.behind else []),
     ]

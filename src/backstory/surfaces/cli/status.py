@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from rich.text import Text
@@ -16,7 +17,7 @@ from backstory.claude_md import status as claude_md
 from backstory.clients import claude_code, claude_settings
 from backstory.model import ProjectOverview
 from backstory.recall.brief import left_open
-from backstory.store import projects, sessions, spend, tellings
+from backstory.store import claude_files, projects, sessions, spend, tellings
 from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import claude_md_output, output, pausing, status_line, terminal, worker_status
 from backstory.surfaces.cli.worker_status import Chosen, Queue
@@ -55,7 +56,10 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
     known = projects.id_at(db, place)
     overview = projects.overview(db)
     here = next((project for project in overview if project.id == known), None)
-    root = dirty.root_of(project)
+    try:
+        root = dirty.adopt(project, partial(claude_files.get, db))
+    except errors.BackstoryError:  # the folder cannot be written
+        root = None
     failures = spool.failures(paths.spool(home))
     queue, synthesizer = worker_status.look(db, now), worker_status.synthesizer(env)
     capture = Capture(

@@ -367,6 +367,14 @@ def hanging(out: Console, head: Text, body: Text, indent: int) -> None:
     return None
 
 
+def difference(out: Console, lines: Iterable[str]) -> None:
+    """A unified diff, in colours."""
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    for number, line in enumerate(lines):
+        style = "bold" if number < 2 else styles.get(line[:1], "default")
+        out.print(Text(visible(line), style=style), soft_wrap=True)
+
+
 def few_rows(out: Console, text: Text, most: int) -> None:
     """As much as fits, indented and broken between words."""
     rows = text.wrap(out, out.width - 6)

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 from backstory.claude_md.read.files import ProjectFiles
 
 SMALL = 200_000  # what somebody writes by hand is shorter
+MOST_NODES, DEEPEST_YAML, MOST_MERGED = 50_000, 40, 1_000
 Index = dict[str, frozenset[str]]
 
 
@@ -33,19 +34,24 @@ def index(project: ProjectFiles) -> Index:
 class Folder:
     """A folder as a reader of manifests sees it. What is missing or broken is empty."""
 
-    def __init__(self, project: ProjectFiles, folders: Index, path: str = "") -> None:
+    def __init__(self, project: ProjectFiles, folders: Index, path: str = "", manager: str = "") -> None:
         self._project = project
         self._folders = folders
         self._path = path
+        self.manager = manager  # of packages, where the root of a workspace says so for its members
         self.names = folders.get(path, frozenset())
 
     def inside(self, path: str) -> list[str]:
         """The files directly in a folder below this one, as paths from here."""
-        return [f"{path}/{name}" for name in sorted(self._folders.get(self._from_root(path), ()))]
+        return [
+            f"{path}/{name}" if path else name
+            for name in sorted(self._folders.get(self._from_root(path), ()))
+        ]
 
     def folders(self, path: str) -> list[str]:
         """The names of the folders directly in a folder below this one."""
-        start = self._from_root(path) + "/"
+        start = self._from_root(path)
+        start += "/" if start else ""
         inside = (folder[len(start) :] for folder in self._folders if folder.startswith(start))
         return sorted(name for name in inside if "/" not in name)
 
@@ -58,7 +64,7 @@ class Folder:
         return any(
             name.endswith(ending)
             for path, names in self._folders.items()
-            if path == start or path.startswith(start + "/")
+            if not start or path == start or path.startswith(start + "/")
             for name in names
         )
 
@@ -79,6 +85,9 @@ class Folder:
 
     def ini(self, path: str) -> dict[str, dict[str, str]]:
         return ini(self.text(path))
+
+    def yaml(self, path: str) -> object:
+        return yaml(self.text(path))
 
     def xml(self, path: str) -> ElementTree.Element | None:
         text = self.text(path, 1_000_000)
@@ -156,15 +165,57 @@ def ini(text: str) -> dict[str, dict[str, str]]:
     return sections
 
 
-def yaml_list(text: str, key: str) -> list[str]:
-    """A list of strings below a key at the top, in either notation."""
-    found = re.search(rf"^{key}:[ \t]*+(.*(?:\n(?:[ \t]*+-.*|[ \t]*+(?:\#.*)?))*+)", text, re.MULTILINE)
-    if not found:
-        return []
-    given = found[1].strip()
-    items = given[1:].split("]")[0].split(",") if given.startswith("[") else re.split(r"(?m)^[ \t]*-", given)
-    bare = (re.sub(r"(^|\s)#.*", "", item, flags=re.DOTALL).strip().strip("'\"") for item in items)
-    return [item for item in bare if item]
+def yaml(text: str) -> object:
+    """Mappings, lists and strings: nothing in it is taken for a number or a truth, so that `on` is a key as
+    any other. None where it is broken, or larger than anybody writes.
+
+    It is built from the events of the parser: a loader follows nested lists by recursion, to the end of the
+    stack of C, and a mapping that merges others that merge others can grow without end.
+    """
+    import yaml as pyyaml  # type: ignore[import-untyped]  # only here: few projects have such files
+
+    loader = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
+    anchors: dict[str, object] = {}
+    top: list[object] = []
+    open_: list[tuple[list[object], str | None, bool]] = [(top, None, False)]  # (items, anchor, is a mapping)
+    left = MOST_NODES
+    try:
+        for event in pyyaml.parse(text, Loader=loader):
+            left -= 1
+            kind = type(event).__name__
+            if left < 0 or len(open_) > DEEPEST_YAML:
+                return None
+            if kind in ("MappingStartEvent", "SequenceStartEvent"):
+                open_.append(([], event.anchor, kind == "MappingStartEvent"))
+            elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+                items, anchor, is_mapping = open_.pop()
+                value = _mapping(items) if is_mapping else items
+                left -= len(value)
+                if anchor:
+                    anchors[anchor] = value
+                open_[-1][0].append(value)
+            elif kind == "ScalarEvent":
+                if event.anchor:
+                    anchors[event.anchor] = event.value
+                open_[-1][0].append(event.value)
+            elif kind == "AliasEvent":
+                open_[-1][0].append(anchors.get(event.anchor))
+    except (pyyaml.YAMLError, ValueError):
+        return None
+    return top[0] if top else None
+
+
+def _mapping(items: list[object]) -> dict[str, object]:
+    """Keys and values in turn; what `<<` names comes first."""
+    pairs = [
+        (key, value) for key, value in zip(items[::2], items[1::2], strict=False) if isinstance(key, str)
+    ]
+    merged: dict[str, object] = {}
+    for key, value in pairs:
+        for inner in value if isinstance(value, list) else [value]:
+            if key == "<<" and isinstance(inner, dict) and len(merged) + len(inner) <= MOST_MERGED:
+                merged |= inner
+    return merged | {key: value for key, value in pairs if key != "<<"}
 
 
 def braces(pattern: str) -> list[str]:

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 
 from backstory.claude_md.read.manifests.folder import Folder
 from backstory.claude_md.read.manifests.manifest import NAME, Manifest
-from backstory.claude_md.read.manifests.tasks import ci_runs, recipes_run
 from backstory.model import Command
 
-VET = re.compile(r"\bgo\s+vet\b")
 MAIN = re.compile(r"^package[ \t]+main\b", re.MULTILINE)
 LEFT_OUT = re.compile(r"^//(go:build| \+build) ignore\b", re.MULTILINE)  # a helper that is run by its name
 LINTER = (".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json")
@@ -24,8 +22,6 @@ def read(folder: Folder) -> Manifest | None:
     found = []
     if module:
         found += [Command("build", "go build ./...", "go.mod"), Command("test", "go test ./...", "go.mod")]
-        if source := ci_runs(folder, VET) or recipes_run(folder, VET):
-            found.append(Command("lint", "go vet ./...", source))
         if source := next(_programs(folder), None):
             found.append(Command("run", "go run .", source))
         else:

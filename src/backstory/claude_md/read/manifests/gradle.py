@@ -47,7 +47,7 @@ def read(folder: Folder) -> Manifest | None:
     if "org.springframework.boot" in plugins:
         tasks.append(("run", "bootRun"))
     if plugins & {*SPOTLESS}:
-        tasks.append(("lint", "spotlessCheck"))
+        tasks += [("lint", "spotlessCheck"), ("format", "spotlessApply")]
     name = _assigned(settings, r"rootProject\.name")
     group = _assigned(text, r"(?<![.\w])(?:project\.)?group")
     needed = _coordinates(text + _code(folder, *shared)) | _catalog(catalog)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words, yaml_list
-from backstory.claude_md.read.manifests.manifest import Manifest, commands
+from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words
+from backstory.claude_md.read.manifests.manifest import Manifest, task
+from backstory.model import Command
 
 LOCKS = {
     "pnpm-lock.yaml": "pnpm",
@@ -17,6 +16,8 @@ LOCKS = {
     "npm-shrinkwrap.json": "npm",
 }
 LINES = {"npm": "npm run {}", "yarn": "yarn {}", "pnpm": "pnpm {}", "bun": "bun run {}"}
+SHORT = {("npm", "test"): "npm test", ("npm", "start"): "npm start"}
+MOST_SCRIPTS = 300
 LISTS = ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies")
 TABLES = {"jest": "Jest", "mocha": "Mocha", "ava": "AVA", "tap": "tap"}  # in package.json itself
 
@@ -25,16 +26,13 @@ def read(folder: Folder) -> Manifest | None:
     if "package.json" not in folder.names:
         return None
     package = folder.json("package.json")
-    manager = _manager(folder, word(package.get("packageManager")))
-    scripts = [
-        name
+    manager = folder.manager or _manager(folder, word(package.get("packageManager")))
+    found = [
+        each
         for name, line in table(package.get("scripts")).items()
         if isinstance(line, str) and line.strip() and "no test specified" not in line
+        for each in task("npm", name, SHORT.get((manager, name)) or LINES[manager], line, "package.json")
     ]
-    found = commands(scripts, LINES[manager], "package.json")
-    if manager == "npm":
-        short = {"npm run test": "npm test", "npm run start": "npm start"}
-        found = [replace(command, line=short.get(command.line, command.line)) for command in found]
     name = word(package.get("name"))
     return Manifest(
         ecosystem="npm",
@@ -45,7 +43,8 @@ def read(folder: Folder) -> Manifest | None:
         dependencies=frozenset(name for kind in LISTS for name in table(package.get(kind))),
         configured=frozenset(TABLES[key] for key in TABLES if package.get(key)),
         managers=(manager,),
-        commands=tuple(found),
+        commands=(Command("install", f"{manager} install", "package.json"),),
+        tasks=tuple(found[:MOST_SCRIPTS]),
         members=tuple(_members(folder, package.get("workspaces"))),
         manifests=("package.json",),
     )
@@ -60,7 +59,7 @@ def _manager(folder: Folder, stated: str) -> str:
 
 def _members(folder: Folder, workspaces: object) -> list[str]:
     found = words(workspaces) or words(dig(workspaces, "packages"))
-    found += yaml_list(folder.text("pnpm-workspace.yaml"), "packages")
+    found += words(dig(folder.yaml("pnpm-workspace.yaml"), "packages"))
     if not found and "lerna.json" in folder.names:
         found = words(folder.json("lerna.json").get("packages")) or ["packages/*"]
     return found

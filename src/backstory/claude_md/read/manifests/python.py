@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from backstory.claude_md.read.manifests import python_code, python_requires, python_tox
 from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words
-from backstory.claude_md.read.manifests.manifest import Manifest
+from backstory.claude_md.read.manifests.manifest import Manifest, Task, task
 from backstory.model import Command
 
 # What a file or a table of pyproject.toml stands for; where there is none of them, it is pip.
@@ -23,10 +24,25 @@ TOOLS = (
     ("lint", "ruff check", ("ruff.toml", ".ruff.toml"), "ruff", ()),
     ("lint", "mypy", ("mypy.ini", ".mypy.ini"), "mypy", ("mypy",)),
     ("lint", "flake8", (".flake8",), "", ("flake8",)),
-    ("lint", "black .", (), "black", ()),
+    ("format", "black .", (), "black", ()),
     ("lint", "pre-commit run --all-files", (".pre-commit-config.yaml",), "", ()),
 )
-LINT_ENVS = ("lint", "style", "pre-commit", "typing", "mypy", "flake8")
+# How a manager runs a program in the environment that it keeps.
+RUNS = {"uv": "uv run ", "poetry": "poetry run ", "pdm": "pdm run ", "pipenv": "pipenv run "}
+INSTALLS = {
+    "uv": "uv sync",
+    "poetry": "poetry install",
+    "pdm": "pdm install",
+    "pipenv": "pipenv install --dev",
+}
+LOCKS = {"uv": "uv.lock", "poetry": "poetry.lock", "pdm": "pdm.lock", "pipenv": "Pipfile.lock"}
+FOR_DEVELOPERS = (
+    "requirements-dev.txt",
+    "requirements_dev.txt",
+    "dev-requirements.txt",
+    "requirements/dev.txt",
+)
+EXTRAS = ("dev", "develop", "development", "test", "tests", "testing", "all")
 
 
 def read(folder: Folder) -> Manifest:
@@ -37,34 +53,40 @@ def read(folder: Folder) -> Manifest:
     sessions, installed = python_code.sessions(folder.python("noxfile.py"))
     referring = [*(tox.requires if tox else ()), *(f"-r {word}" for word in installed)]
     requirements = python_requires.files(folder, referring)
+    # Where a project says itself what it needs, these are what a tool made of that.
+    declared = bool(_pipfile(folder)) or bool(list(python_requires.from_pyproject(project)))
     lists = [  # in the order in which one would name the source of a dependency
         ("pyproject.toml", list(python_requires.from_pyproject(project))),
         ("setup.cfg", python_requires.from_setup_cfg(setup_cfg)),
         ("setup.py", [line for key in python_requires.IN_SETUP for line in setup_py.get(key, ())]),
         ("Pipfile", _pipfile(folder)),
-        *((path, python_requires.from_file(folder.text(path))) for path in requirements),
+        *((path, python_requires.from_file(folder.text(path))) for path in requirements if not declared),
         (tox.source, list(tox.requires)) if tox else ("", []),
         ("noxfile.py", installed),
     ]
     needed = [(source, python_requires.names(lines)) for source, lines in lists]
+    managers = _managers(folder, project)
+    manager = next((name for name in managers if name in RUNS), "")
+    run = RUNS.get(manager, "")
     found = _tools(folder, project, {"setup.cfg": setup_cfg, "tox.ini": folder.ini("tox.ini")})
     named = next((source for source, names in needed if "pytest" in names), None)
-    if named and not any(command.line == "pytest" for command in found):
+    configured = any(command.line == "pytest" for command in found)
+    if named and not configured:
         found.insert(0, Command("test", "pytest", named))
+        configured = True
+    if "DJANGO_SETTINGS_MODULE" in folder.text("manage.py"):  # else it does not run as it is
+        found.append(Command("run", "python manage.py runserver", "manage.py"))
+        if not configured:
+            found.append(Command("test", "python manage.py test", "manage.py"))
     if tox:
         found.append(Command("test", "tox", tox.source))
-        found += [Command("lint", f"tox -e {env}", tox.source) for env in LINT_ENVS if env in tox.envs]
-    for role, names in (("test", ("test", "tests")), ("lint", ("lint",))):
-        found += [Command(role, f"nox -s {name}", "noxfile.py") for name in names if name in sessions]
-    if "django" in folder.text("manage.py"):
-        found.append(Command("run", "python manage.py runserver", "manage.py"))
-        if not any(command.line == "pytest" for command in found):
-            found.append(Command("test", "python manage.py test", "manage.py"))
+    found = [replace(command, line=run + command.line) for command in found]
     builds = "pyproject.toml" if "build-system" in project else folder.first("setup.py")
-    if builds:
-        found.insert(0, Command("build", "python -m build", builds))
     packaged = builds or requirements or "project" in project or "metadata" in setup_cfg
-    managers = _managers(folder, project) or (("pip",) if packaged else ())
+    tasks = _tasks(project, tox, sessions)
+    if install := _install(folder, project, manager, bool(builds), requirements):
+        found.append(install)
+    managers = managers or (("pip",) if packaged else ())
     about = _about(project, setup_cfg, setup_py)
     return Manifest(
         ecosystem="pypi",
@@ -73,9 +95,10 @@ def read(folder: Folder) -> Manifest:
         description=about[1],
         own=frozenset([python_requires.normal(about[0])]),
         dependencies=frozenset().union(*(names for _, names in needed)),
-        configured=frozenset("pytest" for command in found if command.line == "pytest"),
+        configured=frozenset(["pytest"] if configured else []),
         managers=managers,
         commands=tuple(found),
+        tasks=tuple(tasks[:300]),
         members=_members(project),
         manifests=("pyproject.toml",),
     )
@@ -111,9 +134,62 @@ def _tools(
             source = "pyproject.toml"
         for name, config in configs.items():
             source = source or (name if any(section in config for section in sections) else None)
-        if source:
+        if source and (line != "mypy" or _has_files(folder, project, configs, source)):
             found.append(Command(role, line, source))
     return found
+
+
+def _has_files(
+    folder: Folder, project: dict[str, Any], configs: dict[str, dict[str, dict[str, str]]], source: str
+) -> bool:
+    """Whether the settings of mypy say what to look at; without that, `mypy` alone refuses."""
+    in_ini = {**configs, source: folder.ini(source)}.get(source, {}).get("mypy", {})
+    given = {**table(dig(project, "tool", "mypy")), **in_ini}
+    return not {"files", "packages", "modules"}.isdisjoint(given)
+
+
+def _tasks(
+    project: dict[str, Any], tox: python_tox.Tox | None, sessions: list[tuple[str, str]]
+) -> list[Task]:
+    found = []
+    for name, recipe in tox.recipes if tox else ():
+        found += task("tox", name, "tox -e {}", recipe, tox.source if tox else "")
+    for env in tox.envs if tox else ():
+        if not any(each.name == env for each in found):
+            found += task("tox", env, "tox -e {}", dict(tox.recipes).get("", "") if tox else "", "tox.ini")
+    for name, recipe in sessions:
+        found += task("nox", name, "nox -s {}", recipe, "noxfile.py")
+    tables = {
+        "pdm": ("pdm run {}", dig(project, "tool", "pdm", "scripts")),
+        "poe": ("poe {}", dig(project, "tool", "poe", "tasks")),
+        "pixi": ("pixi run {}", dig(project, "tool", "pixi", "tasks")),
+        "hatch": ("hatch run {}", dig(project, "tool", "hatch", "envs", "default", "scripts")),
+    }
+    for program, (line, scripts) in tables.items():
+        for name, said in table(scripts).items():
+            recipe = "\n".join(words(said) or words(dig(said, "cmd")) or words(dig(said, "shell")))
+            found += task(program, name, line, recipe, "pyproject.toml")
+    return found
+
+
+def _install(
+    folder: Folder, project: dict[str, Any], manager: str, builds: bool, requirements: list[str]
+) -> Command | None:
+    """The manager's own command where there is a lock; else what pip needs."""
+    if manager and folder.first(LOCKS[manager], *(["Pipfile"] if manager == "pipenv" else [])):
+        return Command("install", INSTALLS[manager], folder.first(LOCKS[manager]) or "Pipfile")
+    if listed := next((path for path in FOR_DEVELOPERS if path in requirements), None):
+        return Command("install", f"pip install -r {listed}", listed)
+    if builds:
+        source = folder.first("pyproject.toml", "setup.py") or ""
+        extras = table(dig(project, "project", "optional-dependencies"))
+        extra = next((name for name in EXTRAS if name in extras), None)
+        return Command("install", f"pip install -e '.[{extra}]'" if extra else "pip install -e .", source)
+    if "requirements.txt" in requirements:
+        return Command("install", "pip install -r requirements.txt", "requirements.txt")
+    if manager:
+        return Command("install", INSTALLS[manager], "pyproject.toml")
+    return None
 
 
 def _pipfile(folder: Folder) -> list[str]:

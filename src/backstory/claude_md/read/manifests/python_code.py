@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shlex
 from collections.abc import Iterator
 
 
@@ -28,20 +29,30 @@ def setup(module: ast.Module | None) -> dict[str, list[str]]:
     return {}
 
 
-def sessions(module: ast.Module | None) -> tuple[list[str], list[str]]:
-    """The names of nox sessions, and what they install."""
-    names: list[str] = []
+def sessions(module: ast.Module | None) -> tuple[list[tuple[str, str]], list[str]]:
+    """The nox sessions, by name, with what they run; and what all of them install."""
+    found: list[tuple[str, str]] = []
     installed: list[str] = []
     for node in ast.walk(module) if module else ():
         if isinstance(node, ast.FunctionDef):
-            names += (name for decorator in node.decorator_list if (name := _session(node.name, decorator)))
+            recipe = "\n".join(shlex.join(line) for line in _calls(node, "run"))
+            names = (name for decorator in node.decorator_list if (name := _session(node.name, decorator)))
+            found += [(name, recipe) for name in names]
         elif isinstance(node, ast.Call) and _last_name(node.func) in ("install", "conda_install"):
-            installed += (
-                word.value
-                for word in node.args
-                if isinstance(word, ast.Constant) and isinstance(word.value, str)
-            )
-    return names, installed
+            installed += _words(node)
+    return found, installed
+
+
+def _calls(node: ast.AST, name: str) -> Iterator[list[str]]:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Call) and _last_name(inner.func) == name:
+            yield _words(inner)
+
+
+def _words(node: ast.Call) -> list[str]:
+    return [
+        word.value for word in node.args if isinstance(word, ast.Constant) and isinstance(word.value, str)
+    ]
 
 
 def _session(name: str, decorator: ast.expr) -> str | None:

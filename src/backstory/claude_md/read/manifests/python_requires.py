@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from backstory.claude_md.read.manifests.folder import Folder, table, words
+from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words
 
 FILES = re.compile(r"requirements[\w.-]*\.(txt|in)|[\w.-]+[-_]requirements\.(txt|in)")
 REFERENCE = re.compile(r"(?:-r|--requirement)[ =]?([\w./-]{1,200}\.(?:txt|in))\b", re.ASCII)
@@ -25,6 +25,27 @@ def names(lines: list[str]) -> set[str]:
     """The packages in lines as pip understands them; options, addresses and paths are none."""
     found = (NAMED.match(line.strip()) for line in lines if "://" not in line.partition("@")[0])
     return {normal(name[0]) for name in found if name}
+
+
+def uv_groups(project: dict[str, Any]) -> tuple[dict[str, set[str]], set[str]]:
+    """(what each group of dependencies has, what `uv run` has without naming one)"""
+    said = table(project.get("dependency-groups"))
+    groups: dict[str, set[str]] = {}
+    for name in [*said][:100]:
+        waiting, seen = [name], {name}
+        groups[name] = set()
+        while waiting:
+            lines = said.get(waiting.pop())
+            groups[name] |= names(words(lines))
+            more = [word(dig(line, "include-group")) for line in lines] if isinstance(lines, list) else []
+            waiting += [group for group in dict.fromkeys(more) if group in said and group not in seen]
+            seen.update(more)
+    uv = table(dig(project, "tool", "uv"))
+    chosen = uv.get("default-groups", ["dev"])
+    always = names(words(dig(project, "project", "dependencies")) + words(uv.get("dev-dependencies")))
+    for name, inside in groups.items():
+        always |= inside if chosen == "all" or name in words(chosen) else set()
+    return groups, always
 
 
 def files(folder: Folder, named: Iterable[str]) -> list[str]:
@@ -46,6 +67,8 @@ def _referred(folder: str, lines: Iterable[str]) -> list[str]:
 
 def from_file(text: str) -> list[str]:
     """The lines of a requirements file, without what a lock names only because another package needs it."""
+    if "--hash=" in text and not VIA.search(text):
+        return []  # a lock that does not say which of them the project wants itself
     blocks: list[list[str]] = []
     for line in text.splitlines():
         if line[:1] in ("", "#", "-"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,11 @@ class Tox:
     source: str
     envs: tuple[str, ...]
     requires: tuple[str, ...]  # lines as pip understands them
+    recipes: tuple[tuple[str, str], ...]  # what an environment runs; the empty name is all others
+
+
+Found = tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[str, str], ...]]
+REPLACED = re.compile(r"\{[^{}]{0,200}\}")
 
 
 def read(folder: Folder, project: dict[str, Any], setup_cfg: dict[str, dict[str, str]]) -> Tox | None:
@@ -28,7 +34,7 @@ def read(folder: Folder, project: dict[str, Any], setup_cfg: dict[str, dict[str,
     return next((Tox(source, *found) for source, found in places if found), None)
 
 
-def _from_ini(sections: dict[str, dict[str, str]]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def _from_ini(sections: dict[str, dict[str, str]]) -> Found | None:
     tests = {name: keys for name, keys in sections.items() if name.partition(":")[0] == "testenv"}
     if not tests and "tox" not in sections:
         return None
@@ -41,16 +47,29 @@ def _from_ini(sections: dict[str, dict[str, str]]) -> tuple[tuple[str, ...], tup
     requires = [
         _without_factor(line) for keys in tests.values() for line in keys.get("deps", "").splitlines()
     ]
-    return tuple(envs), tuple(requires)
+    recipes = [
+        (env, REPLACED.sub("", keys.get("commands", "")))
+        for name, keys in tests.items()
+        for env in braces(name.partition(":")[2])
+        if keys.get("commands")
+    ]
+    return tuple(envs), tuple(requires), tuple(recipes)
 
 
-def _from_toml(said: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def _from_toml(said: dict[str, Any]) -> Found | None:
     if not said:
         return None
     envs = table(said.get("env"))
     places = [*envs.values(), said.get("env_run_base")]
     requires = (line for place in places for line in words(table(place).get("deps")))
-    return (*words(said.get("env_list")), *envs), tuple(requires)
+    named = [("", said.get("env_run_base")), *envs.items()]
+    recipes = [(name, recipe) for name, place in named if (recipe := _commands(table(place).get("commands")))]
+    return (*words(said.get("env_list")), *envs), tuple(requires), tuple(recipes)
+
+
+def _commands(lists: object) -> str:
+    lines = (shlex.join(words(line)) for line in (lists if isinstance(lists, list) else ()))
+    return REPLACED.sub("", "\n".join(lines))
 
 
 def _without_factor(line: str) -> str:

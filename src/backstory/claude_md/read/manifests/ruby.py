@@ -21,14 +21,30 @@ def read(folder: Folder) -> Manifest | None:
     found = []
     if "Gemfile" in folder.names:
         rakefile = folder.first("Rakefile", "rakefile", "Rakefile.rb")
-        if folder.any_below("spec", ".rb"):
-            found.append(Command("test", "bundle exec rspec", "Gemfile"))
+        setup = folder.has("bin/setup")
+        found.append(
+            Command("install", "bin/setup", "bin/setup")
+            if setup
+            else Command("install", "bundle install", "Gemfile")
+        )
+        if folder.any_below("spec", "_spec.rb"):
+            found.append(
+                Command("test", "bundle exec rspec", ".rspec" if folder.has(".rspec") else "Gemfile")
+            )
+        elif folder.has("bin/rails") and folder.any_below("test", "_test.rb"):
+            found.append(Command("test", "bin/rails test", "bin/rails"))
         elif rakefile:
             found.append(Command("test", "bundle exec rake", rakefile))
-        if folder.has("bin/rails"):
+        if folder.has("bin/dev"):
+            found.append(Command("run", "bin/dev", "bin/dev"))
+        elif folder.has("bin/rails"):
             found.append(Command("run", "bin/rails server", "bin/rails"))
+        if folder.has("db/schema.rb") or folder.has("db/structure.sql"):
+            found.append(Command("migrate", "bin/rails db:prepare", "bin/rails"))
         if ".rubocop.yml" in folder.names:
             found.append(Command("lint", "bundle exec rubocop", ".rubocop.yml"))
+        elif ".standard.yml" in folder.names:
+            found.append(Command("lint", "bundle exec standardrb", ".standard.yml"))
     name = _said(spec, "name")
     return Manifest(
         ecosystem="gem",

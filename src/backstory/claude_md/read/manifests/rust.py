@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words
 from backstory.claude_md.read.manifests.manifest import Manifest
-from backstory.claude_md.read.manifests.tasks import ci_runs
 from backstory.model import Command
 
-LISTS = ("dependencies", "dev-dependencies", "build-dependencies")
-CLIPPY = re.compile(r"\bcargo\s+(\+\S+\s+)?clippy\b|clippy-(check|action)@|^\s*command:\s*clippy\b")
-FORMAT = re.compile(r"\bcargo\s+(\+\S+\s+)?fmt\b|\brustfmt\s+--check|^\s*command:\s*fmt\b")
+NEXTEST = ".config/nextest.toml"
+LISTS = ("dependencies",)  # what tests and builds need is not what it is made with
 
 
 def read(folder: Folder) -> Manifest | None:
@@ -24,13 +21,16 @@ def read(folder: Folder) -> Manifest | None:
     everywhere = " --workspace" if members else ""
     found = [
         Command("build", "cargo build" + everywhere, "Cargo.toml"),
-        Command("test", "cargo test" + everywhere, "Cargo.toml"),
+        Command("test", "cargo nextest run" + everywhere, NEXTEST)
+        if folder.has(NEXTEST)
+        else Command("test", "cargo test" + everywhere, "Cargo.toml"),
     ]
-    if source := folder.first("clippy.toml", ".clippy.toml") or ci_runs(folder, CLIPPY):
+    if source := folder.first("clippy.toml", ".clippy.toml"):
         found.append(Command("lint", "cargo clippy", source))
-    if source := folder.first("rustfmt.toml", ".rustfmt.toml") or ci_runs(folder, FORMAT):
-        found.append(Command("lint", "cargo fmt --check", source))
-    if package and (folder.has("src/main.rs") or cargo.get("bin")):
+    source = folder.first("rustfmt.toml", ".rustfmt.toml")
+    if source and not folder.toml(source).get("disable_all_formatting"):
+        found.append(Command("format", "cargo fmt", source))
+    if package and (folder.has("src/main.rs") or cargo.get("bin") or _has_one_program(folder)):
         found.append(Command("run", "cargo run", "Cargo.toml"))
     shared = table(dig(cargo, "workspace", "package"))
     name = word(package.get("name"))
@@ -46,6 +46,10 @@ def read(folder: Folder) -> Manifest | None:
         members=(*members, *("!" + path for path in words(dig(cargo, "workspace", "exclude")))),
         manifests=("Cargo.toml",),
     )
+
+
+def _has_one_program(folder: Folder) -> bool:
+    return len([name for name in folder.folders("src/bin") if folder.has(f"src/bin/{name}/main.rs")]) == 1
 
 
 def _dependencies(cargo: dict[str, Any]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Makefiles, justfiles, Docker: what belongs to no language."""
+"""Task runners and Docker: what belongs to no language."""
 
 from __future__ import annotations
 
@@ -6,63 +6,118 @@ import re
 from collections.abc import Iterator
 
 from backstory.claude_md.read.languages import generated
-from backstory.claude_md.read.manifests.folder import Folder
-from backstory.claude_md.read.manifests.manifest import Manifest, commands
+from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words
+from backstory.claude_md.read.manifests.manifest import Manifest, Task, task
 from backstory.model import Command
 
-MORE = {"check": "test", "all": "build", "run": "run"}
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+JUSTFILES = ("justfile", "Justfile", ".justfile")
+TASKFILES = ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml", "Taskfile.dist.yml")
+MISE = ("mise.toml", ".mise.toml")
 COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
-RECIPE = re.compile(r"@?([A-Za-z_][\w-]*+)[^:\n]*+:(?!=)", re.ASCII)
+RECIPE = re.compile(r"@?([A-Za-z_][\w-]*+)([^:\n]*+):(?!=)(.*)", re.ASCII)
+PARAMETER = re.compile(r"[ \t][A-Za-z_][\w-]*+(?![\w=-])", re.ASCII)  # of a recipe, without a default
+MOST_TASKS = 300
 
 # Behind the colon: it sets one, for a target or at all.
 VARIABLE = re.compile(r":*=|[\s:]*(\w+\s+)?[\w.]+\s*[:?+!]*=")
+SET = re.compile(
+    r"[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*(?::{0,3}|\?)=[ \t]*([^\s$#][^$#\n]*)", re.ASCII
+)
+USED = re.compile(r"\$[({]([A-Za-z_]\w*)[)}]", re.ASCII)
+TEMPLATE = re.compile(r"\{\{[^{}]{0,200}\}\}")
 
 
 def read(folder: Folder) -> Manifest:
-    found: list[Command] = []
-    if makefile := folder.first("GNUmakefile", "makefile", "Makefile"):
-        text = folder.text(makefile)
-        if not generated(text.encode()):
-            found += commands(targets(text), "make {}", makefile, separators=":-", more=MORE)
-    if justfile := folder.first("justfile", "Justfile", ".justfile"):
-        recipes = (RECIPE.match(line) for line in folder.text(justfile).splitlines())
-        names = [recipe[1] for recipe in recipes if recipe]
-        found += commands(names, "just {}", justfile, separators=":-", more=MORE)
+    found: list[Task] = []
+    if makefile := folder.first(*MAKEFILES):
+        found += _of_make(folder.text(makefile), makefile)
+    if justfile := folder.first(*JUSTFILES):
+        found += _of_just(folder.text(justfile), justfile)
+    if taskfile := folder.first(*TASKFILES):
+        found += _of_task(folder.yaml(taskfile), taskfile)
+    for mise in MISE:
+        for name, said in table(folder.toml(mise).get("tasks")).items():
+            recipe = "\n".join(words(said) or words(table(said).get("run")))
+            recipe += "".join(f"\nmise run {each}" for each in words(table(said).get("depends")))
+            found += task("mise", name, "mise run {}", recipe, mise)
+    commands = []
     if "Dockerfile" in folder.names:
-        found.append(Command("build", "docker build .", "Dockerfile"))
-    if compose := folder.first(*COMPOSE):
-        found.append(Command("run", "docker compose up", compose))
-    return Manifest(commands=tuple(found))
+        commands.append(Command("build", "docker build .", "Dockerfile"))
+    if (compose := folder.first(*COMPOSE)) and builds_a_service(folder, compose):
+        commands.append(Command("run", "docker compose up", compose))
+    return Manifest(commands=tuple(commands), tasks=tuple(found[:MOST_TASKS]))
 
 
-def targets(makefile: str) -> Iterator[str]:
-    """What a Makefile has rules for; not what only matches a pattern or is put together from variables."""
+def builds_a_service(folder: Folder, compose: str) -> bool:
+    """Whether a file of Docker Compose starts something of the repository, not only databases beside it."""
+    for service in table(dig(folder.yaml(compose), "services")).values():
+        build = dig(service, "build")
+        context = word(build) or word(dig(build, "context")) or ("." if isinstance(build, dict) else "")
+        if context and "://" not in context and not context.startswith("git@"):
+            return True
+    return False
+
+
+def _of_make(text: str, source: str) -> Iterator[Task]:
+    if generated(text.encode()):
+        return
+    variables = {found[1]: found[2].strip() for line in text.splitlines() if (found := SET.match(line))}
+    for name, recipe in rules(text):
+        # Only to see what it runs: a variable that is not plain is taken for the program it is named after.
+        plain = USED.sub(lambda used: variables.get(used[1]) or used[1].lower(), recipe)
+        yield from task("make", name, "make {}", plain, source)
+
+
+def rules(makefile: str) -> list[tuple[str, str]]:
+    """(target, what it runs) of a Makefile; not of what only matches a pattern or is made from variables."""
+    found: dict[str, list[str]] = {}
+    named: list[str] = []
     defining = False
     for line in makefile.replace("\\\n", " ").splitlines():
         if line.startswith(("define ", "endef")):
             defining = line.startswith("define ")
-        if defining or line.startswith(("\t", "#", "ifeq", "ifneq", "else ", "$(")):
+        if line.startswith("\t"):
+            for name in named:
+                found[name].append(line.strip().lstrip("@-+"))
+            continue
+        if defining or line.startswith(("#", "ifeq", "ifneq", "else ", "$(")):
             continue
         left, colon, right = line.replace("\\:", "\0").partition(":")
         is_whole = left.count("(") == left.count(")")
-        if colon and is_whole and "=" not in left and not VARIABLE.match(right):
-            yield from (target.replace("\0", ":") for target in left.split())
+        if not (colon and is_whole and "=" not in left and not VARIABLE.match(right)):
+            named = named if not line.strip() else []
+            continue
+        needed, _, same_line = right.lstrip(":").partition(";")
+        named = [target.replace("\0", ":") for target in left.split()[:50]]
+        for name in named:
+            lines = [f"make {each}" for each in needed.split()[:50] if not each.startswith(("$", "|"))]
+            found.setdefault(name, []).extend([*lines, same_line.strip()] if same_line else lines)
+    return [(name, "\n".join(lines[:200])) for name, lines in found.items() if not name.startswith(".")]
 
 
-def recipes_run(folder: Folder, expression: re.Pattern[str]) -> str | None:
-    """The Makefile, where a recipe of it runs this."""
-    makefile = folder.first("GNUmakefile", "makefile", "Makefile")
-    return makefile if makefile and _in_lines(folder.text(makefile), expression) else None
+def _of_just(text: str, source: str) -> Iterator[Task]:
+    recipe: list[str] = []
+    name = ""
+    for line in [*text.splitlines(), "end:"]:
+        if line[:1].isspace() and name:
+            recipe.append(TEMPLATE.sub("x", line.strip().lstrip("@-")))
+        elif found := RECIPE.match(line):
+            if name:
+                yield from task("just", name, "just {}", "\n".join(recipe), source)
+            needs_more = PARAMETER.search(found[2]) is not None
+            name = "" if needs_more or found[1].startswith("_") else found[1]
+            recipe = [f"just {each}" for each in found[3].split()[:50] if each.isidentifier()]
 
 
-def ci_runs(folder: Folder, expression: re.Pattern[str]) -> str | None:
-    """The first file of a continuous integration that runs this."""
-    workflows = [path for path in folder.inside(".github/workflows") if path.endswith((".yml", ".yaml"))]
-    for path in [*workflows, ".gitlab-ci.yml", ".travis.yml"]:
-        if _in_lines(folder.text(path), expression):
-            return path
-    return None
-
-
-def _in_lines(text: str, expression: re.Pattern[str]) -> bool:
-    return any(expression.search(line) for line in text.splitlines() if not line.lstrip().startswith("#"))
+def _of_task(taskfile: object, source: str) -> Iterator[Task]:
+    for name, said in table(dig(taskfile, "tasks")).items():
+        if dig(said, "internal") == "true":
+            continue
+        steps = [said] if isinstance(said, (str, list)) else []
+        steps += [dig(said, key) for key in ("cmd", "cmds")]
+        lines = [f"task {each}" for each in words(dig(said, "deps"))]
+        for step in steps:
+            for each in step if isinstance(step, list) else [step]:
+                lines.append(word(each) or word(dig(each, "cmd")) or f"task {word(dig(each, 'task'))}")
+        yield from task("task", name, "task {}", TEMPLATE.sub("", "\n".join(lines[:200])), source)

@@ -1,0 +1,1 @@
+"""The commands of a project, from what its own files say: CI, documentation, task runners, manifests."""

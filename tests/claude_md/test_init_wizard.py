@@ -1,0 +1,348 @@
+"""The wizard of `backstory init`, at a real terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from backstory.claude_md.write import sections
+from backstory.model import Survey
+from backstory.surfaces.cli import claude_md_output
+from tests.conftest import Run
+from tests.helpers.claude_md_project import MINE, make, names, section, snapshot, text, write
+from tests.helpers.terminal import at_terminal
+
+pytestmark = pytest.mark.slow
+
+INIT = ("init", "--offline", "--no-subtrees")
+ASKED = "Write this?"
+COMMANDS = "`pip install -e .`, `python -m build`, `pytest tests/test_feeding.py::test_it_is_fed`"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make(tmp_path / "walrus")
+
+
+@pytest.fixture(autouse=True)
+def pager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not wait for a key."""
+    monkeypatch.setenv("PAGER", "cat")
+
+
+def plain(seen: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen).replace("\r\n", "\n")
+
+
+def talk(
+    project: Path, *answers: str, options: tuple[str, ...] = INIT, columns: int = 100
+) -> tuple[int, str]:
+    code, seen = at_terminal(
+        project, *options, turns=tuple((ASKED, f"{answer}\n") for answer in answers), columns=columns
+    )
+    return code, plain(seen)
+
+
+def test_sections_are_listed_with_their_sizes(project: Path) -> None:
+    _, seen = talk(project, "n")
+    assert re.search(r"^CLAUDE.md  is made; \d+ tokens$", seen, re.MULTILINE)
+    assert re.search(r"^  2  on   build-commands +\d+ tokens$", seen, re.MULTILINE)
+
+
+def test_a_long_text_is_shown_in_the_persons_pager(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\necho IN A PAGER\ncat\n")
+    pager.chmod(0o755)
+    monkeypatch.setenv("PAGER", str(pager))
+    _, seen = talk(project, "look", "n")
+    assert seen.count("IN A PAGER") == 2
+    assert seen.count("- `walrus/`: Feeds walruses") == 2
+
+
+def test_without_settings_for_less_it_shows_colours(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pager = tmp_path / "pager"
+    pager.write_text('#!/bin/sh\necho "LESS is $LESS"\ncat\n')
+    pager.chmod(0o755)
+    monkeypatch.setenv("PAGER", str(pager))
+    monkeypatch.delenv("LESS", raising=False)
+    seen = at_terminal(project, *INIT, turns=((ASKED, "n\n"),))[1]
+    assert "LESS is FRX" in seen
+    monkeypatch.setenv("LESS", "-i")
+    seen = at_terminal(project, *INIT, turns=((ASKED, "n\n"),))[1]
+    page = seen[seen.index("LESS is -i") : seen.index("is made;")]
+    assert "\x1b[1mCLAUDE.md:" not in page
+
+
+def test_sections_are_switched_off_by_number_and_name_and_on_again(project: Path) -> None:
+    code, seen = talk(project, "off 2, 3", "off patterns", "on build-commands", "6", "y")
+    assert code == 0, seen
+    assert names(project) == ["project-description", "build-commands", "conventions"]
+    assert "<!-- backstory: off architecture, patterns, git-insights -->" in text(project)
+    assert re.search(r"^  3  off  architecture +\d+ tokens  it is switched off$", seen, re.MULTILINE)
+
+
+def test_a_command_is_corrected_after_its_evidence_was_shown(project: Path) -> None:
+    corrected = ((ASKED, "command test\n"), ("The command to test", "make check\n"))
+    removed = ((ASKED, "command\n"), ("Of which role?", "build\n"), ("The command to build", "none\n"))
+    code, seen = at_terminal(project, *INIT, turns=(*corrected, *removed, (ASKED, "y\n")))
+    assert code == 0, seen
+    assert "test  pytest (from pyproject.toml)" in seen
+    assert "test  make check (yours)" in seen
+    assert "- Test: `make check`" in section(project, "build-commands")
+    assert "Build: " not in section(project, "build-commands")
+    assert "<!-- backstory: command test = make check -->" in text(project)
+
+
+def test_a_correction_is_taken_back(project: Path) -> None:
+    turns = ((ASKED, "command test = make check\n"), (ASKED, "command test\n"), ("The command to", ".\n"))
+    code, seen = at_terminal(project, *INIT, turns=(*turns, (ASKED, "y\n")))
+    assert code == 0, seen
+    assert "- Test: `pytest`" in section(project, "build-commands")
+    assert "backstory: command" not in text(project)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("off 77", "No section in the list is called '77'."),
+        ("off nonsense", "No section in the list is called 'nonsense'."),
+        ("off", "Say which"),
+        ("command deploy = x", "the roles are"),
+        ("command tset", "No role is called 'tset'; the roles are install"),
+        ("command test = a --> b", "a command is one line"),
+        ("existing", "No file is there"),
+        ("what", "command test = make check"),
+        ("", "leave; nothing is written"),
+    ],
+)
+def test_what_cannot_be_done_is_said_and_asked_again(project: Path, answer: str, said: str) -> None:
+    before = snapshot(project)
+    code, seen = talk(project, answer, "n")
+    assert (code, said in seen) == (1, True), seen
+    assert "Traceback" not in seen
+    assert snapshot(project) == before
+
+
+def test_nothing_is_written_before_a_person_says_so(project: Path, data: Path) -> None:
+    before = snapshot(project)
+    code, seen = talk(project, "off patterns", "command test = make check", "leave")
+    assert (code, "Nothing was written." in seen) == (1, True)
+    assert snapshot(project) == before
+    assert not (data / "backstory.db").exists()
+
+
+@pytest.mark.parametrize(("columns", "is_beside"), [(160, True), (80, False)])
+def test_what_changes_in_a_file_is_shown_side_by_side_where_there_is_room(
+    project: Path, columns: int, is_beside: bool
+) -> None:
+    (project / "CLAUDE.md").write_text(MINE)
+    turns = (("Which?", "merge\n"), (ASKED, "n\n"))
+    seen = plain(at_terminal(project, *INIT, turns=turns, columns=columns)[1])
+    assert ("CLAUDE.md as it is" in seen) == is_beside
+    assert ("+++ CLAUDE.md" in seen) != is_beside
+    assert "## Build Commands" in seen
+
+
+def test_what_becomes_of_the_file_can_be_chosen_again(project: Path) -> None:
+    (project / "CLAUDE.md").write_text(MINE)
+    turns = (("Which?", "backup\n"), (ASKED, "existing\n"), ("Which?", "merge\n"), (ASKED, "y\n"))
+    code, seen = at_terminal(project, *INIT, turns=turns)
+    assert code == 0, seen
+    assert text(project).startswith(MINE)
+    assert not (project / "CLAUDE.md.backup").exists()
+
+
+def test_who_cancels_leaves_the_wizard_and_nothing_is_written(project: Path) -> None:
+    (project / "CLAUDE.md").write_text(MINE)
+    before = snapshot(project)
+    turns = (("Which?", "merge\n"), (ASKED, "existing\n"), ("Which?", "cancel\n"))
+    code, seen = at_terminal(project, *INIT, turns=turns)
+    assert (code, "Cancelled; nothing was written." in seen) == (1, True), seen
+    assert snapshot(project) == before
+
+
+def test_an_empty_answer_about_a_command_leaves_it_as_it_is(project: Path) -> None:
+    no_role = ((ASKED, "command\n"), ("Of which role?", "\n"))
+    no_text = ((ASKED, "command test\n"), ("The command to test (empty: leave it as it is", "\n"))
+    code, seen = at_terminal(project, *INIT, turns=(*no_role, *no_text, (ASKED, "y\n")), columns=120)
+    assert code == 0, seen
+    assert "- Test: `pytest`" in section(project, "build-commands")
+    assert "backstory: command" not in text(project)
+
+
+def test_a_section_that_a_person_edited_is_listed_and_can_be_switched_off(run: Run, project: Path) -> None:
+    run("init", "--yes", "--offline", "--no-subtrees")
+    path = project / "CLAUDE.md"
+    path.write_bytes(sections.with_section(path.read_bytes(), "patterns", "Mine."))
+    turns = (("Change something?", "off patterns\n"), (ASKED, "y\n"))
+    code, seen = at_terminal(project, *INIT, turns=turns)
+    assert code == 0, seen
+    assert re.search(
+        r"^  \d  on   patterns +2 tokens  is there, and stays as it is$", plain(seen), re.MULTILINE
+    )
+    assert "<!-- backstory: off patterns -->" in text(project)
+    assert section(project, "patterns") == "Mine."
+
+
+def test_a_section_that_a_persons_text_covers_can_be_had(project: Path) -> None:
+    (project / "CLAUDE.md").write_text(f"Run {COMMANDS}.\n")
+    turns = (("Which?", "merge\n"), (ASKED, "on build-commands\n"), (ASKED, "y\n"))
+    code, seen = at_terminal(project, *INIT, turns=turns, columns=120)
+    assert code == 0, seen
+    assert re.search(r"your text covers it: ([1-9]) of \1 commands and paths are there", seen)
+    assert "build-commands" in names(project)
+
+
+def test_in_an_initialised_project_a_person_can_still_change_something(run: Run, project: Path) -> None:
+    run("init", "--yes", "--offline", "--no-subtrees")
+    before = snapshot(project)
+    code, seen = at_terminal(project, *INIT, turns=(("Change something?", "n\n"),))
+    assert (code, snapshot(project)) == (0, before), seen
+    turns = (("Change something?", "off patterns\n"), (ASKED, "y\n"))
+    code, seen = at_terminal(project, *INIT, turns=turns)
+    assert code == 0, seen
+    assert "patterns" not in names(project)
+
+
+def test_folders_can_be_chosen_again(monorepo: Path) -> None:
+    write(monorepo, {"packages/api/CLAUDE.md": MINE})
+    turns = (
+        ("Which?", "none\n"),
+        (ASKED, "subtrees\n"),
+        ("Which?", "all\n"),
+        (ASKED, "off 3\n"),
+        (ASKED, "y\n"),
+    )
+    code, seen = at_terminal(monorepo, "init", "--offline", turns=turns)
+    assert code == 0, seen
+    assert re.search(r"packages/api  an application .+  has one written by hand, which stays", plain(seen))
+    assert text(monorepo, "packages/api/CLAUDE.md") == MINE
+    assert (monorepo / "packages" / "web" / "CLAUDE.md").exists()
+
+
+def test_it_says_why_each_folder_is_proposed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("click.prompt", lambda *_, **__: "all")
+    reasons = Survey(
+        "", "", (), (), (), (), (), ("web",), {"web": "an application of its own"}
+    ).subtree_reasons
+    assert claude_md_output.choose(["web", "api"], reasons) == ["web", "api"]
+    assert "  1  web  an application of its own\n  2  api\n" in capsys.readouterr().err
+
+
+def test_what_is_no_choice_of_folders_is_answered_with_what_is_one(monorepo: Path) -> None:
+    turns = (("Which?", "q\n"), ("Which?", "none\n"), (ASKED, "n\n"))
+    code, seen = at_terminal(monorepo, "init", "--offline", turns=turns)
+    assert code == 1
+    assert "Say all, none, or numbers from 1 to 2; Ctrl-C leaves, and nothing is written." in seen
+
+
+# --- --verify -----------------------------------------------------------------------------------------------
+
+RUN = "Run them?"
+MAKEFILE = """\
+test:
+\ttouch tested
+
+lint:
+\tno-such-linter
+
+run:
+\ttouch ran
+
+build:
+\t@echo $$GITHUB_TOKEN
+"""
+
+
+@pytest.fixture
+def made(project: Path) -> Path:
+    write(project, {"Makefile": MAKEFILE, "pyproject.toml": '[project]\nname = "walrus"\n'})
+    return project
+
+
+def test_commands_are_run_after_a_yes_and_said_to_work(made: Path) -> None:
+    turns = ((RUN, "y\n"), (ASKED, "n\n"))
+    code, seen = at_terminal(made, *INIT, "--verify", turns=turns)
+    said = plain(seen)
+    assert code == 1
+    assert "THIS RUNS CODE OF THIS REPOSITORY" in said
+    assert re.search(r"\d\* test +make test   \(in the project, from Makefile\)", said)
+    assert re.search(r"\d  run +make run   \(in the project, from Makefile\)", said)
+    assert re.search(r"✓ seen to work: make test  \(exit 0, [\d.]+ s\)", said)
+    assert re.search(
+        r"✗ starts, and fails: make lint  \(exit 2, [\d.]+ s\)\n +.*\n? *make: no-such-linter", said
+    )
+    assert (made / "tested").exists()
+    assert not (made / "ran").exists()
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "\x03", "\x04"])
+def test_nothing_is_run_without_a_yes(made: Path, answer: str) -> None:
+    turns = ((RUN, answer), *(((ASKED, "n\n"),) if answer in ("n\n", "\n") else ()))
+    code, seen = at_terminal(made, *INIT, "--verify", turns=turns)
+    assert code == (1 if answer in ("n\n", "\n") else 130), seen
+    assert not (made / "tested").exists()
+    assert not (made / "CLAUDE.md").exists()
+
+
+def test_yes_is_no_yes_to_running(made: Path) -> None:
+    code, seen = at_terminal(made, *INIT, "--yes", "--verify", turns=((RUN, "n\n"),))
+    assert code == 0, seen
+    assert not (made / "tested").exists()
+    assert (made / "CLAUDE.md").exists()
+
+
+@pytest.mark.parametrize("options", [["--yes"], ["--dry-run"], ["--yes", "--json"], []])
+def test_where_nobody_is_there_nothing_is_run(run: Run, made: Path, options: list[str]) -> None:
+    before = snapshot(made)
+    ran = run("init", "--offline", "--verify", *options)
+    assert (ran.code, "only a person at a terminal can agree" in ran.err) == (2, True)
+    assert snapshot(made) == before
+
+
+def test_a_command_that_is_named_is_run_and_told_as_json(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "a-token-of-mine")
+    options = (*INIT, "--dry-run", "--json", "--verify")
+    listed = plain(at_terminal(made, *options, turns=((RUN, "n\n"),))[1])
+    numbers = {role: number for number, role in re.findall(r"^ +(\d+)[* ] (\w+) ", listed, re.MULTILINE)}
+    answer = f"{numbers['run']},{numbers['build']},77\n"
+    turns = ((RUN, answer), (RUN, answer.replace(",77", "")))
+    code, seen = at_terminal(made, *options, turns=turns)
+    assert code == 0, seen
+    said = plain(seen)
+    assert "There are numbers from 1 to" in said
+    told = {one["command"]: one for one in json.loads(said[said.index("\n{") :])["verified"]}
+    assert (told["make run"]["state"], told["make run"]["started"]) == ("works", True)
+    assert (told["make test"]["state"], told["make test"]["started"]) == ("not run", None)
+    assert told["make build"]["code"] == 0
+    assert "a-token-of-mine" not in said
+    assert (made / "ran").exists()
+    assert not (made / "CLAUDE.md").exists()
+
+
+def test_what_could_not_start_is_left_out_for_who_wants_that(made: Path) -> None:
+    command = ("--command", "lint=no-such-linter .")
+    turns = ((RUN, "y\n"), ("for everybody?", "y\n"), (ASKED, "y\n"))
+    code, seen = at_terminal(made, *INIT, *command, "--verify", turns=turns)
+    assert code == 0, seen
+    assert "✗ not found: no-such-linter ." in plain(seen)
+    assert "Lint" not in section(made, "build-commands")
+    assert "<!-- backstory: command lint = -->" in text(made)
+    assert "seen to work" not in text(made)
+
+
+def test_a_worker_verifies_nothing(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BACKSTORY_WORKER", "1")
+    code, seen = at_terminal(made, *INIT, "--verify")
+    assert (code, "only a person" in plain(seen)) == (2, True)
+    assert not os.path.exists(made / "tested")
