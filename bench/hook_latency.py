@@ -4,7 +4,8 @@ Every round runs each case once, in a new order, so that whatever else the machi
 alike. A hook's time is from its start to its exit with the payload fed through a pipe, as the client does it;
 the drain that a prompt leaves behind in the background is waited for outside the timed part. The end of a
 turn is measured in an initialised project after a turn without tools, after one that only looked around,
-after an edit that is still in the spool, and with files pending that the model was told of.
+after an edit that is still in the spool, and with files pending that the model was told of: all of that with
+`claude_md.on_stop = agent`, where Python may be waited for; and after an edit as it is by default.
 
 What asks the memory server is measured with a real one, that has a store of 100,000 memories: a session's
 first prompt, which is told what an earlier session knows about it, and files of which something or nothing is
@@ -163,7 +164,8 @@ def _stops(hook: str, env: dict[str, str], folder: str) -> list[Case]:
     root = os.path.join(os.path.realpath(folder), "project")
     os.makedirs(os.path.join(root, ".git"))
     data = env["BACKSTORY_HOME"]
-    env = {**env, "CLAUDE_PROJECT_DIR": root, "BACKSTORY_SYNTHESIZER": "off"}  # no worker to wait for
+    by_default = {**env, "CLAUDE_PROJECT_DIR": root, "BACKSTORY_SYNTHESIZER": "off"}  # no worker to wait for
+    env = {**by_default, "BACKSTORY_CLAUDE_MD_ON_STOP": "agent"}
 
     def put(tool: str, field: str, number: int) -> None:
         name = uuid.uuid4().hex
@@ -204,6 +206,7 @@ def _stops(hook: str, env: dict[str, str], folder: str) -> list[Case]:
         Case("stop: nothing changed", stop, env, "Stop", looked_around),
         Case("stop: a new edit", stop, env, "Stop", edited, speaks=True),
         Case("stop: files pending", stop, env, "Stop", pending),
+        Case("stop: a new edit, auto", stop, by_default, "Stop", edited),
     ]
 
 
@@ -427,6 +430,7 @@ def _budgets(rows: list[Row]) -> list[Budget]:
         ("Stop with nothing changed / python -I -S", "stop: nothing changed", BARE_PYTHON),
         ("Stop with a new edit / python -I -S", "stop: a new edit", BARE_PYTHON),
         ("Stop with files pending / python -I -S", "stop: files pending", BARE_PYTHON),
+        ("Stop with a new edit by default / python -I -S", "stop: a new edit, auto", BARE_PYTHON),
         ("Read of a file that nothing is known of / empty shell", "file: unknown", BASELINE),
     ]
     budgets = []

@@ -419,11 +419,13 @@ def test_init_and_sync_are_timed_beside_bare_python(
 def test_a_fact_too_many_and_a_fact_too_few_both_count() -> None:
     import claude_md
 
-    one = claude_md._score("one", ["language: Go", "test: go test ./..."], ["language: Go", "run: go"], 0.1)
-    two = claude_md._score("two", ["language: C", "build: make"], ["language: C", "build: make"], 0.1)
+    one = claude_md._score(
+        "one", ["language: Go", "tests Go: *_test.go"], ["language: Go", "framework: gin"], 0.1
+    )
+    two = claude_md._score("two", ["language: C", "naming C: _"], ["language: C", "naming C: _"], 0.1)
 
     assert (one.precision, one.recall) == (0.5, 0.5)
-    assert (one.missing, one.wrong) == (("test: go test ./...",), ("run: go",))
+    assert (one.missing, one.wrong) == (("tests Go: *_test.go",), ("framework: gin",))
     told = claude_md._told([one, two])
     assert (told["precision"], told["recall"]) == (0.75, 0.75)
 
@@ -455,3 +457,23 @@ def test_a_small_store_is_exported_and_imported(bench: Bench, tmp_path: Path) ->
         "most memory of an import",
     ]
     assert "most memory of an import" in shown
+
+
+def test_the_verdicts_of_readers_are_added_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statement = {"text": "x", "true": True, "useful": False}
+    for reader, commits in (("one", True), ("two", False)):
+        verdict = {
+            "statements": [statement, {**statement, "useful": True}],
+            "needs": {"n1": "met", "n2": "partly", "n3": "missing", "n4": "missing"},
+            "commit": commits,
+        }
+        path = tmp_path / "verdicts" / "after" / reader / "zoo.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(verdict), "utf-8")
+    options = ("--verdicts", tmp_path / "verdicts", "--json", "-")
+    told = json.loads(run_bench("newcomer.py", *options, patch=monkeypatch, captured=capsys))
+    (figures,) = told["figures"]
+    assert (figures["true"], figures["useful"], figures["recall"]) == (1.0, 0.5, 0.375)
+    assert (figures["committed"], figures["committed_by_all"]) == (0.5, 0)
