@@ -853,3 +853,15 @@ def test_one_more_file_in_a_folder_changes_nothing(tmp_path: Path) -> None:
         tmp_path, **{"src/walrus/c.py": "x = 1\n" * 100, "tests/test_b.py": "", "src/walrus/a.py": "y = 2\n"}
     )
     assert compose.texts(known(tmp_path)) == before
+
+
+def test_the_main_files_of_a_folder_say_what_they_are_for(tmp_path: Path) -> None:
+    texts = {f"src/walrus/{name}.py": f"x = {number}\n" for number, name in enumerate("abc")}
+    files(tmp_path, **texts, **{"src/walrus/d.py": '"""Feeds walruses."""\n'})
+    said = "\n".join(outline.lines(walk(str(tmp_path)), (), str, str))
+    assert "main files: a.py, b.py, c.py, d.py (Feeds walruses)" in said
+
+
+def test_a_folder_of_documents_names_what_they_are_built_with(tmp_path: Path) -> None:
+    files(tmp_path, **{"docs/conf.py": "x = 1\n", "docs/index.rst": "", "src/a.py": "x = 1\n"})
+    assert "- docs/: documentation (Sphinx)" in list(outline.lines(walk(str(tmp_path)), (), str, str))

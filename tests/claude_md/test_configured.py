@@ -149,3 +149,44 @@ def test_hostile_settings_take_no_time(tmp_path: Path, text: str) -> None:
     start = time.process_time()
     assert asked(tmp_path, {"tsconfig.json": text}) == []
     assert time.process_time() - start < 3  # 0.1 here, more than a minute with the square
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("src/Directory.Build.props", "<TreatWarningsAsErrors>true</>", "Compiler warnings are errors"),
+        ("build.gradle", "options.compilerArgs << '-Werror'", "Compiler warnings are errors"),
+        ("build.gradle.kts", "allWarningsAsErrors = true", "Compiler warnings are errors"),
+        (
+            "meson.build",
+            "project('a', 'c', default_options: ['werror=true'])",
+            "Compiler warnings are errors",
+        ),
+        (
+            ".github/workflows/ci.yml",
+            "env:\n  RUSTFLAGS: -D warnings\n",
+            "Compiler warnings are errors in CI",
+        ),
+    ],
+)
+def test_a_warning_that_breaks_the_build_is_told(tmp_path: Path, name: str, text: str, said: str) -> None:
+    assert (said, name) in asked(tmp_path, {name: text})
+    assert asked(tmp_path, {name: "a = 1\n"}) == []
+
+
+def test_a_crate_is_told_with_the_features_it_can_be_built_with(tmp_path: Path) -> None:
+    features = (
+        '[package]\nname = "a"\n[features]\ndefault = ["tls"]\ntls = []\nnetwork-tests = []\n"a`b" = []\n'
+    )
+    assert asked(tmp_path, {"Cargo.toml": features}) == [
+        ("Cargo features: `tls` by default, `network-tests` if asked for", "Cargo.toml")
+    ]
+    assert asked(tmp_path, {"Cargo.toml": '[package]\nname = "a"\n[features]\ndefault = []\n'}) == []
+
+
+def test_what_an_install_of_packages_runs_besides_is_told(tmp_path: Path) -> None:
+    script = '{"scripts": {"postinstall": "prisma migrate deploy"}}'
+    assert asked(tmp_path, {"package.json": script}) == [
+        ("Installing packages also runs `prisma migrate deploy`", "package.json")
+    ]
+    assert asked(tmp_path, {"package.json": script.replace("prisma", "a`b")}) == []

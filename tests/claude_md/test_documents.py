@@ -313,3 +313,17 @@ def test_a_document_outside_of_the_project_is_not_read(tmp_path: Path) -> None:
     project = write(tmp_path, {"a.py": ""})
     (tmp_path / "project/README.md").symlink_to(tmp_path / "secret.md")
     assert documents.readme(project) is None
+
+
+@pytest.mark.parametrize("path", [".github/README.md", "docs/README.md"])
+def test_a_readme_may_lie_where_github_looks_for_it_too(tmp_path: Path, path: str) -> None:
+    files = {path: "# Zoo\n\nZoo is a program that counts animals.\n", "zoo.py": "x = 1\n"}
+    assert look(tmp_path, files).description == "Zoo is a program that counts animals."
+
+
+def test_what_is_to_be_agreed_before_a_change_is_quoted_wherever_it_stands(tmp_path: Path) -> None:
+    wanted = "Please open an issue before you begin a pull request."
+    for number, heading in enumerate(("Contributing", "Feature requests")):
+        text = f"# {heading}\n\n{wanted} Report bugs before you must call `it`.\n"
+        rules = look(tmp_path / str(number), {"CONTRIBUTING.md": text, "a.py": "x = 1\n"}).rules
+        assert [(fact.text, fact.kind) for fact in rules if fact.kind == "discuss"] == [(wanted, "discuss")]

@@ -149,3 +149,31 @@ def test_a_submodule_whose_path_would_end_the_code_is_left_out(tmp_path: Path) -
     lines = "[submodule]\npath = a` <!-- b\npath = deps/squid\n"
     assert needs(tmp_path, {".gitmodules": lines}) == [("`deps/squid`", ".gitmodules", "submodules")]
     assert needs(tmp_path, {".gitmodules": "path = a` <!-- b\n"}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("configure.ac", "PKG_CHECK_MODULES([ZIP], [zlib >= 1.2])\nPKG_CHECK_MODULES(CURL, libcurl)\n"),
+        (
+            "CMakeLists.txt",
+            "find_package(zlib REQUIRED)\nfind_package(Threads REQUIRED)\n"
+            "find_package(optional)\nfind_package(libcurl 8 CONFIG REQUIRED)\n",
+        ),
+        (
+            "meson.build",
+            "dependency('zlib', version: '>=1')\ndependency('maybe', required: false)\n"
+            "dependency('libcurl')\n",
+        ),
+    ],
+)
+def test_the_libraries_that_a_build_fails_without_are_named(tmp_path: Path, name: str, text: str) -> None:
+    assert ("`zlib`, `libcurl`", name, "libraries") in needs(tmp_path, {name: text})
+
+
+def test_a_version_that_only_the_members_of_a_workspace_ask_for_is_told(tmp_path: Path) -> None:
+    files = {
+        "Cargo.toml": '[workspace]\nmembers = ["one"]\n',
+        "one/Cargo.toml": '[package]\nname = "one"\nrust-version = "1.70"\n',
+    }
+    assert ("Rust 1.70 or newer", "one/Cargo.toml", "") in needs(tmp_path, files)

@@ -1280,3 +1280,28 @@ def test_an_option_says_where_a_program_works(line: str, folder: str) -> None:
 def test_a_folder_is_quoted_where_a_shell_needs_it() -> None:
     assert typed_in("it's my app", "make") == """cd 'it'"'"'s my app' && make"""
     assert typed_in("web/app", "make") == "cd web/app && make"
+
+
+def test_tasks_of_gulp_whose_names_mean_one_thing_are_commands(tmp_path: Path) -> None:
+    gulpfile = (
+        'gulp.task("test", test);\ngulp.task("test:watch", w);\ngulp.task("serve", s);\nexports.lint = l;\n'
+    )
+    found = look(tmp_path, {**NPM, "gulpfile.js": gulpfile}).commands
+    told = {(one.role, one.line) for one in found if one.line.startswith("gulp")}
+    assert told == {("test", "gulp test"), ("run", "gulp serve"), ("lint", "gulp lint")}
+
+
+def test_one_test_is_run_by_go_where_gotestsum_runs_all_and_by_playwright(tmp_path: Path) -> None:
+    go = {
+        **GO,
+        "Makefile": "test:\n\tgotestsum -- ./...\n",
+        "in/a_test.go": "package in\n\nfunc TestIt(t *testing.T) {}\n",
+    }
+    assert Command("one", "go test ./in -run TestIt", "Makefile") in look(tmp_path / "go", go).commands
+    web = {
+        **NPM,
+        "package.json": '{"scripts": {"test": "playwright test"}}',
+        "tests/home.spec.ts": "test('it', () => {})\n",
+    }
+    lines = [one.line for one in look(tmp_path / "web", web).commands if one.role == "one"]
+    assert lines == ["npx playwright test tests/home.spec.ts"]

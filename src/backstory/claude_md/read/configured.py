@@ -32,13 +32,39 @@ TRIVIAL_HOOK = re.compile(
 )
 # What is never closed goes on to the end: it would be looked for again from each of its signs.
 COMMENT = re.compile(r"(\"(?:[^\"\\]|\\.)*+\"?)|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+WARNINGS = (
+    *(
+        (path, r"<TreatWarningsAsErrors>\s*true")
+        for path in ("Directory.Build.props", "src/Directory.Build.props")
+    ),
+    *(
+        (path, r"-Werror\b|allWarningsAsErrors\s*(?:=|\.set\()\s*true")
+        for path in ("build.gradle", "build.gradle.kts")
+    ),
+    ("gradle/java.gradle", r"-Werror\b"),
+    ("meson.build", r"werror=true"),
+    ("mix.exs", r"warnings_as_errors: *true"),
+)
+FEATURE = re.compile(r"[\w-]{1,40}", re.ASCII)
+MOST_FEATURES = 6
+LONGEST_SCRIPT = 100
 WIDEST, NARROWEST = 400, 40  # a line of another length is nobody's
 
 
 def configured(folder: Folder) -> tuple[Fact, ...]:
     return tuple(
         fact
-        for find in (_width, _formatters, _strict, _aliases, _changes, _commits)
+        for find in (
+            _width,
+            _formatters,
+            _strict,
+            _warnings,
+            _features,
+            _installing,
+            _aliases,
+            _changes,
+            _commits,
+        )
         for fact in find(folder)
         if fact.text.isprintable()
     )
@@ -76,9 +102,6 @@ def _formatters(folder: Folder) -> Iterator[Fact]:
 def _strict(folder: Folder) -> Iterator[Fact]:
     if dig(folder.toml("pyproject.toml"), "tool", "mypy", "strict") is True:
         yield Fact("mypy is strict: every function has types", "pyproject.toml")
-    props = folder.text("Directory.Build.props")
-    if re.search(r"<TreatWarningsAsErrors>\s*true", props, re.IGNORECASE):
-        yield Fact("Compiler warnings are errors", "Directory.Build.props")
     cargo = folder.toml("Cargo.toml")
     lints = {**table(dig(cargo, "lints", "rust")), **table(dig(cargo, "workspace", "lints", "rust"))}
     for name in ("unsafe_code", "missing_docs"):
@@ -90,6 +113,40 @@ def _strict(folder: Folder) -> Iterator[Fact]:
                 "missing_docs": "Every public item needs a doc comment",
             }
             yield Fact(what[name], "Cargo.toml")
+
+
+def _warnings(folder: Folder) -> Iterator[Fact]:
+    """The first file that makes a warning break the build."""
+    for file, pattern in WARNINGS:
+        if re.search(pattern, folder.text(file), re.IGNORECASE):
+            yield Fact("Compiler warnings are errors", file)
+            return
+    for path in folder.inside(".github/workflows"):
+        if re.search(r"RUSTFLAGS: *[\"']?[^\n]{0,80}-D *warnings", folder.text(path)):
+            yield Fact("Compiler warnings are errors in CI", path)
+            return
+
+
+def _features(folder: Folder) -> Iterator[Fact]:
+    """What a crate can be built with and without."""
+    features = table(folder.toml("Cargo.toml").get("features"))
+    on = [name for name in words(features.get("default")) if FEATURE.fullmatch(name)]
+    off = [name for name in features if name not in ("default", *on) and FEATURE.fullmatch(name)]
+    parts = [f"{_codes(on)} by default"] if on else []
+    parts += [f"{_codes(off[:MOST_FEATURES])} if asked for"] if off else []
+    if parts:
+        yield Fact(f"Cargo features: {', '.join(parts)}", "Cargo.toml")
+
+
+def _codes(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _installing(folder: Folder) -> Iterator[Fact]:
+    """What an install runs besides: it may need a database."""
+    script = word(dig(folder.json("package.json"), "scripts", "postinstall"))
+    if script and len(script) <= LONGEST_SCRIPT and "`" not in script:
+        yield Fact(f"Installing packages also runs `{script}`", "package.json")
 
 
 def _aliases(folder: Folder) -> Iterator[Fact]:

@@ -18,6 +18,7 @@ TOGETHER = 200_000  # characters of all of them: what is hostile takes seconds f
 DEPTH = 20  # blocks in each other
 
 READMES = ("README.md", "README.rst", "README.markdown", "README.adoc", "README.txt", "README")
+ELSEWHERE = (".github/README.md", "docs/README.md")
 README = re.compile(r"readme(?:\.(?:md|rst|markdown|adoc|asciidoc|txt))?", re.IGNORECASE)
 FOR_DEVELOPERS = re.compile(
     r"(?:(?:\.github|docs?|documentation|dev|contributing|\.gitlab|docs/(?:dev|development|developer"
@@ -49,10 +50,10 @@ class Document:
 
 
 def readme(project: ProjectFiles, most: int = LARGEST) -> Document | None:
-    """The README at the top, or as many characters of it."""
+    """The README at the top, or where GitHub looks for it next; as many characters of it."""
     others = (file.path for file in project.files if "/" not in file.path and README.fullmatch(file.path))
     files = {file.path for file in project.files}
-    for path in (*READMES, *others):  # which may be a link, and then is no file of the list
+    for path in (*READMES, *others, *ELSEWHERE):  # which may be a link, and then is no file of the list
         # A link may lead to what git ignores, and that is nobody's README.
         target = os.path.relpath(os.path.realpath(os.path.join(project.root, path)), project.root)
         if target not in files:

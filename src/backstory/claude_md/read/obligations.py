@@ -35,7 +35,7 @@ _STRONG = re.compile(
 )
 _CHATTY = re.compile(
     r"\b(?:I|I'm|we'd|we'll|feel free|happy|thank|welcome|sorry|hesitate|worry|sweat|appreciat\w+"
-    r"|love to|respectful\w*|kind|patient|discuss\w*"
+    r"|love to|respectful\w*|kind|patient"
     r"|have to ask|need to ask|no need|jump|above|below|following|demand|first orientation|familiar)\b"
 )
 TOPICS = {
@@ -58,6 +58,12 @@ TOPICS = {
         r"snake_case|[cC]amelCase|PascalCase|\bindent|line length|naming convention|\bcolumns\b|\btabs\b"
         r"|[Ss]tyle [Gg]uide|clang-format|[Pp]rettier|rustfmt|PEP ?8|\bgofmt\b|docstrings?|type hints"
     ),
+    "discuss": re.compile(
+        r"(?=.*\b(?:pull requests?|PRs?|features?|changes?|patch|implement\w*|contribut\w*|work)\b)(?:"
+        r"\b(?:issue|discuss\w*|proposal|RFC)\b.{0,80}\b(?:before|first|prior)\b"
+        r"|\b(?:before|prior to)\b.{0,80}\b(?:issue|discuss\w*|proposal|RFC)\b)",
+        re.IGNORECASE,
+    ),
     "tests": re.compile(r"\b(?:unit |regression |integration )?tests?\b"),
     "code": re.compile(r"`[^`]+`"),
 }
@@ -68,6 +74,7 @@ PER_TOPIC = {
     "changelog": 1,
     "commits": 1,
     "style": 2,
+    "discuss": 1,
     "tests": 1,
     "code": 3,
 }
@@ -94,14 +101,17 @@ def obligations(project: ProjectFiles) -> tuple[Fact, ...]:
         if not is_readme and not OBLIGING.search(document.path):
             continue
         for block in document.blocks:
-            if block.kind not in ("paragraph", "item", "quote") or _ASIDE.search(block.heading):
+            if block.kind not in ("paragraph", "item", "quote"):
                 continue
+            is_aside = _ASIDE.search(block.heading) is not None
             if is_readme and not re.search(
                 r"contribut|develop|hack|style|polic", block.heading, re.IGNORECASE
             ):
                 continue
             for text in sentences(re.sub(r"^\[[ xX]?\]\s*", "", block.text)):
                 rule = _rule(text, document.path)
+                if is_aside and rule and rule[1].kind != "discuss":
+                    continue  # how to report a bug; but what is to be agreed before a change stands there too
                 if rule and rule[1].text not in seen:
                     seen.add(rule[1].text)
                     found[rule[1].kind].append((-rule[0], len(seen), rule[1]))
@@ -127,6 +137,7 @@ def _rule(text: str, source: str) -> tuple[float, Fact] | None:
     holds = {
         "": False,
         "branch": True,
+        "discuss": not is_template,
         "generated": bool(_PATH.search(text) or _BY_HAND.search(text)),
         "code": is_strong and text[:1].isupper(),
         "tests": is_asked or (is_strong and text[:1].isupper() and _COVERS.search(text) is not None),

@@ -43,6 +43,7 @@ STEP = re.compile(
 )
 FLAT = 15  # files at the top, for it to be the place where the source is
 SEVERAL, TOO_MANY, MOST_NAMED = 4, 60, 7  # source files of a folder: between these, so many are named
+SHORT = 70  # characters of what a file says of itself, where several share a line
 README_HEAD = 3_000  # characters; there may be hundreds of folders with one
 READ = 100_000  # bytes of a file; one that is larger says nothing in a sentence
 
@@ -126,6 +127,10 @@ def lines(
         )
         return said or ("" if depth or role is not None else _other(folder, main))
 
+    def said_in(path: str) -> str:
+        said = documented.get(path) or _sentence(_head(path, project.text(path, READ) or ""))
+        return said if len(said) <= SHORT else ""
+
     def shown(path: str, folder: Folder, depth: int, above: str = "") -> tuple[list[str], bool]:
         """The lines of a folder, and whether they say more than its name."""
         indent = "  " * depth
@@ -148,7 +153,12 @@ def lines(
         names = _named([code(name) for _, name in sorted(silent)])
         is_main = depth < DEEPEST and folder.source > MOST_OF * main_source and not NOT_MAIN.search(path)
         if is_main and (files := _main_files(project, path, folder)):
-            below.append(f"{indent}  - main files: {', '.join(map(code, files))}")
+            told_of = [
+                code(name) + (f" ({plain(of_file)})" if of_file else "")
+                for name in files
+                for of_file in [said_in(f"{path}/{name}")]
+            ]
+            below.append(f"{indent}  - main files: {', '.join(told_of)}")
         if silent and not below and is_told:
             return [f"{head}{';' if said else ''} with {names}"], True
         rest = [f"{indent}  - with {names}"] if silent and is_told else []
@@ -307,6 +317,10 @@ def _framework_role(path: str, folder: Folder) -> str:
     is_route = any(one.startswith(("layout.", "page.", "_app.")) for one in files)
     roles = {
         "the Django project: settings and URLs": "urls.py" in files and has_settings,
+        "documentation (Sphinx)": "conf.py" in files and not files.isdisjoint(("index.rst", "index.md")),
+        "documentation (mdBook)": "book.toml" in files,
+        "documentation (VitePress)": ".vitepress" in folder.folders,
+        "documentation (Docusaurus)": any(one.startswith("docusaurus.config.") for one in files),
         "Prisma schema and migrations": "schema.prisma" in files and has_migrations,
         "Prisma schema": "schema.prisma" in files,
         "Next.js routes (App Router)": name == "app" and is_route,

@@ -342,6 +342,8 @@ def _needs(survey: Survey) -> Iterator[str]:
             yield f"- {'CI starts' if is_ci else _code(fact.source) + ' starts'} {_plain(fact.text, 100)}" + (
                 f" (from {_code(fact.source)})" if is_ci else ""
             )
+        elif fact.kind == "libraries":
+            yield f"- Needs the libraries {_plain(fact.text, 200)} (from {_code(fact.source)})"
         elif fact.kind == "settings":
             yield f"- Settings: copy {_code(fact.source)} to {_code(fact.text)}"
         elif fact.kind == "submodules":

@@ -19,12 +19,14 @@ RUNNERS = {
     "pytest": (r"(?:test_\w+|\w+_test)\.py", r"^(?:async )?def (test_\w+)", "{run} {file}::{name}"),
     "manage.py test": (r"test\w*\.py", "", "{run} {module}"),
     "go test": (r"\w+_test\.go", r"^func (Test[A-Z]\w*)\(t ", "go test ./{folder} -run {name}"),
+    "gotestsum": (r"\w+_test\.go", r"^func (Test[A-Z]\w*)\(t ", "go test ./{folder} -run {name}"),
     "cargo test": (r"\w+\.rs", RUST_TEST, "cargo test{package} {name}"),
     "cargo nextest": (r"\w+\.rs", RUST_TEST, "cargo nextest run{package} {name}"),
     "vitest": (r"[\w.-]+\.(?:test|spec)\.[cm]?[jt]sx?", "", "{exec} vitest run {file}"),
     "jest": (r"[\w.-]+\.(?:test|spec)\.[cm]?[jt]sx?", "", "{exec} jest {file}"),
     "mocha": (r"[\w.-]+\.[cm]?[jt]s", "", "{exec} mocha {file}"),
     "ava": (r"[\w.-]+\.[cm]?[jt]s", "", "{exec} ava {file}"),
+    "playwright": (r"[\w.-]+\.(?:test|spec)\.[cm]?[jt]sx?", "", "{exec} playwright test {file}"),
     "bun test": (r"[\w.-]+[._](?:test|spec)\.[jt]sx?", "", "bun test {file}"),
     "deno test": (r"[\w.-]+[._]test\.[jt]sx?", "", "deno test {file}"),
     "rspec": (r"\w+_spec\.rb", "", "bundle exec rspec {file}"),
@@ -65,10 +67,10 @@ NEEDED = {  # by the program of a runner, in the folder in which one types it
     "rspec": "Gemfile",
     "rails": "Gemfile",
 }
-OWN_ROOT = {"go": "go.mod", **NEEDED}  # what is below another one is no part
+OWN_ROOT = {"go": "go.mod", "gotestsum": "go.mod", **NEEDED}  # what is below another one is no part
 EXEC = {"npm": "npx", "pnpm": "pnpm", "yarn": "yarn", "bun": "bunx"}
 PLAIN = re.compile(r"[\w./@+\[\]()-]+", re.ASCII)
-LOOKED_AT = 5  # files, for one that names a test
+LOOKED_AT = 30  # files, for one that names a test
 # Of a test that needs more than the project: a browser, a container, the network.
 NEEDS_MORE = re.compile(
     r"e2e|end.?to.?end|integration|docker|container|oidc|oauth|browser|playwright|selenium|cypress|network",

@@ -270,6 +270,7 @@ stack test                                          test
 stack run                                           run
 hlint                                               lint
 ormolu|fourmolu --mode                              lint
+gulp|grunt TASK                                     NAME
 sbt TASK                                            NAME
 ant TASK                                            NAME
 bundle install                                      install

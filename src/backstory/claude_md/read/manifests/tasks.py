@@ -13,11 +13,18 @@ from backstory.model import Command
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 JUSTFILES = ("justfile", "Justfile", ".justfile")
 TASKFILES = ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml", "Taskfile.dist.yml")
+GULPFILES = ("gulpfile.js", "gulpfile.mjs", "gulpfile.ts", "gulpfile.babel.js")
 MISE = ("mise.toml", ".mise.toml")
 COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
 RECIPE = re.compile(r"@?([A-Za-z_][\w-]*+)([^:\n]*+):(?!=)(.*)", re.ASCII)
 PARAMETER = re.compile(r"[ \t][A-Za-z_][\w-]*+(?![\w=-])", re.ASCII)  # of a recipe, without a default
 MOST_TASKS = 300
+# A task of gulp is code; only a name that can mean one thing tells what it is for.
+GULP_TASK = re.compile(
+    r"^(?:gulp\.task\(\s*[\"']|exports\.)(build|dev|format|lint|migrate|runserver|serve|start|test)\b(?![:-])",
+    re.MULTILINE,
+)
+SERVING = {"dev": "run", "runserver": "run", "serve": "run", "start": "run"}
 
 # Behind the colon: it sets one, for a target or at all.
 VARIABLE = re.compile(r":*=|[\s:]*(\w+\s+)?[\w.]+\s*[:?+!]*=")
@@ -42,6 +49,9 @@ def read(folder: Folder) -> Manifest:
             recipe += "".join(f"\nmise run {each}" for each in words(table(said).get("depends")))
             found += task("mise", name, "mise run {}", recipe, mise)
     commands = []
+    if gulpfile := folder.first(*GULPFILES):
+        names = dict.fromkeys(GULP_TASK.findall(folder.text(gulpfile)))
+        commands += [Command(SERVING.get(name, name), f"gulp {name}", gulpfile) for name in names]
     if "Dockerfile" in folder.names:
         commands.append(Command("build", "docker build .", "Dockerfile"))
     if (compose := folder.first(*COMPOSE)) and builds_a_service(folder, compose):
