@@ -79,8 +79,7 @@ class _Manifests:
 
 def survey(project: ProjectFiles) -> Survey:
     made = hands_off(project)
-    written = project.without(folders_of(made))
-    languages = shares(written)
+    languages = shares(project.without(folders_of(made)))
     manifests = _Manifests(project, languages)
     folders, workspaces = manifests.folders, manifests.members
     found = manifests("")
@@ -91,6 +90,10 @@ def survey(project: ProjectFiles) -> Survey:
     name = next(named, "") or os.path.basename(project.root)
     described = next((part.description for part in found if part.description), "")
     reasons = subtrees.subtrees(project, folders, workspaces, parts)
+    # Some call a part of their own `linguist-vendored` to keep it out of GitHub's statistics.
+    if any(fact.text.rstrip("/") in reasons for fact in made):
+        made = tuple(fact for fact in made if fact.text.rstrip("/") not in reasons)
+        languages = shares(project.without(folders_of(made)))
     return Survey(
         name=plain(name, LONGEST),
         description=plain(description(project, described), LONGEST),
