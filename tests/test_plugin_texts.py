@@ -121,7 +121,9 @@ def test_a_command_is_a_few_words_costs_nothing_until_typed_and_runs_what_it_is_
 @pytest.mark.parametrize("path", SKILLS, ids=name_of)
 def test_a_skill_tells_all_once_it_is_read_and_asks_for_no_permissions(path: Path) -> None:
     head, body = read(path)
-    assert 500 <= tokens(body) <= 800
+    # The analyzer is read once in the life of a project, and what it does not ask is not found out.
+    most = 1_200 if name_of(path) == "codebase-analyzer" else 800
+    assert 500 <= tokens(body) <= most
     # Claude Code asks the user before it loads a skill that grants itself tools, and an agent cannot ask.
     assert set(head) == {"name", "description"}
     assert f"`{LAUNCHER} ...`" in body
