@@ -578,3 +578,25 @@ def test_a_file_that_cannot_be_used_is_trouble_and_stops_no_other(
     assert "ruff check" in section(project, "build-commands")
     assert dirty.read(str(project)) == [str(project / "sea/fish.py")]
     assert run("status").code == 0
+
+
+def test_a_dry_run_shows_what_a_sync_would_write_and_writes_nothing(run: Run, ready: Path) -> None:
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    before = (ready / "CLAUDE.md").read_bytes()
+    ran = run("sync", "--dry-run", "--yes")
+    assert ran.code == 0
+    assert "ruff check" in ran.out
+    assert ran.out.endswith("Nothing was written.\n")
+    assert run("sync", "--dry-run", "--json").json["written"] is False
+    assert (ready / "CLAUDE.md").read_bytes() == before
+
+
+def test_status_names_what_a_sync_would_write_though_no_change_is_known(run: Run, ready: Path) -> None:
+    old = (ready / "CLAUDE.md").read_bytes()
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    assert run("sync", "--yes").code == 0
+    assert run("claude-md", "status", "--json").json["to_write"] == []
+    (ready / "CLAUDE.md").write_bytes(old)  # as `git stash` does
+    found = run("claude-md", "status", "--json").json
+    assert found["to_write"] == [{"file": "CLAUDE.md", "section": "build-commands"}]
+    assert "build-commands of CLAUDE.md" in run("claude-md", "status").out

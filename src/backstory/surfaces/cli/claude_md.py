@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from backstory.claude_md.sync import Prepared, Trouble
     from backstory.claude_md.write.compose import Known
     from backstory.model import Survey
+    from backstory.store.file.connection import Connection
     from backstory.surfaces.cli.wizard import Wishes
 
 T = TypeVar("T")
@@ -232,8 +233,9 @@ def _had(root: str) -> dict[str, frozenset[str]]:
 )
 @offline_option
 @click.option("--yes", is_flag=True, help="Write without asking.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @project_and_json
-def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool) -> None:
+def sync(everything: bool, offline: bool, yes: bool, dry_run: bool, project: str, as_json: bool) -> None:
     """Bring CLAUDE.md up to date with what changed.
 
     What changed is known from Claude Code's edits and from git. Sections that a model wrote are
@@ -253,6 +255,10 @@ def sync(everything: bool, offline: bool, yes: bool, project: str, as_json: bool
         is_news = any(change.outcome == "written" for change in prepared.changes)
         if not as_json:
             shown.prepared(prepared)
+        if dry_run:
+            return (
+                output.as_json(_synced(prepared, None, [])) if as_json else click.echo("Nothing was written.")
+            )
         if is_news and not yes and not (may_ask and _asked(shown.confirm)):
             if as_json:
                 output.as_json(_synced(prepared, None, []))
@@ -278,15 +284,33 @@ def status(project: str, as_json: bool) -> None:
 
     root = _initialised(project)
     on_stop = config.on_stop(os.environ)
-    with store() as (db, now):
+    with store() as (db, now), _progress() as progress:
         found = claude_md.status(db, root)
+        behind = _behind(db, root, now, progress)
         here = projects.at(db, paths.place(root))
         if paused := pausing.sentence(db, here.id if here else ""):
             click.echo(f"backstory: {output.visible(paused)}", err=True)
     if as_json:
-        output.as_json(shown.plain_status(found, on_stop))
+        to_write = [{"file": path, "section": name} for path, name in behind]
+        output.as_json({**shown.plain_status(found, on_stop), "to_write": to_write})
     else:
-        shown.status(found, on_stop, now)
+        shown.status(found, behind, on_stop, now)
+
+
+def _behind(db: Connection, root: str, now: int, progress: Progress) -> list[tuple[str, str]]:
+    """File and section of what a sync would write, also where no change is known: with a file that was
+    restored, or after an upgrade."""
+    from backstory.claude_md import sync as claude_md
+
+    try:
+        prepared = claude_md.prepare(db, root, everything=False, now=now, progress=progress)
+    except errors.NotFound:  # no file has sections, or there is nothing to say
+        return []
+    return [
+        (prepared.told(change.path), change.name)
+        for change in prepared.changes
+        if change.outcome == "written"
+    ]
 
 
 COMMANDS = (init, sync)

@@ -254,12 +254,16 @@ def complaint(found: Prepared, troubles: Iterable[Trouble], *more: str) -> str:
 # --- status -------------------------------------------------------------------------------------------------
 
 
-def status(found: Status, on_stop: str, now: int) -> None:
+def status(found: Status, behind: Sequence[tuple[str, str]], on_stop: str, now: int) -> None:
     changed = [*found.pending, *(f"{path} (outside of Claude Code)" for path in found.outside)]
     pending = number_of(len(changed), "file", "files") if changed else "nothing"
     last = lately(found.synced_at, now) if found.synced_at else "never"
     out = console()
-    facts(out, [("pending", pending), ("last sync", last), ("on stop", on_stop)])
+    would = ", ".join(f"{name} of {one_line(path)}" for path, name in behind) or "nothing"
+    facts(
+        out,
+        [("pending", pending), ("to write", would), ("last sync", last), ("on stop", on_stop)],
+    )
     for path in changed[:MOST_LISTED]:
         out.print(Text(f"  {one_line(paths.text(path))}"))
     if len(changed) > MOST_LISTED:
@@ -267,7 +271,7 @@ def status(found: Status, on_stop: str, now: int) -> None:
     for file in found.files:
         out.print()
         _file(file, found.root)
-    if changed:
+    if behind or changed:
         click.echo("\n`backstory sync` brings CLAUDE.md up to date.")
     if any(one.behind for file in found.files if file.state for one in file.state.sections):
         click.echo(f"\nBehind: what Claude wrote this about has changed. {LOOKED_AT}")
