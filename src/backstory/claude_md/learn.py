@@ -11,7 +11,7 @@ from backstory.claude_md.read import git, patterns
 from backstory.claude_md.read.files import ProjectFiles, walk
 from backstory.claude_md.read.hands_off import folders_of
 from backstory.claude_md.read.patterns import Evidence
-from backstory.claude_md.read.survey import commands_in, survey
+from backstory.claude_md.read.survey import by_hand, commands_in, survey
 from backstory.claude_md.write import compose, sections
 from backstory.claude_md.write.compose import Known
 from backstory.claude_md.write.settings import Settings
@@ -40,21 +40,33 @@ def learn(
     wanted: Collection[str] = sections.NAMES,
     practices: Practices | None = None,
     progress: Progress | None = None,
+    project: ProjectFiles | None = None,
 ) -> Learned:
-    """Find out about a project what these sections need. Nothing of it is executed."""
-    with ThreadPoolExecutor(1) as aside:
+    """Find out about a project what these sections need. Nothing of it is executed. `project` is what lies in
+    it, where that is known."""
+    with ThreadPoolExecutor(1) as aside, ThreadPoolExecutor(1) as beside:
         history = aside.submit(git.insights, root) if "git-insights" in wanted else None
-        project = walk(root, progress)
+        project = project or walk(root, progress)
         if not project.files:
             raise NotFound(NOTHING.format(root=paths.text(root)))
+        written, languages = by_hand(project)
+        # Other processes parse; meanwhile this one reads manifests.
+        parsed = (
+            beside.submit(patterns.read, written, _names(languages)) if OF_PATTERNS & set(wanted) else None
+        )
         found = survey(project)
         project = project.without(folders_of(found.hands_off))
-        evidence, seen = None, tuple[Pattern, ...]()
-        if OF_PATTERNS.intersection(wanted):
-            evidence = patterns.read(project, [name for name, _ in found.languages])
+        evidence, seen = parsed.result() if parsed else None, tuple[Pattern, ...]()
+        if evidence:
+            if found.languages != languages:
+                evidence = patterns.read(project, _names(found.languages))
             seen = patterns.judge(evidence, found.workspaces)
         said = practices(found) if practices and "best-practices" in wanted else None
         return Learned(project, found, seen, history.result() if history else None, said, evidence)
+
+
+def _names(languages: Sequence[tuple[str, float]]) -> list[str]:
+    return [name for name, _ in languages]
 
 
 def texts_of(

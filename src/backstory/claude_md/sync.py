@@ -129,9 +129,9 @@ def alone(data: str, root: str, seconds: float = SECONDS) -> Iterator[None]:
         os.close(handle)
 
 
-def managed_files(db: Connection, root: str) -> list[ManagedFile]:
+def managed_files(db: Connection, root: str, project: ProjectFiles | None = None) -> list[ManagedFile]:
     """Those of this work tree: that have sections with ownership lines, and that the store knows, also where
-    these are gone."""
+    these are gone. `project` is what lies in it, where that is known."""
     here = projects.at(db, paths.place(root))
     number = here.number if here else 0
     top = os.path.realpath(root)
@@ -140,7 +140,7 @@ def managed_files(db: Connection, root: str) -> list[ManagedFile]:
         for file in (claude_files.listed(db, number) if here else ())
         if file.path == os.path.join(top, file.place)
     }
-    for path, template in marked(top, walk(top)):
+    for path, template in marked(top, project or walk(top)):
         place = os.path.relpath(path, top)
         known.setdefault(path, ManagedFile(path, number, place, template, None, None))
     return sorted(known.values(), key=lambda file: (file.place.count("/"), file.path))
@@ -174,7 +174,8 @@ def prepare(
 ) -> Prepared:
     """What a sync would do. With `everything`, also what only that renews, and sections are added that had
     nothing to say when the file was made."""
-    files = managed_files(db, root)
+    project = walk(root, progress)
+    files = managed_files(db, root, project)
     if not files:
         raise NotFound(
             f"No CLAUDE.md in {paths.text(root)} has sections of backstory's; `backstory init` adds them."
@@ -209,7 +210,7 @@ def prepare(
     if there:
         names = {one.name for found in wanted.values() for one in found}
         names |= set(sections.NAMES) - (set() if everything else ONLY_WITH_ALL)
-        known = learn(root, wanted=names, practices=practices, progress=progress)
+        known = learn(root, wanted=names, practices=practices, project=project)
         modules = _modules(files)
         for file, state in states.items():
             folder = _folder(file)

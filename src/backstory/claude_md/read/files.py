@@ -86,7 +86,8 @@ def read(path: str | bytes, most: int) -> bytes | None:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             return None
-        content = os.read(file, min(most, status.st_size + 1))
+        most = min(most, status.st_size)
+        content = os.read(file, most)
         while len(content) < most and (more := os.read(file, most - len(content))):
             content += more
     except OSError:

@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from backstory.claude_md.read.files import ProjectFiles
 from backstory.claude_md.read.languages import generated_files, language_of
@@ -32,6 +33,7 @@ SAID_BY_NAME = re.compile(r"(?:^|/)(?:_?_?generated(?:__)?)/")
 ASIDE = re.compile(r"(?:^|/)(?:tests?|testdata|fixtures?|__snapshots__|examples?|golden|spec)/")
 
 
+@lru_cache(2)
 def hands_off(project: ProjectFiles) -> tuple[Fact, ...]:
     said = list(_attributes(project))
     made = {path for path in generated_files(project) if not ASIDE.search(path)}

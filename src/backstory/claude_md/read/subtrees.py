@@ -75,11 +75,16 @@ def _begins(folder: Folder) -> str:
 
 def _sizes(project: ProjectFiles) -> Counter[str]:
     """How many source files are in each folder, of any depth."""
+    inside = Counter(
+        file.path.rpartition("/")[0]
+        for files in sources(project).values()
+        for file in files
+        if not is_test(file.path)
+    )
     sizes: Counter[str] = Counter()
-    for files in sources(project).values():
-        for file in files:
-            if not is_test(file.path):
-                sizes.update(_and_above(file.path.rpartition("/")[0]))
+    for folder, number in inside.items():
+        for path in _and_above(folder):
+            sizes[path] += number
     return sizes
 
 

@@ -79,7 +79,7 @@ class _Manifests:
 
 def survey(project: ProjectFiles) -> Survey:
     made = hands_off(project)
-    languages = shares(project.without(folders_of(made)))
+    _, languages = by_hand(project)
     manifests = _Manifests(project, languages)
     folders, workspaces = manifests.folders, manifests.members
     found = manifests("")
@@ -109,6 +109,14 @@ def survey(project: ProjectFiles) -> Survey:
         settings=(*configured(Folder(project, folders)), *_of_all_files(project, folders, workspaces)),
         rules=obligations(project),
     )
+
+
+@lru_cache(2)  # before the survey, and in it
+def by_hand(project: ProjectFiles) -> tuple[ProjectFiles, tuple[tuple[str, float], ...]]:
+    """What people write of a project, and its languages with their shares, as far as can be told before its
+    parts are known."""
+    written = project.without(folders_of(hands_off(project)))
+    return written, shares(written)
 
 
 def commands_in(project: ProjectFiles, folder: str) -> tuple[Command, ...]:
