@@ -138,7 +138,7 @@ def test_a_hostile_title_stays_one_harmless_line(title: str) -> None:
 
 
 def test_sections_begin_with_the_headings_of_the_template(tmp_path: Path) -> None:
-    files(tmp_path, **{"src/walrus/app.py": "x = 1\n"})
+    files(tmp_path, **{"src/walrus/__init__.py": '"""Feeds them."""\n'})
     texts = compose.texts(known(tmp_path, patterns=PATTERNS))
     assert list(texts) == ALL
     assert texts["project-description"].startswith("Keeps walruses.")
@@ -219,9 +219,8 @@ def test_the_architecture_lists_folders_with_what_they_say_about_themselves(tmp_
     )
     said = compose.texts(known(tmp_path))["architecture"].splitlines()[1:]
     assert said == [
-        "- `src/walrus/`: Feeds walruses",
+        "- `src/walrus/`: Feeds walruses; with `sea`",
         "  - `src/walrus/tusks/`: long ones",
-        "  - with `sea`",
         "- `web/`: What people see",
         "- Entry point: `src/walrus/__main__.py`",
     ]
@@ -241,9 +240,8 @@ def test_a_long_way_down_to_the_source_is_one_step(tmp_path: Path) -> None:
         },
     )
     assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [
-        "- src/",
+        "- src/ with test",
         "  - src/main/java/org/walrus/ with fish, tusk",
-        "  - with test",
     ]
 
 
@@ -259,27 +257,25 @@ def test_a_role_is_told_where_the_name_of_a_folder_does_not_tell_it(tmp_path: Pa
             "xtests/README.md": "These are the extended tests.\n",
             "xtests/a.sh": "",
             **{f"shells/in/{name}.sh": "" for name in "abcd"},
-            "few/a.sh": "",  # of one language, but hardly anything
+            "cmake/README.md": "CMake scripts.\n",
+            "doc/README.md": "Documentation.\n",
             **{f"walrus/{name}/a.js": "" for name in "abcdef"},
         },
     )
     assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [
         "- k8s/: deployment",
-        "- shells/in/: Shell",
         "- walrus/ with a, b, c, d, e, f",
         "- xtests/: These are the extended tests",
-        "- few/",
     ]
 
 
 def test_a_folder_for_which_there_is_no_room_is_named_beside_those_that_say_nothing(tmp_path: Path) -> None:
-    inner = {f"src/part_{number:02}/__init__.py": f'"""Part {number}."""' for number in range(10)}
+    inner = {f"src/part_{number:02}/__init__.py": f'"""Feeds walruses {number}."""' for number in range(10)}
     deep = {f"src/part_07/{name}/__init__.py": f'"""Deep {name}."""' for name in "ab"}
     files(tmp_path, **inner, **deep)
     said = list(outline.lines(walk(str(tmp_path)), (), str, str))
-    assert said[0] == "- src/"
-    assert said[1:7] == [f"  - src/part_{number:02}/: Part {number}" for number in range(6)]
-    assert said[7:] == ["  - with part_07, part_06, part_08, part_09"]  # the largest first
+    assert said[0] == "- src/ with part_07, part_06, part_08, part_09"  # the largest first
+    assert said[1:] == [f"  - src/part_{number:02}/: Feeds walruses {number}" for number in range(6)]
 
 
 def test_a_long_list_of_folders_says_that_there_are_others(tmp_path: Path) -> None:
@@ -342,7 +338,6 @@ def test_folders_of_migrations_are_named(tmp_path: Path) -> None:
     said = compose.texts(known(tmp_path))["architecture"].splitlines()
     assert [line for line in said if "igrat" in line] == [
         "- `app/migrations/`: database migrations",
-        "- `db/migrate/`, `lib/versions/`",
         "- Migrations: `db/migrate/`",
     ]
 
@@ -761,9 +756,10 @@ def test_what_a_repository_says_stays_text(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_utf8_are_shown_with_escapes(tmp_path: Path) -> None:
-    os.mkdir(bytes(tmp_path) + b"/\xff\xfe")
-    with open(bytes(tmp_path) + b"/\xff\xfe/a.py", "wb"):
-        pass
+    for name in (b"/\xff\xfe", b"/one", b"/two"):
+        os.mkdir(bytes(tmp_path) + name)
+        with open(bytes(tmp_path) + name + b"/a.py", "wb"):
+            pass
     said = compose.texts(known(tmp_path))["architecture"]
     assert "`\\udcff\\udcfe/`" in said
     said.encode()
@@ -791,7 +787,6 @@ def test_a_module_says_what_it_is_and_what_differs_there(tmp_path: Path) -> None
     assert texts["architecture"].splitlines() == [
         "## Module Architecture",
         "- `app.py`: Where it begins",
-        "- `routes/`",
     ]
     assert texts["conventions"].splitlines() == [
         "## Module Conventions",
@@ -808,7 +803,7 @@ def test_a_module_that_says_nothing_is_described_by_what_is_in_it(tmp_path: Path
 
 
 def test_a_module_that_is_as_all_the_rest_says_nothing_about_conventions(tmp_path: Path) -> None:
-    files(tmp_path, **{"api/app.py": "", "api/routes/a.py": ""})
+    files(tmp_path, **{"api/app.py": '"""Where it begins."""\n', "api/routes/a.py": ""})
     texts = compose.module_texts(
         known(tmp_path, patterns=PATTERNS), "api", walk(str(tmp_path / "api")), PATTERNS
     )
@@ -842,8 +837,13 @@ def test_that_there_are_no_tests_is_said_where_there_is_source(tmp_path: Path) -
 def test_the_root_leaves_the_commands_of_a_folder_to_its_own_file(tmp_path: Path) -> None:
     files(tmp_path, **{"ui/a.ts": ""})
     found = survey(commands=(Command("test", "cd ui && yarn test", "ui/package.json", "ui"),))
-    said = compose.texts(known(tmp_path, survey=found), ["ui"])["build-commands"]
-    assert said == "## Build Commands\n- In `ui/`: see `ui/CLAUDE.md`"
+    assert "yarn test" in compose.texts(known(tmp_path, survey=found))["build-commands"]
+    assert "build-commands" not in compose.texts(known(tmp_path, survey=found), ["ui"])
+    files(tmp_path, **{f"ui/{name}/package.json": '{"description": "What they see"}' for name in "ab"})
+    files(tmp_path, **{f"ui/{name}/index.ts": "" for name in "ab"})
+    whole = compose.texts(known(tmp_path, survey=found))["architecture"]
+    assert "ui/a/" in whole
+    assert "ui/a/" not in compose.texts(known(tmp_path, survey=found), ["ui"]).get("architecture", "")
 
 
 def test_one_more_file_in_a_folder_changes_nothing(tmp_path: Path) -> None:

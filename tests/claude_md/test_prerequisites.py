@@ -128,7 +128,7 @@ def test_examples_of_settings_say_where_they_go_and_each_once(tmp_path: Path) ->
     ignored = {".gitignore": ".env\nconfig.toml\nweb/.env.local\n"}
     assert needs(tmp_path, files | ignored) == [
         (".env", ".env.example", "settings"),
-        ("config.toml", "config.toml.sample", "settings"),
+        ("web/.env.local", "web/.env.local.dist", "settings"),
     ]
 
 
@@ -154,7 +154,11 @@ def test_a_submodule_whose_path_would_end_the_code_is_left_out(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("configure.ac", "PKG_CHECK_MODULES([ZIP], [zlib >= 1.2])\nPKG_CHECK_MODULES(CURL, libcurl)\n"),
+        (
+            "configure.ac",
+            "PKG_CHECK_MODULES([ZIP], [zlib >= 1.2])\nPKG_CHECK_MODULES(CURL, libcurl)\n"
+            "PKG_CHECK_MODULES([X], [efivar], [HAVE], [NO])\n",
+        ),
         (
             "CMakeLists.txt",
             "find_package(zlib REQUIRED)\nfind_package(Threads REQUIRED)\n"

@@ -149,7 +149,10 @@ def test_a_name_has_a_role_where_it_says_one(name: str, role: str | None) -> Non
         ("uv run --no-default-groups --group lint mypy", [": uv run --group lint mypy"]),
         ("make test || (cat log; exit 1)", [": make test"]),
         ("./gradlew --no-daemon test --stacktrace --info", [": ./gradlew test"]),
-        ("npm ci --ignore-scripts --no-audit --offline", [": npm ci"]),
+        ("npm ci --ignore-scripts --no-audit --offline", [": npm ci --ignore-scripts"]),
+        ("! uv run vulture | grep unused", []),
+        ("tox run --installpkg dist/*.whl", []),
+        ("pipenv install --three --dev", [": pipenv install --dev"]),
         ("CI=true npm test", [": npm test"]),
         ("npm run start &\nnpm test", [": npm run start", ": npm test"]),
         ("cargo \\\n  test \\\n  --all", [": cargo test --all"]),
@@ -1259,7 +1262,7 @@ def test_a_task_that_is_called_as_its_runner_is_given_no_file(tmp_path: Path) ->
     }
     files = {"Makefile": "pytest:\n\tpytest\n", **UV, **tests, **ci("make pytest")}
     assert lines(tmp_path, files, "test") == ["make pytest"]
-    assert lines(tmp_path, files, "one") == ["pytest tests/test_a.py"]
+    assert lines(tmp_path, files, "one") == ["uv run pytest tests/test_a.py"]
 
 
 @pytest.mark.parametrize(
@@ -1305,3 +1308,26 @@ def test_one_test_is_run_by_go_where_gotestsum_runs_all_and_by_playwright(tmp_pa
     }
     lines = [one.line for one in look(tmp_path / "web", web).commands if one.role == "one"]
     assert lines == ["npx playwright test tests/home.spec.ts"]
+
+
+def test_what_brings_browsers_is_no_test(tmp_path: Path) -> None:
+    files = {**NPM, **ci("npx playwright install chromium", "npx playwright test")}
+    assert lines(tmp_path, files, "test") == ["npx playwright test"]
+
+
+def test_a_target_that_has_tools_made_installs_whatever_the_tools_are_for(tmp_path: Path) -> None:
+    makefile = "deps: bin/golangci-lint bin/gotestsum\nbin/golangci-lint:\n\tgolangci-lint run\n"
+    files = {**GO, "Makefile": makefile, **ci("make deps")}
+    assert "make deps" not in lines(tmp_path, files, "lint")
+    assert lines(tmp_path, files, "install") == ["make deps"]
+
+
+def test_one_test_of_an_android_module_names_the_task_that_takes_it(tmp_path: Path) -> None:
+    files = {
+        "settings.gradle": "include ':app'\n",
+        "gradlew": "",
+        "app/build.gradle": "plugins { id 'com.android.application' }\n",
+        "app/src/test/java/ATest.java": "class ATest {}\n",
+        **ci("./gradlew test"),
+    }
+    assert lines(tmp_path, files, "one") == ["./gradlew :app:testDebugUnitTest --tests ATest"]

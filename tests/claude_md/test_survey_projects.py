@@ -403,8 +403,7 @@ _serve:
             "docker-compose.yml": "services: {web: {build: .}}\n",
             "sub/compose.yaml": "",
         },
-        """build: docker build .
-        run: docker compose up""",
+        """run: docker compose up""",
     ),
     "cargo": (
         {

@@ -178,8 +178,8 @@ def _changes(folder: Folder) -> Iterator[Fact]:
     if fragments and folder.any_below(fragments, "") and "`" not in fragments:
         yield Fact(f"A change that users notice needs a news fragment in `{fragments}/`", "pyproject.toml")
         return
-    if noted := unreleased(folder):
-        yield noted
+    if (noted := unreleased(folder)) and folder.first("cliff.toml", ".cliff.toml") is None:
+        yield noted  # git-cliff writes it from the commits
 
 
 def unreleased(folder: Folder) -> Fact | None:

@@ -21,6 +21,7 @@ from backstory.claude_md.read.readme import introduction
 
 MOST_LINES = 18
 MOST_INNER = 6  # lines about what is in a folder
+FEW_SILENT = 3  # fewer are seen at a glance
 MOST_SILENT = 12  # folders that say nothing about themselves, in one line
 MOST_FILES = 5  # files at the top that say what they are
 DEEPEST = 2  # levels of folders below the top
@@ -44,6 +45,10 @@ STEP = re.compile(
 FLAT = 15  # files at the top, for it to be the place where the source is
 SEVERAL, TOO_MANY, MOST_NAMED = 4, 60, 7  # source files of a folder: between these, so many are named
 SHORT = 70  # characters of what a file says of itself, where several share a line
+SAYS_NOTHING = frozenset(
+    "the of for and in to an all this used by utility utilities misc miscellaneous various other script"
+    " scripts file files code source sources folder directory project related helper helpers".split()
+)
 README_HEAD = 3_000  # characters; there may be hundreds of folders with one
 READ = 100_000  # bytes of a file; one that is larger says nothing in a sentence
 
@@ -64,9 +69,9 @@ MIGRATIONS = re.compile(
     r"((?:[^/]+/)*(?:migrations|migrate|versions))/(?:[^/]+/)?(?:[Vv]?\d[\w.-]*|[\w-]*_\d{4,}[\w.-]*)\.(?:py|rb|sql|exs|ts|js|cs|php|go|kt)"
 )
 ENTRIES = re.compile(
-    r"(?:[^/]+/){0,3}__main__\.py|(?:[^/]+/)?manage\.py|(?:cmd/[^/]+/)?main\.go|src/main\.rs|src/bin/[^/]+(?:/main)?\.rs"
+    r"(?:[^/]+/){0,3}__main__\.py|cmd/[^/]+/main\.go|src/bin/[^/]+(?:/main)?\.rs"
     r"|(?:src/)?main\.(?:c|cc|cpp|zig|swift|dart)|lib/main\.dart|lib/[^/]+/application\.ex|Sources/[^/]+/main\.swift"
-    r"|(?:src/)?[^/]+/Program\.cs|(?:app|src/app)/(?:layout|page)\.tsx"
+    r"|(?:src/)?[^/]+/Program\.cs"
     r"|(?:src/)?(?:index|main|server|app)\.(?:[cm]?js|tsx?|jsx)|(?:src/)?(?:app|main|wsgi|asgi)\.py"
     r"|src/main/java/(?:[^/]+/)*[A-Z]\w*Application\.java"
 )
@@ -108,15 +113,15 @@ def lines(
     plain: Callable[[str], str],
     purposes: Mapping[str, str] | None = None,
     told: str = "",
+    elsewhere: Collection[str] = (),
 ) -> Iterator[str]:
     """The folders at the top of a project and what is in them, and the source beside them.
 
     Who says what it is has a line of its own; source that says nothing shares one, and the rest is left out.
-    `purposes` is what documents say of paths, `told` what is said of the project already. `code` and `plain`
-    make Markdown of a path, and of what somebody wrote.
+    `purposes` is what documents say of paths, `told` what is said of the project already; what is in folders
+    of `elsewhere` is said there. `code` and `plain` make Markdown of a path, and of what somebody wrote.
     """
     top = folders(project)
-    main = top.languages.most_common(1)[0][0] if top.source else ""
     documented = purposes or {}
     main_source = top.source - sum(folder.source for name, folder in top.folders.items() if _beside(name))
 
@@ -125,7 +130,7 @@ def lines(
         said = (
             documented.get(path) or _framework_role(path, folder) or about(project, path, folder.files, role)
         )
-        return said or ("" if depth or role is not None else _other(folder, main))
+        return "" if _is_its_name(said, path) else said
 
     def said_in(path: str) -> str:
         said = documented.get(path) or _sentence(_head(path, project.text(path, READ) or ""))
@@ -139,7 +144,8 @@ def lines(
             said = ""
         below: list[str] = []
         silent: list[tuple[int, str]] = []  # the largest first
-        for name, inner in _inner(path, folder) if depth < DEEPEST else []:
+        is_open = depth < DEEPEST and path not in elsewhere
+        for name, inner in _inner(path, folder) if is_open else []:
             deep, last = _deepest(f"{path}/{name}", inner, workspaces)
             made, speaks = shown(deep, last, depth + 1, said or above)
             if len(below) + len(made) > MOST_INNER:
@@ -151,7 +157,7 @@ def lines(
         head = f"{indent}- {code(path + '/')}" + (f": {plain(said)}" if said else "")
         is_told = folder.source > LARGE * main_source or (depth == 0 and bool(said or below))
         names = _named([code(name) for _, name in sorted(silent)])
-        is_main = depth < DEEPEST and folder.source > MOST_OF * main_source and not NOT_MAIN.search(path)
+        is_main = is_open and folder.source > MOST_OF * main_source and not NOT_MAIN.search(path)
         if is_main and (files := _main_files(project, path, folder)):
             told_of = [
                 code(name) + (f" ({plain(of_file)})" if of_file else "")
@@ -159,10 +165,9 @@ def lines(
                 for of_file in [said_in(f"{path}/{name}")]
             ]
             below.append(f"{indent}  - main files: {', '.join(told_of)}")
-        if silent and not below and is_told:
-            return [f"{head}{';' if said else ''} with {names}"], True
-        rest = [f"{indent}  - with {names}"] if silent and is_told else []
-        return [head, *below, *rest], bool(said or below)
+        if silent and is_told:
+            return [f"{head}{';' if said else ''} with {names}", *below], True
+        return [head, *below], bool(said or below)
 
     made: list[str] = []
     silent: list[str] = []
@@ -176,7 +181,7 @@ def lines(
             silent.append(code(path + "/"))
     made += islice(_files(project, top, documented, code, plain), max(0, MOST_LINES - len(made)))
     yield from made
-    if silent:
+    if len(silent) >= FEW_SILENT:
         yield f"- {_named(silent)}"
     yield from _at_the_top(project, top, code)
 
@@ -258,7 +263,8 @@ def parts(project: ProjectFiles, workspaces: Sequence[str]) -> list[str]:
 
 
 def entries(project: ProjectFiles) -> list[str]:
-    """Where the program begins, as far as names tell."""
+    """Where the program begins, as far as names tell; not where everybody of its kind begins (manage.py,
+    src/main.rs)."""
     found = [file.path for file in project.files if ENTRIES.fullmatch(file.path)]
     return [path for path in found if BESIDE_THE_SOURCE.isdisjoint(re.split(r"[/._-]", path.lower()))][
         :MOST_ENTRIES
@@ -376,11 +382,11 @@ def _role(path: str) -> str | None:
     return FOLDER_PURPOSES.get(path.rpartition("/")[2].lower())
 
 
-def _other(folder: Folder, main: str) -> str:
-    """The language of a folder that is not the project's."""
-    language, number = folder.languages.most_common(1)[0] if folder.source else (main, 0)
-    is_clear = number >= SEVERAL and number > 0.7 * folder.source
-    return language if is_clear and language != main and {language, main} != {"C", "C++"} else ""
+def _is_its_name(said: str, path: str) -> bool:
+    """Does it say no more than the folder's name? `doc/`: Documentation, `cmake/`: CMake scripts."""
+    names = re.findall(r"[a-z]{2,}", path.rpartition("/")[2].lower())
+    words = [word for word in re.findall(r"[a-z]{2,}", said.lower()) if word not in SAYS_NOTHING]
+    return all(any(word.startswith(name[:5]) or name.startswith(word) for name in names) for word in words)
 
 
 def _named(names: list[str]) -> str:

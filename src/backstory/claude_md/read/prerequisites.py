@@ -62,7 +62,7 @@ NAMES = {
     "bazel": "Bazel",
 }
 LIBRARIES = (  # a file, and what stands there for one that must be there
-    ("configure.ac", r"PKG_CHECK_MODULES\(\s*\[?\w{1,60}\]?\s*,\s*\[?([^\]\[,()$]{1,80})"),
+    ("configure.ac", r"PKG_CHECK_MODULES\(\s*\[?\w{1,60}\]?\s*,\s*\[?([^\]\[,()$]{1,80})\]?\s*\)"),
     ("CMakeLists.txt", r"(?m)^[ \t]*find_package\(\s*(\w{1,60})\b[^)#]{0,200}\bREQUIRED\b"),
     ("meson.build", r"\bdependency\(\s*'([\w.+-]{1,60})'(?![^)\n]{0,200}required *:)"),
 )
@@ -113,9 +113,8 @@ COMPOSE = re.compile(
 )
 WORKFLOW = re.compile(r"\.github/workflows/[^/]+\.ya?ml|\.gitlab-ci\.ya?ml")
 SETTINGS_EXAMPLE = re.compile(
-    r"(?:[^/]+/)?(?P<name>\.env(?:\.\w+)?|[\w.-]*\.env|env)[._-](?:example|sample|template|dist|tmpl)"
-    r"|(?:[^/]+/)?(?P<config>[\w-]+\.(?:conf|toml|ya?ml|json|ini|cfg|properties))[._-](?:example|sample|template|dist)"
-    r"|(?:[^/]+/)?(?:example|sample)\.(?P<env>env)"
+    r"(?:[\w.-]+/)?(?P<name>\.env(?:\.\w+)?|env)[._-](?:example|sample|template|dist|tmpl)"
+    r"|(?:[\w.-]+/)?(?:example|sample)\.(?P<env>env)"
 )
 SUBMODULE = re.compile(r"[ \t]*path[ \t]*=[ \t]*(\S.*)")
 
@@ -162,7 +161,8 @@ def _in_manifests(folder: Folder) -> Iterator[tuple[str, str, str]]:
     yield "Python", stated or word(dig(project, "tool", "poetry", "dependencies", "python")), "pyproject.toml"
     setup = folder.ini("setup.cfg").get("options", {})
     yield "Python", setup.get("python_requires", ""), "setup.cfg"
-    yield "Rust", word(dig(folder.toml("rust-toolchain.toml"), "toolchain", "channel")), "rust-toolchain.toml"
+    channel = word(dig(folder.toml("rust-toolchain.toml"), "toolchain", "channel"))
+    yield "Rust", "" if channel == "stable" else channel, "rust-toolchain.toml"
     cargo = folder.toml("Cargo.toml")
     for place in (cargo.get("package"), dig(cargo, "workspace", "package")):
         if version := word(table(place).get("rust-version")):
@@ -224,7 +224,7 @@ def _settings(project: ProjectFiles) -> Iterator[Fact]:
     made: dict[str, str] = {}
     for path, found in examples:
         folder = path.rpartition("/")[0]
-        name = found["name"] or found["config"] or f".{found['env']}"
+        name = found["name"] or f".{found['env']}"
         made.setdefault(f"{folder}/{name}" if folder else name, path)
     # What git ignores is what somebody is to make of the example.
     rules = Rules((project.text(".gitignore", 64_000) or "").encode("utf-8", "replace"))

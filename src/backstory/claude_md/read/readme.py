@@ -26,7 +26,7 @@ _NOTICE = re.compile(
     re.IGNORECASE,
 )
 _ASKS = re.compile(
-    r"(?:read|visit|check|see|please|click|download|join|follow|looking for|more (?:info|about"
+    r"(?:read|visit|check|see|please|contributions?|click|download|join|follow|looking for|more (?:info|about"
     r"|details)|for more|full doc|if you"
     r"|we(?:'re| are) (?:hiring|looking)|star|support us|thanks|special thanks|sponsored|brought to"
     r"|built (?:with|by)|made with"

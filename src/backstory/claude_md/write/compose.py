@@ -106,6 +106,7 @@ AS = ", as "
 SAYS, QUOTED = " says:", "- “"  # of a document, in its own words
 TOLD_OTHERWISE = frozenset(("monorepo", "MVC"))  # by the outline, and by the framework
 NEARLY_ALL = 0.9
+MINOR = 0.15  # of the source
 LANGUAGES = {name.lower(): name for name in ENDINGS.values()}
 
 
@@ -175,7 +176,7 @@ def texts(known: Known, elsewhere: Collection[str] = ()) -> dict[str, str]:
     said = {
         "project-description": _description(survey, known.project),
         "build-commands": _commands(survey, known.project, elsewhere),
-        "architecture": _architecture(known),
+        "architecture": _architecture(known, elsewhere),
         "conventions": _bound(known, rules),
         "patterns": _patterns(known.patterns, len(sources(known.project)) > 1),
     }
@@ -284,8 +285,7 @@ def _commands(survey: Survey, project: ProjectFiles, elsewhere: Collection[str])
         lines.append("- There are no automated tests.")
     for folder in dict.fromkeys(command.folder for command in survey.commands if command.folder):
         if folder in elsewhere:
-            lines.append(f"- In {_code(folder + '/')}: see {_code(folder + '/CLAUDE.md')}")
-            continue
+            continue  # it is read with the first file there
         there = [command for command in survey.commands if command.folder == folder]
         said = (
             f"{_label(role)} {', '.join(_code(one.line) for one in there if one.role == role)}"
@@ -354,7 +354,7 @@ def _sourced(fact: Fact) -> str:
     return f"{_plain(fact.text, 60)} (from {_code(fact.source)})"
 
 
-def _architecture(known: Known) -> str:
+def _architecture(known: Known, elsewhere: Collection[str]) -> str:
     lines = []
     workspaces = known.survey.workspaces
     if len(workspaces) > 1:
@@ -363,7 +363,9 @@ def _architecture(known: Known) -> str:
         shown = ", ".join(_code(path) for path in largest)
         lines.append(f"A monorepo of {shown}{' and others' if len(workspaces) > MOST_MEMBERS else ''}.")
     purposes = said_of_paths(known.project)
-    lines += outline.lines(known.project, workspaces, _code, _text, purposes, known.survey.description)
+    lines += outline.lines(
+        known.project, workspaces, _code, _text, purposes, known.survey.description, elsewhere
+    )
     if entries := outline.entries(known.project):
         label = "Entry points" if len(entries) > 1 else "Entry point"
         lines.append(f"- {label}: {', '.join(_code(path) for path in entries)}")
@@ -463,10 +465,11 @@ def _conventions(patterns: Iterable[Pattern], project: ProjectFiles) -> list[str
     """Patterns as rules to go by, without what is usual. Languages with the same rules share a line."""
     rules: dict[str, dict[str, list[str]]] = {}  # label -> language -> rules
     names: dict[str, dict[str, list[str]]] = {}  # language -> style -> what is named so
+    minor = _minor(project)
     for pattern in patterns:
         language, what = _subject(pattern)
         value = _plain(pattern.value, 100)
-        if _is_usual(pattern):
+        if _is_usual(pattern) or language in minor:
             continue
         if pattern.type == "naming":
             kinds = KINDS | WITHOUT_CLASSES if language in ("go", "rust") else KINDS
@@ -491,6 +494,12 @@ def _conventions(patterns: Iterable[Pattern], project: ProjectFiles) -> list[str
             shown = f"{_and(languages)} {label.lower()}" if several else label
             lines.append(f"- {shown}: {those_said}")
     return lines
+
+
+def _minor(project: ProjectFiles) -> set[str]:
+    """The languages of which there is too little for a style of their own."""
+    sizes = {name: sum(file.size for file in files) for name, files in sources(project).items()}
+    return {name.lower() for name, size in sizes.items() if size < MINOR * sum(sizes.values())}
 
 
 def _subject(pattern: Pattern) -> tuple[str, str]:

@@ -129,8 +129,10 @@ def _unit(pipe: list[shell.Command], folder: str) -> Unit | None:
         if any(word.text not in TESTS for word in command.writes):
             return None
         kept = _kept(command)
-        if not kept or kept[0].text in ("sudo", "doas", "echo", "git", "curl", "wget"):
+        if not kept or kept[0].text in ("sudo", "doas", "echo", "git", "curl", "wget", "!"):
             return None
+        if any(word.text.startswith("dist/") or word.text.endswith(".whl") for word in kept):
+            return None  # what an earlier job has built
         parts.append(" ".join(_shown(word) for word in kept))
         words = words if at else [word.text for word in shell.without_prefix(kept)]
     line = " | ".join(parts)

@@ -41,8 +41,8 @@ RUNNERS = {
         "dotnet test{project} --filter FullyQualifiedName~{name}",
     ),
     "swift test": (r"\w+Tests?\.swift", r"^(?:final )?(?:class|struct) (\w+)", "swift test --filter {name}"),
-    "gradlew test": (r"\w+Test\.(?:java|kt)", "", "./gradlew {task}test --tests {stem}"),
-    "gradle test": (r"\w+Test\.(?:java|kt)", "", "gradle {task}test --tests {stem}"),
+    "gradlew test": (r"\w+Test\.(?:java|kt)", "", "./gradlew {task}test{debug} --tests {stem}"),
+    "gradle test": (r"\w+Test\.(?:java|kt)", "", "gradle {task}test{debug} --tests {stem}"),
     "mvn test": (r"\w+Test\.java", "", "mvn{module_option} test -Dtest={stem}"),
     "mvnw test": (r"\w+Test\.java", "", "./mvnw{module_option} test -Dtest={stem}"),
     "ctest": (
@@ -69,6 +69,7 @@ NEEDED = {  # by the program of a runner, in the folder in which one types it
 }
 OWN_ROOT = {"go": "go.mod", "gotestsum": "go.mod", **NEEDED}  # what is below another one is no part
 EXEC = {"npm": "npx", "pnpm": "pnpm", "yarn": "yarn", "bun": "bunx"}
+RUNNING = {"uv.lock": "uv run", "poetry.lock": "poetry run", "pdm.lock": "pdm run", "Pipfile": "pipenv run"}
 PLAIN = re.compile(r"[\w./@+\[\]()-]+", re.ASCII)
 LOOKED_AT = 30  # files, for one that names a test
 # Of a test that needs more than the project: a browser, a container, the network.
@@ -121,7 +122,7 @@ def _line(project: ProjectFiles, folder: str, runner: str, whole: str, *, is_tas
     # A task may have the runner's name, and takes no file.
     run = whole[: whole.index("pytest") + len("pytest")] if "pytest" in whole and not is_task else ""
     if "{run}" in form and not run:
-        run = {"pytest": "pytest"}.get(runner, "")
+        run = _pytest(project, folder) if runner == "pytest" else ""
         if runner == "manage.py test":
             run = whole.partition(" test")[0] + " test" if "manage.py test" in whole else ""
         if not run:
@@ -140,8 +141,25 @@ def _line(project: ProjectFiles, folder: str, runner: str, whole: str, *, is_tas
         whole=whole,
         project=f" {place}" if place else "",
         task=f":{place.replace('/', ':')}:" if place else "",
+        debug=_android(project, folder, place),
         module_option=f" -pl {place}" if place else "",
     ).replace(" ./ ", " . ")
+
+
+def _android(project: ProjectFiles, folder: str, place: str) -> str:
+    """Of an Android module `test` is several tasks, and only one of them can be told which test."""
+    texts = (
+        project.text("/".join(filter(None, (folder, place, name))), 100_000) or ""
+        for name in PROJECTS["gradle"]
+    )
+    return "DebugUnitTest" if any("com.android." in text for text in texts) else ""
+
+
+def _pytest(project: ProjectFiles, folder: str) -> str:
+    """How pytest is started where a task hides it."""
+    names = {file.path for file in project.files}
+    locks = ((lock, "/".join(filter(None, (folder, lock)))) for lock in RUNNING)
+    return next((f"{RUNNING[lock]} pytest" for lock, path in locks if path in names), "pytest")
 
 
 def _belonging(project: ProjectFiles, folder: str, runner: str, files: list[str]) -> list[str]:

@@ -16,7 +16,9 @@ from backstory.claude_md.read.commands.roles import (
     WATCH,
     WIPE,
     is_around_tests,
+    is_aside,
     is_clear,
+    is_file,
     is_for_all,
     role_of,
     role_of_name,
@@ -276,7 +278,7 @@ class ProjectTasks:
                 below = found[1].split(" ", 1)
                 family = "npm" if below[0] in NPM else below[0]
                 keys |= self._keys.get((unit.folder, family, below[-1]), frozenset())
-        if is_for_needs(name) and BRINGS.search(task.recipe):
+        if is_for_needs(name) and (BRINGS.search(task.recipe) or _makes_files(task.recipe)):
             return "install", frozenset(keys or {(folder, "install")})
         return _judged(name, roles, program), frozenset(keys)
 
@@ -297,7 +299,9 @@ class ProjectTasks:
                 )
                 roles = [role for role, _ in filter(None, found)]
             self._roles[place] = (
-                _judged(posixpath.basename(path).partition(".")[0], roles, "") if named else None
+                _judged(posixpath.basename(path).partition(".")[0], roles, "")
+                if named and not is_aside(posixpath.basename(path))
+                else None
             )
         return self._roles[place]
 
@@ -318,6 +322,12 @@ def _starts_own(words: Sequence[str], here: Folder) -> bool:
     files = [value for option, value in pairwise(words) if option in ("-f", "--file")]
     files = [posixpath.normpath(file) for file in files] or [here.first(*COMPOSE) or ""]
     return any(builds_a_service(here, file) for file in files)
+
+
+def _makes_files(recipe: str) -> bool:
+    """Whether all that a task does is to have files made, as `deps: bin/linter` does."""
+    lines = [line for line in recipe.splitlines() if line]
+    return bool(lines) and all(line.startswith("make ") and is_file(line[5:]) for line in lines)
 
 
 def is_for_needs(name: str) -> bool:

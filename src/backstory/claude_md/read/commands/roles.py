@@ -113,6 +113,7 @@ oxfmt                                               format
 jest|mocha|ava --watch|--watchAll|-w                watch
 vitest watch|dev                                    watch
 vitest --watch|-w|--ui                              watch
+playwright install|install-deps|codegen|show-report    -
 vitest|jest|mocha|ava|tap|jasmine|karma|uvu|c8|nyc|playwright|cypress|wtr|borp|tsd|start-server-and-test test
 node --test                                         test
 nodemon|ts-node-dev|tsx|ts-node                     run
@@ -360,10 +361,10 @@ WITH_VALUE = frozenset(
     "-C -f --filter -F --prefix --cwd --dir --manifest-path --file --directory --project --project-dir"
     " --color --makefile --justfile --taskfile --rcfile --config --projects -t --targets --target".split()
 )
-PINNING = frozenset(  # what a developer needs not say: it only makes sure that the lock is as it is
+PINNING = frozenset(  # what a developer needs not say: it makes sure of the lock, or is gone (pipenv --three)
     "--locked --frozen --frozen-lockfile --immutable --no-progress --no-interaction --prefer-offline --quiet"
     " --verbose --no-audit --no-fund --color=always --show-diff-on-failure --prefer-dist --ci"
-    " --no-default-groups --ignore-scripts --offline --no-daemon --stacktrace --info".split()
+    " --no-default-groups --three --offline --no-daemon --stacktrace --info".split()
 )
 
 # What the name of a task says about it.
@@ -388,7 +389,7 @@ NOT_SHOWN = frozenset(
     " snapshot snapshots storybook pre post ci preview profile debug package dist uninstall help version"
     " changelog pages nightly fuzz perf stress demo demos example examples i18n translations"
     " push tag bump cross windows wasm android ios msrv minimal audit install-hooks sdist wheel"
-    " appimage flatpak snap rpm deb homebrew brew sbom".split()
+    " appimage flatpak snap rpm deb homebrew brew sbom binary binaries darwin".split()
 )
 # What a name says beside `migrate` that brings no database up to date.
 NOT_FORWARD = frozenset(
@@ -432,6 +433,8 @@ def is_file(name: str) -> bool:
 def is_for_all(name: str) -> bool:
     """Whether the name of a task leaves open which checks it is for: `check-all`, `ci`."""
     parts = [part.lower() for part in NAME_PARTS.findall(name)]
+    if {"type", "types", "typing"} & {*parts}:
+        return False
     return not any(WORDS.get(part, "lint") != "lint" for part in parts) and not {*parts} & (
         NOT_SHOWN - {"ci", "pre"}
     )

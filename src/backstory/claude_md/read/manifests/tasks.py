@@ -52,8 +52,6 @@ def read(folder: Folder) -> Manifest:
     if gulpfile := folder.first(*GULPFILES):
         names = dict.fromkeys(GULP_TASK.findall(folder.text(gulpfile)))
         commands += [Command(SERVING.get(name, name), f"gulp {name}", gulpfile) for name in names]
-    if "Dockerfile" in folder.names:
-        commands.append(Command("build", "docker build .", "Dockerfile"))
     if (compose := folder.first(*COMPOSE)) and builds_a_service(folder, compose):
         commands.append(Command("run", "docker compose up", compose))
     return Manifest(commands=tuple(commands), tasks=tuple(found[:MOST_TASKS]))
