@@ -108,6 +108,7 @@ SKILL = use("Skill", skill=PROCESSOR)
 def project(tmp_path: Path) -> Path:
     folder = repository(tmp_path / "harbour")
     (folder / "src").mkdir()
+    (folder / "src" / "__init__.py").write_text('"""Guides boats."""\n')
     for name in ("tower", "ferry", "tug"):
         (folder / "src" / f"{name}.py").write_text(f"def {name}(to: str) -> str:\n    return to\n")
     (folder / "package.json").write_text(json.dumps(PACKAGE, indent=2) + "\n")

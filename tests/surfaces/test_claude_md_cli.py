@@ -187,6 +187,24 @@ def test_a_section_that_is_not_there_is_not_made(section: Run, file: Path) -> No
     assert file.read_text() == TEMPLATE
 
 
+def test_a_section_that_is_not_there_is_added_if_that_is_said(section: Run, file: Path) -> None:
+    ran = section("set", "conventions", "--add", stdin="Be brief.\n")
+    assert (ran.code, ran.out) == (0, "Section written: conventions in CLAUDE.md\n")
+    assert file.read_text().startswith(TEMPLATE.rstrip("\n"))
+    assert section("get", "conventions").out == "Be brief.\n"
+    file.write_text(TEMPLATE + "<!-- backstory: off conventions -->\n")
+    assert section("set", "conventions", "--add", stdin="Be brief.\n").code == 1
+    assert "Be brief" not in file.read_text()
+
+
+def test_a_section_is_added_to_the_file_that_another_one_imports(section: Run, project: str) -> None:
+    Path(project, "CLAUDE.md").write_text("@AGENTS.md\n")
+    Path(project, "AGENTS.md").write_text("# Ours\n")
+    assert section("set", "architecture", "--add", stdin="Two parts.\n").code == 0
+    assert Path(project, "CLAUDE.md").read_text() == "@AGENTS.md\n"
+    assert "Two parts." in Path(project, "AGENTS.md").read_text()
+
+
 def test_a_section_that_is_unsound_is_refused_with_its_line(section: Run, file: Path) -> None:
     edit(file, "AUTO-MANAGED: build-commands", "AUTO-MANAGED: patterns")
     before = file.read_text()

@@ -45,6 +45,7 @@ STEP = re.compile(
 FLAT = 15  # files at the top, for it to be the place where the source is
 SEVERAL, TOO_MANY, MOST_NAMED = 4, 60, 7  # source files of a folder: between these, so many are named
 SHORT = 70  # characters of what a file says of itself, where several share a line
+PACKAGE = re.compile(r"^Package \w+ (?:is |provides |implements |contains |defines )?")  # of Go
 SAYS_NOTHING = frozenset(
     "the of for and in to an all this used by utility utilities misc miscellaneous various other script"
     " scripts file files code source sources folder directory project related helper helpers".split()
@@ -297,7 +298,7 @@ def _beside_it(project: ProjectFiles, folder: str, names: Collection[str]) -> st
     for name in [name for name in go if not name.endswith("_test.go")][:MOST_GO]:
         said = _package_comment(project.text(f"{folder}/{name}", READ) or "")
         if said.startswith("Package "):
-            return re.sub(r"^Package \w+ (?:is |provides |implements |contains |defines )?", "", said)
+            return PACKAGE.sub("", said)
     if len(names) < SEVERAL - 1:
         return ""  # the file beside it is about itself
     if rust := project.text(f"{folder}.rs", READ):
@@ -485,7 +486,7 @@ SAYERS: dict[str, Callable[[str], str]] = {
     "Cargo.toml": _in_toml,
     "mix.exs": _in_mix,
     "__init__.py": _docstring,
-    "doc.go": _package_comment,
+    "doc.go": lambda text: PACKAGE.sub("", _package_comment(text)),
     "lib.rs": _inner_doc,
     "mod.rs": _inner_doc,
     "package-info.java": _block_comment,

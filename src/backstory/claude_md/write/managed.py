@@ -129,10 +129,23 @@ def put(
     now: int,
     root: str | None = None,
     facts: str | None = None,
+    add: bool = False,
 ) -> str:
-    """Give a section a new text; the outcome. NotFound or BadInput where no sound section has that name."""
+    """Give a section a new text; the outcome. One that is missing is added if that is wanted. NotFound or
+    BadInput where no sound section has that name."""
     given = {name: facts} if facts else {}
-    outcome = put_many(db, data, path, {name: body}, author=author, now=now, root=root, facts=given)[name]
+    new = [(name, "")] if add else []
+    outcome = put_many(
+        db,
+        data,
+        path,
+        {name: body},
+        author=author,
+        now=now,
+        root=root,
+        prepare=lambda text: sections.with_new(text, new),
+        facts=given,
+    )[name]
     if outcome == SKIPPED:
         sections.with_section(read(path), name, "")  # says what is wrong
         if author == "model":  # nobody's prose is in its way

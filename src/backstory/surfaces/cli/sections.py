@@ -4,6 +4,7 @@ the person who decides about what is offered."""
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 100_000
 
+IMPORT = re.compile(rb"\s*@\S+\s*")
 name_argument = click.argument("name", metavar="NAME", callback=lambda _, __, name: typed([name]))
 in_option = click.option(
     "--in",
@@ -75,14 +77,15 @@ def get(name: str, within: str | None, project: str, as_json: bool) -> None:
 @click.option(
     "--file", default="-", metavar="FILE", help="Where the text is.  [default: `-`, standard input]"
 )
+@click.option("--add", is_flag=True, help="Add the section where the file has none.")
 @_options
-def set_(name: str, file: str, within: str | None, project: str, as_json: bool) -> None:
+def set_(name: str, file: str, add: bool, within: str | None, project: str, as_json: bool) -> None:
     """Give a section a new text, in Markdown without the markers. `sync` then leaves it to you.
 
     Exit code 1 where a person has edited the section: then the text is offered to them instead.
     """
     from backstory.claude_md import basis, sync
-    from backstory.claude_md.write import managed, sections
+    from backstory.claude_md.write import managed, sections, settings
     from backstory.safety.clean import clean_whole
 
     if name not in sections.NAMES:
@@ -93,8 +96,12 @@ def set_(name: str, file: str, within: str | None, project: str, as_json: bool) 
     with _store(at) as (db, now):
         facts = sync.facts_now(db, at.root, at.path, name)
         digest = None if facts is None else basis.digest(facts)
+        if add and name in settings.read(managed.read(at.path)).off:
+            raise errors.NotFound(
+                f"{name} is switched off in {at.shown}, by a comment there; it is not added."
+            )
         outcome = managed.put(
-            db, folder(), at.path, name, text, author="model", now=now, root=at.root, facts=digest
+            db, folder(), at.path, name, text, author="model", now=now, root=at.root, facts=digest, add=add
         )
         sync.rest_on(db, at.path, name, facts, now)
     if as_json:
@@ -267,7 +274,9 @@ def _target(project: str, within: str | None) -> _Target:
     else:
         there = [path for name in dirty.TOP_FILES if os.path.isfile(path := os.path.join(root, name))]
         ours = [path for path in there if sections.parse(managed.read(path)).sections]
-        path = [*ours, *there, os.path.join(root, dirty.TOP_FILES[0])][0]
+        # One that only imports another is not where anything is written.
+        plain = [path for path in there if not IMPORT.fullmatch(managed.read(path))]
+        path = [*ours, *plain, *there, os.path.join(root, dirty.TOP_FILES[0])][0]
     return _Target(path, root, output.visible(paths.text(os.path.relpath(path, root))), within)
 
 

@@ -89,14 +89,14 @@ def rules(makefile: str) -> list[tuple[str, str]]:
             for name in named:
                 found[name].append(line.strip().lstrip("@-+"))
             continue
-        if defining or line.startswith(("#", "ifeq", "ifneq", "else ", "$(")):
+        if defining or line.startswith(("#", "if", "else", "endif", "$(")):
             continue
         left, colon, right = line.replace("\\:", "\0").partition(":")
         is_whole = left.count("(") == left.count(")")
         if not (colon and is_whole and "=" not in left and not VARIABLE.match(right)):
             named = named if not line.strip() else []
             continue
-        needed, _, same_line = right.lstrip(":").partition(";")
+        needed, _, same_line = right.lstrip(":").partition("#")[0].partition(";")
         named = [target.replace("\0", ":") for target in left.split()[:50]]
         for name in named:
             lines = [f"make {each}" for each in needed.split()[:50] if not each.startswith(("$", "|"))]
