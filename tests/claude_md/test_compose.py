@@ -362,7 +362,7 @@ def test_members_of_a_monorepo_come_by_size_and_at_most_a_dozen(tmp_path: Path) 
         (
             "doc.go",
             "// Copyright\n\n// Package sea does things.\n// More.\npackage sea\n",
-            "Package sea does things",
+            "does things",
         ),
         ("doc.go", "/*\nPackage sea does things.\n*/\npackage sea\n", "does things"),
         ("lib.rs", "//! It does things.\n//!\n//! More.\nuse x;\n", "It does things"),

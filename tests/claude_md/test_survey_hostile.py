@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from backstory.claude_md.learn import learn
 from backstory.claude_md.read import imports, outline
 from backstory.claude_md.read.files import walk
 from backstory.claude_md.read.manifests.tasks import rules
@@ -228,3 +229,99 @@ def test_members_outside_the_project_and_with_odd_names_are_none(tmp_path: Path)
 def test_targets_are_the_names_before_the_colon() -> None:
     makefile = "a b: c\n\t@one\nx=y: z\n\tno\nd\\:e : f ; two\ni ::= j\n.PHONY: a\n"
     assert rules(makefile) == [("a", "make c\none"), ("b", "make c\none"), ("d:e", "make f\ntwo")]
+
+
+def run_in_ci(steps: str, more: str = "") -> str:
+    return f"{more}on: push\njobs:\n  a:\n    steps:\n{steps}"
+
+
+GROWING = {
+    "workflows that call themselves": {
+        ".github/workflows/ci.yml": "on: push\njobs:\n"
+        + "".join(f"  j{n}:\n    uses: ./.github/workflows/ci.yml\n" for n in range(200))
+    },
+    "actions that call themselves": {
+        ".github/workflows/ci.yml": run_in_ci("      - uses: ./x\n"),
+        "x/action.yml": "runs:\n  steps:\n" + "  - uses: ./x\n" * 9_000,
+    },
+    "a long script in every step": {
+        ".github/workflows/ci.yml": run_in_ci(
+            "      - run: *long\n" * 900, "x: &long |\n" + "  make build\n" * 8_000
+        ),
+        "Makefile": "build:\n\tcargo build\n",
+    },
+    "steps that build before others": {
+        ".github/workflows/ci.yml": run_in_ci(
+            "      - run: *long\n" * 990, "x: &long |\n" + "".join(f"  make build{n}\n" for n in range(290))
+        ),
+        "Makefile": "".join(f"build{n}:\n\tcargo build\n" for n in range(290)),
+        "Cargo.toml": "[package]\n",
+    },
+    "a long value in every expression": {
+        ".github/workflows/ci.yml": "on: push\njobs:\n  a:\n    strategy:\n      matrix:\n        a: ["
+        + "z" * 90_000
+        + ']\n    steps:\n      - run: "'
+        + "${{matrix.a}}" * 6_000
+        + '"\n'
+    },
+    "an expression without an end": {
+        ".github/workflows/ci.yml": run_in_ci(f'      - run: "${{{{{" " * 150_000}x"\n')
+    },
+    "a folder of slashes": {
+        ".github/workflows/ci.yml": run_in_ci(
+            f"      - run: make\n        working-directory: a{'/' * 150_000}b\n"
+        )
+    },
+    "a long script in every job of GitLab": {
+        ".gitlab-ci.yml": "a: &a |\n"
+        + "  make test\n" * 8_000
+        + "".join(f"j{n}:\n  script: [{','.join(['*a'] * 400)}]\n" for n in range(20)),
+        "Makefile": "test:\n\tpytest\n",
+    },
+    "a long variable in every line of a Makefile": {
+        "Makefile": "A = " + "z" * 90_000 + "\ntest:\n" + ("\t" + "$(A)" * 200 + "\n") * 100
+    },
+    "a long line in every task": {
+        "Taskfile.yml": f"x: &b {'z' * 90_000}\ntasks:\n"
+        + "".join(f"  t{n}:\n    cmds: [{','.join(['*b'] * 190)}]\n" for n in range(120))
+    },
+    "targets that need each other": {
+        "Makefile": "".join(f"t{n}: {' '.join(f't{m}' for m in range(50))}\n" for n in range(300))
+    },
+    "scripts that run each other": {
+        "package.json": json.dumps(
+            {"scripts": {f"test{n}": " && ".join(f"npm run test{m}" for m in range(150)) for n in range(200)}}
+        )
+    },
+    "environments in braces": {
+        "tox.ini": f"[tox]\nenvlist = {','.join(f'{{a,b,c}}{{d,e}}{n}' for n in range(3_000))}\n[testenv]\n"
+        + "commands =\n"
+        + "  pytest\n" * 3_000
+    },
+    "groups that include each other": {
+        "pyproject.toml": "[dependency-groups]\n"
+        + "".join(
+            f'g{n} = [{{include-group = "g{(n + 1) % 300}"}}, {{include-group = "g{(n + 2) % 300}"}}]\n'
+            for n in range(300)
+        ),
+        ".github/workflows/ci.yml": run_in_ci("      - run: |\n" + "          uv run pytest\n" * 290),
+    },
+    "roles of reStructuredText without an end": {"CONTRIBUTING.rst": ":a:`x <" * 8_500},
+}
+
+
+@pytest.mark.parametrize("files", GROWING.values(), ids=GROWING)
+def test_a_small_file_that_stands_for_much_takes_little_time(tmp_path: Path, files: dict[str, str]) -> None:
+    start = time.process_time()
+    look(tmp_path, files)
+    assert time.process_time() - start < 15  # one here, four at most; without bounds minutes, or no end
+
+
+def test_what_is_not_read_in_time_is_left_out_and_that_is_known(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("test:\n\tpytest\n")
+    (tmp_path / "main.py").write_text("x = 1\n")
+    in_time, late = learn(str(tmp_path)), learn(str(tmp_path), seconds=-1)
+    assert [command.line for command in in_time.survey.commands] == ["make test"]
+    assert (late.survey.commands, late.survey.languages) == ((), in_time.survey.languages)
+    assert (in_time.is_late, late.is_late) == (False, True)
+    assert late.project.text("Makefile")  # a wizard may ask for more, later

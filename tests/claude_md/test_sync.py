@@ -6,11 +6,14 @@ import json
 import os
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from backstory import dirty
+from backstory.claude_md import sync
+from backstory.claude_md.learn import learn
 from backstory.claude_md.write import managed, sections
 from tests.conftest import Run
 from tests.helpers.claude_md_project import (
@@ -70,6 +73,17 @@ def test_a_sync_after_an_unrelated_edit_does_not_churn(run: Run, ready: Path) ->
     after = snapshot(ready)
     assert after["CLAUDE.md"] == before["CLAUDE.md"]
     assert dirty.read(str(ready)) == []
+
+
+def test_where_a_project_takes_too_long_to_read_its_sections_stay_and_that_is_said(
+    run: Run, ready: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (ready / "CLAUDE.md").read_bytes()
+    monkeypatch.setattr(sync, "learn", partial(learn, seconds=-1))
+    ran = run("sync", "--yes")
+    assert ran.code == 1
+    assert "CLAUDE.md stays as it is, since the project takes longer to read than 60 s" in ran.err
+    assert (ready / "CLAUDE.md").read_bytes() == before
 
 
 def test_a_new_folder_shows_in_the_architecture(run: Run, ready: Path) -> None:

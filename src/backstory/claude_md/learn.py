@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from backstory import paths
 from backstory.claude_md.read import git, patterns
-from backstory.claude_md.read.files import ProjectFiles, walk
+from backstory.claude_md.read.files import Deadline, ProjectFiles, walk
 from backstory.claude_md.read.hands_off import folders_of
 from backstory.claude_md.read.patterns import Evidence
 from backstory.claude_md.read.survey import by_hand, commands_in, survey
@@ -23,6 +25,9 @@ NEARLY_ALL = 0.8  # a folder with so much of the project's source has the projec
 
 NOTHING = "There is nothing in {root} yet that CLAUDE.md could say; run it again when there is code."
 
+SECONDS = 60.0  # for reading files; the largest projects take ten. Only a hostile one can take longer
+LATE = f"takes longer to read than {SECONDS:g} s"
+
 AS_FOUND = Settings()
 
 Progress = Callable[[int], None]
@@ -32,6 +37,7 @@ Practices = Callable[[Survey], str | None]
 @dataclass(frozen=True, slots=True)
 class Learned(Known):
     evidence: Evidence | None = None  # what was read of the code: its folders are judged by it too
+    is_late: bool = False  # files were left out, because reading took too long
 
 
 def learn(
@@ -41,14 +47,18 @@ def learn(
     practices: Practices | None = None,
     progress: Progress | None = None,
     project: ProjectFiles | None = None,
+    seconds: float = SECONDS,
 ) -> Learned:
     """Find out about a project what these sections need. Nothing of it is executed. `project` is what lies in
-    it, where that is known."""
+    it, where that is known. After so many seconds no more files are read, and what they would have said is
+    left out."""
     with ThreadPoolExecutor(1) as aside, ThreadPoolExecutor(1) as beside:
         history = aside.submit(git.insights, root) if "git-insights" in wanted else None
         project = project or walk(root, progress)
         if not project.files:
             raise NotFound(NOTHING.format(root=paths.text(root)))
+        deadline = Deadline(time.monotonic() + seconds)
+        project = replace(project, deadline=deadline)
         written, languages = by_hand(project)
         # Other processes parse; meanwhile this one reads manifests.
         parsed = (
@@ -62,7 +72,9 @@ def learn(
                 evidence = patterns.read(project, _names(found.languages))
             seen = patterns.judge(evidence, found.workspaces)
         said = practices(found) if practices and "best-practices" in wanted else None
-        return Learned(project, found, seen, history.result() if history else None, said, evidence)
+        deadline.at = math.inf  # what is written of it is read later, and a person may think meanwhile
+        insights = history.result() if history else None
+        return Learned(project, found, seen, insights, said, evidence, deadline.is_missed)
 
 
 def _names(languages: Sequence[tuple[str, float]]) -> list[str]:

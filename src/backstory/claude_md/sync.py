@@ -26,7 +26,7 @@ from backstory import dirty, locks, paths
 from backstory.claude_md import basis
 from backstory.claude_md.affected import bears_on
 from backstory.claude_md.basis import Facts
-from backstory.claude_md.learn import Learned, Practices, Progress, learn, texts_of
+from backstory.claude_md.learn import LATE, Learned, Practices, Progress, learn, texts_of
 from backstory.claude_md.own_text import own_text
 from backstory.claude_md.read import git
 from backstory.claude_md.read.files import ProjectFiles, read, walk
@@ -42,7 +42,7 @@ MOST_BEHIND = 100  # facts that a section keeps in mind
 MOST_BELOW = 200  # files called CLAUDE.md or AGENTS.md that are looked into
 LARGEST = 1_000_000  # bytes of one
 ONLY_WITH_ALL = frozenset(("git-insights", "best-practices"))  # they change though the project does not
-SECONDS = 30.0  # a sync that asks somebody may take longer; the next one then says so
+PATIENCE = 30.0  # seconds; a sync that asks somebody may take longer; the next one then says so
 CONFLICT = (
     "git left a merge conflict in section {name}, with text that is not computed; resolve it in the file, or"
     " `backstory claude-md section set {name}` gives it a new text"
@@ -118,7 +118,7 @@ def root_of(db: Connection, cwd: str) -> str:
 
 
 @contextmanager
-def alone(data: str, root: str, seconds: float = SECONDS) -> Iterator[None]:
+def alone(data: str, root: str, seconds: float = PATIENCE) -> Iterator[None]:
     """One sync of a project at a time."""
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
     busy = "another sync of this project is under way, or waits for an answer; try again after it"
@@ -212,7 +212,9 @@ def prepare(
         names |= set(sections.NAMES) - (set() if everything else ONLY_WITH_ALL)
         known = learn(root, wanted=names, practices=practices, project=project)
         modules = _modules(files)
-        for file, state in states.items():
+        if known.is_late:  # what is true must not go because it was not found in time
+            troubles.append(Trouble(there[0].path, None, f"stays as it is, since the project {LATE}"))
+        for file, state in () if known.is_late else states.items():
             folder = _folder(file)
             texts = texts_of(known, folder, chosen[file], elsewhere=modules)
             prose += _prose(db, file, by_model[file], known, texts)
@@ -303,6 +305,8 @@ def facts_now(db: Connection, root: str, path: str, name: str) -> Facts | None:
     try:
         known = learn(root, wanted={name})
     except NotFound:
+        return None
+    if known.is_late:
         return None
     chosen = settings.read(read(real, LARGEST) or b"")
     modules = _modules(managed_files(db, root))

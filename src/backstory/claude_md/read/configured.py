@@ -48,6 +48,7 @@ WARNINGS = (
 FEATURE = re.compile(r"[\w-]{1,40}", re.ASCII)
 MOST_FEATURES = 6
 LONGEST_SCRIPT = 100
+LONGEST_ALIAS = 50  # and what it stands for; three of them make a line
 WIDEST, NARROWEST = 400, 40  # a line of another length is nobody's
 
 
@@ -161,6 +162,7 @@ def _aliases(folder: Folder) -> Iterator[Fact]:
             if isinstance(alias, str)
             and words(target)
             and alias.endswith("*")
+            and len(alias + target[0]) <= LONGEST_ALIAS
             and "`" not in alias + target[0]
         ]
         if shown:

@@ -178,7 +178,7 @@ def _from_rst(text: str) -> str:
     text = "\n".join(_with_code_indented(_RST_OTHER.sub("", text)))
     text = _RST_TITLE.sub(lambda found: f"\n# {found[2]}\n\n", text)
     text = _RST_LINK.sub(r"\1", text).replace("``", "`")
-    text = re.sub(r":[a-z:]{1,40}:`([^`<\n]{1,200})(?: <[^>\n]*>)?`", r"`\1`", text)
+    text = re.sub(r":[a-z:]{1,40}:`([^`<\n]{1,200})(?: <[^>\n]{0,500}>)?`", r"`\1`", text)
     return re.sub(r"\*\*([^*\n]+)\*\*", r"\1", re.sub(r"\|[\w -]+\|_?", "", text.replace("::\n", ":\n")))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import time
 from collections import deque
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from backstory import paths
@@ -40,6 +41,22 @@ class File:
     size: int
 
 
+class Deadline:
+    """When files are no longer read, and whether that left something out."""
+
+    __slots__ = ("at", "is_missed")
+
+    def __init__(self, at: float = math.inf) -> None:
+        self.at = at
+        self.is_missed = False
+
+    def is_over(self) -> bool:
+        """For who would go on if it were not."""
+        is_over = time.monotonic() > self.at
+        self.is_missed = self.is_missed or is_over
+        return is_over
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ProjectFiles:
     root: str
@@ -48,9 +65,13 @@ class ProjectFiles:
     vendored: tuple[
         str, ...
     ] = ()  # folders of other people's code that git has, and that are not among the files
+    deadline: Deadline = field(default_factory=Deadline)
 
     def text(self, path: str, most: int = 1_000_000) -> str | None:
-        """What a file says; None where it is no plain file inside the root, too large, or not readable."""
+        """What a file says; None where it is no plain file inside the root, too large, not readable, or
+        the deadline is over."""
+        if self.deadline.is_over():
+            return None
         real = os.path.realpath(os.path.join(self.root, path))
         if not real.startswith(os.path.join(self.root, "")):
             return None
@@ -65,7 +86,7 @@ class ProjectFiles:
         if not starts:
             return self
         files = tuple(file for file in self.files if not file.path.startswith(starts))
-        return ProjectFiles(self.root, files, self.whole, self.vendored)
+        return replace(self, files=files)
 
     def below(self, folder: str) -> ProjectFiles:
         """The part of it in a folder, seen from there."""
@@ -73,7 +94,8 @@ class ProjectFiles:
         files = (
             File(file.path[len(start) :], file.size) for file in self.files if file.path.startswith(start)
         )
-        return ProjectFiles(os.path.join(self.root, folder.rstrip("/")), tuple(files), self.whole)
+        root = os.path.join(self.root, folder.rstrip("/"))
+        return replace(self, root=root, files=tuple(files), vendored=())
 
 
 def read(path: str | bytes, most: int) -> bytes | None:

@@ -80,7 +80,9 @@ PER_TOPIC = {
 }
 # In the middle of a thought, or only the announcement of one.
 _AMID = re.compile(
-    r"(?:but|also|however|and|so|then|or|otherwise|we have|note that there is)\b", re.IGNORECASE
+    r"(?:but|also|however|and|so|then|or|otherwise|they|it|this|these|that|those|we have"
+    r"|note that there is)\b",
+    re.IGNORECASE,
 )
 _PATH = re.compile(r"`[\w.*-]*[/.][\w./*-]+`")
 _BY_HAND = re.compile(r"by hand|manually|not (?:be )?(?:edit|commit|modif)|regenerate", re.IGNORECASE)

@@ -486,7 +486,7 @@ SAYERS: dict[str, Callable[[str], str]] = {
     "Cargo.toml": _in_toml,
     "mix.exs": _in_mix,
     "__init__.py": _docstring,
-    "doc.go": lambda text: PACKAGE.sub("", _package_comment(text)),
+    "doc.go": lambda text: PACKAGE.sub("", _package_comment(text).lstrip()),
     "lib.rs": _inner_doc,
     "mod.rs": _inner_doc,
     "package-info.java": _block_comment,

@@ -114,7 +114,7 @@ def init(
     and CLAUDE.md imports it. Safe to repeat: only what is missing is added.
     """
     from backstory.claude_md import init as claude_md
-    from backstory.claude_md.learn import learn
+    from backstory.claude_md.learn import LATE, learn
     from backstory.surfaces.cli import claude_md_output as shown
     from backstory.surfaces.cli import verify, wizard
 
@@ -132,6 +132,8 @@ def init(
     advice = None if offline or dry_run else _practices(root)
     with _progress() as progress:
         known = learn(root, practices=advice, progress=progress)
+    if known.is_late:
+        click.echo(f"The project {LATE}; what was not read by then is left out.", err=True)
     if may_ask:
         shown.known(known)
     by_hand: list[str] = []

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from backstory.claude_md.read.commands import ci, docs
-from backstory.claude_md.read.commands.lines import Script, Unit, typed_in, units
+from backstory.claude_md.read.commands.lines import LONGEST_SCRIPT, Script, Unit, typed_in, units
 from backstory.claude_md.read.commands.project_tasks import ProjectTasks, is_for_needs
 from backstory.claude_md.read.commands.roles import (
     ASSIGNED,
@@ -67,6 +67,10 @@ MAIN = re.compile(
 RUNNING = re.compile(r"\b(?:run|running|start\w*|serv\w*|develop\w*|launch\w*)\b", re.IGNORECASE)
 HOOKED = ("install", "publish", "publishOnly", "pack", "pare", "version")
 WORD_SIGNS = re.compile(r"[_\-.:/]+")
+MOST_UNITS = 5_000  # of all scripts; a large project has a thousand
+UNIT = 200  # characters that count for one, whatever they are
+MOST_BEFORE = 10  # steps that are kept in mind of a job
+LONGEST = 500  # of steps in a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,64 +103,72 @@ def _said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candida
     before: dict[tuple[int, str], list[str]] = {}  # steps that a build needs, of a job or block
     order = 0
     group, built = -1, list[str]()
-    for script in (*ci.scripts(root), *docs.scripts(root, tasks.names())):
+    for script, aside, unit in _read(root, folders, tasks):
         is_ci = script.group < docs.FIRST_GROUP
-        aside = _aside(script.about)
         if script.group != group:
             group, built = script.group, []
+        found = tasks.role(unit.words, unit.folder)
+        found = found or (None if is_ci else _of_program(script, unit, tasks))
+        if not found:
+            continue
+        role, key = found
+        program, _, name = key.partition(" ")
+        for_folder = tasks.works_in(unit.words, unit.folder)
+        is_task = tasks.is_task(for_folder, program, name)
+        if is_task and ((is_aside(name) and role != "check") or (program in MAKE and is_file(name))):
+            continue
+        if _is_for_machines(script, is_ci, role, key) or (role == "run" and _is_beside(unit)):
+            continue
+        order += 1
+        waiting = before.setdefault((script.group, unit.folder), [])
+        if role == "configure":
+            waiting += [unit.line] if unit.line not in waiting[-MOST_BEFORE:] else []
+            continue
+        line = _without_settings(unit.line) if is_ci and program in MAKE else unit.line
+        line = tasks.with_group(line, unit.folder)
+        line = tasks.once(line, key, for_folder) if role == "test" else line
+        is_docs_first = role in DOCS_FIRST
+        if role == "build" and program in NATIVE:
+            if not waiting and not tasks.is_ready(unit.folder):
+                continue
+            is_docs_first = bool(waiting)  # a machine tries all options, a developer the plain ones
+            line = " && ".join([*waiting, line])
+            waiting.clear()
+            if len(line) > LONGEST:
+                continue
+        cost = _trust(script, is_ci, is_docs_first) + aside + _special(unit) + len(line) / 80 + order / 10_000
+        # `make all` may run the tests; `make test` is meant to.
+        cost += 1 if is_task and name and role_of_name(name) is None else 0
+        command = Command(role, line, script.source, unit.folder)
+        yield Candidate(
+            command,
+            key,
+            cost,
+            is_task,
+            for_folder,
+            about=script.about if is_ci else (),
+            is_single=role == "test" and is_single_test(unit.words),
+            before=tuple(built) if is_ci else None,
+        )
+        if is_task and role in ("build", "generate"):
+            step = typed_in(unit.folder, line)
+            built = [*(other for other in built if other != step), step][-MOST_BEFORE:]
+
+
+def _read(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[tuple[Script, float, Unit]]:
+    """The commands in scripts, with how far from a developer's work each script is; no more than there is
+    time for."""
+    left = MOST_UNITS
+    for script in (*ci.scripts(root), *docs.scripts(root, tasks.names())):
+        aside = _aside(script.about)
         if aside is None:
             continue
+        if left <= 0 or tasks.is_late():
+            return
+        left -= len(script.text[:LONGEST_SCRIPT]) // UNIT
         for unit in units(script, folders.__contains__):
-            unit = unit if is_ci else tasks.place(unit)  # noqa: PLW2901
-            found = tasks.role(unit.words, unit.folder)
-            found = found or (None if is_ci else _of_program(script, unit, tasks))
-            if not found:
-                continue
-            role, key = found
-            program, _, name = key.partition(" ")
-            for_folder = tasks.works_in(unit.words, unit.folder)
-            is_task = tasks.is_task(for_folder, program, name)
-            if is_task and ((is_aside(name) and role != "check") or (program in MAKE and is_file(name))):
-                continue
-            if _is_for_machines(script, is_ci, role, key) or (role == "run" and _is_beside(unit)):
-                continue
-            order += 1
-            waiting = before.setdefault((script.group, unit.folder), [])
-            if role == "configure":
-                waiting += [unit.line] if unit.line not in waiting else []
-                continue
-            line = _without_settings(unit.line) if is_ci and program in MAKE else unit.line
-            line = tasks.with_group(line, unit.folder)
-            line = tasks.once(line, key, for_folder) if role == "test" else line
-            is_docs_first = role in DOCS_FIRST
-            if role == "build" and program in NATIVE:
-                if not waiting and not tasks.is_ready(unit.folder):
-                    continue
-                is_docs_first = bool(waiting)  # a machine tries all options, a developer the plain ones
-                line = " && ".join([*waiting, line])
-                waiting.clear()
-            cost = (
-                _trust(script, is_ci, is_docs_first)
-                + aside
-                + _special(unit)
-                + len(line) / 80
-                + order / 10_000
-            )
-            # `make all` may run the tests; `make test` is meant to.
-            cost += 1 if is_task and name and role_of_name(name) is None else 0
-            command = Command(role, line, script.source, unit.folder)
-            yield Candidate(
-                command,
-                key,
-                cost,
-                is_task,
-                for_folder,
-                about=script.about if is_ci else (),
-                is_single=role == "test" and is_single_test(unit.words),
-                before=tuple(built) if is_ci else None,
-            )
-            if is_task and role in ("build", "generate"):
-                built.append(typed_in(unit.folder, line))
+            left -= 1
+            yield script, aside, unit if script.group < docs.FIRST_GROUP else tasks.place(unit)
 
 
 def _is_for_machines(script: Script, is_ci: bool, role: str, key: str) -> bool:

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from backstory.claude_md.read.commands.lines import Script
+from backstory.claude_md.read.commands.lines import LONGEST_SCRIPT, Script
 from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words
 
 WORKFLOWS = ".github/workflows"
 MOST_OF_MATRIX = 20
-MOST_FILES, MOST_SCRIPTS, DEEPEST = 60, 1_000, 4
+MOST_FILES, MOST_STEPS, DEEPEST = 60, 1_000, 4  # a step counts for each folder that it is run in
+LONGEST_VALUE = 200  # of a matrix
 CHANGES = frozenset(("push", "pull_request", "pull_request_target", "merge_group"))
 OTHERS = {
     ".gitlab-ci.yml": ("script",),
@@ -37,7 +38,7 @@ ACTIONS = {
 WINDOWS = re.compile(r"windows|win32|\bwin-", re.IGNORECASE)
 OTHER_SHELLS = ("pwsh", "powershell", "cmd", "python")
 ONLY_FOR_RELEASES = re.compile(r"refs/tags|event_name\s*==\s*'(?:release|schedule|workflow_dispatch)'")
-EXPRESSION = re.compile(r"\$\{\{\s*([^{}]{0,200}?)\s*\}\}")
+EXPRESSION = re.compile(r"\$\{\{([^{}]{0,200})\}\}")
 
 
 def scripts(root: Folder) -> Iterator[Script]:
@@ -54,7 +55,7 @@ class _Reader:
     def __init__(self, root: Folder) -> None:
         self._root = root
         self._group = 0
-        self._left = MOST_SCRIPTS
+        self._left = MOST_STEPS
 
     def workflow(self, path: str, about: tuple[str, ...], depth: int) -> Iterator[Script]:
         document = table(self._root.yaml(path))
@@ -65,6 +66,7 @@ class _Reader:
         outer = word(dig(document, "defaults", "run", "working-directory"))
         sets = frozenset(table(document.get("env")))
         for key, job in table(document.get("jobs")).items():
+            self._left -= 1  # one that only calls others counts too
             if self._left > 0 and isinstance(job, dict):
                 self._group += 1
                 names = (*about, key, EXPRESSION.sub("", word(job.get("name"))))
@@ -103,8 +105,7 @@ class _Reader:
         depth: int,
     ) -> Iterator[Script]:
         for step in steps if isinstance(steps, list) else ():
-            self._left -= 1
-            if self._left < 0:
+            if self._left <= 0:
                 return
             uses = word(dig(step, "uses"))
             if ONLY_FOR_RELEASES.search(word(dig(step, "if"))) or _may_fail(step):
@@ -112,6 +113,7 @@ class _Reader:
             names = (*about, EXPRESSION.sub("", word(dig(step, "name"))))
             if uses.startswith("./") and depth < DEEPEST:
                 inner = self._action(uses.removeprefix("./").rstrip("/"))
+                self._left -= 1
                 if inner:
                     steps_of_it = dig(self._root.yaml(inner), "runs", "steps")
                     yield from self._steps(inner, steps_of_it, names, outer, {}, depth + 1)
@@ -121,6 +123,7 @@ class _Reader:
             sets = frozenset(table(dig(step, "env")))
             for place in _each(word(dig(step, "working-directory")) or outer, matrix):
                 folder = _folder(place)
+                self._left -= 1
                 if text and folder is not None and not {*shell} & {*OTHER_SHELLS}:
                     yield Script(_filled(text, matrix), path, folder, names, self._group, sets)
 
@@ -181,22 +184,24 @@ def _filled(text: str, matrix: dict[str, Any]) -> str:
     """With the values of the matrix that have only one."""
 
     def value(found: re.Match[str]) -> str:
-        name = found[1].removeprefix("matrix.")
-        given = words(matrix.get(name)) if found[1].startswith("matrix.") else []
+        given = _values(found, matrix)
         return given[0] if len(given) == 1 and "$" not in given[0] else found[0]
 
-    return EXPRESSION.sub(value, text) if "${{" in text else text
+    return EXPRESSION.sub(value, text[:LONGEST_SCRIPT]) if "${{" in text else text
 
 
 def _each(path: str, matrix: dict[str, Any]) -> list[str]:
     """The folders that a matrix names."""
     found = EXPRESSION.fullmatch(path.strip().removeprefix("./"))
-    given = words(matrix.get(found[1].removeprefix("matrix."))) if found else []
-    return (
-        given[:MOST_OF_MATRIX]
-        if found and found[1].startswith("matrix.") and given
-        else [_filled(path, matrix)]
-    )
+    given = _values(found, matrix) if found else []
+    return given[:MOST_OF_MATRIX] or [_filled(path, matrix)]
+
+
+def _values(found: re.Match[str], matrix: dict[str, Any]) -> list[str]:
+    """What the matrix has for an expression."""
+    name = found[1].strip()
+    given = words(matrix.get(name.removeprefix("matrix."))) if name.startswith("matrix.") else []
+    return [value for value in given if len(value) <= LONGEST_VALUE]
 
 
 def _folder(path: str) -> str | None:
@@ -205,7 +210,7 @@ def _folder(path: str) -> str | None:
         "",
         path,
     )
-    path = re.sub(r"^(\./)+|/+$", "", path.strip())
+    path = re.sub(r"^(\./)+", "", path.strip()).rstrip("/")
     return None if "$" in path or path.startswith(("/", "..", "~")) else "" if path == "." else path
 
 
@@ -215,12 +220,12 @@ def _text(value: object) -> str:
         return value
     lines: list[str] = []
     waiting = [value]
-    for _ in range(2_000):  # what refers to what refers to others has no end
+    for _ in range(300):  # what refers to what refers to others has no end
         if not waiting:
             break
         inner = waiting.pop()
         if isinstance(inner, str):
-            lines.append(inner)
+            lines.append(inner[:LONGEST_SCRIPT])
         elif isinstance(inner, list):
             waiting += inner[:500][::-1]
     return "\n".join(lines)

@@ -6,12 +6,14 @@ import posixpath
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from backstory import shell
 from backstory.claude_md.read.commands.roles import PINNING
 
 LONGEST = 160  # of a command that is shown
 MOST_UNITS = 300  # of one script
+LONGEST_SCRIPT = 20_000  # what is behind that is not read
 CONTROL = frozenset("function [[ [ (( trap".split())
 OPENS, ENDS = frozenset("if for while until case select".split()), frozenset("fi done esac".split())
 INSIDE = frozenset("then do else".split())
@@ -53,7 +55,7 @@ def typed_in(folder: str, line: str) -> str:
 
 
 def units(script: Script, is_folder: Callable[[str], bool]) -> list[Unit]:
-    return list(_units(script, is_folder))
+    return list(islice(_units(script, is_folder), MOST_UNITS))
 
 
 def _units(script: Script, is_folder: Callable[[str], bool]) -> Iterator[Unit]:
@@ -62,7 +64,7 @@ def _units(script: Script, is_folder: Callable[[str], bool]) -> Iterator[Unit]:
     is_cloned = False
     pipe: list[shell.Command] = []
     otherwise: int | None = None  # behind `||`, and in how many parentheses that stands
-    steps = shell.read(script.text)[: 10 * MOST_UNITS]
+    steps = shell.read(script.text[:LONGEST_SCRIPT])[: 10 * MOST_UNITS]
     for step in [*_outside(steps), "\n"]:
         if isinstance(step, shell.Command):
             if step and step[0].text in CONTROL:

@@ -102,6 +102,7 @@ class ProjectTasks:
         self._tasks: dict[str, dict[tuple[str, str], Task]] = {}
         self._roles: dict[tuple[str, str, str], str | None] = {}
         self._keys: dict[tuple[str, str, str], frozenset[Key]] = {}
+        self._groups: dict[str, tuple[dict[str, set[str]], set[str]]] = {}
 
     def tasks(self, folder: str) -> dict[tuple[str, str], Task]:
         if folder not in self._tasks:
@@ -153,6 +154,9 @@ class ProjectTasks:
         program = inner[0].removeprefix("./") if inner else ""
         is_own = "/" in program and not program.startswith(("vendor/", "node_modules/", "target/", "/", "~"))
         return not is_own or program.startswith(".") or here.has(program)
+
+    def is_late(self) -> bool:
+        return self._project.deadline.is_over()
 
     def names(self) -> frozenset[str]:
         """What the project is called."""
@@ -218,7 +222,10 @@ class ProjectTasks:
         if words[:2] != ["uv", "run"] or "|" in words or any("-group" in word for word in words):
             return line
         program = normal((unwrapped(words) or [""])[0])
-        groups, always = uv_groups(Folder(self._project, self._folders, folder).toml("pyproject.toml"))
+        if folder not in self._groups:
+            manifest = Folder(self._project, self._folders, folder).toml("pyproject.toml")
+            self._groups[folder] = uv_groups(manifest)
+        groups, always = self._groups[folder]
         having = [name for name, inside in groups.items() if program in inside and NAME.fullmatch(name)]
         return f"uv run --group {having[0]} {line[7:]}" if having and program not in always else line
 
@@ -266,7 +273,7 @@ class ProjectTasks:
     def _role_of_task(self, place: tuple[str, str, str], depth: int) -> tuple[str | None, frozenset[Key]]:
         folder, program, name = place
         task = self.tasks(folder).get((program, name))
-        if task is None or depth > DEEPEST_TASK:
+        if task is None or depth > DEEPEST_TASK or self.is_late():
             is_python = program == "tox" and re.fullmatch(r"py\d*", name)
             return ("test" if is_python else None), frozenset()
         roles = []
@@ -284,7 +291,7 @@ class ProjectTasks:
 
     def _script_role(self, path: str, depth: int) -> str | None:
         """A script of the project, by what it runs, else by its name."""
-        if not self._root.has(path) or depth > DEEPEST_TASK:
+        if not self._root.has(path) or depth > DEEPEST_TASK or self.is_late():
             return None
         place = ("", "script", path)
         if place not in self._roles:

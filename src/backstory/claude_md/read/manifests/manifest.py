@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from backstory.model import Command
 
+LONGEST_RECIPE = 5_000
 # These go into a file that people copy commands from, so they must not do more than they seem to.
 NAME = re.compile(r"\w[\w:./@+-]{0,60}", re.ASCII)
 
@@ -40,4 +41,5 @@ class Manifest:
 
 def task(program: str, name: str, line: str, recipe: str, source: str) -> list[Task]:
     """A task, if one can type its name. `line` has `{}` for that."""
-    return [Task(program, name, line.format(name), recipe, source)] if NAME.fullmatch(name) else []
+    is_typed = NAME.fullmatch(name)
+    return [Task(program, name, line.format(name), recipe[:LONGEST_RECIPE], source)] if is_typed else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from backstory.claude_md.read.manifests.folder import Folder, braces, dig, ini, table, word, words
@@ -19,6 +20,7 @@ class Tox:
 
 
 Found = tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[str, str], ...]]
+MOST = 300  # environments
 REPLACED = re.compile(r"\{[^{}]{0,200}\}")
 
 
@@ -43,17 +45,17 @@ def _from_ini(sections: dict[str, dict[str, str]]) -> Found | None:
     listed = re.sub(r"\{[^{}]*\}", lambda group: re.sub(r"\s", "", group[0]), listed)
     # a comma inside braces does not end an environment's name
     names = re.findall(r"(?:\{[^{}]*\}|[^\s,{])+", listed) + [name.partition(":")[2] for name in tests]
-    envs = [env for name in names for env in braces(name)]
+    envs = (env for name in names for env in braces(name))
     requires = [
         _without_factor(line) for keys in tests.values() for line in keys.get("deps", "").splitlines()
     ]
-    recipes = [
+    recipes = (
         (env, REPLACED.sub("", keys.get("commands", "")))
         for name, keys in tests.items()
         for env in braces(name.partition(":")[2])
         if keys.get("commands")
-    ]
-    return tuple(envs), tuple(requires), tuple(recipes)
+    )
+    return tuple(islice(envs, MOST)), tuple(requires), tuple(islice(recipes, MOST))
 
 
 def _from_toml(said: dict[str, Any]) -> Found | None:
@@ -64,7 +66,7 @@ def _from_toml(said: dict[str, Any]) -> Found | None:
     requires = (line for place in places for line in words(table(place).get("deps")))
     named = [("", said.get("env_run_base")), *envs.items()]
     recipes = [(name, recipe) for name, place in named if (recipe := _commands(table(place).get("commands")))]
-    return (*words(said.get("env_list")), *envs), tuple(requires), tuple(recipes)
+    return (*words(said.get("env_list")), *envs)[:MOST], tuple(requires), tuple(recipes[:MOST])
 
 
 def _commands(lists: object) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from backstory.claude_md.read.languages import generated
 from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words
@@ -18,7 +19,7 @@ MISE = ("mise.toml", ".mise.toml")
 COMPOSE = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
 RECIPE = re.compile(r"@?([A-Za-z_][\w-]*+)([^:\n]*+):(?!=)(.*)", re.ASCII)
 PARAMETER = re.compile(r"[ \t][A-Za-z_][\w-]*+(?![\w=-])", re.ASCII)  # of a recipe, without a default
-MOST_TASKS = 300
+MOST_TASKS, MOST_LINES, LONGEST_LINE = 300, 200, 1_000  # of a file, of a task, of its script
 # A task of gulp is code; only a name that can mean one thing tells what it is for.
 GULP_TASK = re.compile(
     r"^(?:gulp\.task\(\s*[\"']|exports\.)(build|dev|format|lint|migrate|runserver|serve|start|test)\b(?![:-])",
@@ -31,6 +32,7 @@ VARIABLE = re.compile(r":*=|[\s:]*(\w+\s+)?[\w.]+\s*[:?+!]*=")
 SET = re.compile(
     r"[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*(?::{0,3}|\?)=[ \t]*([^\s$#][^$#\n]*)", re.ASCII
 )
+LONGEST_VALUE = 200  # of a variable that stands for a program
 USED = re.compile(r"\$[({]([A-Za-z_]\w*)[)}]", re.ASCII)
 TEMPLATE = re.compile(r"\{\{[^{}]{0,200}\}\}")
 
@@ -38,16 +40,16 @@ TEMPLATE = re.compile(r"\{\{[^{}]{0,200}\}\}")
 def read(folder: Folder) -> Manifest:
     found: list[Task] = []
     if makefile := folder.first(*MAKEFILES):
-        found += _of_make(folder.text(makefile), makefile)
+        found += islice(_of_make(folder.text(makefile), makefile), MOST_TASKS)
     if justfile := folder.first(*JUSTFILES):
-        found += _of_just(folder.text(justfile), justfile)
+        found += islice(_of_just(folder.text(justfile), justfile), MOST_TASKS)
     if taskfile := folder.first(*TASKFILES):
-        found += _of_task(folder.yaml(taskfile), taskfile)
+        found += islice(_of_task(folder.yaml(taskfile), taskfile), MOST_TASKS)
     for mise in MISE:
         for name, said in table(folder.toml(mise).get("tasks")).items():
-            recipe = "\n".join(words(said) or words(table(said).get("run")))
-            recipe += "".join(f"\nmise run {each}" for each in words(table(said).get("depends")))
-            found += task("mise", name, "mise run {}", recipe, mise)
+            lines = words(said) or words(table(said).get("run"))
+            lines += [f"mise run {each}" for each in words(table(said).get("depends"))]
+            found += task("mise", name, "mise run {}", _script(lines), mise)
     commands = []
     if gulpfile := folder.first(*GULPFILES):
         names = dict.fromkeys(GULP_TASK.findall(folder.text(gulpfile)))
@@ -70,7 +72,11 @@ def builds_a_service(folder: Folder, compose: str) -> bool:
 def _of_make(text: str, source: str) -> Iterator[Task]:
     if generated(text.encode()):
         return
-    variables = {found[1]: found[2].strip() for line in text.splitlines() if (found := SET.match(line))}
+    variables = {
+        found[1]: found[2].strip()[:LONGEST_VALUE]
+        for line in text.splitlines()
+        if (found := SET.match(line[:LONGEST_LINE]))
+    }
     for name, recipe in rules(text):
         # Only to see what it runs: a variable that is not plain is taken for the program it is named after.
         plain = USED.sub(lambda used: variables.get(used[1]) or used[1].lower(), recipe)
@@ -86,8 +92,9 @@ def rules(makefile: str) -> list[tuple[str, str]]:
         if line.startswith(("define ", "endef")):
             defining = line.startswith("define ")
         if line.startswith("\t"):
+            recipe = line.strip().lstrip("@-+")
             for name in named:
-                found[name].append(line.strip().lstrip("@-+"))
+                found[name].append(recipe)
             continue
         if defining or line.startswith(("#", "if", "else", "endif", "$(")):
             continue
@@ -101,7 +108,7 @@ def rules(makefile: str) -> list[tuple[str, str]]:
         for name in named:
             lines = [f"make {each}" for each in needed.split()[:50] if not each.startswith(("$", "|"))]
             found.setdefault(name, []).extend([*lines, same_line.strip()] if same_line else lines)
-    return [(name, "\n".join(lines[:200])) for name, lines in found.items() if not name.startswith(".")]
+    return [(name, _script(lines)) for name, lines in found.items() if not name.startswith(".")]
 
 
 def _of_just(text: str, source: str) -> Iterator[Task]:
@@ -112,7 +119,7 @@ def _of_just(text: str, source: str) -> Iterator[Task]:
             recipe.append(TEMPLATE.sub("x", line.strip().lstrip("@-")))
         elif found := RECIPE.match(line):
             if name:
-                yield from task("just", name, "just {}", "\n".join(recipe), source)
+                yield from task("just", name, "just {}", _script(recipe), source)
             needs_more = PARAMETER.search(found[2]) is not None
             name = "" if needs_more or found[1].startswith("_") else found[1]
             recipe = [f"just {each}" for each in found[3].split()[:50] if each.isidentifier()]
@@ -128,4 +135,9 @@ def _of_task(taskfile: object, source: str) -> Iterator[Task]:
         for step in steps:
             for each in step if isinstance(step, list) else [step]:
                 lines.append(word(each) or word(dig(each, "cmd")) or f"task {word(dig(each, 'task'))}")
-        yield from task("task", name, "task {}", TEMPLATE.sub("", "\n".join(lines[:200])), source)
+        yield from task("task", name, "task {}", TEMPLATE.sub("", _script(lines)), source)
+
+
+def _script(lines: Iterable[str]) -> str:
+    """What a task runs: an anchor of YAML, or a variable, can make a large one of a small file."""
+    return "\n".join(line[:LONGEST_LINE] for line in islice(lines, MOST_LINES))
