@@ -95,7 +95,7 @@ def test_a_command_is_corrected_after_its_evidence_was_shown(project: Path) -> N
     code, seen = at_terminal(project, *INIT, turns=(*corrected, *removed, (ASKED, "y\n")))
     assert code == 0, seen
     assert "test  pytest (from pyproject.toml)" in seen
-    assert "test  make check (yours)" in seen
+    assert "test  make check (set in the file)" in seen
     assert "- Test: `make check`" in section(project, "build-commands")
     assert "Build: " not in section(project, "build-commands")
     assert "<!-- backstory: command test = make check -->" in text(project)

@@ -114,3 +114,21 @@ def test_what_is_no_command_is_refused(given: str) -> None:
 def test_a_secret_in_a_command_is_not_kept() -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
     assert secret not in settings.command(f"test=GITHUB_TOKEN={secret} make check")[1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"<!-- backstory: off the record, this is great -->",
+        b"<!-- backstory: of patterns -->",
+        b"<!-- backstory: command the fleet = yes -->",
+        b"<!-- backstory: remember the milk -->",
+    ],
+)
+def test_a_comment_that_only_begins_like_a_setting_stays_and_is_told_of(line: bytes) -> None:
+    text = b"# Ours\n" + line + b"\n<!-- backstory: off patterns -->\n"
+    assert settings.read(text).off == ("patterns",)
+    assert settings.misread(text) == [2]
+    changed = settings.write(text, settings.Settings(("git-insights",), {}))
+    assert line in changed
+    assert settings.read(changed).off == ("git-insights",)

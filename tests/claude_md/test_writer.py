@@ -151,6 +151,16 @@ def test_a_link_out_of_the_project_is_refused(show: Show, project: str, tmp_path
     assert outside.read_bytes() == TEXT
 
 
+def test_a_link_into_what_is_gits_own_is_refused(show: Show, project: str) -> None:
+    inside = Path(project, ".git", "hooks")
+    inside.mkdir(parents=True, exist_ok=True)
+    (inside / "pre-commit").write_text("#!/bin/sh\n")
+    Path(project, "CLAUDE.md").unlink(missing_ok=True)
+    Path(project, "CLAUDE.md").symlink_to(inside / "pre-commit")
+    assert "which is git's own" in refused(show)
+    assert (inside / "pre-commit").read_text() == "#!/bin/sh\n"
+
+
 def test_a_folder_whose_name_only_begins_like_the_project_is_outside(show: Show, project: str) -> None:
     beside = Path(project + "-old")
     beside.mkdir()

@@ -13,7 +13,7 @@ from backstory.claude_md import sync
 from backstory.claude_md.read import git
 from backstory.claude_md.read.files import OUTPUT, VENDORED, walk
 from backstory.claude_md.read.references import references
-from backstory.claude_md.write import managed, sections
+from backstory.claude_md.write import managed, sections, settings
 from backstory.errors import BackstoryError
 from backstory.store.file.connection import Connection
 
@@ -34,6 +34,7 @@ class FileStatus:
     state: managed.FileState | None  # None: the file is gone, or cannot be read
     unknown: tuple[str, ...]  # sections of a name that is not ours
     stale: tuple[Stale, ...]
+    misread: tuple[int, ...]  # lines that begin like a setting of ours, and are none
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ def status(db: Connection, root: str) -> Status:
                 state,
                 tuple(one.name for one in found if one.name not in sections.NAMES),
                 tuple(stale(found, folder)),
+                tuple(settings.misread(managed.read(file.path))) if state else (),
             )
         )
     last = [file.synced_at for file in files if file.synced_at is not None]

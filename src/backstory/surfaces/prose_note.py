@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 AGENT = "backstory:memory-updater"
 MOST_SECTIONS = 12
+MOST_WORDS = 3  # of the name of a folder
 MOST_FACTS = 6  # named of a section
 LONGEST_FACT = 60
 LONGEST_PLACE = 100
@@ -52,7 +53,7 @@ def request(behind: Sequence[Prose], root: str) -> str:
     above = os.path.realpath(root).rstrip("/") + "/"
     named = []
     for one in behind[:MOST_SECTIONS]:
-        facts = [_shown(fact.replace("`", ""), LONGEST_FACT) for fact in one.because[:MOST_FACTS]]
+        facts = [_shown(_named(fact), LONGEST_FACT) for fact in one.because[:MOST_FACTS]]
         more = len(one.because) - MOST_FACTS
         why = ", ".join(facts) + (f" and {more} more" if more > 0 else "")
         named.append(f"{one.name} in {_shown(one.path.removeprefix(above), LONGEST_PLACE)} ({why})")
@@ -62,6 +63,12 @@ def request(behind: Sequence[Prose], root: str) -> str:
         f" {spawned}. Once, in the background if you can, beside what the user asks for now; do not tell the"
         " user about it unless something went wrong."
     )
+
+
+def _named(fact: str) -> str:
+    """A fact without its quotes. A folder whose name is a sentence is not what it says."""
+    fact = fact.replace("`", "")
+    return f"{fact[:1]} a folder" if fact.endswith("/") and fact.count(" ") > MOST_WORDS else fact
 
 
 def _shown(text: str, most: int) -> str:

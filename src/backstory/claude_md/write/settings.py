@@ -24,7 +24,6 @@ LONGEST = 200  # characters of a command, as many as a section shows
 MOST_OF_A_ROLE = 5
 MOST_BYTES = 1_000  # of a line
 _LINE = re.compile(rb"^ {0,3}<!--[ \t]*+backstory:(?P<said>[^\n]*+)(?:\n|\Z)", re.MULTILINE)
-_SAID = re.compile(r"(?P<verb>off|command)\s++(?P<what>.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +41,31 @@ class Settings:
 def read(text: bytes) -> Settings:
     off: dict[str, None] = {}
     commands: dict[str, tuple[str, ...]] = {}
-    for _, verb, what in _lines(text):
-        if verb == "off":
-            off |= dict.fromkeys(name for name in re.split(r"[,\s]+", what) if name in sections.NAMES)
-            continue
-        role, is_given, given = what.partition("=")
-        role, line = role.strip(), _shown(given)
-        if is_given and role in COMMAND_ROLES and line is not None:
+    for _, names, role, line in _understood(text):
+        off |= dict.fromkeys(names)
+        if role:
             known = commands.get(role, ())
             commands[role] = (*known, line)[:MOST_OF_A_ROLE] if line and line not in known else known
     return Settings(tuple(off), commands)
+
+
+def misread(text: bytes) -> list[int]:
+    """The lines that begin like a setting and are none: a comment of a person, or one that is misspelt."""
+    good = {span for span, *_ in _understood(text)}
+    return [text.count(b"\n", 0, span[0]) + 1 for span, _ in _lines(text) if span not in good]
+
+
+def _understood(text: bytes) -> Iterator[tuple[tuple[int, int], list[str], str, str]]:
+    """The lines that are settings to the last word: where; names of sections, or role and command."""
+    for span, said in _lines(text):
+        verb, _, what = said.partition(" ")
+        names = [name for name in re.split(r"[,\s]+", what) if name]
+        role, is_given, given = what.partition("=")
+        role, line = role.strip(), _shown(given)
+        if verb == "off" and names and all(name in sections.NAMES for name in names):
+            yield span, names, "", ""
+        elif verb == "command" and is_given and role in COMMAND_ROLES and line is not None:
+            yield span, [], role, line
 
 
 def write(text: bytes, settings: Settings) -> bytes:
@@ -59,7 +73,7 @@ def write(text: bytes, settings: Settings) -> bytes:
     if read(text) == settings:
         return text
     first, rest, at = None, bytearray(), 0
-    for (start, stop), _, _ in _lines(text):
+    for (start, stop), *_ in _understood(text):
         rest += text[at:start]
         first, at = len(rest) if first is None else first, stop
     kept = bytes(rest + text[at:])
@@ -135,8 +149,8 @@ def _said(settings: Settings) -> Iterator[str]:
             yield f"command {role} = {kept}".rstrip()
 
 
-def _lines(text: bytes) -> Iterator[tuple[tuple[int, int], str, str]]:
-    """The lines with settings that stand in nothing else: where, and what they say."""
+def _lines(text: bytes) -> Iterator[tuple[tuple[int, int], str]]:
+    """The lines that begin like settings and stand in nothing else: where, and what they say."""
     found = list(_LINE.finditer(text))
     if not found:
         return
@@ -152,6 +166,6 @@ def _lines(text: bytes) -> Iterator[tuple[tuple[int, int], str, str]]:
             until = max(until, taken[i][1])
             i += 1
         comment = match["said"][: MOST_BYTES + 1].decode(errors="replace").strip()
-        said = _SAID.fullmatch(comment.removesuffix("-->").strip())
-        if match.start() >= until and said and comment.endswith("-->") and len(match["said"]) <= MOST_BYTES:
-            yield match.span(), said["verb"], said["what"]
+        is_whole = comment.endswith("-->") and len(match["said"]) <= MOST_BYTES
+        if match.start() >= until and is_whole:
+            yield match.span(), " ".join(comment.removesuffix("-->").split(maxsplit=1))

@@ -236,6 +236,10 @@ def within(path: str, real: str, root: str) -> None:
             f"{_name(path)} leads to {_name(real)}, outside of the project {_name(top)},"
             " where backstory changes nothing; put a file in place of the link"
         )
+    if ".git" in os.path.relpath(real, top).split(os.sep):
+        raise BadInput(
+            f"{_name(path)} leads to {_name(real)}, which is git's own; put a file in place of the link"
+        )
 
 
 def _small(path: str, text: bytes) -> bytes:

@@ -303,6 +303,9 @@ def _file(file: FileStatus, root: str) -> None:
     for stale in file.stale:
         said = f"{stale.section} names {one_line(stale.reference)}, which is not there"
         out.print(Text(said, style="yellow"))
+    for line in file.misread:
+        said = f"line {line}: begins like a setting of backstory's and is none; it stays as it is"
+        out.print(Text(said, style="yellow"))
     for problem in file.state.problems:
         out.print(Text(f"line {problem.line}: {visible(problem.said)}", style="yellow"))
 
@@ -323,6 +326,7 @@ def plain_status(found: Status, on_stop: str) -> dict[str, Any]:
                 "template": file.template,
                 "synced_at": file.synced_at,
                 "unknown": list(file.unknown),
+                "misread": list(file.misread),
                 "stale": [{"section": one.section, "reference": one.reference} for one in file.stale],
             }
             for file in found.files

@@ -68,7 +68,8 @@ def _wanted(found: Sequence[Check], seconds: float) -> list[Check]:
     click.echo("\n--verify runs these commands. THIS RUNS CODE OF THIS REPOSITORY, as you:", err=True)
     for number, check in enumerate(found, 1):
         mark = "*" if check.is_marked else " "
-        where = f"in {check.folder or 'the project'}, from {check.command.source or 'you'}"
+        source = check.command.source or "a comment in CLAUDE.md, or --command"
+        where = f"in {check.folder or 'the project'}, from {source}"
         click.echo(
             f"{number:>3}{mark} {check.command.role:<8} {check.command.line}   ({visible(where)})", err=True
         )

@@ -182,7 +182,7 @@ def _answer(question: str) -> str:
 def _commands(known: Learned, chosen: settings.Settings, roles: Sequence[str]) -> None:
     """What was found for roles, and by which evidence."""
     for role in roles:
-        own = [f"{line} (yours)" for line in chosen.commands.get(role, ())]
+        own = [f"{line} (set in the file)" for line in chosen.commands.get(role, ())]
         found = [f"{one.line} (from {one.source})" for one in known.survey.commands if one.role == role]
         for line in own or found or ["nothing"]:
             click.echo(f"{role:>10}  {visible(sections.redacted(line))}", err=True)
