@@ -120,7 +120,7 @@ SUBMODULE = re.compile(r"[ \t]*path[ \t]*=[ \t]*(\S.*)")
 
 
 def prerequisites(project: ProjectFiles, folders: Index, parts: Sequence[str]) -> tuple[Fact, ...]:
-    """Of the project, and of its parts and members that have manifests of their own."""
+    """Of the project, and of its parts that have manifests of their own."""
     found: dict[str, Fact] = {}
     for path in ("", *parts):
         for name, fact in _versions(Folder(project, folders, path), path):

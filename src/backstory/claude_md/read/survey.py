@@ -104,7 +104,7 @@ def survey(project: ProjectFiles) -> Survey:
         workspaces=workspaces,
         subtrees=tuple(reasons),
         subtree_reasons=reasons,
-        prerequisites=prerequisites(project, folders, places),
+        prerequisites=prerequisites(project, folders, parts),
         hands_off=made,
         settings=(*configured(Folder(project, folders)), *_of_all_files(project, folders, workspaces)),
         rules=obligations(project),
