@@ -325,3 +325,13 @@ def test_what_is_not_read_in_time_is_left_out_and_that_is_known(tmp_path: Path) 
     assert (late.survey.commands, late.survey.languages) == ((), in_time.survey.languages)
     assert (in_time.is_late, late.is_late) == (False, True)
     assert late.project.text("Makefile")  # a wizard may ask for more, later
+
+
+def test_a_folder_whose_name_is_no_plain_one_is_in_no_command(tmp_path: Path) -> None:
+    odd = ("a; touch pwned", 'b"$(id)"', "c\nd", "-e")
+    files = {f"{name}/test_a.py": "def test_a(): ...\n" for name in odd}
+    files |= {f"{name}/pyproject.toml": '[project]\nname = "x"\n' for name in odd}
+    steps = "".join(f"      - run: pytest\n        working-directory: {json.dumps(name)}\n" for name in odd)
+    files[".github/workflows/ci.yml"] = f"on: push\njobs:\n  t:\n    runs-on: x\n    steps:\n{steps}"
+    found = look(tmp_path, files)
+    assert not [one.line for one in found.commands if one.line.startswith("cd ") or "pwned" in one.line]

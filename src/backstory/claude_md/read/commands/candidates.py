@@ -161,7 +161,7 @@ def _read(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[tuple[S
     left = MOST_UNITS
     for script in (*ci.scripts(root), *docs.scripts(root, tasks.names())):
         aside = _aside(script.about)
-        if aside is None:
+        if aside is None or script.folder not in folders:
             continue
         if left <= 0 or tasks.is_late():
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ PRINTERS = frozenset(
     "xcpretty xcbeautify tee cat tail head grep sed awk jq gotestfmt pino-pretty tap-spec".split()
 )
 TESTS = ("/dev/null", "&1", "&2")
+PATTERN = re.compile(r"[\w./@:+=,*?\[\]{}!^%-]+")  # which needs no quotes, whatever it had
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +133,24 @@ def _unit(pipe: list[shell.Command], folder: str) -> Unit | None:
         if any(word.text not in TESTS for word in command.writes):
             return None
         kept = _kept(command)
-        if not kept or kept[0].text in ("sudo", "doas", "echo", "git", "curl", "wget", "!"):
+        if not _is_typed(kept):
             return None
-        if any(word.text.startswith("dist/") or word.text.endswith(".whl") for word in kept):
-            return None  # what an earlier job has built
         parts.append(" ".join(_shown(word) for word in kept))
         words = words if at else [word.text for word in shell.without_prefix(kept)]
     line = " | ".join(parts)
     if not words or len(line) > LONGEST or not line.isprintable():
         return None
     return Unit(tuple(words), line, folder)
+
+
+def _is_typed(words: Sequence[shell.Word]) -> bool:
+    """Whether a developer would type that, and it is safe to show without quotes."""
+    if not words or words[0].text in ("sudo", "doas", "echo", "git", "curl", "wget", "!"):
+        return False
+    if any(word.is_pattern and not PATTERN.fullmatch(word.text) for word in words):
+        return False
+    # A wheel is what an earlier job has built.
+    return not any(word.text.startswith("dist/") or word.text.endswith(".whl") for word in words)
 
 
 def _kept(command: Sequence[shell.Word]) -> list[shell.Word]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from collections.abc import Callable, Sequence
 
 from backstory.claude_md.read.commands.lines import typed_in
@@ -70,7 +71,7 @@ NEEDED = {  # by the program of a runner, in the folder in which one types it
 OWN_ROOT = {"go": "go.mod", "gotestsum": "go.mod", **NEEDED}  # what is below another one is no part
 EXEC = {"npm": "npx", "pnpm": "pnpm", "yarn": "yarn", "bun": "bunx"}
 RUNNING = {"uv.lock": "uv run", "poetry.lock": "poetry run", "pdm.lock": "pdm run", "Pipfile": "pipenv run"}
-PLAIN = re.compile(r"[\w./@+\[\]()-]+", re.ASCII)
+PLAIN = re.compile(r"[\w./@+\[\]()][\w./@+\[\]()-]*", re.ASCII)
 LOOKED_AT = 30  # files, for one that names a test
 # Of a test that needs more than the project: a browser, a container, the network.
 NEEDS_MORE = re.compile(
@@ -132,18 +133,22 @@ def _line(project: ProjectFiles, folder: str, runner: str, whole: str, *, is_tas
     return form.format(
         run=run,
         exec=EXEC[manager],
-        file=path,
-        folder=posixpath.dirname(path),
+        file=_quoted(path),
+        folder=_quoted(posixpath.dirname(path)),
         name=name,
-        stem=stem,
+        stem=_quoted(stem),
         package=_package(project, folder, path, whole) if runner.startswith("cargo") else "",
-        module=path.removesuffix(".py").replace("/", "."),
+        module=_quoted(path.removesuffix(".py").replace("/", ".")),
         whole=whole,
-        project=f" {place}" if place else "",
-        task=f":{place.replace('/', ':')}:" if place else "",
+        project=f" {_quoted(place)}" if place else "",
+        task=_quoted(f":{place.replace('/', ':')}:") if place else "",
         debug=_android(project, folder, place),
-        module_option=f" -pl {place}" if place else "",
+        module_option=f" -pl {_quoted(place)}" if place else "",
     ).replace(" ./ ", " . ")
+
+
+def _quoted(path: str) -> str:
+    return shlex.quote(path) if path else ""
 
 
 def _android(project: ProjectFiles, folder: str, place: str) -> str:

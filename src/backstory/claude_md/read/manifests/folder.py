@@ -16,11 +16,14 @@ from backstory.claude_md.read.files import ProjectFiles
 
 SMALL = 200_000  # what somebody writes by hand is shorter
 MOST_NODES, DEEPEST_YAML, MOST_MERGED = 50_000, 40, 1_000
+# Folders are named in commands that people copy, and in notes to a model.
+_NAME = r"[\w.@+()\[\]#,~=][\w.@+()\[\]#,~= -]{0,99}"
+PLAIN = re.compile(rf"(?:{_NAME}(?:/{_NAME})*)?")
 Index = dict[str, frozenset[str]]
 
 
 def index(project: ProjectFiles) -> Index:
-    """The names of the files directly in each folder; the root is the empty string."""
+    """The names of the files directly in each folder with a plain name; the root is the empty string."""
     folders: dict[str, set[str]] = {"": set()}
     for file in project.files:
         folder, _, name = file.path.rpartition("/")
@@ -28,7 +31,7 @@ def index(project: ProjectFiles) -> Index:
             folders[folder] = set()
             folder = folder.rpartition("/")[0]
         folders[file.path.rpartition("/")[0]].add(name)
-    return {folder: frozenset(names) for folder, names in folders.items()}
+    return {folder: frozenset(names) for folder, names in folders.items() if PLAIN.fullmatch(folder)}
 
 
 class Folder:
