@@ -219,7 +219,7 @@ def test_the_architecture_lists_folders_with_what_they_say_about_themselves(tmp_
     )
     said = compose.texts(known(tmp_path))["architecture"].splitlines()[1:]
     assert said == [
-        "- `src/walrus/`: Feeds walruses; with `sea`",
+        "- `src/walrus/`: Feeds walruses",
         "  - `src/walrus/tusks/`: long ones",
         "- `web/`: What people see",
         "- Entry point: `src/walrus/__main__.py`",
@@ -230,6 +230,7 @@ def test_a_long_way_down_to_the_source_is_one_step(tmp_path: Path) -> None:
     files(
         tmp_path,
         **{
+            "src/main/java/org/walrus/package-info.java": "/** Feeds walruses. */",
             "src/main/java/org/walrus/A.java": "",
             "src/main/java/org/walrus/fish/B.java": "",
             "src/main/java/org/walrus/tusk/C.java": "",
@@ -240,8 +241,7 @@ def test_a_long_way_down_to_the_source_is_one_step(tmp_path: Path) -> None:
         },
     )
     assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [
-        "- src/ with test",
-        "  - src/main/java/org/walrus/ with fish, tusk",
+        "- src/main/java/org/walrus/: Feeds walruses",
     ]
 
 
@@ -264,24 +264,24 @@ def test_a_role_is_told_where_the_name_of_a_folder_does_not_tell_it(tmp_path: Pa
     )
     assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [
         "- k8s/: deployment",
-        "- walrus/ with a, b, c, d, e, f",
         "- xtests/: These are the extended tests",
     ]
 
 
-def test_a_folder_for_which_there_is_no_room_is_named_beside_those_that_say_nothing(tmp_path: Path) -> None:
-    inner = {f"src/part_{number:02}/__init__.py": f'"""Feeds walruses {number}."""' for number in range(10)}
-    deep = {f"src/part_07/{name}/__init__.py": f'"""Deep {name}."""' for name in "ab"}
-    files(tmp_path, **inner, **deep)
+def test_of_many_folders_that_say_something_the_first_ones_are_told(tmp_path: Path) -> None:
+    words = "eats sleeps swims dives hunts barks rests plays hides waits".split()
+    inner = {f"src/part_{number}/__init__.py": f'"""It {word} a lot."""' for number, word in enumerate(words)}
+    files(tmp_path, **inner)
     said = list(outline.lines(walk(str(tmp_path)), (), str, str))
-    assert said[0] == "- src/ with part_07, part_06, part_08, part_09"  # the largest first
-    assert said[1:] == [f"  - src/part_{number:02}/: Feeds walruses {number}" for number in range(6)]
+    told = words[: outline.MOST_INNER]
+    assert said == [f"- src/part_{number}/: It {word} a lot" for number, word in enumerate(told)]
 
 
-def test_a_long_list_of_folders_says_that_there_are_others(tmp_path: Path) -> None:
-    files(tmp_path, **{f"src/part_{number:02}/a.py": "" for number in range(outline.MOST_SILENT + 1)})
-    (said,) = outline.lines(walk(str(tmp_path)), (), str, str)
-    assert said.startswith("- src/ with part_00, part_01, ") and said.endswith("part_11 and others")
+def test_folders_that_say_the_same_but_for_their_names_are_not_told(tmp_path: Path) -> None:
+    for name in ("bold", "code", "link", "list"):
+        manifest = f'{{"description": "{name} extension for walruses"}}'
+        files(tmp_path, **{f"packages/{name}/package.json": manifest, f"packages/{name}/a.ts": ""})
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == []
 
 
 def test_files_at_the_top_are_named_where_they_say_what_they_are(tmp_path: Path) -> None:
@@ -313,9 +313,7 @@ def test_documents_say_what_folders_are_for_before_the_folders_themselves_do(tmp
 def test_a_folder_that_says_what_the_one_around_it_says_is_not_told_twice(tmp_path: Path) -> None:
     said = '"""Feeds the walruses of the sea."""'
     files(tmp_path, **{"sea/__init__.py": said, "sea/a.py": "", "sea/in/__init__.py": said})
-    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [
-        "- sea/: Feeds the walruses of the sea; with in"
-    ]
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == ["- sea/: Feeds the walruses of the sea"]
 
 
 @pytest.mark.parametrize(
@@ -631,33 +629,20 @@ def test_a_whole_file_stays_within_a_thousand_tokens(tmp_path: Path) -> None:
     assert whole.count("\n") < 70
 
 
-def test_quotes_about_code_go_first_where_a_file_gets_long(tmp_path: Path) -> None:
-    files(tmp_path, a="")
-    rules = (
-        Fact("We do not accept code of an LLM.", "CONTRIBUTING.md", "ai"),
-        *(Fact(f"Never call `walrus_{number}` here.", "CONTRIBUTING.md", "code") for number in range(4)),
-    )
-
-    def said(*more: Fact) -> str:
-        return compose.texts(known(tmp_path, survey=survey(rules=(*rules, *more))))["conventions"]
-
-    assert said().count("“") == 5
-    long = said(*many_rules(100))
-    assert "walrus_" not in long and long.count("“") == 101
-
-
 def test_what_must_be_there_stands_before_the_commands(tmp_path: Path) -> None:
     files(tmp_path, a="")
     needs = (
         Fact("Python >=3.11", "pyproject.toml"),
-        Fact("Node 20", ".nvmrc"),
+        Fact("Go 1.22", "go.mod"),
+        Fact("Node 20", ".nvmrc", "pinned"),
         Fact("PostgreSQL 16, Redis", "compose.yml", "service"),
         Fact("web/.env", "web/.env.example", "settings"),
         Fact("`deps/squid`", ".gitmodules", "submodules"),
     )
     said = compose.texts(known(tmp_path, survey=survey(prerequisites=needs)))["build-commands"]
-    assert said.splitlines()[1:6] == [
-        "- Needs Python >=3.11 (from `pyproject.toml`) and Node 20 (from `.nvmrc`)",
+    assert said.splitlines()[1:7] == [
+        "- Needs Python >=3.11 (from `pyproject.toml`) and Go 1.22 (from `go.mod`)",
+        "- Pinned: Node 20 (from `.nvmrc`)",
         "- `compose.yml` starts PostgreSQL 16, Redis",
         "- Settings: copy `web/.env.example` to `web/.env`",
         "- Submodules: `git submodule update --init` for `deps/squid`",
@@ -756,10 +741,10 @@ def test_what_a_repository_says_stays_text(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_utf8_are_shown_with_escapes(tmp_path: Path) -> None:
-    for name in (b"/\xff\xfe", b"/one", b"/two"):
-        os.mkdir(bytes(tmp_path) + name)
-        with open(bytes(tmp_path) + name + b"/a.py", "wb"):
-            pass
+    folder = bytes(tmp_path) + b"/\xff\xfe"
+    os.mkdir(folder)
+    with open(folder + b"/__init__.py", "wb") as file:
+        file.write(b'"""Feeds walruses."""')
     said = compose.texts(known(tmp_path))["architecture"]
     assert "`\\udcff\\udcfe/`" in said
     said.encode()
@@ -859,7 +844,7 @@ def test_the_main_files_of_a_folder_say_what_they_are_for(tmp_path: Path) -> Non
     texts = {f"src/walrus/{name}.py": f"x = {number}\n" for number, name in enumerate("abc")}
     files(tmp_path, **texts, **{"src/walrus/d.py": '"""Feeds walruses."""\n'})
     said = "\n".join(outline.lines(walk(str(tmp_path)), (), str, str))
-    assert "main files: a.py, b.py, c.py, d.py (Feeds walruses)" in said
+    assert "Main files of src/walrus/: a.py, b.py, c.py, d.py (Feeds walruses)" in said
 
 
 def test_a_folder_of_documents_names_what_they_are_built_with(tmp_path: Path) -> None:

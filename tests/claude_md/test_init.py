@@ -168,7 +168,7 @@ def test_folders_worth_one_get_a_claude_md_of_their_own(
         said = section(monorepo, "module-description", f"packages/{name}/CLAUDE.md")
         assert said.startswith(f"The {name} of it.")
         assert made.endswith("<!-- MANUAL -->\n## Module Notes\n<!-- END MANUAL -->\n")
-        assert "- `src/`" in made
+        assert "- Main files of `src/`: " in made
 
 
 def test_a_folder_says_which_commands_its_own_manifest_has(

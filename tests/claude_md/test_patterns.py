@@ -323,6 +323,13 @@ def test_the_patterns_of_a_typescript_project_are_found_in_tsx_too(lay: Lay) -> 
     }
 
 
+def test_files_in_lower_case_speak_against_names_of_classes(lay: Lay) -> None:
+    capital = {f"src/Item{words(number).title()}.ts": "" for number in range(12)}
+    assert values(lay(capital), "TypeScript")["naming typescript files"] == "PascalCase"
+    lower = {f"src/{words(number).partition('_')[0]}.ts": "" for number in range(12)}
+    assert "naming typescript files" not in values(lay({**capital, **lower}), "TypeScript")
+
+
 GO = """package shop
 
 import (

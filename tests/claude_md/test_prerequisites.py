@@ -50,7 +50,8 @@ def needs(root: Path, files: Files) -> list[tuple[str, str, str]]:
 def test_the_version_of_a_tool_is_found_where_its_ecosystem_keeps_it(
     tmp_path: Path, name: str, text: str, said: str
 ) -> None:
-    assert needs(tmp_path, {name: text}) == [(said, name, "")]
+    kind = "pinned" if name.startswith(".") or name == "mise.toml" else ""  # by a manager of versions
+    assert needs(tmp_path, {name: text}) == [(said, name, kind)]
 
 
 @pytest.mark.parametrize(
@@ -80,16 +81,16 @@ def test_a_tool_is_told_once_whatever_the_managers_of_versions_call_it(tmp_path:
     }
     assert needs(tmp_path, files) == [
         ("pnpm 9.0.0", "package.json", ""),
-        ("Rust 1.70", ".tool-versions", ""),
-        ("Go 1.21", ".tool-versions", ""),
-        ("protoc 27", "mise.toml", ""),
+        ("Rust 1.70", ".tool-versions", "pinned"),
+        ("Go 1.21", ".tool-versions", "pinned"),
+        ("protoc 27", "mise.toml", "pinned"),
     ]
 
 
 def test_a_part_adds_what_the_project_does_not_need_itself(tmp_path: Path) -> None:
     files = {"go.mod": "module a\n\ngo 1.22\n", "ui/.nvmrc": "20\n", "ui/package.json": "{}"}
     files |= {"api/go.mod": "module b\n\ngo 1.18\n"}
-    assert needs(tmp_path, files) == [("Go 1.22", "go.mod", ""), ("Node 20", "ui/.nvmrc", "")]
+    assert needs(tmp_path, files) == [("Go 1.22", "go.mod", ""), ("Node 20", "ui/.nvmrc", "pinned")]
 
 
 def test_services_are_those_that_compose_files_and_ci_start(tmp_path: Path) -> None:

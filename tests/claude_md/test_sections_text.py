@@ -133,11 +133,14 @@ def test_a_command_in_plain_code_keeps_its_at_sign() -> None:
 
 
 def test_code_in_a_plain_line_keeps_an_at_sign_that_follows_another_sign() -> None:
-    """In a list the client imports what follows a blank, be it code or not; to a shell `\\@` is `@`."""
+    """In a list the client imports what follows a blank, be it code or not; to a shell `\\@` is `@`. The name
+    of a package could only be a file without an ending in the project."""
     for body, shown in [
         ('- Test: `pnpm --filter "@acme/api" test`, `x`', '- Test: `pnpm --filter "@acme/api" test`, `x`'),
         ("uses `@acme/api` and\n`@app.route`.", "uses `@acme/api` and\n`@app.route`."),
-        ("- Lint: `npx @biomejs/biome`", "- Lint: `npx \\@biomejs/biome`"),
+        ("- Lint: `npx @biomejs/biome` (`@acme/api`)", "- Lint: `npx @biomejs/biome` (`@acme/api`)"),
+        ("- `a @b/c.md` `a @b/c/d` `a @../b`", "- `a \\@b/c.md` `a \\@b/c/d` `a \\@../b`"),
+        ("- `a @~/b` `a @/b/c` `a @B/c`", "- `a \\@~/b` `a \\@/b/c` `a \\@B/c`"),
         ("**@a** `@b` @c `d @e`", "**\\@a** `@b` \\@c `d \\@e`"),
         ("`a\u00a0@b`", "`a\u00a0\\@b`"),
         ("`@a` ` b`\n\nsee [c](d) `@e`\n\n`@f`", "`@a` ` b`\n\nsee [c](d) `\\@e`\n\n`@f`"),

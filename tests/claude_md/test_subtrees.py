@@ -36,6 +36,15 @@ LIBRARY = json.dumps({"main": "dist/index.js", "scripts": {"dev": "tsc --watch"}
             {"apps/zoo/Cargo.toml": "[package]", "apps/zoo/src/main.rs": "", **many("apps/zoo/src", "rs")},
             {"apps/zoo": "an application with commands of its own (`src/main.rs` in apps/zoo/Cargo.toml)"},
         ),
+        (  # the tool of a workspace runs the programs of its members from the root
+            {
+                "Cargo.toml": '[workspace]\nmembers = ["zoo"]\n',
+                "zoo/Cargo.toml": "[package]",
+                "zoo/src/main.rs": "",
+                **many("zoo/src", "rs"),
+            },
+            {},
+        ),
         ({"web/package.json": APPLICATION, **many("web/src", "ts", 19)}, {}),
         ({"web/package.json": APPLICATION, **many("web/tests", "ts")}, {}),
         ({"web/package.json": LIBRARY, **many("web/src", "ts")}, {}),

@@ -214,6 +214,13 @@ def test_a_package_is_not_its_own_framework(tmp_path: Path, files: Files) -> Non
     assert look(tmp_path, files).frameworks == ()
 
 
+def test_what_the_site_of_a_project_is_made_with_is_no_framework_of_the_project(tmp_path: Path) -> None:
+    files = {"package.json": '{"workspaces": ["site", "core"]}', "core/package.json": "{}"}
+    vue = '{"dependencies": {"vue": "3"}}'
+    assert look(tmp_path, {**files, "site/package.json": vue}).frameworks == ()
+    assert look(tmp_path, {**files, "core/package.json": vue}).frameworks == ("Vue",)
+
+
 @pytest.mark.parametrize("package", ["pytest-cov", "flask-sqlalchemy", "djangorestframework", "clickhouse"])
 def test_a_package_that_only_sounds_like_a_framework_is_none(tmp_path: Path, package: str) -> None:
     assert look(tmp_path, {"requirements.txt": package + "\n"}).frameworks == ()

@@ -43,7 +43,7 @@ TOPICS = {
     "branch": re.compile(
         r"\b(?:against|from|target\w*|to|into|off|on|base[sd]? (?:on|off)) (?:the )?[`'\"]?"
         r"(?:main|master|dev|develop|development|next|trunk|canary|staging)[`'\"]? (?:branch)"
-        r"|target\w* (?:the )?`[\w/-]+`"
+        r"|(?:target\w*|against) (?:the )?`[\w/-]+`"
     ),
     "generated": re.compile(r"(?:re|auto-?)?generated\b|\bregenerate\b|by hand|vendored", re.IGNORECASE),
     "changelog": re.compile(
@@ -54,30 +54,14 @@ TOPICS = {
         r"[Cc]onventional [Cc]ommits|[Ss]igned?[- ]off|Signed-off-by|\bDCO\b|\bCLA\b"
         r"|[Cc]ontributor [Ll]icense"
     ),
-    "style": re.compile(
-        r"snake_case|[cC]amelCase|PascalCase|\bindent|line length|naming convention|\bcolumns\b|\btabs\b"
-        r"|[Ss]tyle [Gg]uide|clang-format|[Pp]rettier|rustfmt|PEP ?8|\bgofmt\b|docstrings?|type hints"
-    ),
     "discuss": re.compile(
         r"(?=.*\b(?:pull requests?|PRs?|features?|changes?|patch|implement\w*|contribut\w*|work)\b)(?:"
         r"\b(?:issue|discuss\w*|proposal|RFC)\b.{0,80}\b(?:before|first|prior)\b"
         r"|\b(?:before|prior to)\b.{0,80}\b(?:issue|discuss\w*|proposal|RFC)\b)",
         re.IGNORECASE,
     ),
-    "tests": re.compile(r"\b(?:unit |regression |integration )?tests?\b"),
-    "code": re.compile(r"`[^`]+`"),
 }
-PER_TOPIC = {
-    "ai": 2,
-    "branch": 1,
-    "generated": 2,
-    "changelog": 1,
-    "commits": 1,
-    "style": 2,
-    "discuss": 1,
-    "tests": 1,
-    "code": 3,
-}
+PER_TOPIC = {"ai": 2, "branch": 1, "generated": 2, "changelog": 1, "commits": 1, "discuss": 1}
 # In the middle of a thought, or only the announcement of one.
 _AMID = re.compile(
     r"(?:but|also|however|and|so|then|or|otherwise|they|it|this|these|that|those|we have"
@@ -86,7 +70,6 @@ _AMID = re.compile(
 )
 _PATH = re.compile(r"`[\w.*-]*[/.][\w./*-]+`")
 _BY_HAND = re.compile(r"by hand|manually|not (?:be )?(?:edit|commit|modif)|regenerate", re.IGNORECASE)
-_COVERS = re.compile(r"`|\b(?:add|includ|cover|accompan|writ)\w*", re.IGNORECASE)
 _ASKED = re.compile(
     r"(?:add|update|run|include|ensure|write|note|document)\b", re.IGNORECASE
 )  # an item of a template
@@ -141,8 +124,6 @@ def _rule(text: str, source: str) -> tuple[float, Fact] | None:
         "branch": True,
         "discuss": not is_template,
         "generated": bool(_PATH.search(text) or _BY_HAND.search(text)),
-        "code": is_strong and text[:1].isupper(),
-        "tests": is_asked or (is_strong and text[:1].isupper() and _COVERS.search(text) is not None),
     }.get(topic, is_asked or (_OBLIGES.search(text) is not None and not is_template))
     worth = 2.0 * is_strong + min(text.count("`") // 2, 2) + (len(text) < SHORT) * 0.5
     return (worth, Fact(text, source, topic)) if holds else None

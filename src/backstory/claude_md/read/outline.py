@@ -21,8 +21,7 @@ from backstory.claude_md.read.readme import introduction
 
 MOST_LINES = 18
 MOST_INNER = 6  # lines about what is in a folder
-FEW_SILENT = 3  # fewer are seen at a glance
-MOST_SILENT = 12  # folders that say nothing about themselves, in one line
+MOST_NOTEBOOKS = 12
 MOST_FILES = 5  # files at the top that say what they are
 DEEPEST = 2  # levels of folders below the top
 MOST_READ = 60  # files or folders that are asked what they are, in one folder
@@ -35,7 +34,6 @@ UNTOLD = frozenset(("__init__.py", "setup.py"))  # everybody knows what is in th
 NEARLY_ALL = 0.9
 MOST_OF = 0.4  # of the source, for a folder whose main files are named
 NOT_MAIN = re.compile(r"migrat|test|util|example|bench|spec|sample|generated", re.IGNORECASE)
-LARGE = 0.25  # of the source, for a folder that is told of though it says nothing
 MOST_GO = 5  # files of a package that are asked what it is
 # A step of a manual, or a command, and nothing that a folder is.
 STEP = re.compile(
@@ -73,7 +71,7 @@ ENTRIES = re.compile(
     r"(?:[^/]+/){0,3}__main__\.py|cmd/[^/]+/main\.go|src/bin/[^/]+(?:/main)?\.rs"
     r"|(?:src/)?main\.(?:c|cc|cpp|zig|swift|dart)|lib/main\.dart|lib/[^/]+/application\.ex|Sources/[^/]+/main\.swift"
     r"|(?:src/)?[^/]+/Program\.cs"
-    r"|(?:src/)?(?:index|main|server|app)\.(?:[cm]?js|tsx?|jsx)|(?:src/)?(?:app|main|wsgi|asgi)\.py"
+    r"|(?:src/)?(?:main|server|app)\.(?:[cm]?js|tsx?|jsx)|(?:src/)?(?:app|main|wsgi|asgi)\.py"
     r"|src/main/java/(?:[^/]+/)*[A-Z]\w*Application\.java"
 )
 
@@ -118,7 +116,7 @@ def lines(
 ) -> Iterator[str]:
     """The folders at the top of a project and what is in them, and the source beside them.
 
-    Who says what it is has a line of its own; source that says nothing shares one, and the rest is left out.
+    What says what it is has a line; a folder that has only a name is left out: a look at it says as much.
     `purposes` is what documents say of paths, `told` what is said of the project already; what is in folders
     of `elsewhere` is said there. `code` and `plain` make Markdown of a path, and of what somebody wrote.
     """
@@ -137,27 +135,19 @@ def lines(
         said = documented.get(path) or _sentence(_head(path, project.text(path, READ) or ""))
         return said if len(said) <= SHORT else ""
 
-    def shown(path: str, folder: Folder, depth: int, above: str = "") -> tuple[list[str], bool]:
-        """The lines of a folder, and whether they say more than its name."""
-        indent = "  " * depth
+    def shown(path: str, folder: Folder, depth: int, above: str = "") -> list[str]:
+        """The lines of a folder; none where they would say no more than its name."""
         said = said_of(path, folder, depth)
         if same(said, above):
             said = ""
         below: list[str] = []
-        silent: list[tuple[int, str]] = []  # the largest first
         is_open = depth < DEEPEST and path not in elsewhere
-        for name, inner in _inner(path, folder) if is_open else []:
-            deep, last = _deepest(f"{path}/{name}", inner, workspaces)
-            made, speaks = shown(deep, last, depth + 1, said or above)
-            if len(below) + len(made) > MOST_INNER:
-                made = made[:1]
-            if speaks and len(below) < MOST_INNER:
-                below += made
-            else:
-                silent.append((-last.source.bit_length(), deep[len(path) + 1 :]))
-        head = f"{indent}- {code(path + '/')}" + (f": {plain(said)}" if said else "")
-        is_told = folder.source > LARGE * main_source or (depth == 0 and bool(said or below))
-        names = _named([code(name) for _, name in sorted(silent)])
+        inside = [_deepest(f"{path}/{name}", one, workspaces) for name, one in _inner(path, folder)]
+        if is_open and not _are_alike([said_of(deep, last, depth + 1) for deep, last in inside], inside):
+            for deep, last in inside:
+                made = shown(deep, last, depth + 1, said or above)
+                below += made if len(below) + len(made) <= MOST_INNER else made[:1]
+        del below[MOST_INNER:]
         is_main = is_open and folder.source > MOST_OF * main_source and not NOT_MAIN.search(path)
         if is_main and (files := _main_files(project, path, folder)):
             told_of = [
@@ -165,26 +155,29 @@ def lines(
                 for name in files
                 for of_file in [said_in(f"{path}/{name}")]
             ]
-            below.append(f"{indent}  - main files: {', '.join(told_of)}")
-        if silent and is_told:
-            return [f"{head}{';' if said else ''} with {names}", *below], True
-        return [head, *below], bool(said or below)
+            below.append(f"- Main files of {code(path + '/')}: {', '.join(told_of)}")
+        if not said:
+            return below
+        return [f"- {code(path + '/')}: {plain(said)}", *(f"  {line}" for line in below)]
 
     made: list[str] = []
-    silent: list[str] = []
     for path, folder in sorted(_top(top, workspaces), key=lambda one: _beside(one[0])):
-        inner, speaks = shown(path, folder, 0, told)
-        if len(made) + len(inner) >= MOST_LINES:
-            inner = inner[:1]
-        if speaks and len(made) + 1 < MOST_LINES:
-            made += inner
-        elif folder.source and not _beside(path) and _role(path) is None:
-            silent.append(code(path + "/"))
-    made += islice(_files(project, top, documented, code, plain), max(0, MOST_LINES - len(made)))
+        inner = shown(path, folder, 0, told)
+        made += inner if len(made) + len(inner) < MOST_LINES else inner[:1]
+    del made[MOST_LINES - 1 :]
+    made += islice(_files(project, top, documented, code, plain), MOST_LINES - len(made))
     yield from made
-    if len(silent) >= FEW_SILENT:
-        yield f"- {_named(silent)}"
     yield from _at_the_top(project, top, code)
+
+
+def _are_alike(sentences: Sequence[str], inside: Sequence[tuple[str, Folder]]) -> bool:
+    """Do folders say the same of themselves but for their names? `bold`: bold extension, `code`: code ..."""
+    kinds = Counter(
+        frozenset(re.findall(r"[a-z]{3,}", said.lower())) - set(re.findall(r"[a-z]{3,}", path.lower()))
+        for said, (path, _) in zip(sentences, inside, strict=True)
+        if said
+    )
+    return bool(kinds) and max(kinds.values()) >= max(SEVERAL, kinds.total() / 2)
 
 
 def _at_the_top(project: ProjectFiles, top: Folder, code: Callable[[str], str]) -> Iterator[str]:
@@ -195,7 +188,8 @@ def _at_the_top(project: ProjectFiles, top: Folder, code: Callable[[str], str]) 
         yield f"- Source at the top: {', '.join(map(code, flat))}{more}"
     notebooks = sorted(name for name in top.files if name.endswith((".ipynb", ".qmd")))
     if len(notebooks) > 2:
-        yield f"- Notebooks at the top: {_named([code(name) for name in notebooks])}"
+        more = " and others" if len(notebooks) > MOST_NOTEBOOKS else ""
+        yield f"- Notebooks at the top: {', '.join(map(code, notebooks[:MOST_NOTEBOOKS]))}{more}"
 
 
 def _files(
@@ -388,10 +382,6 @@ def _is_its_name(said: str, path: str) -> bool:
     names = re.findall(r"[a-z]{2,}", path.rpartition("/")[2].lower())
     words = [word for word in re.findall(r"[a-z]{2,}", said.lower()) if word not in SAYS_NOTHING]
     return all(any(word.startswith(name[:5]) or name.startswith(word) for name in names) for word in words)
-
-
-def _named(names: list[str]) -> str:
-    return ", ".join(names[:MOST_SILENT]) + (" and others" if len(names) > MOST_SILENT else "")
 
 
 # What files say about what they are in.

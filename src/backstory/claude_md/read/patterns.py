@@ -218,18 +218,22 @@ class _Tally:
 
 def _naming(language: str, kind: str, names: Iterable[tuple[str, str]]) -> Pattern | None:
     tally = _Tally()
+    words = 0  # in lower case: of any style but that of classes
     for name, example in names:
         if name in FIXED or (name.startswith("__") and name.endswith("__")):
             continue
         fitting = styles(name)
         if not fitting:
+            words += name.islower()
             continue
         if language == "go" and kind != "files":
             fitting = ("MixedCaps",) if "_" not in name.strip("_") else fitting[:1]
         for style in fitting:
             tally.add(style, example)
         tally.cases -= len(fitting) - 1  # one name, even if it fits two styles
-    return tally.judge("naming", f"{language} {kind}", CASES, USUAL[kind])
+    pattern = tally.judge("naming", f"{language} {kind}", CASES, USUAL[kind])
+    is_capital = pattern is not None and pattern.value == "PascalCase"
+    return None if is_capital and words > (1 - AGREE) * (tally.cases + words) else pattern
 
 
 def _is_test(language: str, path: str, name: str) -> bool:

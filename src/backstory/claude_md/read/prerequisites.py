@@ -138,7 +138,7 @@ def _versions(folder: Folder, path: str) -> Iterator[tuple[str, Fact]]:
     above = f"{path}/" if path else ""
     for tool, version, file in _in_manifests(folder):
         if version and VERSION.fullmatch(version):
-            yield tool, Fact(f"{tool} {version}", above + file)
+            yield tool, Fact(f"{tool} {version}", above + file, _kind(file))
     for file, tool, pattern in LINES:
         lines = _lines(folder.text(file)) if file in folder.names else ()
         match = next((found for line in lines if (found := re.search(pattern, line))), None)
@@ -147,7 +147,12 @@ def _versions(folder: Folder, path: str) -> Iterator[tuple[str, Fact]]:
             version = f"{version.partition('...')[0]} or newer"
         if version and VERSION.fullmatch(version):
             said = f"{tool}{version}" if tool in STANDARDS else f"{tool} {version}"
-            yield tool, Fact(said, above + file)
+            yield tool, Fact(said, above + file, _kind(file))
+
+
+def _kind(file: str) -> str:
+    """What a version manager installs is the version that somebody chose, and not what the project needs."""
+    return "pinned" if file.startswith(".") or "mise" in file else ""
 
 
 def _in_manifests(folder: Folder) -> Iterator[tuple[str, str, str]]:

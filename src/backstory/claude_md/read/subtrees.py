@@ -57,20 +57,22 @@ def subtrees(
         if sizes[path] < LEAST or not NEVER.isdisjoint(path.lower().split("/")) or not path.isprintable():
             continue
         manifest = next((name for name in sorted(folders.get(path, ())) if name in MANIFESTS), None)
-        if manifest and (begins := _begins(Folder(project, folders, path))):
-            found[path] = f"an application with commands of its own ({begins} in {path}/{manifest})"
+        begins = _script(Folder(project, folders, path))
+        if not begins and path in parts:  # the tool of a workspace runs the programs of its members
+            begins = next(
+                (program for program in PROGRAMS if Folder(project, folders, path).has(program)), ""
+            )
+        if manifest and begins:
+            found[path] = f"an application with commands of its own (`{begins}` in {path}/{manifest})"
     return found
 
 
-def _begins(folder: Folder) -> str:
-    """What starts the application in a folder; empty where it is a library."""
+def _script(folder: Folder) -> str:
+    """The script that starts the application in a folder; empty where it is a library."""
     package = folder.json("package.json")
     scripts = table(package.get("scripts"))
     is_library = any(package.get(key) for key in ("main", "module", "exports", "types", "bin"))
-    if not is_library and (script := next((name for name in RUNS if name in scripts), None)):
-        return f"`{script}`"
-    program = next((path for path in PROGRAMS if folder.has(path)), None)
-    return f"`{program}`" if program else ""
+    return "" if is_library else next((name for name in RUNS if name in scripts), "")
 
 
 def _sizes(project: ProjectFiles) -> Counter[str]:

@@ -84,8 +84,9 @@ def survey(project: ProjectFiles) -> Survey:
     folders, workspaces = manifests.folders, manifests.members
     found = manifests("")
     parts = subtrees.parts(folders, workspaces)
-    places = (*workspaces, *parts)
-    inner = [part for path in places for part in manifests(path)]
+    # The site of a project, or an example, may be made with anything.
+    main = [path for path in (*workspaces, *parts) if subtrees.NEVER.isdisjoint(path.lower().split("/"))]
+    inner = [part for path in main for part in manifests(path)]
     named = (part.name for part in found if part.name not in UNTELLING)
     name = next(named, "") or os.path.basename(project.root)
     described = next((part.description for part in found if part.description), "")
@@ -98,7 +99,7 @@ def survey(project: ProjectFiles) -> Survey:
         name=plain(name, LONGEST),
         description=plain(description(project, described), LONGEST),
         languages=languages,
-        frameworks=_frameworks([*found, *inner], [folders[""], *(folders[path] for path in places)]),
+        frameworks=_frameworks([*found, *inner], [folders[""], *(folders[path] for path in main)]),
         managers=tuple(dict.fromkeys(manager for part in found for manager in part.managers)),
         commands=gather.commands(project, folders, manifests, workspaces, languages),
         workspaces=workspaces,

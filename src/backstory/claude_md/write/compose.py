@@ -20,7 +20,6 @@ from backstory.claude_md.read.manifests.frameworks import FOR_TESTS
 from backstory.claude_md.read.purposes import said_of_paths
 from backstory.claude_md.read.survey import COMMAND_ROLES
 from backstory.claude_md.write import sections
-from backstory.gist import tokens
 from backstory.model import Command, Fact, Insights, Pattern, Survey
 
 ROOT = """\
@@ -98,7 +97,6 @@ LONGEST_EXAMPLE = 60
 MOST_TOGETHER, MOST_DECISIONS = 2, 2
 INSIGHTS_SHARE = 0.1  # of the file, for what git says
 MOST_MEMBERS = 12
-MOST_TOKENS = 700  # of a file, unless the project needs more
 NOTHING = "Nothing that the files show."  # where something stood before
 USUAL = "As in the whole project."
 ALWAYS_COMPUTABLE = frozenset("project-description build-commands architecture conventions patterns".split())
@@ -172,17 +170,13 @@ def texts(known: Known, elsewhere: Collection[str] = ()) -> dict[str, str]:
     """What the sections of the root's file say. One that would say nothing is left out, and so is what the
     files of these folders say."""
     survey = known.survey
-    rules = survey.rules
     said = {
         "project-description": _description(survey, known.project),
         "build-commands": _commands(survey, known.project, elsewhere),
         "architecture": _architecture(known, elsewhere),
-        "conventions": _bound(known, rules),
+        "conventions": _bound(known),
         "patterns": _patterns(known.patterns, len(sources(known.project)) > 1),
     }
-    while sum(map(tokens, said.values())) > MOST_TOKENS and (fewer := _fewer(rules)) != rules:
-        rules = fewer
-        said["conventions"] = _bound(known, rules)
     room = int(INSIGHTS_SHARE * sum(map(len, said.values())))
     # Not every sync asks for best practices: they must not decide how long the others are.
     practices = (known.practices or "").strip()
@@ -336,6 +330,9 @@ def _needs(survey: Survey) -> Iterator[str]:
     tools = [fact for fact in survey.prerequisites if not fact.kind]
     if tools:
         yield f"- Needs {_and([_sourced(fact) for fact in tools])}"
+    pinned = [fact for fact in survey.prerequisites if fact.kind == "pinned"]
+    if pinned:
+        yield f"- Pinned: {_and([_sourced(fact) for fact in pinned])}"
     for fact in survey.prerequisites:
         if fact.kind == "service":
             is_ci = fact.source.startswith((".github/", ".gitlab"))
@@ -388,16 +385,10 @@ def _hands_off(survey: Survey) -> Iterator[str]:
             yield f"- {how}: {', '.join(paths)}"
 
 
-def _bound(known: Known, rules: Sequence[Fact]) -> str:
+def _bound(known: Known) -> str:
     """What binds whoever writes code here."""
     lines = [*_hands_off(known.survey), *_conventions(known.patterns, known.project)]
-    return "\n".join([*lines, *_settings(known.survey.settings), *_quoted(rules)])
-
-
-def _fewer(rules: tuple[Fact, ...]) -> tuple[Fact, ...]:
-    """Without the last one about code, of which there may be many."""
-    about_code = [fact for fact in rules if fact.kind == "code"]
-    return tuple(fact for fact in rules if fact not in about_code[-1:])
+    return "\n".join([*lines, *_settings(known.survey.settings), *_quoted(known.survey.rules)])
 
 
 def _settings(settings: Iterable[Fact]) -> Iterator[str]:

@@ -320,10 +320,11 @@ _CODE = re.compile(
 _NOT_PLAIN = re.compile(rb"```|~~~|^[^a-zA-Z\n]*[<\[]|^(?=[^a-zA-Z`\n]*+$)[^|:\n]*[|:]", re.MULTILINE)
 _HTML = re.compile(rb"^[^a-zA-Z\n]*<[a-zA-Z/]", re.MULTILINE)
 _BLANK_LINES = re.compile(rb"(\n[ \t]*\n)")
-# Code in a line, after a blank: a URL would take the backtick along.
-_SPAN = re.compile(rb"(?:^|(?<=[ \t]))(?P<code>`(?:[^`\\\n]|\\@)+`)(?!`)", re.MULTILINE)
-# What may begin something that ends in the code.
-_AFTER_NO_SIGN = re.compile(rb"@(?<![!-~]@)")
+# Code in a line, after a blank or a bracket after one: a URL would take the backtick along.
+_SPAN = re.compile(rb"(?:^|(?<=[ \t])|(?<=[ \t]\())(?P<code>`(?:[^`\\\n]|\\@)+`)(?!`)", re.MULTILINE)
+# What may begin something that ends in the code. `@scope/name` is a package of npm, in many commands: as an
+# import it could only be a file without an ending, two folders down in the project.
+_AFTER_NO_SIGN = re.compile(rb"@(?<![!-~]@)(?![a-z0-9][a-z0-9-]*+/[a-z0-9][a-z0-9-]*+(?![\w./\\~-]))")
 _NOT_PLAIN_IN_LINE = re.compile(rb"[`<\[~]|\\(?!@)")
 _MARKER = re.compile(
     rb"^(?:\A\xef\xbb\xbf)?(?P<line> {0,3}<!--(?P<said>" + _LIKE % ((rb" \t",) * 3) + rb"[^\n]*+)(?:\n|\Z))",
