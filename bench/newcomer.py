@@ -15,10 +15,14 @@ were opened once, after the rules stood; the needs of these are in `needs/others
     python bench/newcomer.py                      the figures of the verdicts, before and after
     python bench/newcomer.py --repositories DIR --write DIR [--source DIR]
                                                   the texts that readers judge, of this backstory or another
+    python bench/newcomer.py --repositories DIR --start [--seconds 60]
+                                                  RUNS every command printed for them, as you, in these
+                                                  clones: does each start? Only in a machine made for it.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -33,6 +37,9 @@ import report
 from report import Budget
 from rich.console import Console
 from rich.table import Table
+
+from backstory.claude_md import verify
+from backstory.model import Command
 
 HERE = Path(__file__).parent / "newcomer"
 TRUE, USEFUL, RECALL, COMMITTED = 0.97, 0.75, 0.70, 12
@@ -57,11 +64,15 @@ def main() -> int:
     parser = report.options(__doc__)
     parser.add_argument("--repositories", metavar="DIR", help="clones of the repositories, by their names")
     parser.add_argument("--write", metavar="DIR", help="where the texts go that readers judge")
+    parser.add_argument("--start", action="store_true", help="run every command that is printed for them")
+    parser.add_argument("--seconds", type=float, default=60, help="for each command with --start")
     parser.add_argument("--source", metavar="DIR", help="the src/ of another backstory")
     parser.add_argument("--verdicts", metavar="DIR", default=str(HERE / "verdicts"))
     given = parser.parse_args()
     if given.repositories and given.write:
         return _write(Path(given.repositories), Path(given.write), given.source)
+    if given.repositories and given.start:
+        return _start(Path(given.repositories), given)
     found = [_figures(folder) for folder in sorted(Path(given.verdicts).iterdir(), reverse=True)]
     figures = {one.label: one for one in found}
     return report.tell(
@@ -109,6 +120,37 @@ def _text(told: dict[str, Any]) -> str:
         said = "\n\n".join(file["text"].values())
         parts.append(f"===== {file['path']} ({file['action']}) =====\n\n{said}\n")
     return "\n".join(parts)
+
+
+# The commands.
+
+
+def _start(repositories: Path, given: argparse.Namespace) -> int:
+    """Install first, then the others; one that serves is ended after its time, and has started."""
+    table = Table("repository", "command", "from", "outcome")
+    outcomes = []
+    for path in sorted(repositories.iterdir()):
+        commands = [Command(**one) for one in _init(path, given.source)["survey"]["commands"]]
+        for ran in verify.run(str(path), verify.checks({"": commands}), os.environ, seconds=given.seconds):
+            missing = _missing(ran) if ran.state == verify.NOT_FOUND else ""
+            outcomes.append({"repository": path.name, "command": ran.check.command.line, "state": ran.state})
+            outcomes[-1] |= {"missing": missing, "tail": ran.tail[-300:]}
+            table.add_row(path.name, ran.check.command.line, ran.check.command.source, ran.state + missing)
+    wrong = [one for one in outcomes if one["state"] == verify.USAGE_ERROR]
+    started = [one for one in outcomes if one["state"] in (verify.WORKS, verify.FAILED, verify.TIMED_OUT)]
+    return report.tell(
+        "newcomer_start",
+        given,
+        {"commands": len(outcomes), "started": len(started), "outcomes": outcomes},
+        [Budget("commands that are called wrongly", "at most", 0, len(wrong))],
+        lambda console: console.print(table, f"{len(started)} of {len(outcomes)} started"),
+    )
+
+
+def _missing(ran: verify.Outcome) -> str:
+    """What was not found, in the shell's words."""
+    said = [line for line in ran.tail.splitlines() if "not found" in line or "No such file" in line]
+    return f": {said[-1].strip()[-80:]}" if said else ""
 
 
 # The verdicts.

@@ -810,15 +810,6 @@ def test_a_module_says_how_it_is_built_where_its_own_manifest_does(tmp_path: Pat
     )
 
 
-def test_that_there_are_no_tests_is_said_where_there_is_source(tmp_path: Path) -> None:
-    files(tmp_path, **{"walrus/a.py": "x = 1\n"})
-    untested = survey(commands=(Command("run", "python -m walrus", "README.md"),))
-    said = compose.texts(known(tmp_path, survey=untested))["build-commands"]
-    assert said.splitlines()[-1] == "- There are no automated tests."
-    files(tmp_path, **{"tests/test_a.py": "x = 1\n"})
-    assert "no automated" not in compose.texts(known(tmp_path, survey=untested))["build-commands"]
-
-
 def test_the_root_leaves_the_commands_of_a_folder_to_its_own_file(tmp_path: Path) -> None:
     files(tmp_path, **{"ui/a.ts": ""})
     found = survey(commands=(Command("test", "cd ui && yarn test", "ui/package.json", "ui"),))

@@ -24,7 +24,6 @@ def asked(root: Path, files: Files) -> list[tuple[str, str]]:
         (".prettierrc.yaml", "printWidth: 100\n"),
         ("biome.json", '{"formatter": {"lineWidth": 100}}'),
         (".flake8", "[flake8]\nmax-line-length = 100\n"),
-        (".editorconfig", "[*]\nmax_line_length = 100\n"),
     ],
 )
 def test_how_long_a_line_may_be(tmp_path: Path, name: str, text: str) -> None:
@@ -56,8 +55,8 @@ def test_hooks_of_pre_commit_are_named_without_those_that_everybody_has(tmp_path
         ("pyproject.toml", "[tool.ruff]\nline-length = true\n"),
         ("pyproject.toml", f"[tool.ruff]\nline-length = 0x{'F' * 6_000}\n"),
         ("pyproject.toml", '[tool.ruff]\nline-length = "x"\n'),
-        (".editorconfig", f"[*]\nmax_line_length = {'9' * 6_000}\n"),
-        (".editorconfig", "[*]\nmax_line_length = off\n"),
+        (".flake8", f"[flake8]\nmax-line-length = {'9' * 6_000}\n"),
+        (".editorconfig", "[*.md]\nmax_line_length = 80\n"),
     ],
 )
 def test_a_length_that_nobody_means_is_not_told(tmp_path: Path, name: str, text: str) -> None:
@@ -155,8 +154,6 @@ def test_hostile_settings_take_no_time(tmp_path: Path, text: str) -> None:
     ("name", "text", "said"),
     [
         ("src/Directory.Build.props", "<TreatWarningsAsErrors>true</>", "Compiler warnings are errors"),
-        ("build.gradle", "options.compilerArgs << '-Werror'", "Compiler warnings are errors"),
-        ("build.gradle.kts", "allWarningsAsErrors = true", "Compiler warnings are errors"),
         (
             "meson.build",
             "project('a', 'c', default_options: ['werror=true'])",

@@ -39,36 +39,38 @@ def test_what_is_generated_for_tests_is_not_told(tmp_path: Path) -> None:
     assert told(tmp_path, {"tests/gen/a.go": MADE, "testdata/b.go": MADE, "a.go": "x\n"}) == []
 
 
-def test_attributes_of_git_say_what_is_generated_and_vendored(tmp_path: Path) -> None:
+def test_attributes_of_git_say_what_is_generated(tmp_path: Path) -> None:
     attributes = """# comment linguist-generated
 *.pb.go linguist-generated=true
 /api/** -diff linguist-generated
-lib/x.js linguist-vendored
+lib/x.js linguist-generated
+docs/** linguist-vendored
 yarn.lock linguist-generated
-gone.js linguist-vendored
+gone.js linguist-generated
 written.go linguist-generated=false
-../outside linguist-vendored
-../project/lib linguist-vendored
+../outside linguist-generated
+../project/lib linguist-generated
 """
     files = {".gitattributes": attributes, "api/a.go": "x\n", "lib/x.js": "x\n", "written.go": "x\n"}
+    files["docs/a.go"] = "x\n"  # vendored only for GitHub's statistics
     (tmp_path / "outside").mkdir()
     assert told(tmp_path, {**files, "yarn.lock": ""}) == [
         ("*.pb.go", "generated"),
         ("api/", "generated"),
-        ("lib/x.js", "vendored"),
+        ("lib/x.js", "generated"),
     ]
 
 
-def test_what_attributes_say_is_not_generated_or_vendored_is_not_told(tmp_path: Path) -> None:
-    attributes = """docs/** -linguist-vendored
-lib/** !linguist-vendored
+def test_what_attributes_say_is_not_generated_is_not_told(tmp_path: Path) -> None:
+    attributes = """docs/** -linguist-generated
+lib/** !linguist-generated
 api/** x-linguist-generated
-old/** linguist-vendored
+new/** linguist-generated
+new/** -linguist-generated
 old/ours.js linguist-generated -linguist-vendored
-* linguist-vendored
-*.js linguist-vendored
+* linguist-generated
 """
-    files = {f"{folder}/ours.js": "x\n" for folder in ("docs", "lib", "api", "old")}
+    files = {f"{folder}/ours.js": "x\n" for folder in ("docs", "lib", "api", "new", "old")}
     assert told(tmp_path, {".gitattributes": attributes, **files}) == [("old/ours.js", "generated")]
 
 

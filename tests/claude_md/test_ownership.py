@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -626,6 +627,41 @@ def test_a_conflict_with_a_persons_lines_in_it_is_offered(run: Run, ready: Path)
     assert run("claude-md", "section", "accept", "build-commands").code == 0
     assert "<<<<<<<" not in (ready / "CLAUDE.md").read_text()
     assert all_ours(run)
+
+
+def test_a_line_that_a_person_took_out_is_not_brought_back_by_a_conflict(run: Run, ready: Path) -> None:
+    synced(run, ready, Makefile="test:\n\ttox\nlint:\n\tuvx flake8\n")()
+    commit(ready, "feat: lint")
+    kept = "- Lint: `make lint` (from `Makefile`)\n"
+
+    def by_hand() -> None:
+        edit(ready, kept, "")
+
+    more = "test:\n\ttox\nlint:\n\tuvx flake8\nformat:\n\tblack .\n"
+    diverge(run, ready, synced(run, ready, Makefile=more), by_hand)
+    conflict(ready)
+    assert run("sync", "--yes", "--json").json["files"][0]["sections"]["build-commands"] == "offered"
+
+
+def test_an_edit_that_could_not_be_merged_is_no_offer_where_nothing_is_new(desk: Desk) -> None:
+    desk.put("- a\n- b", author="program")
+    desk.edit("- a", "- a\n- See @docs/x.md")
+    assert desk.put("- a\n- b", author="program") == "unchanged"
+    assert desk.state().offered is None
+
+
+def test_many_sections_of_others_take_no_time(desk: Desk) -> None:
+    facts = "0" * 12
+    others = "".join(
+        f"<!-- AUTO-MANAGED: s{number} -->\n<!-- backstory: by program, digest {sections.short('x')},"
+        f" facts {facts} -->\nx\n<!-- END AUTO-MANAGED -->\n"
+        for number in range(1_000)
+    )
+    desk.file.write_text(desk.file.read_text() + others)
+    start = time.process_time()
+    desk.put("New.", author="program")
+    assert time.process_time() - start < 5  # 18 s, where the file was parsed again for each of them
+    assert others in desk.file.read_text()
 
 
 def test_a_line_that_a_person_adds_while_resolving_is_not_lost(run: Run, ready: Path) -> None:

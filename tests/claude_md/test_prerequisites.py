@@ -152,30 +152,6 @@ def test_a_submodule_whose_path_would_end_the_code_is_left_out(tmp_path: Path) -
     assert needs(tmp_path, {".gitmodules": "path = a` <!-- b\n"}) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        (
-            "configure.ac",
-            "PKG_CHECK_MODULES([ZIP], [zlib >= 1.2])\nPKG_CHECK_MODULES(CURL, libcurl)\n"
-            "PKG_CHECK_MODULES([X], [efivar], [HAVE], [NO])\n",
-        ),
-        (
-            "CMakeLists.txt",
-            "find_package(zlib REQUIRED)\nfind_package(Threads REQUIRED)\n"
-            "find_package(optional)\nfind_package(libcurl 8 CONFIG REQUIRED)\n",
-        ),
-        (
-            "meson.build",
-            "dependency('zlib', version: '>=1')\ndependency('maybe', required: false)\n"
-            "dependency('libcurl')\n",
-        ),
-    ],
-)
-def test_the_libraries_that_a_build_fails_without_are_named(tmp_path: Path, name: str, text: str) -> None:
-    assert ("`zlib`, `libcurl`", name, "libraries") in needs(tmp_path, {name: text})
-
-
 def test_a_version_that_one_member_of_a_workspace_asks_for_is_not_that_of_the_whole(tmp_path: Path) -> None:
     files = {
         "Cargo.toml": '[workspace]\nmembers = ["one"]\n',

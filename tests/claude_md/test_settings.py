@@ -132,3 +132,12 @@ def test_a_comment_that_only_begins_like_a_setting_stays_and_is_told_of(line: by
     changed = settings.write(text, settings.Settings(("git-insights",), {}))
     assert line in changed
     assert settings.read(changed).off == ("git-insights",)
+
+
+def test_more_commands_of_a_role_than_are_read_stay_where_they_are() -> None:
+    lines = [f"<!-- backstory: command run = ./run{number} -->\n".encode() for number in range(7)]
+    text = b"# Ours\n" + b"".join(lines)
+    assert len(settings.read(text).commands["run"]) == settings.MOST_OF_A_ROLE
+    assert settings.misread(text) == [7, 8]
+    changed = settings.write(text, settings.with_choices(settings.read(text), ["patterns"], [], {}))
+    assert all(line in changed for line in lines)

@@ -68,6 +68,8 @@ def lines(root: Path, files: Files, role: str | None = None) -> list[str]:
         ("pnpm exec playwright test", "test"),
         ("turbo run lint typecheck", "lint"),
         ("nx run-many -t lint test", "test"),
+        ("nx run-many -t test lint", "test"),
+        ("vue-tsc --noEmit", "lint"),
         ("./gradlew clean :core:test", "test"),
         ("./gradlew publishToMavenLocal", None),
         ("mvn -B -ntp verify", "test"),
@@ -389,9 +391,10 @@ def test_a_target_that_nobody_calls_comes_behind_what_ci_runs(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("script", "role"),
     [
-        ({"test": "prettier --check ."}, "test"),
+        ({"test": "prettier --check ."}, "lint"),
         ({"style": "prettier --write ."}, "format"),
-        ({"lint": "eslint --fix ."}, "lint"),
+        ({"lint": "eslint --fix ."}, "format"),
+        ({"build": "prisma migrate reset --force && next build"}, None),
         ({"format": "oxfmt --check"}, "lint"),
         ({"types:check": "tsc"}, "lint"),
         ({"build": "tsc && vite build"}, "build"),

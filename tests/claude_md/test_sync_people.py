@@ -130,10 +130,6 @@ def test_a_text_that_would_become_empty_says_so(run: Run, ready: Path) -> None:
     shutil.rmtree(ready / "tests")
     dirty.append(str(ready), [str(ready / "pyproject.toml")])
     run("sync", "--yes")
-    assert section(ready, "build-commands") == "## Build Commands\n- There are no automated tests."
-    for name in ("walrus", "tusks"):
-        shutil.rmtree(ready / name)
-    run("sync", "--yes")
     assert section(ready, "build-commands") == "## Build Commands\nNothing that the files show."
 
 

@@ -56,7 +56,7 @@ def request(behind: Sequence[Prose], root: str) -> str:
         facts = [_shown(_named(fact), LONGEST_FACT) for fact in one.because[:MOST_FACTS]]
         more = len(one.because) - MOST_FACTS
         why = ", ".join(facts) + (f" and {more} more" if more > 0 else "")
-        named.append(f"{one.name} in {_shown(one.path.removeprefix(above), LONGEST_PLACE)} ({why})")
+        named.append(f"{one.name} in {_place(one.path.removeprefix(above))} ({why})")
     spawned = claude_code.spawn(AGENT, f"Update these sections of CLAUDE.md: {'; '.join(named)}")
     return (
         "Sections of CLAUDE.md that a model wrote are behind: facts they rest on came (+) or went (-)."
@@ -69,6 +69,12 @@ def _named(fact: str) -> str:
     """A fact without its quotes. A folder whose name is a sentence is not what it says."""
     fact = fact.replace("`", "")
     return f"{fact[:1]} a folder" if fact.endswith("/") and fact.count(" ") > MOST_WORDS else fact
+
+
+def _place(path: str) -> str:
+    """A file, seen from the project; the agent looks for itself where a name could be read as a sentence."""
+    signs = path.replace("/", "").replace(".", "").replace("-", "").replace("_", "")
+    return path if signs.isalnum() and len(path) <= LONGEST_PLACE else "a file in a folder of it"
 
 
 def _shown(text: str, most: int) -> str:

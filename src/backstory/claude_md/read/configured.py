@@ -18,7 +18,6 @@ WIDTHS = (  # a file, and the line that says it
     *((name, r"[\"']?printWidth[\"']?\s*[:=]\s*(\d+)") for name in PRETTIER),
     ("biome.json", r"\"lineWidth\"\s*:\s*(\d+)"),
     (".flake8", r"^max-line-length\s*=\s*(\d+)"),
-    (".editorconfig", r"^max_line_length\s*=\s*(\d+)"),
 )
 UNRELEASED = re.compile(
     r"^(?:#{1,3}\s*\[?(?:unreleased|next|upcoming|develop)\b.*|unreleased\n[-=~]+)",
@@ -37,11 +36,6 @@ WARNINGS = (
         (path, r"<TreatWarningsAsErrors>\s*true")
         for path in ("Directory.Build.props", "src/Directory.Build.props")
     ),
-    *(
-        (path, r"-Werror\b|allWarningsAsErrors\s*(?:=|\.set\()\s*true")
-        for path in ("build.gradle", "build.gradle.kts")
-    ),
-    ("gradle/java.gradle", r"-Werror\b"),
     ("meson.build", r"werror=true"),
     ("mix.exs", r"warnings_as_errors: *true"),
 )

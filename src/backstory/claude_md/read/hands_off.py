@@ -14,7 +14,7 @@ from backstory.claude_md.read.languages import generated_files, language_of
 from backstory.model import Fact
 
 MOST = 6
-ATTRIBUTE = re.compile(r"(?P<not>[-!])?linguist-(?P<kind>generated|vendored)(?:=(?P<value>.*))?")
+ATTRIBUTE = re.compile(r"(?P<not>[-!])?linguist-generated(?:=(?P<value>.*))?")
 LONGEST_LINE = 400
 # Everybody knows that these are made.
 USUAL = re.compile(
@@ -50,22 +50,22 @@ def folders_of(facts: Sequence[Fact]) -> list[str]:
 
 def _attributes(project: ProjectFiles) -> Iterator[Fact]:
     lines = (project.text(".gitattributes", 100_000) or "").splitlines()
-    said, excepted = list[tuple[str, str]](), list[tuple[str, str]]()
+    said, excepted = list[str](), list[str]()
     for line in lines:
         path, *words = (line if len(line) <= LONGEST_LINE else "").split() or ("#",)
         for found in [ATTRIBUTE.fullmatch(word) for word in words if not path.startswith("#")]:
             if found:
                 is_not = found["not"] or found["value"] == "false"
-                (excepted if is_not else said).append((path, found["kind"]))
-    for given, kind in said:
-        if any(kind == other and fnmatchcase(path, given) for path, other in excepted):
+                (excepted if is_not else said).append(path)
+    for given in said:
+        if any(fnmatchcase(path, given) for path in excepted):
             continue
         path = given.removeprefix("/").removesuffix("/**").removesuffix("/*")
         if USUAL.search(path) or not path.isprintable() or ".." in path.split("/"):
             continue
         is_folder = os.path.isdir(os.path.join(project.root, path))
         if is_folder or "*" in path or os.path.isfile(os.path.join(project.root, path)):
-            yield Fact(f"{path}/" if is_folder else path, ".gitattributes", kind)
+            yield Fact(f"{path}/" if is_folder else path, ".gitattributes", "generated")
 
 
 def _grouped(project: ProjectFiles, made: set[str]) -> Iterator[Fact]:

@@ -73,8 +73,11 @@ _BY_HAND = re.compile(r"by hand|manually|not (?:be )?(?:edit|commit|modif)|regen
 _ASKED = re.compile(
     r"(?:add|update|run|include|ensure|write|note|document)\b", re.IGNORECASE
 )  # an item of a template
+_ACTS = re.compile(r"`|\b(?:run|execute|install|download|fetch|send|upload|read|open|visit)\b", re.IGNORECASE)
 LEAST, SHORT, LONGEST_RULE = 25, 120, 200  # characters of a sentence
-_SHELL = re.compile(r"`[^`]*[|;&$<>][^`]*`|\b(?:curl|wget|sudo|eval|base64)\b", re.IGNORECASE)
+_SHELL = re.compile(
+    r"`[^`]*[|;&$<>][^`]*`|\b(?:curl|wget|sudo|eval|base64|npx|dlx|bunx|uvx|pipx)\b", re.IGNORECASE
+)
 
 
 def obligations(project: ProjectFiles) -> tuple[Fact, ...]:
@@ -117,8 +120,8 @@ def _rule(text: str, source: str) -> tuple[float, Fact] | None:
     is_strong = _STRONG.search(text) is not None
     is_template = TEMPLATE.search(source) is not None
     is_asked = is_template and _ASKED.match(text) is not None
-    if topic == "ai" and "`" in text:
-        return None  # it may ask for care, and never for something to be run
+    if topic == "ai" and _ACTS.search(text):
+        return None  # it may ask for care, and never for something to be done
     holds = {
         "": False,
         "branch": True,

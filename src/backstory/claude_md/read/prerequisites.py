@@ -61,14 +61,6 @@ NAMES = {
     "meson": "Meson",
     "bazel": "Bazel",
 }
-LIBRARIES = (  # a file, and what stands there for one that must be there
-    ("configure.ac", r"PKG_CHECK_MODULES\(\s*\[?\w{1,60}\]?\s*,\s*\[?([^\]\[,()$]{1,80})\]?\s*\)"),
-    ("CMakeLists.txt", r"(?m)^[ \t]*find_package\(\s*(\w{1,60})\b[^)#]{0,200}\bREQUIRED\b"),
-    ("meson.build", r"\bdependency\(\s*'([\w.+-]{1,60})'(?![^)\n]{0,200}required *:)"),
-)
-LIBRARY = re.compile(r"[\w.+-]+", re.ASCII)
-NO_LIBRARIES = frozenset("Threads PkgConfig threads Python Python3 Git Doxygen".split())
-MOST_LIBRARIES = 10
 SERVICES = {
     "postgres": "PostgreSQL",
     "postgis": "PostgreSQL with PostGIS",
@@ -127,7 +119,6 @@ def prerequisites(project: ProjectFiles, folders: Index, parts: Sequence[str]) -
             found.setdefault(name, fact)
     return (
         *found.values(),
-        *_libraries(Folder(project, folders)),
         *_services(project),
         *islice(_settings(project), MOST_EXAMPLES),
         *_submodules(project),
@@ -186,18 +177,6 @@ def _of_version_managers(folder: Folder) -> Iterator[tuple[str, str, str]]:
     for file in ("mise.toml", ".mise.toml"):
         for tool, asked in table(dig(folder.toml(file), "tools")).items():
             yield str(tool), word(asked), file
-
-
-def _libraries(folder: Folder) -> Iterator[Fact]:
-    """What a build in C or C++ fails without."""
-    for file, pattern in LIBRARIES:
-        found = re.findall(pattern, folder.text(file)) if file in folder.names else []
-        # Without the version: where there are several, which one counts is decided by the build.
-        names = dict.fromkeys(name.split()[0] for name in found if name.split())
-        named = [name for name in names if LIBRARY.fullmatch(name) and name not in NO_LIBRARIES]
-        if named:
-            more = " and others" if len(named) > MOST_LIBRARIES else ""
-            yield Fact(", ".join(f"`{one}`" for one in named[:MOST_LIBRARIES]) + more, file, "libraries")
 
 
 def _services(project: ProjectFiles) -> Iterator[Fact]:

@@ -91,10 +91,6 @@ def survey(project: ProjectFiles) -> Survey:
     name = next(named, "") or os.path.basename(project.root)
     described = next((part.description for part in found if part.description), "")
     reasons = subtrees.subtrees(project, folders, workspaces, parts)
-    # Some call a part of their own `linguist-vendored` to keep it out of GitHub's statistics.
-    if any(fact.text.rstrip("/") in reasons for fact in made):
-        made = tuple(fact for fact in made if fact.text.rstrip("/") not in reasons)
-        languages = shares(project.without(folders_of(made)))
     return Survey(
         name=plain(name, LONGEST),
         description=plain(description(project, described), LONGEST),

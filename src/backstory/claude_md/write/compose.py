@@ -275,8 +275,6 @@ def _whole(text: str) -> str:
 def _commands(survey: Survey, project: ProjectFiles, elsewhere: Collection[str]) -> str:
     here = [command for command in survey.commands if not command.folder]
     lines = list(_roles(here))
-    if not any(command.role in ("test", "one") for command in survey.commands) and _is_untested(project):
-        lines.append("- There are no automated tests.")
     for folder in dict.fromkeys(command.folder for command in survey.commands if command.folder):
         if folder in elsewhere:
             continue  # it is read with the first file there
@@ -320,11 +318,6 @@ def _label(role: str) -> str:
     return {"one": "one test", "check": "all checks"}.get(role, role)
 
 
-def _is_untested(project: ProjectFiles) -> bool:
-    found = sources(project)
-    return bool(found) and not any(is_test(file.path) for files in found.values() for file in files)
-
-
 def _needs(survey: Survey) -> Iterator[str]:
     """What must be there before the first command."""
     tools = [fact for fact in survey.prerequisites if not fact.kind]
@@ -339,8 +332,6 @@ def _needs(survey: Survey) -> Iterator[str]:
             yield f"- {'CI starts' if is_ci else _code(fact.source) + ' starts'} {_plain(fact.text, 100)}" + (
                 f" (from {_code(fact.source)})" if is_ci else ""
             )
-        elif fact.kind == "libraries":
-            yield f"- Needs the libraries {_plain(fact.text, 200)} (from {_code(fact.source)})"
         elif fact.kind == "settings":
             yield f"- Settings: copy {_code(fact.source)} to {_code(fact.text)}"
         elif fact.kind == "submodules":

@@ -109,13 +109,15 @@ def _merged(state: SectionState, new: str, author: str) -> Decision:
     if base is None or (state.author == "model" and author == "program"):
         return offered
     merged = merge.merge(base, new, there)
+    if merged is not None and sections.same(merged, there):
+        return Decision(UNCHANGED, there, new, author)
     if merged is None or not sections.same(merged, sections.harmless(merged)):
         return offered  # to make a person's text harmless would be to change it
     if author == "model" and sections.same(merged, new):
         # It was handed what the person wrote, and hands it back: that is still the person's.
         ours = merge.merge(there, base, new)
         return offered if ours is None else Decision(WRITTEN, new, ours, author)
-    return Decision(UNCHANGED if sections.same(merged, there) else WRITTEN, merged, new, author)
+    return Decision(WRITTEN, merged, new, author)
 
 
 def put(
@@ -185,6 +187,8 @@ def put_many(
         states = {one.name: one for one in _states(db, file, changed, known)}
         is_changed = False
         for name, state in states.items():
+            if name not in new and name not in sections.NAMES:
+                continue  # whatever it says of itself, we did not write it
             found = decide(state, new[name], author) if name in new else Decision(UNCHANGED, state.exact)
             decisions[name] = found
             owner = _owner(state, found, (facts or {}).get(name))
@@ -348,9 +352,11 @@ def _states(
         if not body:
             author, is_edited = None, False
         elif is_conflict:
-            ours = [merge.lines(written[one.digest]) for one in owners if one.digest in written]
+            ours = [written[one.digest] for one in owners if one.digest in written]
             author = max((one.author for one in owners), key=("program", "model").index, default=None)
-            is_edited = len(ours) < max(len(owners), 1) or not merge.lines(body) <= set().union(*ours)
+            between = text[section.body_start : section.body_stop]
+            sides = [sections.unowned(side) for side in merge.sides(between)] or [body]
+            is_edited = len(ours) < max(len(owners), 1) or not merge.is_made_of(sides, ours)
         elif owners:
             owner = owners[0]
             author, is_edited = owner.author, not is_whole

@@ -12,7 +12,7 @@ version. `apart` gives each section its own conflict again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -71,9 +71,16 @@ def is_conflict(body: str) -> bool:
     return _OUTER.search(body) is not None
 
 
-def lines(body: str) -> set[str]:
-    """The lines of a body, whichever version of a conflict they are of."""
-    return {line for line in _ended(body.split("\n")) if line and not _ANY.fullmatch(line)}
+def is_made_of(sides: Iterable[str], texts: Sequence[str]) -> bool:
+    """Are the sides of a conflict made of these texts alone? Then no line is of another, and none that all
+    texts have is missing: who took that out was a person."""
+    known = [{*_lines(text)} for text in texts]
+    common = set.intersection(*known)
+    return all({*_lines(side)} <= set.union(*known) and common <= {*_lines(side)} for side in sides)
+
+
+def _lines(text: str) -> Iterator[str]:
+    return (line for line in _ended(text.split("\n")) if line and not _ANY.fullmatch(line))
 
 
 def first_conflict(text: bytes) -> int | None:

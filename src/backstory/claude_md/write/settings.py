@@ -45,7 +45,7 @@ def read(text: bytes) -> Settings:
         off |= dict.fromkeys(names)
         if role:
             known = commands.get(role, ())
-            commands[role] = (*known, line)[:MOST_OF_A_ROLE] if line and line not in known else known
+            commands[role] = (*known, line) if line and line not in known else known
     return Settings(tuple(off), commands)
 
 
@@ -57,6 +57,7 @@ def misread(text: bytes) -> list[int]:
 
 def _understood(text: bytes) -> Iterator[tuple[tuple[int, int], list[str], str, str]]:
     """The lines that are settings to the last word: where; names of sections, or role and command."""
+    known: dict[str, set[str]] = {}
     for span, said in _lines(text):
         verb, _, what = said.partition(" ")
         names = [name for name in re.split(r"[,\s]+", what) if name]
@@ -65,6 +66,9 @@ def _understood(text: bytes) -> Iterator[tuple[tuple[int, int], list[str], str, 
         if verb == "off" and names and all(name in sections.NAMES for name in names):
             yield span, names, "", ""
         elif verb == "command" and is_given and role in COMMAND_ROLES and line is not None:
+            if line and len(known.setdefault(role, set()) | {line}) > MOST_OF_A_ROLE:
+                continue
+            known.setdefault(role, set()).update([line] if line else [])
             yield span, [], role, line
 
 

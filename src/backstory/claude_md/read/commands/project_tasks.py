@@ -345,19 +345,19 @@ def is_for_needs(name: str) -> bool:
 
 def _judged(name: str, roles: Sequence[str], program: str) -> str | None:
     """The role of a task, from its name and those of the commands that it runs."""
+    if WIPE in roles:
+        return WIPE
     is_several = "check" in roles or {"test", "lint"} <= {*roles}  # a build is a step before tests
     if is_several and is_for_all(name) and not {*roles} & NO_CHECKS:
         return "check"
-    role = _of_kinds(name, [role for role in roles if role not in (WATCH, WIPE)], program)
-    if program == "npm" and name in ("lint", "test") and role in JUDGED and WATCH not in roles:
-        return name  # whatever it runs, this is what people type for it
+    role = _of_kinds(name, [role for role in roles if role != WATCH], program)
+    if program == "npm" and name in ("lint", "test") and role == "build" and WATCH not in roles:
+        return name  # tsc builds as well, and this is what people type for it
     if is_around_tests(name) and role in ("test", "run"):
         return None
     compares = not CHECKS.isdisjoint(NAME_PARTS.findall(name.lower()))
     if compares and role in ("build", "generate") and role_of_name(name) != "build":
         return None  # it makes something only to see whether that is there already
-    if WIPE in roles and role in (None, "migrate"):
-        return WIPE
     return WATCH if WATCH in roles and role in (None, "test", "lint", "build") else role
 
 

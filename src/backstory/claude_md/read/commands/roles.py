@@ -68,7 +68,7 @@ pnpm|yarn|bun TASK                                  TASK
 yarn                                                install
 turbo run TASK                                      NAME
 turbo TASK                                          NAME
-nx run-many|affected                                NAME
+nx run-many|affected TASK                           NAME
 nx TASK                                             NAME
 lerna run TASK                                      NAME
 lerna bootstrap                                     install
@@ -81,7 +81,7 @@ deno run                                            run
 deno install *                                      -
 deno install                                        install
 tsc|vue-tsc --watch|-w                              watch
-tsc --noEmit                                        lint
+tsc|vue-tsc --noEmit                                lint
 tsc|vue-tsc                                         build
 vite build                                          build
 vite preview                                        -
@@ -359,7 +359,7 @@ PYTHON = re.compile(r"(?:python|pypy)[\d.]*|py")
 # Options before the word that says what to do, which take a value.
 WITH_VALUE = frozenset(
     "-C -f --filter -F --prefix --cwd --dir --manifest-path --file --directory --project --project-dir"
-    " --color --makefile --justfile --taskfile --rcfile --config --projects -t --targets --target".split()
+    " --color --makefile --justfile --taskfile --rcfile --config --projects".split()
 )
 PINNING = frozenset(  # what a developer needs not say: it makes sure of the lock, or is gone (pipenv --three)
     "--locked --frozen --frozen-lockfile --immutable --no-progress --no-interaction --prefer-offline --quiet"
@@ -500,7 +500,7 @@ def role_of(words: Sequence[str], task_role: TaskRole) -> tuple[str, str] | None
 def _of_task(program: str, row: _Row, plain: Sequence[str], task_role: TaskRole) -> tuple[str, str] | None:
     at = next((at for at, word in enumerate(row.words) if "TASK" in word), None)
     if row.role == "NAME":
-        named = plain[at or 0 :] if at is not None else plain
+        named = plain[at or 0 :]
         roles = [role for name in named if (role := role_of_name(name))]
         name = " ".join(named)
         return ("test" if "test" in roles else roles[0], f"{program} {name}") if roles else None
