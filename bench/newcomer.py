@@ -10,7 +10,8 @@ Before `after-first-look` nobody who built it had seen one of the 16 repositorie
 said of that became general rules, and so on; so only the first look at a set is untouched. `after` is the
 last state that new readers judged. `with-model` are the same ones after `/backstory:memory-init`, where a
 model adds what no manifest says. `others` are ten further repositories, and `last-others` yet others, that
-were opened once, after the rules stood; the needs of these are in `needs/others/`.
+were opened once, after the rules stood; the needs of these are in `needs/others/`. `fresh` are 16 more, of
+the same kinds as the first, judged once, without a model; their needs are in `needs/fresh/`.
 
     python bench/newcomer.py                      the figures of the verdicts, before and after
     python bench/newcomer.py --repositories DIR --write DIR [--source DIR]
@@ -28,6 +29,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -81,7 +83,7 @@ def main() -> int:
         {"figures": [asdict(one) for one in found]},
         [
             budget
-            for label, said in (("after", ""), ("with-model", ", with a model"))
+            for label, said in (("after", ""), ("fresh", ", fresh"), ("with-model", ", with a model"))
             if label in figures
             for budget in _budgets(figures[label], said)
         ],
@@ -126,7 +128,7 @@ def _text(told: dict[str, Any]) -> str:
 
 
 def _start(repositories: Path, given: argparse.Namespace) -> int:
-    """Install first, then the others; one that serves is ended after its time, and has started."""
+    """Install first, then the others. What failed may have done so for want of a toolchain: `tail` tells."""
     table = Table("repository", "command", "from", "outcome")
     outcomes = []
     for path in sorted(repositories.iterdir()):
@@ -137,13 +139,13 @@ def _start(repositories: Path, given: argparse.Namespace) -> int:
             outcomes[-1] |= {"missing": missing, "tail": ran.tail[-300:]}
             table.add_row(path.name, ran.check.command.line, ran.check.command.source, ran.state + missing)
     wrong = [one for one in outcomes if one["state"] == verify.USAGE_ERROR]
-    started = [one for one in outcomes if one["state"] in (verify.WORKS, verify.FAILED, verify.TIMED_OUT)]
+    states = Counter(str(one["state"]) for one in outcomes)
     return report.tell(
         "newcomer_start",
         given,
-        {"commands": len(outcomes), "started": len(started), "outcomes": outcomes},
+        {"commands": len(outcomes), "states": states, "outcomes": outcomes},
         [Budget("commands that are called wrongly", "at most", 0, len(wrong))],
-        lambda console: console.print(table, f"{len(started)} of {len(outcomes)} started"),
+        lambda console: console.print(table, ", ".join(f"{said}: {n}" for said, n in states.items())),
     )
 
 

@@ -84,6 +84,10 @@ def test_what_a_project_is_is_covered_by_a_sentence_that_says_so() -> None:
 
 def test_how_files_change_is_covered_by_nothing() -> None:
     assert covers("git-insights", "- Changed most often: `src/a.py`", "# Git Insights\n`src/a.py`") == ""
+    commits = "## Git Insights\n- Commits: Messages follow Conventional Commits, `type: subject`."
+    assert covers("git-insights", commits, "We use Conventional Commits.") != ""
+    assert covers("git-insights", commits, "We use Python.") == ""
+    assert covers("git-insights", f"{commits}\n- `a.py` and `b.py` change together", "commit messages") == ""
 
 
 def test_own_text_is_that_of_all_files_that_the_client_reads_but_not_ours(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def test_the_version_of_a_tool_is_found_where_its_ecosystem_keeps_it(
         ("Cargo.toml", "package = 3\nworkspace = []\n"),
         ("global.json", '{"sdk": 3}'),
         ("CMakeLists.txt", "# set(CMAKE_CXX_STANDARD 17)\n"),
+        ("CMakeLists.txt", "if(WITH_FORMAT)\n    set(CMAKE_CXX_STANDARD 20)\nendif()\n"),
     ],
 )
 def test_what_is_no_version_is_not_told(tmp_path: Path, name: str, text: str) -> None:

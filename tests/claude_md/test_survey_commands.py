@@ -403,6 +403,7 @@ def test_a_target_that_nobody_calls_comes_behind_what_ci_runs(tmp_path: Path) ->
         ({"test": "node scripts/run.js"}, "test"),
         ({"test": "npm test"}, "test"),
         ({"release": "npm run build"}, None),
+        ({"release": "npm run generate", "generate": "protoc a.proto"}, None),
         ({"install": "npm run build", "build": "tsc"}, None),
         ({"prebuild": "eslint .", "build": "vite build"}, "build"),
     ],

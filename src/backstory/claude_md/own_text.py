@@ -26,7 +26,8 @@ FENCE = "\x00"
 FEW = 3  # commands and paths that say too little about what a text covers
 LEAST_BELOW = 100  # characters below a heading
 LONG = 1_000  # characters of a text that has introduced its project
-# git-insights and best-practices are not among them: no text that names a file says how it changes.
+# best-practices is not among them, and git-insights only where it is about messages: no text that names a
+# file says how it changes.
 KINDS = {
     "project-description": r"overview|about|introduction|description|purpose|what is",
     "module-description": r"overview|about|introduction|description|purpose|what is",
@@ -75,6 +76,10 @@ class OwnText:
 
     def covers(self, name: str, body: str, project: str) -> str:
         """How it says what a section would; empty where it does not."""
+        if name == "git-insights":
+            is_of_commits = body.count("\n- ") == 1 and "\n- Commits: " in body
+            says = is_of_commits and re.search("conventional commits|commit messages?", self._words, re.I)
+            return "it says how commits are written" if says else ""
         if name not in KINDS or not self._words:
             return ""
         named = _named(body)

@@ -31,14 +31,14 @@ LINES = (
     ("build.zig.zon", "Zig", r"\.minimum_zig_version *= *\"([^\"]+)\""),
     ("rust-toolchain", "Rust", r"^([a-z0-9][\w.-]*)$"),
     ("CMakeLists.txt", "CMake", r"^\s*cmake_minimum_required\s*\(\s*VERSION\s+(\d[\d.]*)"),
-    ("CMakeLists.txt", "C++", r"^[^#\n]*\bCMAKE_CXX_STANDARD\s+(\d+)|^[^#\n]*\bcxx_std_(\d+)"),
-    ("CMakeLists.txt", "C", r"^[^#\n]*\bCMAKE_C_STANDARD\s+(\d+)"),
+    ("CMakeLists.txt", "C++", r"^\w[^#\n]*\bCMAKE_CXX_STANDARD\s+(\d+)|^\w[^#\n]*\bcxx_std_(\d+)"),
+    ("CMakeLists.txt", "C", r"^\w[^#\n]*\bCMAKE_C_STANDARD\s+(\d+)"),
     ("meson.build", "Meson", r"meson_version *: *'([^']+)'"),
     ("pubspec.yaml", "Dart", r"^\s+sdk: *['\"]?([\^>=<\d][^'\"\n]*)"),
     ("stack.yaml", "Stackage", r"^resolver: *(\S+)"),
     (".bazelversion", "Bazel", r"^(\d\S*)$"),
 )
-STANDARDS = frozenset(("C", "C++"))
+STANDARDS = frozenset(("C", "C++"))  # where they are not set in a condition, whose lines are indented
 # What .tool-versions and mise call a tool that others call so; one that is not here is called alike.
 NAMES = {
     "node": "Node",

@@ -343,10 +343,14 @@ def is_for_needs(name: str) -> bool:
     return bool(parts & FOR_NEEDS) and parts <= FOR_NEEDS | {"install", "get", "dev", "download", "setup"}
 
 
+RELEASES = frozenset(("release", "publish", "deploy"))
+
+
 def _judged(name: str, roles: Sequence[str], program: str) -> str | None:
     """The role of a task, from its name and those of the commands that it runs."""
-    if WIPE in roles:
-        return WIPE
+    is_release = not RELEASES.isdisjoint(NAME_PARTS.findall(name.lower()))
+    if is_release or WIPE in roles:  # whatever else it runs
+        return None if is_release else WIPE
     is_several = "check" in roles or {"test", "lint"} <= {*roles}  # a build is a step before tests
     if is_several and is_for_all(name) and not {*roles} & NO_CHECKS:
         return "check"
