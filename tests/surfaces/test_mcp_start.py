@@ -260,10 +260,10 @@ def test_in_a_project_with_a_tree_all_tools_are_listed(tmp_path: Path) -> None:
         assert len(listed(wire)) == 12
 
 
-def heard_until(wire: Wire, number: int) -> list[Json]:
-    """What comes up to the answer to a request."""
+def heard_until(wire: Wire, number: int | None) -> list[Json]:
+    """What comes up to the answer to a request; None: to the next notification."""
     said: list[Json] = []
-    while not said or said[-1].get("id") != number:
+    while not said or said[-1].get("id") != number:  # a notification has none
         message = wire.heard()
         assert message, said
         said.append(message)
@@ -292,6 +292,19 @@ def test_with_the_first_tree_the_other_tools_come_once(tmp_path: Path, here: boo
         assert CHANGED in call(101, tool, **given)[:-1], "before the answer: the next request has them"
         assert listed(wire) == [*MEMORY, *DOCMEM]
         assert len(call(102, "docmem_list")) == 1
+
+
+@pytest.mark.slow
+def test_a_client_that_is_told_of_more_tools_has_them_before_the_answer(tmp_path: Path) -> None:
+    """Else the model, on a busy machine, calls a tool that its client does not know yet."""
+    call = {"name": "docmem_create", "arguments": {"root_id": "plan"}}
+    with started(tmp_path) as wire:
+        shake(wire)
+        listed(wire)
+        wire.write(json.dumps({"jsonrpc": "2.0", "id": 100, "method": "tools/call", "params": call}))
+        assert heard_until(wire, None) == [CHANGED]
+        wire.write(json.dumps({"jsonrpc": "2.0", "id": 101, "method": "tools/list"}))
+        assert [message["id"] for message in (*heard_until(wire, 101), *heard_until(wire, 100))] == [101, 100]
 
 
 @pytest.mark.slow

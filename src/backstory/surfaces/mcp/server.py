@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from importlib.metadata import version
 from typing import Any
 
-from anyio import to_thread
+from anyio import move_on_after, to_thread
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.request_state import InvalidRequestState, RequestStateSecurity
@@ -30,6 +30,7 @@ from backstory.surfaces.mcp.ending import Ending
 from backstory.surfaces.mcp.handshake import Handshake
 from backstory.surfaces.mcp.tool_context import data_folder
 
+ASKS_AGAIN_WITHIN = 2.0  # seconds, for a client that was told that there are more tools
 MOST_SHOWN = 300_000  # characters; without a word from us Claude Code keeps replies above 50,000 in a file
 
 
@@ -80,6 +81,7 @@ class ToolServer(MCPServer):
         self._alone = asyncio.Lock()  # who waits first gets it first
         self._client = ""
         self._is_short = False  # were tools left out of what the client was told last?
+        self._is_listed = asyncio.Event()  # has the client asked again, since it was told of more?
         for tool, notes in tools.items():
             description = " ".join((tool.__doc__ or "").split())
             meta = {"anthropic/maxResultSizeChars": MOST_SHOWN} if tool in whole else None
@@ -105,6 +107,7 @@ class ToolServer(MCPServer):
     async def list_tools(self) -> list[Tool]:
         self._is_short = await to_thread.run_sync(listing.is_short, self._server, self._client)
         listed = listing.tools(listing.load(), self._server, short=self._is_short)
+        self._is_listed.set()
         return [Tool.model_validate(tool) for tool in listed]
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
@@ -121,10 +124,16 @@ class ToolServer(MCPServer):
             await self._tell_of_more(context)
 
     async def _tell_of_more(self, context: Any) -> None:
-        """Once the project has a tree, tell the client to list the tools again."""
+        """Once the project has a tree, tell the client to list the tools again.
+
+        The answer to the call waits until it has: the model would call a tool that the client does not know yet.
+        """
         if self._is_short and context and await to_thread.run_sync(listing.has_tree):
             self._is_short = False
+            self._is_listed.clear()
             await context.session.send_tool_list_changed()
+            with move_on_after(ASKS_AGAIN_WITHIN):
+                await self._is_listed.wait()
 
 
 class NoState:
