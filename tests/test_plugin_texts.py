@@ -25,7 +25,7 @@ SKILLS = sorted((PLUGIN / "skills").glob("*/SKILL.md"))
 COMMANDS = sorted((PLUGIN / "commands").glob("*.md"))
 TEXTS = [*AGENTS, *SKILLS, *COMMANDS]
 MAY_RUN = {
-    "memory-init": ["init", "claude-md section"],
+    "memory-init": ["init", "claude-md section", "claude-md status"],
     "memory-status": ["claude-md status"],
     "memory-sync": ["sync", "claude-md section"],
 }

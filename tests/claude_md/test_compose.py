@@ -222,7 +222,15 @@ def test_the_architecture_lists_folders_with_what_they_say_about_themselves(tmp_
         "- `src/walrus/`: Feeds walruses",
         "  - `src/walrus/tusks/`: long ones",
         "- `web/`: What people see",
-        "- Entry point: `src/walrus/__main__.py`",
+    ]
+
+
+def test_entry_points_are_named_where_there_are_several(tmp_path: Path) -> None:
+    files(tmp_path, **{"cmd/walrus/main.go": "package main\n", "a.go": "package walrus\n"})
+    assert "architecture" not in compose.texts(known(tmp_path))
+    files(tmp_path, **{"cmd/tusk/main.go": "package main\n"})
+    assert compose.texts(known(tmp_path))["architecture"].splitlines()[1:] == [
+        "- Entry points: `cmd/tusk/main.go`, `cmd/walrus/main.go`"
     ]
 
 
@@ -259,6 +267,8 @@ def test_a_role_is_told_where_the_name_of_a_folder_does_not_tell_it(tmp_path: Pa
             **{f"shells/in/{name}.sh": "" for name in "abcd"},
             "cmake/README.md": "CMake scripts.\n",
             "doc/README.md": "Documentation.\n",
+            "ui/types/__init__.py": '"""Types used by the UI."""',
+            "ui/a.py": "",
             **{f"walrus/{name}/a.js": "" for name in "abcdef"},
         },
     )
@@ -277,6 +287,14 @@ def test_of_many_folders_that_say_something_the_first_ones_are_told(tmp_path: Pa
     assert said == [f"- src/part_{number}/: It {word} a lot" for number, word in enumerate(told)]
 
 
+def test_what_one_of_many_folders_says_tells_nothing_of_the_whole(tmp_path: Path) -> None:
+    said = '"""Feeds walruses at night."""'
+    files(tmp_path, **{f"src/zoo/{name}/a.py": "" for name in "abcde"}, **{"src/zoo/a/__init__.py": said})
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == ["- src/zoo/a/: Feeds walruses at night"]
+    files(tmp_path, **{"src/zoo/f/a.py": ""})
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == []
+
+
 def test_folders_that_say_the_same_but_for_their_names_are_not_told(tmp_path: Path) -> None:
     for name in ("bold", "code", "link", "list"):
         manifest = f'{{"description": "{name} extension for walruses"}}'
@@ -290,15 +308,6 @@ def test_files_at_the_top_are_named_where_they_say_what_they_are(tmp_path: Path)
     files(tmp_path, **{f"more{number}.py": f'"""Part {number}."""' for number in range(9)})
     said = list(outline.lines(walk(str(tmp_path)), (), str, str))
     assert len(said) == outline.MOST_FILES
-
-
-def test_of_source_that_lies_at_the_top_the_largest_files_are_named(tmp_path: Path) -> None:
-    texts = {f"c{number:02}.c": "x" * (10 + number) for number in range(outline.FLAT)}
-    files(tmp_path, **texts, **{"big.c": "x" * 9_000, "huge.c": "x" * 90_000})
-    (said,) = outline.lines(walk(str(tmp_path)), (), str, str)
-    assert said.startswith("- Source at the top: big.c, c06.c, ") and said.endswith("huge.c and others")
-    files(tmp_path, **{"c07.c": "x" * 18})  # a little more changes nothing
-    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [said]
 
 
 def test_documents_say_what_folders_are_for_before_the_folders_themselves_do(tmp_path: Path) -> None:
@@ -321,7 +330,6 @@ def test_a_folder_that_says_what_the_one_around_it_says_is_not_told_twice(tmp_pa
     [
         (("zoo/urls.py", "zoo/settings.py"), "the Django project: settings and URLs"),
         (("zoo/schema.prisma", "zoo/migrations/1/a.sql"), "Prisma schema and migrations"),
-        (("zoo/a.ipynb", "zoo/b.ipynb", "zoo/c.ipynb"), "notebooks"),
         (("zoo/a.proto",), "Protocol Buffers definitions"),
     ],
 )
@@ -340,6 +348,16 @@ def test_folders_of_migrations_are_named(tmp_path: Path) -> None:
     ]
 
 
+def test_migrations_of_many_parts_are_told_by_their_pattern(tmp_path: Path) -> None:
+    parts = ("fish", "keepers", "seas", "tusks")
+    files(tmp_path, **{f"zoo/{part}/migrations/0001_initial.py": "" for part in parts})
+    assert compose.texts(known(tmp_path))["architecture"].splitlines()[1:] == [
+        "- Migrations: `zoo/*/migrations/`"
+    ]
+    files(tmp_path, **{"db/migrate/20200101_a.rb": ""})
+    assert "architecture" not in compose.texts(known(tmp_path)), "a list of them helps nobody"
+
+
 def test_members_of_a_monorepo_come_by_size_and_at_most_a_dozen(tmp_path: Path) -> None:
     members = [f"packages/m{number:02}" for number in range(compose.MOST_MEMBERS + 1)]
     files(tmp_path, **{f"{path}/a.ts": "x" for path in members}, **{"packages/m05/b.ts": "x" * 9_000})
@@ -347,6 +365,13 @@ def test_members_of_a_monorepo_come_by_size_and_at_most_a_dozen(tmp_path: Path) 
     first = said.splitlines()[1]
     assert first.startswith("A monorepo of `packages/m05`, `packages/m00`, ")
     assert first.endswith("`packages/m11` and others.")
+
+
+def test_members_that_test_or_show_the_others_are_not_among_the_parts_of_a_monorepo(tmp_path: Path) -> None:
+    members = ("apps/web", "apps/api", "examples/small", "packages/zoo/tests")
+    files(tmp_path, **{f"{path}/a.ts": "x" for path in members})
+    said = compose.texts(known(tmp_path, survey=survey(workspaces=members)))["architecture"]
+    assert "A monorepo of `apps/web`, `apps/api`." in said
 
 
 @pytest.mark.parametrize(
@@ -364,6 +389,7 @@ def test_members_of_a_monorepo_come_by_size_and_at_most_a_dozen(tmp_path: Path) 
         ),
         ("doc.go", "/*\nPackage sea does things.\n*/\npackage sea\n", "does things"),
         ("lib.rs", "//! It does things.\n//!\n//! More.\nuse x;\n", "It does things"),
+        ("lib.rs", "//! It does what [`Fish`] does.\nuse x;\n", "It does what `Fish` does"),
         ("package-info.java", "/**\n * It does things.\n * @since 1\n */\npackage a;\n", "It does things"),
         (
             "package-info.java",
@@ -405,15 +431,14 @@ def test_hostile_files_take_no_time(tmp_path: Path, name: str, piece: str) -> No
     assert time.process_time() - began < 5  # quadratic takes minutes
 
 
-def test_conventions_are_rules_to_go_by_and_patterns_say_the_rest(tmp_path: Path) -> None:
+def test_conventions_are_rules_to_go_by_and_patterns_say_where_tests_are(tmp_path: Path) -> None:
     files(tmp_path, a="")
     layered = pattern("architecture", "", "layered", "api", "services", "models", confidence=0.75)
-    monorepo = pattern("architecture", "", "monorepo", "packages/a", "packages/b")
     unusual = (
         pattern("naming", "python classes", "snake_case", "walrus"),
         pattern("style", "python quotes", "single"),
     )
-    said = compose.texts(known(tmp_path, patterns=(*PATTERNS, *unusual, layered, monorepo)))
+    said = compose.texts(known(tmp_path, patterns=(*PATTERNS, *unusual, layered)))
     assert said["conventions"].splitlines()[1:] == [
         "- Names: classes `snake_case`",
         "- Style: single quotes",
@@ -421,8 +446,25 @@ def test_conventions_are_rules_to_go_by_and_patterns_say_the_rest(tmp_path: Path
     ]
     assert said["patterns"].splitlines()[1:] == [
         "- Tests: in `tests/`, named `test_*.py`, as `tests/test_a.py`",
-        "- Architecture: layered, as `api`, `services`, `models`",
     ]
+
+
+def test_what_a_twentieth_does_otherwise_is_no_convention(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    for share, is_told in ((0.95, True), (0.94, False)):
+        nearly = pattern("naming", "python functions", "camelCase", confidence=share)
+        assert ("conventions" in compose.texts(known(tmp_path, patterns=(nearly,)))) is is_told
+
+
+def test_the_style_that_a_formatter_sees_to_is_not_told(tmp_path: Path) -> None:
+    files(tmp_path, **{"api/a.py": "x = 1\n"})
+    style = (pattern("style", "python quotes", "single"),)
+    part = walk(str(tmp_path / "api"))
+    with_one = survey(commands=(Command("format", "black .", "pyproject.toml"),))
+    assert "conventions" in compose.texts(known(tmp_path, patterns=style))
+    assert "conventions" not in compose.texts(known(tmp_path, patterns=style, survey=with_one))
+    assert "conventions" in compose.module_texts(known(tmp_path), "api", part, style)
+    assert "conventions" not in compose.module_texts(known(tmp_path, survey=with_one), "api", part, style)
 
 
 USUAL = [
@@ -483,12 +525,13 @@ def test_a_rule_says_whose_it_is_also_where_only_one_of_two_languages_has_one(tm
     assert said.splitlines()[1:] == ["- JavaScript style: no semicolons"]
 
 
-def test_tests_in_the_source_of_rust_are_told_as_such(tmp_path: Path) -> None:
+def test_where_tests_are_is_not_told_where_the_language_has_one_place_for_them(tmp_path: Path) -> None:
     files(tmp_path, a="")
-    inline = (pattern("test", "rust", "inline #[cfg(test)]", "src/a.rs", confidence=1.0),)
-    assert compose.texts(known(tmp_path, patterns=inline))["patterns"].endswith(
-        "- Tests: in the source itself, under `#[cfg(test)]`, as `src/a.rs`"
+    placed = (
+        pattern("test", "rust", "inline #[cfg(test)]", "src/a.rs"),
+        pattern("test", "go", "beside the source, *_test.go", "a_test.go"),
     )
+    assert "patterns" not in compose.texts(known(tmp_path, patterns=placed))
 
 
 def test_a_description_that_was_cut_off_ends_with_a_whole_sentence(tmp_path: Path) -> None:
@@ -689,11 +732,38 @@ def test_a_language_is_placed_where_it_lies_apart_from_the_others(tmp_path: Path
     assert said() == "Written in Python and TypeScript."
 
 
+def test_the_only_language_is_seen_from_the_files(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    said = compose.texts(known(tmp_path, survey=survey(languages=(("Python", 1.0),))))
+    assert said["project-description"] == "Keeps walruses."
+
+
 def test_a_project_of_notebooks_says_so(tmp_path: Path) -> None:
     files(tmp_path, **{f"{number}.ipynb": "{}" for number in range(3)}, **{"a.py": "x = 1\n"})
     found = survey(description="", frameworks=(), languages=(("Python", 1.0),))
     said = compose.texts(known(tmp_path, survey=found))["project-description"]
     assert said == "Written in Jupyter notebooks and Python."
+
+
+def test_the_version_of_cmake_is_told_where_somebody_types_it(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    needed = (Fact("CMake 3.16 or newer", "CMakeLists.txt"),)
+    built = (Command("build", "cmake -B build", "CMakeLists.txt"),)
+    said = compose.texts(known(tmp_path, survey=survey(prerequisites=needed, commands=built)))
+    assert "- Needs CMake 3.16 or newer (from `CMakeLists.txt`)" in said["build-commands"]
+    assert (
+        "Needs" not in compose.texts(known(tmp_path, survey=survey(prerequisites=needed)))["build-commands"]
+    )
+
+
+def test_settings_without_a_place_are_told_by_their_example(tmp_path: Path) -> None:
+    files(tmp_path, a="")
+    both = (Fact("", ".env.example", "settings"), Fact("web/.env", "web/.env.example", "settings"))
+    said = compose.texts(known(tmp_path, survey=survey(prerequisites=both)))["build-commands"]
+    assert said.splitlines()[1:3] == [
+        "- Settings: the variables are in `.env.example`",
+        "- Settings: copy `web/.env.example` to `web/.env`",
+    ]
 
 
 KINDS_OF_NEED = ("service", "settings", "submodules")
@@ -780,11 +850,9 @@ def test_a_module_says_what_it_is_and_what_differs_there(tmp_path: Path) -> None
     ]
 
 
-def test_a_module_that_says_nothing_is_described_by_what_is_in_it(tmp_path: Path) -> None:
+def test_of_a_module_that_says_nothing_nothing_is_said(tmp_path: Path) -> None:
     files(tmp_path, **{"web/a.ts": "", "web/b.ts": "", "web/c.py": ""})
-    texts = compose.module_texts(known(tmp_path), "web", walk(str(tmp_path / "web")), ())
-    assert texts["module-description"] == "TypeScript and Python in `web`, a part of walrus."
-    assert "conventions" not in texts
+    assert compose.module_texts(known(tmp_path), "web", walk(str(tmp_path / "web")), ()) == {}
 
 
 def test_a_module_that_is_as_all_the_rest_says_nothing_about_conventions(tmp_path: Path) -> None:
@@ -792,7 +860,7 @@ def test_a_module_that_is_as_all_the_rest_says_nothing_about_conventions(tmp_pat
     texts = compose.module_texts(
         known(tmp_path, patterns=PATTERNS), "api", walk(str(tmp_path / "api")), PATTERNS
     )
-    assert list(texts) == ["module-description", "architecture"]
+    assert list(texts) == ["architecture"]
     assert compose.nothing("subtree", "conventions").endswith("\nAs in the whole project.")
 
 
@@ -831,11 +899,10 @@ def test_one_more_file_in_a_folder_changes_nothing(tmp_path: Path) -> None:
     assert compose.texts(known(tmp_path)) == before
 
 
-def test_the_main_files_of_a_folder_say_what_they_are_for(tmp_path: Path) -> None:
-    texts = {f"src/walrus/{name}.py": f"x = {number}\n" for number, name in enumerate("abc")}
-    files(tmp_path, **texts, **{"src/walrus/d.py": '"""Feeds walruses."""\n'})
-    said = "\n".join(outline.lines(walk(str(tmp_path)), (), str, str))
-    assert "Main files of src/walrus/: a.py, b.py, c.py, d.py (Feeds walruses)" in said
+def test_files_that_only_have_a_name_are_not_listed(tmp_path: Path) -> None:
+    names = (*(f"src/walrus/{name}.py" for name in "abcd"), *(f"c{number:02}.c" for number in range(20)))
+    files(tmp_path, **dict.fromkeys(names, "x = 1\n" * 99), **{f"{name}.ipynb": "{}" for name in "abc"})
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == []
 
 
 def test_a_folder_of_documents_names_what_they_are_built_with(tmp_path: Path) -> None:

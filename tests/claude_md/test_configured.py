@@ -171,16 +171,6 @@ def test_a_warning_that_breaks_the_build_is_told(tmp_path: Path, name: str, text
     assert asked(tmp_path, {name: "a = 1\n"}) == []
 
 
-def test_a_crate_is_told_with_the_features_it_can_be_built_with(tmp_path: Path) -> None:
-    features = (
-        '[package]\nname = "a"\n[features]\ndefault = ["tls"]\ntls = []\nnetwork-tests = []\n"a`b" = []\n'
-    )
-    assert asked(tmp_path, {"Cargo.toml": features}) == [
-        ("Cargo features: `tls` by default, `network-tests` if asked for", "Cargo.toml")
-    ]
-    assert asked(tmp_path, {"Cargo.toml": '[package]\nname = "a"\n[features]\ndefault = []\n'}) == []
-
-
 def test_what_an_install_of_packages_runs_besides_is_told(tmp_path: Path) -> None:
     script = '{"scripts": {"postinstall": "prisma migrate deploy"}}'
     assert asked(tmp_path, {"package.json": script}) == [

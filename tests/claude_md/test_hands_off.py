@@ -22,12 +22,16 @@ def test_a_folder_of_nothing_but_generated_files_is_told_as_one(tmp_path: Path) 
 
 def test_generated_files_among_others_are_told_by_their_ending_or_by_name(tmp_path: Path) -> None:
     files = {f"src/{name}.pb.go": MADE for name in "abc"}
-    files |= {"src/a.go": "x\n", "src/one.go": MADE, "src/a_generated.go": ""}
+    files |= {"src/a.go": "x\n", "src/one.go": MADE, "src/a.generated.go": ""}
     assert told(tmp_path, files) == [
         ("src/*.pb.go", "generated"),
-        ("src/a_generated.go", "generated"),
+        ("src/a.generated.go", "generated"),
         ("src/one.go", "generated"),
     ]
+
+
+def test_a_name_that_a_person_may_choose_does_not_make_a_file_generated(tmp_path: Path) -> None:
+    assert told(tmp_path, {"src/how_it_is_generated.go": "x\n", "src/a.go": "x\n"}) == []
 
 
 def test_two_files_are_told_by_name(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from backstory.claude_md.read.survey import COMMAND_ROLES
 from backstory.claude_md.write import sections
 from tests.conftest import Run
 from tests.helpers.claude_md_project import commit, make, names, run_git, section, snapshot, text, write
@@ -55,6 +56,36 @@ def test_a_section_that_is_there_is_taken_out_and_can_come_back(run: Run, projec
     assert "patterns" in names(project)
     assert "backstory: off" not in text(project)
     assert sorted(before.split()) == sorted(text(project).split())
+
+
+def test_what_is_off_is_kept_only_in_files_that_could_have_it(run: Run, project: Path) -> None:
+    run(*INIT[:-1], "--subtree", "walrus", "--off", "git-insights", "--off", "architecture")
+    assert "<!-- backstory: off architecture, git-insights -->\n" in text(project)
+    assert "<!-- backstory: off architecture -->\n" in (project / "walrus" / "CLAUDE.md").read_text()
+
+
+def test_a_section_that_nothing_was_found_for_cannot_be_asked_for(run: Run, project: Path) -> None:
+    before = snapshot(project)
+    ran = run(*INIT, "--section", "best-practices")
+    assert (ran.code, snapshot(project)) == (1, before)
+    assert "section set best-practices --add` gives it a text" in ran.err
+
+
+def test_the_corrected_commands_are_those_that_are_shown(run: Run, project: Path) -> None:
+    ran = run(*INIT, "--dry-run", "--command", "test=make check")
+    rows = [line.split() for line in ran.out.splitlines() if line.startswith(" ")]
+    assert next(row for row in rows if row[:1] == ["test"]) == ["test", "make", "check"]
+
+
+def test_a_folder_that_was_named_and_gets_none_is_told(run: Run, project: Path) -> None:
+    write(project, {"sea/__init__.py": ""})
+    ran = run(*INIT[:-1], "--subtree", "sea")
+    assert ran.code == 0 and "sea gets none: there is nothing left that it would say." in ran.err
+    assert not (project / "sea" / "CLAUDE.md").exists()
+
+
+def test_the_help_names_every_role(run: Run) -> None:
+    assert f"The roles: {', '.join(COMMAND_ROLES)}." in " ".join(run("init", "--help").out.split())
 
 
 def test_a_section_that_a_person_edited_is_not_taken_out(run: Run, project: Path) -> None:

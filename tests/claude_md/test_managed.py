@@ -507,7 +507,7 @@ def test_a_file_whose_name_cannot_be_stored_is_refused(
 
 def test_what_is_no_file_or_too_large_is_not_read(desk: Desk) -> None:
     desk.file.write_bytes(b"x" * (writer.LARGEST + 1))
-    with pytest.raises(BadInput, match="larger than 10 MB"):
+    with pytest.raises(BadInput, match="larger than 1 MB"):
         managed.state(desk.db, str(desk.file))
     desk.file.unlink()
     with pytest.raises(NotFound, match="backstory init"):

@@ -25,11 +25,17 @@ LINES = st.lists(st.sampled_from(["a", "b", "c", "d", "", "- x", "- y"]), max_si
         ("a\nb\nc", "", "a\nb\nc", ""),
         ("a\nb\nc", "", "a\nB\nc", None),
         ("a\nb\nc", "a\nb\nC", "a  \nb\nc", "a  \nb\nC"),
+        ("a\nb", "a\nb\nc", "a\nB", "a\nB\nc"),
+        ("a\nb", "a\nB", "x\na\nb", "x\na\nB"),
+        ("a", "x\na", "A", "x\nA"),
+        ("a", "a\nb", "a\nc", None),
+        ("a\nb", "a\nb\nc", "D", None),
+        ("a\nb", "a\nb\nc", "", None),
         ("", "a", "", "a"),
         ("", "a", "b", None),
     ],
 )
-def test_changes_apart_are_both_taken_and_those_that_touch_are_not(
+def test_changes_of_other_lines_are_both_taken_and_those_of_the_same_are_not(
     base: str, ours: str, theirs: str, merged: str | None
 ) -> None:
     assert merge.merge(base, ours, theirs) == merged

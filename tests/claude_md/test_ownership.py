@@ -238,6 +238,22 @@ def test_an_editor_that_strips_blanks_and_adds_lines_makes_no_edit(run: Run, rea
     assert all_ours(run)
 
 
+def test_blank_lines_of_a_formatter_make_no_edit_and_stay(run: Run, ready: Path) -> None:
+    file = ready / "CLAUDE.md"
+    text = file.read_text().replace("<!-- END AUTO", "\n<!-- END AUTO")
+    formatted = re.sub(r"^((?:## |<!-- backstory: by).*)\n", r"\1\n\n", text, flags=re.MULTILINE)
+    assert formatted.count("\n\n") > 10
+    file.write_text(formatted)
+    assert all_ours(run)
+    assert run("sync", "--all", "--offline", "--yes").code == 0
+    assert file.read_text() == formatted
+    change(ready, "pyproject.toml", NEW_COMMAND)
+    assert run("sync", "--all", "--offline", "--yes").code == 0
+    assert all_ours(run) and file.read_text() != formatted
+    made = file.read_text().partition("AUTO-MANAGED: build-commands -->\n")[2].partition("MANAGED")[0]
+    assert re.fullmatch(r"<!-- .* -->\n\n## Build Commands\n\n(?:- .*\n)+\n<!-- END AUTO-", made)
+
+
 def test_a_worktree_is_initialised_with_its_repository(
     run: Run, ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

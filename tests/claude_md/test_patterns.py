@@ -501,7 +501,7 @@ def test_a_name_has_the_styles_that_it_shows(name: str, expected: tuple[str, ...
         (
             "typescript",
             [f"test/a{n}.test.ts" for n in range(3)] + [f"test/b{n}.test.tsx" for n in range(2)],
-            "test/ folder, *.test.ts",
+            "test/ folder, *.test.*",
         ),
         (
             "typescript",

@@ -118,7 +118,16 @@ def test_services_are_those_that_compose_files_and_ci_start(tmp_path: Path) -> N
     ]
 
 
-def test_examples_of_settings_say_where_they_go_and_each_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("image", ["ghcr.io/zoo/project:1", "zoo/Walrus"])
+def test_a_compose_file_that_starts_what_was_released_says_no_services(tmp_path: Path, image: str) -> None:
+    started = f"services:\n  db:\n    image: postgres:16\n  app:\n    image: {image}\n"
+    walrus = {"pyproject.toml": '[project]\nname = "walrus"\n'}  # in a folder `project`
+    assert needs(tmp_path, {"compose.yml": started, **walrus}) == []
+    other = started.replace(image, "zoo/squid")
+    assert needs(tmp_path, {"compose.yml": other, **walrus}) == [("PostgreSQL 16", "compose.yml", "service")]
+
+
+def test_examples_of_settings_are_named_each_once(tmp_path: Path) -> None:
     names = (
         ".env.example",
         "example.env",
@@ -129,9 +138,23 @@ def test_examples_of_settings_say_where_they_go_and_each_once(tmp_path: Path) ->
     files = dict.fromkeys((*names, "zoo/app.conf.template", ".env.ts", "environment.example"), "")
     ignored = {".gitignore": ".env\nconfig.toml\nweb/.env.local\n"}
     assert needs(tmp_path, files | ignored) == [
-        (".env", ".env.example", "settings"),
-        ("web/.env.local", "web/.env.local.dist", "settings"),
+        ("", ".env.example", "settings"),
+        ("", "web/.env.local.dist", "settings"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "target"),
+    [
+        ("```sh\ncp .env.example .env.local\n```", ".env.local"),
+        ("Copy it: `cp ./.env.example ./.env`.", ".env"),
+        ("Then copy `.env.example` to `.env.test` and edit it.", ".env.test"),
+        ("All variables are in .env.example and .env.local.", ""),
+    ],
+)
+def test_where_settings_go_is_told_as_the_documents_say(tmp_path: Path, said: str, target: str) -> None:
+    files = {".env.example": "", ".gitignore": ".env\n", "README.md": f"# W\n\n## Development\n\n{said}\n"}
+    assert needs(tmp_path, files) == [(target, ".env.example", "settings")]
 
 
 def test_an_example_of_what_git_does_not_ignore_is_not_to_be_copied(tmp_path: Path) -> None:
@@ -141,14 +164,41 @@ def test_an_example_of_what_git_does_not_ignore_is_not_to_be_copied(tmp_path: Pa
 def test_submodules_and_large_files_are_needed_too(tmp_path: Path) -> None:
     lines = "".join(f'[submodule "{n}"]\n\tpath = deps/{n}\n\turl = https://x.example/{n}\n' for n in "abcde")
     files = {".gitmodules": lines, ".gitattributes": "*.psd filter=lfs diff=lfs\n"}
+    for name in "abcde":
+        (tmp_path / "project" / "deps" / name).mkdir(parents=True)
     assert needs(tmp_path, files) == [
         ("`deps/a`, `deps/b`, `deps/c`, `deps/d` and others", ".gitmodules", "submodules"),
         ("Git LFS", ".gitattributes", ""),
     ]
 
 
+def test_a_swift_that_an_older_manifest_is_there_for_is_not_needed(tmp_path: Path) -> None:
+    files = {"Package.swift": "// swift-tools-version: 6.0\n"}
+    assert needs(tmp_path, files) == [("Swift 6.0", "Package.swift", "")]
+    assert needs(tmp_path, {**files, "Package@swift-5.9.swift": "// swift-tools-version: 5.9\n"}) == []
+
+
+def test_the_database_server_of_microsoft_is_a_service(tmp_path: Path) -> None:
+    compose = {"compose.yaml": "services:\n  db:\n    image: mcr.microsoft.com/mssql/server:2022-latest\n"}
+    assert needs(tmp_path, compose) == [("SQL Server 2022", "compose.yaml", "service")]
+
+
+def test_folders_outside_of_the_project_are_no_submodules(tmp_path: Path) -> None:
+    (tmp_path / "near").mkdir()
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "link").symlink_to(tmp_path / "near")
+    lines = "".join(f"[submodule]\npath = {path}\n" for path in ("/etc", "../near", "link"))
+    assert needs(tmp_path, {".gitmodules": lines}) == []
+
+
+def test_a_submodule_that_is_no_more_in_the_tree_is_not_told(tmp_path: Path) -> None:
+    assert needs(tmp_path, {".gitmodules": "[submodule]\npath = deps/squid\n"}) == []
+
+
 def test_a_submodule_whose_path_would_end_the_code_is_left_out(tmp_path: Path) -> None:
     lines = "[submodule]\npath = a` <!-- b\npath = deps/squid\n"
+    (tmp_path / "project" / "deps/squid").mkdir(parents=True)
+    (tmp_path / "project" / "a` <!-- b").mkdir()
     assert needs(tmp_path, {".gitmodules": lines}) == [("`deps/squid`", ".gitmodules", "submodules")]
     assert needs(tmp_path, {".gitmodules": "path = a` <!-- b\n"}) == []
 

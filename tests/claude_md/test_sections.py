@@ -366,7 +366,8 @@ def test_a_file_with_crlf_stays_one() -> None:
     made = with_section(text, "project-description", "one\ntwo\r\nthree\rfour")
     assert made == text.replace(b"An API.", b"one\r\ntwo\r\nthree\r\nfour")
     made = with_new(text, [("patterns", "one\ntwo")])
-    assert made == text + b"\r\n" + section("patterns", b"one\ntwo\n").replace(b"\n", b"\r\n")
+    added = section("patterns", b"one\ntwo\n") + b"\n"
+    assert made == FILE.replace(MANUAL, added + MANUAL).replace(b"\n", b"\r\n")
 
 
 def test_each_section_has_the_line_breaks_of_its_opening_marker() -> None:
@@ -442,12 +443,27 @@ def test_a_docmem_section_that_lost_its_end_does_not_swallow_sections_and_manual
 # New sections.
 
 
-def test_sections_that_are_missing_are_added_at_the_end_and_the_others_stay() -> None:
+def test_sections_that_are_missing_are_added_below_ours_and_above_a_persons_part() -> None:
     new = [("project-description", "no"), ("patterns", "one\ntwo\n"), ("build-commands", "no"), ("a", "")]
     made = with_new(FILE, new)
-    assert made == FILE + b"\n" + section("patterns", b"one\ntwo\n") + b"\n" + section("a", b"")
+    added = section("patterns", b"one\ntwo\n") + b"\n" + section("a", b"")
+    assert made == FILE.replace(MANUAL, added + b"\n" + MANUAL)
     assert with_new(made, new) == made
     assert parse(made).problems == ()
+
+
+def test_a_new_section_stands_in_the_order_of_a_file_that_init_makes() -> None:
+    text = b"# Rules\n\n" + section("build-commands") + b"\n" + section("git-insights") + b"\nmine\n"
+    for name, order in (
+        ("project-description", ["project-description", "build-commands", "git-insights"]),
+        ("architecture", ["build-commands", "architecture", "git-insights"]),
+        ("module-description", ["module-description", "build-commands", "git-insights"]),
+    ):
+        made = with_new(text, [(name, "text")])
+        assert names(made) == order
+        assert b"\n\n<!-- AUTO-MANAGED: " + name.encode() in made
+        assert made.endswith(b"\nmine\n")
+    assert with_new(b"# Rules\nmine\n", [("architecture", "text")]).startswith(b"# Rules\nmine\n\n<!--")
 
 
 @pytest.mark.parametrize(
@@ -555,6 +571,31 @@ def test_who_knows_what_we_wrote_says_which_bodies_are_ours() -> None:
     assert theirs(FILE, lambda section: False) == FILE
 
 
+# What formatters do.
+
+
+def test_a_section_that_a_formatter_has_been_over_stays_formatted() -> None:
+    text = b"<!-- AUTO-MANAGED: a -->\n\n## A\n\n- one\n\n<!-- END AUTO-MANAGED -->\n"
+    body = "## B\nSome words:\n- one\n  more\n- two\n```sh\n# x\n- y\n```\nEnd."
+    made = with_section(text, "a", body)
+    said = b"## B\n\nSome words:\n\n- one\n  more\n- two\n\n```sh\n# x\n- y\n```\nEnd."
+    assert made == b"<!-- AUTO-MANAGED: a -->\n\n" + said + b"\n\n<!-- END AUTO-MANAGED -->\n"
+    assert same(get(made, "a"), body)
+    assert with_section(text.replace(b"\n", b"\r\n"), "a", body) == made.replace(b"\n", b"\r\n")
+    assert with_section(section("a", b"## A\n- one\n"), "a", body) == section("a", f"{body}\n".encode())
+
+
+def test_blank_lines_in_code_mean_something() -> None:
+    assert not same("```py\na = 1\n\n# b\n```", "```py\na = 1\n# b\n```")
+    assert same("Some words:\n\n```py\na = 1\n```", "Some words:\n```py\na = 1\n```")
+
+
+def test_a_section_above_ours_has_their_line_breaks() -> None:
+    text = section("build-commands").replace(b"\n", b"\r\n")
+    made = with_new(text, [("project-description", "text")])
+    assert made.count(b"\n") == made.count(b"\r\n")
+
+
 # What is the same.
 
 
@@ -562,7 +603,7 @@ def test_texts_are_the_same_whatever_editors_do_to_blanks_and_line_breaks() -> N
     text = "## A\n\none\n    two"
     for other in (text, text.replace("\n", "\r\n"), "\n" + text + "\n\n", "## A \n \t\none\t\n    two"):
         assert same(text, other)
-        assert canonical(other) == text
-    for other in ("## A\none\n    two", "## A\n\none\ntwo", text + ".", "", text.replace("A", "a")):
+        assert canonical(other) == text.replace("\n\n", "\n")
+    for other in ("## A\n\none\n\n    two", "## A\n\none\ntwo", text + ".", "", text.replace("A", "a")):
         assert not same(text, other)
     assert same("", " \r\n\n")

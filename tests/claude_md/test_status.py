@@ -150,11 +150,31 @@ def test_a_reference_to_what_is_gone_is_stale(run: Run, ready: Path) -> None:
     assert "architecture names walrus/gone.py, which is not there" in run("claude-md", "status").out
 
 
+def test_a_word_in_capitals_stands_for_any_name_where_there_are_such_files(run: Run, ready: Path) -> None:
+    write(ready, {"sea/tests/test_fish.py": "", "sea/cmd-dive.c": "", "sea/a-b-c.c": ""})
+    there = "`APP/tests/test_fish.py`, `sea/cmd-NAME.c`, `sea/ABC-b-XYZ.c`, `sea/APP/`"
+    said = f"{there}, `sea/tool-NAME.c`, `APP/docs/`, `sea/GONE.md`\n"
+    run("claude-md", "section", "set", "architecture", stdin=said)
+    told = run("claude-md", "status", "--json").json["files"][0]["stale"]
+    assert [one["reference"] for one in told] == ["sea/tool-NAME.c", "APP/docs/", "sea/GONE.md"]
+
+
+def test_a_path_of_many_words_in_capitals_takes_no_time(run: Run, ready: Path) -> None:
+    write(ready, {f"sea/x{'-a' * 100}": ""})
+    run("claude-md", "section", "set", "architecture", stdin=f"`sea/{'AAA-a' * 8}.py`\n")
+    began = time.process_time()
+    (stale,) = run("claude-md", "status", "--json").json["files"][0]["stale"]
+    assert stale["reference"].endswith("-a.py")
+    assert time.process_time() - began < 5
+
+
 def test_what_tools_make_is_not_stale_though_it_is_not_there(run: Run, project: Path) -> None:
-    write(project, {".gitignore": "/made/\n*.log\n", "sea/__init__.py": "", "sea/.gitignore": "/salt.py\n"})
+    sea = {"sea/__init__.py": '"""Where walruses are most of the year"""\n'}
+    sea["sea/.gitignore"] = "/salt.py\n/site/\n"
+    write(project, {".gitignore": "/made/\n*.log\n", **sea})
     run("init", "--yes", "--offline", "--subtree", "sea")
     made = "`dist/`, `node_modules/`, `.venv/`, `build/out.js`, `made/a.py`, `made/`, `walrus/x.log`"
-    said = f"{made}, [x](../../a.md), `walrus/gone.py`\n"
+    said = f"{made}, `sea/site`, [x](../../a.md), `walrus/gone.py`\n"
     run("claude-md", "section", "set", "architecture", stdin=said)
     said = "`salt.py`, `made/b.py`, `pepper.py`\n"
     run("claude-md", "section", "set", "module-description", "--in", "sea/CLAUDE.md", stdin=said)

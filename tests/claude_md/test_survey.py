@@ -295,6 +295,16 @@ def test_a_lock_that_does_not_say_why_a_package_is_there_names_no_framework(tmp_
     assert look(tmp_path, {"requirements.txt": told}).frameworks == ("Flask",)
 
 
+def test_a_workspace_that_nobody_publishes_is_called_as_its_folder(tmp_path: Path) -> None:
+    name, private, workspaces = {"name": "@zoo/all-of-it"}, {"private": True}, {"workspaces": ["packages/*"]}
+    for package, called in (
+        ({**name, **private, **workspaces}, "project"),
+        ({**name, **private}, "@zoo/all-of-it"),
+        ({**name, **workspaces}, "@zoo/all-of-it"),
+    ):
+        assert look(tmp_path, {"package.json": json.dumps(package)}).name == called
+
+
 def test_a_project_is_not_called_what_half_of_all_manifests_are_called(tmp_path: Path) -> None:
     for name in ("root", "server", "monorepo"):
         found = look(tmp_path, {"package.json": f'{{"name": "{name}"}}'})

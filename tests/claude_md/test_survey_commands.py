@@ -23,6 +23,11 @@ from tests.helpers.survey import Files, look, write
 GO: Files = {"go.mod": "module zoo\n", "a.go": "package zoo\n"}
 UV: Files = {"pyproject.toml": '[project]\nname = "zoo"\n', "uv.lock": "", "zoo.py": "x = 1\n"}
 NPM: Files = {"package.json": "{}", "a.js": "x\n"}
+DJANGO: Files = {
+    "manage.py": 'os.environ.setdefault("DJANGO_SETTINGS_MODULE", "zoo.settings")\n',
+    "zoo/settings.py": "x = 1\n",
+    "zoo/tests/test_a.py": "x = 1\n",
+}
 
 
 def workflow(
@@ -46,6 +51,7 @@ def lines(root: Path, files: Files, role: str | None = None) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "role"),
     [
+        ("go mod download", "-"),
         ("cargo fmt --all", "format"),
         ("cargo fmt -- --check", "lint"),
         ("cargo +nightly clippy --fix", "format"),
@@ -268,6 +274,12 @@ def test_other_services_are_read_as_well(tmp_path: Path, file: str, text: str) -
     assert [(one.line, one.source) for one in found] == [("go test -race ./...", file)]
 
 
+def test_travis_is_not_read_beside_workflows(tmp_path: Path) -> None:
+    left = {".travis.yml": "script: golangci-lint run\n"}
+    assert lines(tmp_path, {**GO, **left}, "lint") == ["golangci-lint run"]
+    assert lines(tmp_path, {**GO, **left, **ci("go test ./...")}, "lint") == []
+
+
 def test_the_plain_form_comes_before_the_special_ones(tmp_path: Path) -> None:
     steps = ("cargo test --release -- --ignored", "cargo test --locked", "cargo test --test zoo")
     files = {"Cargo.toml": '[package]\nname = "zoo"\n', "src/lib.rs": "x\n", **ci(*steps)}
@@ -312,6 +324,12 @@ def test_what_users_type_and_what_cannot_work_is_left_out(tmp_path: Path, text: 
     assert lines(tmp_path, {**GO, "README.md": text}) == ["go build ./...", "go test ./..."]
 
 
+def test_a_command_on_what_is_above_the_project_is_left_out(tmp_path: Path) -> None:
+    assert lines(tmp_path, {**UV, **ci("ruff check .")}, "lint") == ["ruff check ."]
+    for outside in ("..", "../zoo"):
+        assert lines(tmp_path, {**UV, **ci(f"ruff check {outside}")}, "lint") == []
+
+
 def test_a_command_of_the_docs_belongs_to_the_folder_that_has_what_it_needs(tmp_path: Path) -> None:
     files = {
         **UV,
@@ -348,6 +366,22 @@ def test_steps_before_a_build_are_said_with_it(tmp_path: Path) -> None:
         "README.md": "# Building\n\n```sh\n./autogen.sh\n./configure\nmake\nmake check\nsudo make\n```\n",
     }
     assert lines(tmp_path, files) == ["./autogen.sh && ./configure && make", "make check"]
+
+
+def test_a_configure_that_is_neither_there_nor_made_is_not_started(tmp_path: Path) -> None:
+    files: Files = {
+        "configure.ac": "AC_INIT([zoo], [1])\n",
+        "Makefile.am": "TESTS = a\n",
+        "README.md": "# Building\n\n```sh\n./configure\nmake\nmake check\n```\n",
+    }
+    assert lines(tmp_path, files, "build") == ["autoreconf -i && ./configure && make"]
+    assert lines(tmp_path, {**files, "configure": ""}, "build") == ["./configure && make"]
+
+
+def test_programs_that_are_only_built_for_a_check_are_no_tests(tmp_path: Path) -> None:
+    files = {"configure.ac": "AC_INIT([zoo], [1])\n", "Makefile.am": "check_PROGRAMS = a\n"}
+    assert lines(tmp_path, files, "test") == []
+    assert lines(tmp_path, {**files, "Makefile.am": "TESTS = a\n"}, "test") == ["make check"]
 
 
 def test_a_build_whose_steps_are_not_known_is_taken_from_the_manifest(tmp_path: Path) -> None:
@@ -435,6 +469,12 @@ def test_a_taskfile_and_mise_are_task_runners(tmp_path: Path) -> None:
         "task vet",
         "task fmt",
     ]
+
+
+def test_a_command_that_starts_tasks_of_two_kinds_is_for_all_checks(tmp_path: Path) -> None:
+    tasks = {**UV, "justfile": "lint:\n    ruff check\ntest:\n    pytest\n"}
+    assert lines(tmp_path, {**tasks, **ci("just lint test")}, "check") == ["just lint test"]
+    assert lines(tmp_path, {**tasks, **ci("just lint")}, "check") == []
 
 
 def test_the_package_manager_of_a_workspace_holds_for_its_members(tmp_path: Path) -> None:
@@ -547,6 +587,44 @@ def test_a_single_test_is_run_with_the_runner_of_the_project(
 )
 def test_an_ecosystem_has_its_usual_commands(tmp_path: Path, files: Files, expected: str) -> None:
     assert lines(tmp_path, files) == expected.split(" | ")
+
+
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [
+        ("test/Zoo.Tests/Zoo.Tests.csproj", ["dotnet test test/Zoo.Tests"]),
+        ("Zoo.Tests.csproj", ["dotnet test Zoo.Tests.csproj"]),
+        ("README.md", []),
+    ],
+)
+def test_benchmarks_of_dotnet_are_no_tests(tmp_path: Path, tests: str, said: list[str]) -> None:
+    measured = {"bench/Speed.Tests/Speed.Tests.csproj": '<PackageReference Include="BenchmarkDotNet" />'}
+    assert lines(tmp_path, {"Zoo.slnx": "", tests: "", **measured}, "test") == said
+
+
+@pytest.mark.parametrize(
+    ("state", "condition", "after"),
+    [
+        ("OFF", "ZOO_TESTS", True),
+        ("OFF", "CMAKE_PROJECT_NAME STREQUAL PROJECT_NAME AND ZOO_TESTS", True),
+        ("OFF", "NOT ZOO_TESTS", False),
+        ("ON", "ZOO_TESTS", False),
+    ],
+)
+def test_tests_of_cmake_that_are_off_are_switched_on_before_they_run(
+    tmp_path: Path, state: str, condition: str, after: bool
+) -> None:
+    text = f"""project(zoo)
+zoo_option(ZOO_TESTS "Build the tests" {state})
+if({condition})
+    if(${{ZOO_ON_LAND}})
+    endif()
+    enable_testing()
+endif()
+"""
+    (test,) = [one for one in look(tmp_path, {"CMakeLists.txt": text}).commands if one.role == "test"]
+    switched = "cmake -B build -DZOO_TESTS=ON && cmake --build build"
+    assert (test.line, test.after) == ("ctest --test-dir build", switched if after else "")
 
 
 # Parts of a project
@@ -715,6 +793,40 @@ def test_a_command_whose_environments_ci_chooses_by_a_variable_is_not_said_witho
     project = '[project]\nname = "zoo"\n[dependency-groups]\ndev = ["pytest"]\n'
     files = {**UV, "pyproject.toml": project, "test_a.py": "", ".github/workflows/ci.yml": text}
     assert lines(tmp_path, files, "test") == ["uv run pytest"]
+
+
+@pytest.mark.parametrize("where", ["step", "job", "workflow"])
+def test_the_settings_that_ci_chooses_for_django_stand_before_the_command(tmp_path: Path, where: str) -> None:
+    env: dict[str, object] = {"env": {"DJANGO_SETTINGS_MODULE": "zoo.for_tests"}}
+    run: dict[str, object] = {"run": "python manage.py test"}
+    step, job = (env if where == place else {} for place in ("step", "job"))
+    document = json.loads(workflow({**run, **step}, job=job))
+    text = json.dumps({**document, **(env if where == "workflow" else {})})
+    files = {**DJANGO, ".github/workflows/ci.yml": text}
+    assert lines(tmp_path, files, "test") == ["DJANGO_SETTINGS_MODULE=zoo.for_tests python manage.py test"]
+    assert lines(tmp_path, files, "one") == [
+        "DJANGO_SETTINGS_MODULE=zoo.for_tests python manage.py test zoo.tests.test_a"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "settings", "said"),
+    [
+        ("python manage.py test", "a; reboot", "python manage.py test"),
+        ("python manage.py test", "${{ matrix.settings }}", "python manage.py test"),
+        ("python manage.py test --settings=zoo.a", "zoo.b", "python manage.py test --settings=zoo.a"),
+        (
+            "DJANGO_SETTINGS_MODULE=zoo.a python manage.py test",
+            "zoo.b",
+            "DJANGO_SETTINGS_MODULE=zoo.a python manage.py test",
+        ),
+    ],
+)
+def test_settings_that_are_no_module_or_chosen_already_are_not_set(
+    tmp_path: Path, line: str, settings: str, said: str
+) -> None:
+    files = {**DJANGO, **ci({"run": line, "env": {"DJANGO_SETTINGS_MODULE": settings}})}
+    assert lines(tmp_path, files, "test") == [said]
 
 
 @pytest.mark.parametrize("where", ["step", "job"])
@@ -1314,6 +1426,17 @@ def test_one_test_is_run_by_go_where_gotestsum_runs_all_and_by_playwright(tmp_pa
     assert lines == ["npx playwright test tests/home.spec.ts"]
 
 
+@pytest.mark.parametrize("folder", ["./longer/e2e", "longer/e2e/"])
+def test_one_test_of_playwright_is_in_the_folder_that_it_looks_in(tmp_path: Path, folder: str) -> None:
+    files = {"package.json": '{"scripts": {"test": "playwright test"}}'}
+    files |= dict.fromkeys(("unit/a.spec.ts", "longer/e2e/home.spec.ts"), "test('a')\n")
+    config = {"playwright.config.ts": f"export default defineConfig({{ testDir: '{folder}' }})\n"}
+    assert lines(tmp_path, {**files, **config}, "one") == ["npx playwright test longer/e2e/home.spec.ts"]
+    for everywhere in (".", "./"):
+        config = {"playwright.config.ts": f"export default {{ testDir: '{everywhere}' }}\n"}
+        assert lines(tmp_path, {**files, **config}, "one") == ["npx playwright test unit/a.spec.ts"]
+
+
 def test_what_brings_browsers_is_no_test(tmp_path: Path) -> None:
     files = {**NPM, **ci("npx playwright install chromium", "npx playwright test")}
     assert lines(tmp_path, files, "test") == ["npx playwright test"]
@@ -1335,3 +1458,123 @@ def test_one_test_of_an_android_module_names_the_task_that_takes_it(tmp_path: Pa
         **ci("./gradlew test"),
     }
     assert lines(tmp_path, files, "one") == ["./gradlew :app:testDebugUnitTest --tests ATest"]
+
+
+def test_a_project_within_the_project_has_commands_of_its_own(tmp_path: Path) -> None:
+    tool = {"plugins/cmd/gen/go.mod": "module gen\n", "plugins/cmd/gen/main.go": "package main\n"}
+    steps = "cd plugins/cmd/gen && go build -o gen ."
+    makefile = "build:\n\tgo build ./...\n"
+    assert lines(tmp_path, {**GO, **tool, "Makefile": makefile, **ci(steps)}, "build") == ["make build"]
+    del tool["plugins/cmd/gen/go.mod"]
+    found = lines(tmp_path / "one", {**GO, **tool, "Makefile": makefile, **ci(steps)}, "build")
+    assert "cd plugins/cmd/gen && go build -o gen ." in found
+
+
+def test_a_script_among_the_workflows_is_for_machines(tmp_path: Path) -> None:
+    files = {**GO, ".github/scripts/test.sh": "go test ./...\n", "scripts/test.sh": "go test ./...\n"}
+    assert lines(tmp_path, {**files, **ci("./.github/scripts/test.sh")}, "test") == ["go test ./..."]
+    assert "./scripts/test.sh" in lines(tmp_path, {**files, **ci("./scripts/test.sh")}, "test")
+
+
+def test_make_alone_is_no_build_where_it_only_tells_what_there_is(tmp_path: Path) -> None:
+    files = {**GO, "README.md": "# Z\n\n## Development\n\n```\nmake\n```\n"}
+    rest = "all:\n\tgo build ./...\n"
+    assert lines(tmp_path, {**files, "Makefile": f"help:\n\t@echo all\n{rest}"}, "build") != ["make"]
+    assert lines(tmp_path, {**files, "Makefile": rest}, "build") == ["make"]
+
+
+def test_what_only_watches_tests_is_not_how_the_program_is_run(tmp_path: Path) -> None:
+    package = {"scripts": {"dev": "vitest --ui", "test": "vitest run"}}
+    assert lines(tmp_path, {"package.json": json.dumps(package), "a.js": "x\n"}, "run") == []
+
+
+def test_what_fills_a_database_is_not_how_the_program_is_run(tmp_path: Path) -> None:
+    scripts = {"dev": "vite", "db:seed": "tsx run/seed.ts"}
+    files = {"package.json": json.dumps({"scripts": scripts}), "README.md": "# Z\n\n## Run\n\n```\n{}\n```\n"}
+    files["README.md"] = files["README.md"].format("npm run db:seed\nnpm run dev")
+    assert lines(tmp_path, files, "run") == ["npm run dev"]
+
+
+def test_a_tool_that_the_environment_has_not_is_not_run_in_it(tmp_path: Path) -> None:
+    project = '[tool.poetry]\nname = "zoo"\n[tool.poetry.dependencies]\npython = "^3.12"\n{}\n[tool.black]\n'
+    files = {".flake8": "[flake8]\n", "poetry.lock": "", "zoo.py": "x = 1\n"}
+    found = look(tmp_path, {**files, "pyproject.toml": project.format("")}).commands
+    assert [one.line for one in found if "run" in one.line] == []
+    tools = 'black = "*"\nflake8-bugbear = "*"'
+    found = look(tmp_path, {**files, "pyproject.toml": project.format(tools)}).commands
+    assert [one.line for one in found if "run" in one.line] == ["poetry run flake8", "poetry run black ."]
+
+
+def test_what_is_needed_for_documents_in_another_language_is_no_install(tmp_path: Path) -> None:
+    files = {**GO, "a_test.go": "package zoo\n", "requirements.txt": "mkdocs\n"}
+    assert lines(tmp_path, files, "install") == []
+    assert lines(tmp_path / "py", {"requirements.txt": "flask\n", "a.py": "x = 1\n"}, "install") == [
+        "pip install -r requirements.txt"
+    ]
+
+
+def test_what_the_jobs_with_the_tests_run_first_of_the_projects_own_is_said_with_them(tmp_path: Path) -> None:
+    makefile = "web:\n\tcp a b\ndocs:\n\tcp c d\ncheck:\n\tgo vet ./...\n\tgo test ./...\n"
+    files = {
+        **GO,
+        "Makefile": makefile,
+        **ci("make docs", "echo hello", "make web", "make check", "make docs"),
+    }
+    assert after(tmp_path, files, "check") == [("make check", "make docs && make web")]
+
+
+def test_what_every_member_prepares_comes_before_the_tests(tmp_path: Path) -> None:
+    files = {**SCRIPTS, "pnpm-lock.yaml": "", **ci("pnpm install", "pnpm run -r dev:prepare", "pnpm test")}
+    assert after(tmp_path, files, "test") == [("pnpm test", "pnpm run -r dev:prepare")]
+
+
+@pytest.mark.parametrize("step", ["npx --version", "uv run --help", "npx cross-env A=1"])
+def test_a_step_of_ci_that_runs_nothing_by_way_of_another_program_is_no_step(
+    tmp_path: Path, step: str
+) -> None:
+    assert after(tmp_path, {**GO, **ci(step, "go test ./...")}, "test") == [("go test ./...", "")]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "make deploy-prod",
+        "make reset-db",
+        "make web | sh -s x",
+        "make web && rm -rf /tmp/x",
+        "make clean --directory=$RUNNER_TEMP/x",
+        "make web V=1",
+        "make web clean",
+        "make -C api web",
+        f"make web-{'x' * 160}",
+    ],
+)
+def test_nothing_is_said_to_come_before_the_tests_that_does_more_than_it_says(
+    tmp_path: Path, step: str
+) -> None:
+    targets = ("deploy-prod", "reset-db", "web", "clean", f"web-{'x' * 160}")
+    makefile = "".join(f"{name}:\n\trm -rf .\n" for name in targets)
+    files = {**SCRIPTS, "Makefile": makefile, "api/Makefile": makefile, **ci(step, "npm test")}
+    ((line, before),) = after(tmp_path, files, "test")
+    assert (line, before) in (("npm test", ""), ("npm test", "make web"))
+    assert before == "" or step.startswith("make web &&"), "each command of a step is one of its own"
+
+
+def test_what_comes_before_the_tests_of_a_folder_is_typed_there(tmp_path: Path) -> None:
+    files = {
+        "web/package.json": json.dumps({"scripts": {"test": "jest", "gen": "node gen.js"}}),
+        "web/a.ts": "x\n" * 40,
+        "Makefile": "protos:\n\tprotoc a.proto\n",
+        **ci("make protos", "cd web && npm run gen", "cd web && npm test"),
+    }
+    found = look(tmp_path, files).commands
+    tests = [(one.line, one.after) for one in found if one.role == "test"]
+    assert tests == [("cd web && npm test", "cd web && npm run gen")]
+    inside = [(one.line, one.after) for one in commands_in(walk(str(tmp_path / "project")), "web")]
+    assert ("npm test", "npm run gen") in inside
+
+
+def test_tox_with_words_that_are_no_sessions_is_a_sentence(tmp_path: Path) -> None:
+    files = {"tox.ini": "[tox]\nenvlist = py312\n[testenv]\ncommands = pytest\n", "zoo.py": "x = 1\n"}
+    assert "tox run -e py312" in lines(tmp_path, {**files, **ci("tox run -e py312 -- -k fast")}, "test")[0]
+    assert lines(tmp_path, {**files, **ci("tox and first run it and tell nobody")}, "test")[0] == "tox"

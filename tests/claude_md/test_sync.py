@@ -440,8 +440,8 @@ def test_prose_about_commands_that_a_person_corrected_is_not_behind(run: Run, re
 
 
 def test_a_change_is_told_of_in_the_nearest_module_and_the_root(run: Run, project: Path) -> None:
-    fish = '"""What swims there."""\n'
-    write(project, {"sea/__init__.py": '"""The sea."""\n', "sea/fish.py": fish, "shore/__init__.py": ""})
+    fish, shore = '"""What swims there."""\n', '"""Where walruses sleep."""\n'
+    write(project, {"sea/__init__.py": '"""The sea."""\n', "sea/fish.py": fish, "shore/__init__.py": shore})
     commit(project, "feat: sea and shore")
     run("init", "--yes", "--offline", "--subtree", "sea", "--subtree", "shore")
     change(project, "sea/__init__.py", "# more\n")
@@ -523,7 +523,10 @@ def test_sections_that_had_nothing_to_say_at_first_come_with_all(
     told = run("sync", "--all", "--offline", "--yes", "--json").json
     assert told["files"][0]["sections"]["conventions"] == "written"
     assert "camelCase" in section(root, "conventions")
-    assert sections.theirs((root / "CLAUDE.md").read_bytes()).startswith(sections.theirs(before).rstrip())
+    lines = iter(sections.theirs((root / "CLAUDE.md").read_bytes()).splitlines())
+    assert all(line in lines for line in sections.theirs(before).splitlines()), (
+        "all of it stays, in its order"
+    )
     assert run("sync", "--yes", "--json").json["lacking"] == []
 
 
@@ -575,7 +578,7 @@ def test_a_module_in_trouble_keeps_no_other_file_behind(run: Run, project: Path)
     assert dirty.read(str(project)) == [str(project / "sea/deep/fish.py")]
 
 
-@pytest.mark.parametrize("text", ["# Walrus\n".encode("utf-16"), b"x" * 10_000_001], ids=["UTF-16", "10 MB"])
+@pytest.mark.parametrize("text", ["# Walrus\n".encode("utf-16"), b"x" * 1_000_001], ids=["UTF-16", "1 MB"])
 def test_a_file_that_cannot_be_used_is_trouble_and_stops_no_other(
     run: Run, project: Path, text: bytes
 ) -> None:

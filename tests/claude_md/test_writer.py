@@ -223,7 +223,7 @@ def test_a_file_with_a_second_name_is_refused_because_a_change_would_part_the_tw
 
 def test_a_file_that_is_too_large_is_refused(show: Show, file: Path) -> None:
     file.write_bytes(b"x" * (writer.LARGEST + 1))
-    assert "larger than 10 MB" in refused(show)
+    assert "larger than 1 MB" in refused(show)
 
 
 def test_a_file_that_would_become_too_large_is_refused(show: Show, file: Path) -> None:

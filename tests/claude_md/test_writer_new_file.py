@@ -148,7 +148,7 @@ def test_a_version_that_a_kill_left_where_the_file_was_is_backed_up_before_a_new
 def test_no_file_is_made_that_is_too_large_or_fails_halfway(
     make: Make, project: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(BadInput, match="larger than 10 MB"):
+    with pytest.raises(BadInput, match="larger than 1 MB"):
         make(create=b"x" * writer.LARGEST)
 
     def full(*_: object) -> None:

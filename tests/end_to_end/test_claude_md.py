@@ -238,7 +238,7 @@ def test_an_edit_is_in_the_next_sessions_claude_md_and_the_model_was_asked_once(
     assert "# Memory Processor" in json.dumps(read_skill)
     told, was_set = model.results("Bash")
     assert json.loads(told)["files"][0]["sections"]["build-commands"] == "written"
-    assert was_set == "Section written: architecture in CLAUDE.md"
+    assert was_set.startswith("Section written: architecture in CLAUDE.md (")
     assert model.dirty.read_text() == ""
     text = (project / "CLAUDE.md").read_text()
     assert NEW in text and "npm run lint" in text and "npm run build" not in text
@@ -390,7 +390,7 @@ def test_one_agent_runs_over_several_turns_where_prose_is_behind(
     assert json.loads(told)["prose"] == [
         {"file": "CLAUDE.md", "section": "architecture", "because": ["+ `src/yard/`"]}
     ]
-    assert was_set == "Section written: architecture in CLAUDE.md"
+    assert was_set.startswith("Section written: architecture in CLAUDE.md (")
     assert mine in model.file.read_text()
     assert os.listdir(noted) == []
 

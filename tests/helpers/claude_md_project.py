@@ -36,6 +36,12 @@ testpaths = ["tests"]
     "tusks/__init__.py": (
         '"""Measures tusks, and says in time which of them have grown so long that somebody must look"""\n'
     ),
+    "calls/__init__.py": (
+        '"""Hears walruses call under water, and tells the voices of the young from those of the old"""\n'
+    ),
+    "shores/__init__.py": (
+        '"""Maps where walruses lie ashore, by month, and how near a boat may pass before they flee"""\n'
+    ),
     "tusks/size.py": "LONGEST = 100\n",
     "tusks/age.py": "OLDEST = 40\n",
     "tests/test_feeding.py": "def test_it_is_fed():\n    assert True\n",

@@ -63,7 +63,7 @@ def in_a_shell(command: str, cwd: str | Path) -> subprocess.CompletedProcess[byt
 
 def test_a_section_is_set_from_standard_input_and_got_back(section: Run, file: Path) -> None:
     ran = section("set", "patterns", "--file", "-", stdin="Tests first.\n\n- always\n")
-    assert (ran.code, ran.out, ran.err) == (0, "Section written: patterns in CLAUDE.md\n", "")
+    assert (ran.code, ran.out, ran.err) == (0, "Section written: patterns in CLAUDE.md (6 tokens)\n", "")
     written = owned("Tests first.\n\n- always", "model")
     assert file.read_text() == TEMPLATE.replace("patterns -->\n", f"patterns -->\n{written}")
     ran = section("get", "patterns")
@@ -91,7 +91,7 @@ def test_what_is_got_and_set_again_stays_the_same(project: str, file: Path) -> N
     ran = in_a_shell(
         "backstory claude-md section get patterns | backstory claude-md section set patterns", project
     )
-    assert (ran.returncode, ran.stdout) == (0, b"Section unchanged: patterns in CLAUDE.md\n")
+    assert (ran.returncode, ran.stdout) == (0, b"Section unchanged: patterns in CLAUDE.md (6 tokens)\n")
     assert file.read_bytes() == before
 
 
@@ -108,7 +108,7 @@ def test_a_section_is_set_from_a_file(section: Run, file: Path, tmp_path: Path) 
 def test_the_same_text_again_changes_nothing(section: Run, file: Path) -> None:
     section("set", "patterns", stdin="Tests first.")
     ran = section("set", "patterns", stdin="Tests first.\n\n")
-    assert (ran.code, ran.out) == (0, "Section unchanged: patterns in CLAUDE.md\n")
+    assert (ran.code, ran.out) == (0, "Section unchanged: patterns in CLAUDE.md (3 tokens)\n")
 
 
 def test_a_secret_is_left_out_and_said_to_be(section: Run, file: Path) -> None:
@@ -187,10 +187,18 @@ def test_a_section_that_is_not_there_is_not_made(section: Run, file: Path) -> No
     assert file.read_text() == TEMPLATE
 
 
+def test_a_section_that_costs_much_is_said_to(section: Run, file: Path) -> None:
+    ran = section("set", "patterns", stdin="Tests come first, before all else. " * 200)
+    assert ran.code == 0 and "tokens; 900 are enough for nearly every project)" in ran.out
+    assert file.read_text().count("before all else") == 200
+
+
 def test_a_section_that_is_not_there_is_added_if_that_is_said(section: Run, file: Path) -> None:
     ran = section("set", "conventions", "--add", stdin="Be brief.\n")
-    assert (ran.code, ran.out) == (0, "Section written: conventions in CLAUDE.md\n")
-    assert file.read_text().startswith(TEMPLATE.rstrip("\n"))
+    assert (ran.code, ran.out) == (0, "Section written: conventions in CLAUDE.md (3 tokens)\n")
+    added = f"<!-- AUTO-MANAGED: conventions -->\n{owned('Be brief.', 'model')}<!-- END AUTO-MANAGED -->\n"
+    assert file.read_text().count(added) == 1
+    assert file.read_text().replace(f"{added}\n", "") == TEMPLATE
     assert section("get", "conventions").out == "Be brief.\n"
     file.write_text(TEMPLATE + "<!-- backstory: off conventions -->\n")
     assert section("set", "conventions", "--add", stdin="Be brief.\n").code == 1
@@ -230,7 +238,7 @@ def test_the_sections_may_be_in_agents_md(section: Run, project: str, file: Path
     file.rename(agents)
     file.write_text("@AGENTS.md\n")
     ran = section("set", "patterns", stdin="Tests first.")
-    assert ran.out == "Section written: patterns in AGENTS.md\n"
+    assert ran.out == "Section written: patterns in AGENTS.md (3 tokens)\n"
     assert body(agents) == "Tests first."
     assert file.read_text() == "@AGENTS.md\n"
 
@@ -258,7 +266,7 @@ def test_outside_git_an_initialised_folder_is_the_top(
     monkeypatch.chdir(below)
     assert section("set", "patterns", stdin="Above.").code == 0
     ran = section("set", "patterns", "--in", "CLAUDE.md", stdin="Below.")
-    assert ran.out == "Section written: patterns in src/CLAUDE.md\n"
+    assert ran.out == "Section written: patterns in src/CLAUDE.md (2 tokens)\n"
     assert (body(file), body(below / "CLAUDE.md")) == ("Above.", "Below.")
     assert len(section("list", "--json").json["sections"]) == 2
 

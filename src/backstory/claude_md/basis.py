@@ -10,9 +10,9 @@ sentence of a README, or a new file in a folder that is known put nothing behind
     architecture                              folders, entry points and folders of migrations
     conventions, patterns                     what the section has in code spans
 
-What stands in parentheses is evidence; what a folder says about itself, what a document says in its own
-words, and which files are named as the main ones is wording. Git's insights and
-best practices change though the project does not, so nothing puts a model's text about them behind.
+What stands in parentheses is evidence; what a folder says about itself, and what a document says in its own
+words, is wording. Git's insights and best practices change though the project does not, so nothing puts a
+model's text about them behind.
 """
 
 from __future__ import annotations

@@ -36,9 +36,14 @@ from backstory.store.file.connection import Connection, transaction
 CHOICES = ("merge", "migrate", "backup", "cancel")
 MOST_SUBTREES = 10
 IMPORT = b"@AGENTS.md"
+OF_ITS_OWN = frozenset(("module-description", "conventions"))  # a file is proposed for one of these
 OFF, REMOVED, COVERED = "it is switched off", "somebody removed it", "your text covers it"
 
 CANCELLED = "Cancelled; nothing was written."
+NOT_FOUND = (
+    "Nothing was found that {name} could say; after init, `backstory claude-md section set {name} --add`"
+    " gives it a text."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +88,19 @@ class Planned:
 
     @property
     def template(self) -> str:
-        return "subtree" if self.folder else "root"
+        return _template(self.folder)
 
     def left_for(self, why: str) -> list[str]:
         return [name for name, left in self.left_out.items() if left.why == why]
 
 
 # The plan.
+
+
+def proposed(known: Learned) -> list[str]:
+    """The folders that are worth a file: what it would say is not seen with a look at the folder."""
+    folders = known.survey.subtrees[:MOST_SUBTREES]
+    return [folder for folder in folders if not OF_ITS_OWN.isdisjoint(texts_of(known, folder))]
 
 
 def undecided(root: str, folders: Sequence[str]) -> list[str]:
@@ -138,6 +149,9 @@ def plan(
             elsewhere.add(folder)
         imports = [Planned(importer, folder, "import", one.title, {})] if importer else []
         planned = [one, *imports, *planned]
+    for wanted in sorted(choices.names("", choices.on)):
+        if not any(wanted in {*one.texts, *one.found, *_section_names(one.path)} for one in planned):
+            raise NotFound(NOT_FOUND.format(name=wanted))
     is_at_rest = all(one.action == "keep" for one in planned) and dirty.root_of(root) == root
     if existing == "cancel" and not is_at_rest:
         raise NotFound(CANCELLED)
@@ -158,9 +172,13 @@ def _planned(
     before = settings.read(text)
     on = choices.names(folder, choices.on)
     commands = {} if folder else choices.commands
-    after = settings.with_choices(before, choices.names(folder, choices.off), on, commands)
+    after = settings.with_choices(before, (), on, commands)
     texts = texts_of(known, folder, after, elsewhere=elsewhere)
-    if not texts:
+    off = set(choices.names(folder, choices.off))
+    if folder:  # what nobody would write there need not be switched off
+        off &= {*texts, *_section_names(path)}
+    after = settings.with_choices(after, off, on, {})
+    if not texts and not folder:
         raise NotFound(NOTHING.format(root=paths.text(root)))
     title = sections.redacted(folder or known.survey.name)
     is_ours = sections.has_known(text)
@@ -177,6 +195,8 @@ def _planned(
     missing = {name: body for name, body in texts.items() if not bodies.get(name) and name not in left_out}
     if not text.strip():
         return Planned(path, folder, "create", title, missing, left_out=left_out, settings=after)
+    if existing in ("migrate", "backup") and not is_ours and not missing:  # nothing in place of the old text
+        return Planned(path, folder, "keep", title, {}, left_out=left_out, settings=before)
     if existing in ("migrate", "backup") and not is_ours:
         if existing == "migrate":
             _migrated(path, text, folder, title, texts)  # refuses what cannot be
@@ -199,6 +219,15 @@ def _planned(
     found = {name: body for name, body in found.items() if name not in taken_out}
     staying = tuple(name for name in after.off if bodies.get(name) and name not in taken_out)
     return Planned(path, folder, action, title, texts, found, left_out, taken_out, staying, after)
+
+
+def _template(folder: str) -> str:
+    return "subtree" if folder else "root"
+
+
+def _section_names(path: str) -> list[str]:
+    """The sections that a file has."""
+    return [section.name for section in sections.parse(_text(path) or b"").sections]
 
 
 def _left_out(
@@ -368,8 +397,7 @@ def _migrated(path: str, text: bytes, folder: str, title: str, texts: Collection
         line = parsed.problems[0].line if parsed.problems else 0
         why = f"line {line}: {parsed.problems[0].said}" if line else "it has markers of its own"
         raise BadInput(f"{paths.text(path)} cannot become a manual part ({why}); choose merge or backup")
-    template = "subtree" if folder else "root"
-    return compose.skeleton(template, title, texts, dynamic.without(text)) + _shown(text)
+    return compose.skeleton(_template(folder), title, texts, dynamic.without(text)) + _shown(text)
 
 
 def _shown(text: bytes) -> bytes:

@@ -20,7 +20,7 @@ from backstory.claude_md.write.settings import Settings
 from backstory.errors import NotFound
 from backstory.model import Command, Pattern, Survey
 
-OF_PATTERNS = frozenset(("architecture", "conventions", "patterns"))
+OF_PATTERNS = frozenset(("conventions", "patterns"))
 NEARLY_ALL = 0.8  # a folder with so much of the project's source has the project's conventions
 
 NOTHING = "There is nothing in {root} yet that CLAUDE.md could say; run it again when there is code."

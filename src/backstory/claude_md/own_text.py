@@ -36,6 +36,11 @@ KINDS = {
     "conventions": r"style|conventions?|guidelines?|formatting|naming",
     "patterns": r"patterns?|tests?|testing",
 }
+SAYS_OF_COMMITS = re.compile(
+    r"conventional[ -]commits?|\bcommits? (?:messages?|style|subjects?|titles?)\b|\bcommits?:"
+    r"|`(?:feat|fix)[:(]",
+    re.IGNORECASE,
+)
 _IMPORT = re.compile(rb"(?<![\w\\])@([\w./-]{1,300})")
 _SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]{1,300})\1(?!`)")
 _EVIDENCE = re.compile(r"\(from `[^()\n]*\)")
@@ -78,7 +83,7 @@ class OwnText:
         """How it says what a section would; empty where it does not."""
         if name == "git-insights":
             is_of_commits = body.count("\n- ") == 1 and "\n- Commits: " in body
-            says = is_of_commits and re.search("conventional commits|commit messages?", self._words, re.I)
+            says = is_of_commits and SAYS_OF_COMMITS.search(self._words)
             return "it says how commits are written" if says else ""
         if name not in KINDS or not self._words:
             return ""

@@ -4,6 +4,7 @@ sections, and what these name that is not there any more."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,8 @@ from backstory.claude_md.read.references import references
 from backstory.claude_md.write import managed, sections, settings
 from backstory.errors import BackstoryError
 from backstory.store.file.connection import Connection
+
+ANY_NAME = re.compile(r"[A-Z]{3,}(?=/|[-_][a-z])|(?<=[a-z0-9][-_.])[A-Z]{3,}")  # and not README.md
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +56,22 @@ def status(db: Connection, root: str) -> Status:
     outside = sync.changed_outside(root, managed_files, lines)
 
     @cache
+    def listed() -> tuple[str, ...]:
+        return tuple(file.path for file in walk(root).files)
+
+    @cache
     def names() -> frozenset[str]:
-        return frozenset(os.path.basename(file.path) for file in walk(root).files)
+        folders = {part for path in listed() for part in path.split("/")[:-1]}
+        return frozenset((*map(os.path.basename, listed()), *(f"{part}/" for part in folders)))
 
     def is_there(reference: str, folder: str) -> bool:
         if any(os.path.lexists(os.path.join(at, reference)) for at in (folder, root)):
             return True
-        return _is_made(reference) or ("/" not in reference and reference in names())
+        return (
+            _is_made(reference)
+            or ("/" not in reference.rstrip("/") and reference in names())
+            or _stands_for_some(reference, listed())
+        )
 
     def stale(found: Iterable[managed.SectionState], folder: str) -> Iterator[Stale]:
         gone = [
@@ -71,7 +83,11 @@ def status(db: Connection, root: str) -> Status:
         ]
         # What git does not list is made by some command, and may be there or not.
         below = os.path.relpath(folder, os.path.realpath(root))
-        places = {one: {one.reference, os.path.normpath(os.path.join(below, one.reference))} for one in gone}
+        places: dict[Stale, set[str]] = {}
+        for one in gone:
+            spellings = (one.reference.rstrip("/"), os.path.normpath(os.path.join(below, one.reference)))
+            # A rule may be about folders only.
+            places[one] = {*spellings, *(f"{path}/" for path in spellings)}
         unlisted = git.ignored(root, sorted(set().union(*places.values())))
         return (one for one in gone if unlisted.isdisjoint(places[one]))
 
@@ -105,6 +121,17 @@ def status(db: Connection, root: str) -> Status:
         max(last) if last else None,
         tuple(files),
     )
+
+
+def _stands_for_some(reference: str, files: Iterable[str]) -> bool:
+    """Does a word in capitals stand for any name, as in `cmd-NAME.c`? Then there are files of that form."""
+    start, *others = map(re.escape, ANY_NAME.split(reference))
+    if not others:
+        return False
+    # A name is as short as can be, and no other is tried: a hostile path would take hours.
+    inner = "".join(f"(?>[^/]+?{piece})" for piece in others[:-1])
+    pattern = re.compile(rf"(?:^|/){start}{inner}[^/]+{others[-1].rstrip('/')}(?:/|$)")
+    return any(pattern.search(path) for path in files)
 
 
 def _is_made(reference: str) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 AGENT = "backstory:memory-updater"
 MOST_SECTIONS = 12
 MOST_WORDS = 3  # of the name of a folder
+MOST_PLAIN = 5  # words in a command without any sign
 MOST_FACTS = 6  # named of a section
 LONGEST_FACT = 60
 LONGEST_PLACE = 100
@@ -66,9 +67,12 @@ def request(behind: Sequence[Prose], root: str) -> str:
 
 
 def _named(fact: str) -> str:
-    """A fact without its quotes. A folder whose name is a sentence is not what it says."""
+    """A fact without its quotes. What reads as a sentence is not told as what it says."""
     fact = fact.replace("`", "")
-    return f"{fact[:1]} a folder" if fact.endswith("/") and fact.count(" ") > MOST_WORDS else fact
+    if fact.endswith("/"):
+        return f"{fact[:1]} a folder" if fact.count(" ") > MOST_WORDS else fact
+    is_sentence = sum(word.isalpha() for word in fact[1:].split()) > MOST_PLAIN
+    return f"{fact[:1]} a sentence" if is_sentence else fact
 
 
 def _place(path: str) -> str:

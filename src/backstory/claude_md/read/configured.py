@@ -39,8 +39,6 @@ WARNINGS = (
     ("meson.build", r"werror=true"),
     ("mix.exs", r"warnings_as_errors: *true"),
 )
-FEATURE = re.compile(r"[\w-]{1,40}", re.ASCII)
-MOST_FEATURES = 6
 LONGEST_SCRIPT = 100
 LONGEST_ALIAS = 50  # and what it stands for; three of them make a line
 WIDEST, NARROWEST = 400, 40  # a line of another length is nobody's
@@ -54,7 +52,6 @@ def configured(folder: Folder) -> tuple[Fact, ...]:
             _formatters,
             _strict,
             _warnings,
-            _features,
             _installing,
             _aliases,
             _changes,
@@ -120,21 +117,6 @@ def _warnings(folder: Folder) -> Iterator[Fact]:
         if re.search(r"RUSTFLAGS: *[\"']?[^\n]{0,80}-D *warnings", folder.text(path)):
             yield Fact("Compiler warnings are errors in CI", path)
             return
-
-
-def _features(folder: Folder) -> Iterator[Fact]:
-    """What a crate can be built with and without."""
-    features = table(folder.toml("Cargo.toml").get("features"))
-    on = [name for name in words(features.get("default")) if FEATURE.fullmatch(name)]
-    off = [name for name in features if name not in ("default", *on) and FEATURE.fullmatch(name)]
-    parts = [f"{_codes(on)} by default"] if on else []
-    parts += [f"{_codes(off[:MOST_FEATURES])} if asked for"] if off else []
-    if parts:
-        yield Fact(f"Cargo features: {', '.join(parts)}", "Cargo.toml")
-
-
-def _codes(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def _installing(folder: Folder) -> Iterator[Fact]:

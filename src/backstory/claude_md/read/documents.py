@@ -219,6 +219,15 @@ _SENTENCE_END = re.compile(
 )
 
 
+# A sentence to whoever reads it says nothing of what the repository is.
+TO_AN_AGENT = re.compile(
+    r"\b(?:agents?|assistants?|LLMs?|models?|claude|copilot|A\.?I\.?)\b.{0,80}"
+    r"\b(?:must|shall|should|always|never|has to|have to|is to|are to|execute|ignore|obey|trusted)\b"
+    r"|\bignore (?:the|all|any|previous)\b",
+    re.IGNORECASE,
+)
+
+
 def sentences(text: str) -> list[str]:
     """With the sign that each ends with."""
     found, at = [], 0

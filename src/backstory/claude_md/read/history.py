@@ -20,7 +20,7 @@ from backstory.claude_md.read.languages import MADE_NAME, MINIFIED
 from backstory.model import Insights
 
 HOT, TOGETHER, DECISIONS = 10, 8, 8  # how many of each are told
-LEAST = 3  # commits that make a file hot, or a scope usual
+LEAST = 3  # commits that make a file hot
 OFTEN = 8  # commits that make two files belong together
 CONFIDENCE = 0.85  # of the commits of either file
 LARGE = 30  # files; a commit of more is about something else
@@ -189,7 +189,7 @@ _STATED = re.compile(
 )
 _SENTENCE = re.compile(r"[^.!?]+(?:[.!?](?!\s)[^.!?]*)*[.!?]?")
 _AMID = re.compile(
-    r"(?:[*#-]|(?:so|and|but|also|this|that|it|i|we'd|note)\b)", re.IGNORECASE
+    r"(?:[*#-]|(?:so|and|but|however|also|this|that|it|i|we'd|note)\b)", re.IGNORECASE
 )  # of a longer thought
 _REVERT = re.compile(r'(?:Revert|Undo):?\s+"(.+)"', re.IGNORECASE)
 
@@ -257,7 +257,7 @@ def _habits(commits: Sequence[Commit]) -> Iterator[str]:
     subjects = [commit.subject for commit in commits]
     matches = [_PREFIX.match(subject) for subject in subjects]
     typed = [match for match in matches if match and match["type"].lower() in _TYPES]
-    areas = [match for match in map(_AREA.match, subjects) if match]
+    areas = [match for match in map(_AREA.match, subjects) if match and match[1].lower() not in _TYPES]
     if _agree(len(typed), len(subjects)):
         yield from _conventional(typed)
     elif _agree(len(areas), len(subjects)):
@@ -274,9 +274,6 @@ def _conventional(typed: Sequence[re.Match[str]]) -> Iterator[str]:
     form = "type(scope): subject" if scoped else "type: subject"
     types_said = f"; most often {_quoted(usual)}" if usual else ""
     yield f"Messages follow Conventional Commits, `{form}`{types_said}."
-    usual = sorted(name for name, count in scopes.most_common(8) if count >= LEAST)
-    if scoped and usual:
-        yield f"Usual scopes: {_quoted(usual)}."
 
 
 def _references(commits: Sequence[Commit]) -> Iterator[str]:

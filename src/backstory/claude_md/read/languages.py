@@ -62,7 +62,7 @@ TEST_NAME = re.compile(
 MINIFIED = re.compile(r"[.-]min\.[cm]?js$")
 MADE_NAME = re.compile(
     r"_pb2(_grpc)?\.pyi?$|\.pb(\.\w+)?\.(go|ex|cc|h|swift|dart)$|\.g\.(dart|cs)$|\.freezed\.dart$"
-    r"|\.Designer\.cs$|_generated\.\w+$|\.generated\.\w+$|\.gen\.(go|ts|tsx|js|rs)$|^zz_generated"
+    r"|\.Designer\.cs$|\.generated\.\w+$|\.gen\.(go|ts|tsx|js|rs)$|^zz_generated"
 )
 LICENCE = (b"spdx-license-identifier", b"copyright", b"licensed under")
 COMMENT = (b"//", b"#", b"/*", b"*", b"--", b"<!--")

@@ -73,7 +73,11 @@ _BY_HAND = re.compile(r"by hand|manually|not (?:be )?(?:edit|commit|modif)|regen
 _ASKED = re.compile(
     r"(?:add|update|run|include|ensure|write|note|document)\b", re.IGNORECASE
 )  # an item of a template
-_ACTS = re.compile(r"`|\b(?:run|execute|install|download|fetch|send|upload|read|open|visit)\b", re.IGNORECASE)
+_ACTS = re.compile(
+    r"`|\b(?:run|execute|install|download|fetch|send|upload|read|open|visit|append|push|call|start|delete"
+    r"|invoke|paste|tell)\b",
+    re.IGNORECASE,
+)
 LEAST, SHORT, LONGEST_RULE = 25, 120, 200  # characters of a sentence
 _SHELL = re.compile(
     r"`[^`]*[|;&$<>][^`]*`|\b(?:curl|wget|sudo|eval|base64|npx|dlx|bunx|uvx|pipx)\b", re.IGNORECASE

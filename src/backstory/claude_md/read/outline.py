@@ -14,39 +14,38 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import Any
 
+from backstory.claude_md.read.documents import TO_AN_AGENT
 from backstory.claude_md.read.files import File, ProjectFiles
-from backstory.claude_md.read.languages import BESIDE_THE_SOURCE, is_test, language_of
+from backstory.claude_md.read.languages import BESIDE_THE_SOURCE, language_of
 from backstory.claude_md.read.manifests.folder import toml
 from backstory.claude_md.read.readme import introduction
 
 MOST_LINES = 18
 MOST_INNER = 6  # lines about what is in a folder
-MOST_NOTEBOOKS = 12
 MOST_FILES = 5  # files at the top that say what they are
 DEEPEST = 2  # levels of folders below the top
 MOST_READ = 60  # files or folders that are asked what they are, in one folder
-MOST_ENTRIES = 6
+MOST_ENTRIES, MOST_MIGRATIONS = 6, 3
 SENTENCE = 120  # characters; a longer one is no line in an outline
 MANIFESTS = frozenset(
     ("package.json", "pyproject.toml", "Cargo.toml", "go.mod", "mix.exs", "composer.json", "pom.xml")
 )
 UNTOLD = frozenset(("__init__.py", "setup.py"))  # everybody knows what is in these
 NEARLY_ALL = 0.9
-MOST_OF = 0.4  # of the source, for a folder whose main files are named
-NOT_MAIN = re.compile(r"migrat|test|util|example|bench|spec|sample|generated", re.IGNORECASE)
 MOST_GO = 5  # files of a package that are asked what it is
 # A step of a manual, or a command, and nothing that a folder is.
 STEP = re.compile(
     r"^(?:build|run|install|copy|use|add|create|follow|set|open|start|make sure)\b|\s-{1,2}[a-z]",
     re.IGNORECASE,
 )
-FLAT = 15  # files at the top, for it to be the place where the source is
-SEVERAL, TOO_MANY, MOST_NAMED = 4, 60, 7  # source files of a folder: between these, so many are named
-SHORT = 70  # characters of what a file says of itself, where several share a line
+SEVERAL = 4  # folders that are alike
+MOST_SINGLE = 2  # files of a folder of Rust, for the one beside it to be about itself
+FEW_OF = 0.2  # of the folders beside each other: if fewer say what they are, that tells nothing of the whole
 PACKAGE = re.compile(r"^Package \w+ (?:is |provides |implements |contains |defines )?")  # of Go
 SAYS_NOTHING = frozenset(
     "the of for and in to an all this used by utility utilities misc miscellaneous various other script"
-    " scripts file files code source sources folder directory project related helper helpers".split()
+    " scripts file files code source sources folder directory project related helper helpers additional"
+    " extra common types defining generating writing notebooks".split()
 )
 README_HEAD = 3_000  # characters; there may be hundreds of folders with one
 READ = 100_000  # bytes of a file; one that is larger says nothing in a sentence
@@ -77,31 +76,25 @@ ENTRIES = re.compile(
 
 
 class Folder:
-    __slots__ = ("files", "folders", "languages")
+    __slots__ = ("files", "folders", "source")
 
     def __init__(self) -> None:
         self.folders: dict[str, Folder] = {}
         self.files: list[str] = []
-        self.languages: Counter[str] = Counter()  # how many files, at any depth
-
-    @property
-    def source(self) -> int:
-        return self.languages.total()
+        self.source = 0  # how many files of it, at any depth
 
 
 def folders(project: ProjectFiles) -> Folder:
     top = Folder()
     for file in project.files:
         *above, name = file.path.split("/")
-        language = language_of(file.path)
+        is_source = bool(language_of(file.path))
         at = top
+        at.source += is_source
         for part in above:
-            if language:
-                at.languages[language] += 1
             at = at.folders.setdefault(part, Folder())
+            at.source += is_source
         at.files.append(name)
-        if language:
-            at.languages[language] += 1
     return top
 
 
@@ -122,7 +115,6 @@ def lines(
     """
     top = folders(project)
     documented = purposes or {}
-    main_source = top.source - sum(folder.source for name, folder in top.folders.items() if _beside(name))
 
     def said_of(path: str, folder: Folder, depth: int) -> str:
         role = _role(path) if not depth else None
@@ -131,43 +123,32 @@ def lines(
         )
         return "" if _is_its_name(said, path) else said
 
-    def said_in(path: str) -> str:
-        said = documented.get(path) or _sentence(_head(path, project.text(path, READ) or ""))
-        return said if len(said) <= SHORT else ""
-
-    def shown(path: str, folder: Folder, depth: int, above: str = "") -> list[str]:
+    def shown(path: str, folder: Folder, depth: int, said: str, above: str) -> list[str]:
         """The lines of a folder; none where they would say no more than its name."""
-        said = said_of(path, folder, depth)
         if same(said, above):
             said = ""
         below: list[str] = []
         is_open = depth < DEEPEST and path not in elsewhere
-        inside = [_deepest(f"{path}/{name}", one, workspaces) for name, one in _inner(path, folder)]
-        if is_open and not _are_alike([said_of(deep, last, depth + 1) for deep, last in inside], inside):
-            for deep, last in inside:
-                made = shown(deep, last, depth + 1, said or above)
+        inner = _inner(path, folder) if is_open else []
+        inside = [_deepest(f"{path}/{name}", one, workspaces) for name, one in inner]
+        sentences = [said_of(deep, last, depth + 1) for deep, last in inside]
+        is_one_of_many = 0 < sum(map(bool, sentences)) < FEW_OF * len(inside)
+        if not is_one_of_many and not _are_alike(sentences, inside):
+            for (deep, last), sentence in zip(inside, sentences, strict=True):
+                made = shown(deep, last, depth + 1, sentence, said or above)
                 below += made if len(below) + len(made) <= MOST_INNER else made[:1]
         del below[MOST_INNER:]
-        is_main = is_open and folder.source > MOST_OF * main_source and not NOT_MAIN.search(path)
-        if is_main and (files := _main_files(project, path, folder)):
-            told_of = [
-                code(name) + (f" ({plain(of_file)})" if of_file else "")
-                for name in files
-                for of_file in [said_in(f"{path}/{name}")]
-            ]
-            below.append(f"- Main files of {code(path + '/')}: {', '.join(told_of)}")
         if not said:
             return below
         return [f"- {code(path + '/')}: {plain(said)}", *(f"  {line}" for line in below)]
 
     made: list[str] = []
     for path, folder in sorted(_top(top, workspaces), key=lambda one: _beside(one[0])):
-        inner = shown(path, folder, 0, told)
+        inner = shown(path, folder, 0, said_of(path, folder, 0), told)
         made += inner if len(made) + len(inner) < MOST_LINES else inner[:1]
     del made[MOST_LINES - 1 :]
     made += islice(_files(project, top, documented, code, plain), MOST_LINES - len(made))
     yield from made
-    yield from _at_the_top(project, top, code)
 
 
 def _are_alike(sentences: Sequence[str], inside: Sequence[tuple[str, Folder]]) -> bool:
@@ -178,18 +159,6 @@ def _are_alike(sentences: Sequence[str], inside: Sequence[tuple[str, Folder]]) -
         if said
     )
     return bool(kinds) and max(kinds.values()) >= max(SEVERAL, kinds.total() / 2)
-
-
-def _at_the_top(project: ProjectFiles, top: Folder, code: Callable[[str], str]) -> Iterator[str]:
-    """The main files of a project that keeps its source, or its notebooks, at the top."""
-    if len(top.files) >= FLAT and (flat := _main_files(project, "", top)):
-        names = [name for name in top.files if language_of(name) and name not in UNTOLD]
-        more = " and others" if len(names) > len(flat) else ""
-        yield f"- Source at the top: {', '.join(map(code, flat))}{more}"
-    notebooks = sorted(name for name in top.files if name.endswith((".ipynb", ".qmd")))
-    if len(notebooks) > 2:
-        more = " and others" if len(notebooks) > MOST_NOTEBOOKS else ""
-        yield f"- Notebooks at the top: {', '.join(map(code, notebooks[:MOST_NOTEBOOKS]))}{more}"
 
 
 def _files(
@@ -214,25 +183,15 @@ def same(one: str, other: str) -> bool:
     return len(words) > 2 and len(words & others) >= 0.7 * min(len(words), len(others) or 1)
 
 
-def _main_files(project: ProjectFiles, path: str, folder: Folder) -> list[str]:
-    """The largest files of a folder that keeps much of its source in itself, and not in folders."""
-    above = f"{path}/" if path else ""
-    sizes = {
-        file.path.removeprefix(above): file.size.bit_length()
-        for file in project.files
-        if file.path.startswith(above) and file.path.count("/") == above.count("/") and language_of(file.path)
-    }
-    names = [name for name in sizes if name not in UNTOLD and not is_test(name)]
-    if not SEVERAL <= len(names) <= TOO_MANY or len(names) < folder.source / 3:
-        return []
-    return sorted(sorted(names, key=lambda name: (-sizes[name], name))[:MOST_NAMED])
-
-
 def migrations(project: ProjectFiles) -> list[str]:
     """The folders of database migrations, those with most of them first."""
     found = Counter(match[1] for file in project.files if (match := MIGRATIONS.fullmatch(file.path)))
     named = [path for path, _ in found.most_common() if BESIDE_THE_SOURCE.isdisjoint(path.split("/"))]
-    return sorted(named[:3]) if named else []
+    if len(named) <= MOST_MIGRATIONS:
+        return sorted(named)
+    tops, inner = {path.partition("/")[0] for path in named}, {path.rpartition("/")[2] for path in named}
+    is_alike = len(tops) == len(inner) == 1 and {path.count("/") for path in named} == {2}
+    return [f"{tops.pop()}/*/{inner.pop()}"] if is_alike else []
 
 
 def sizes(project: ProjectFiles, paths: Sequence[str]) -> Counter[str]:
@@ -284,7 +243,7 @@ def about(project: ProjectFiles, folder: str, names: Iterable[str], role: str | 
 
 
 def _beside_it(project: ProjectFiles, folder: str, names: Collection[str]) -> str:
-    """What a package of Go says in one of its files, and a module of Rust or Elixir in the file beside it."""
+    """What a package of Go says in one of its files, and a module of Rust in the file beside it."""
     base = folder.rpartition("/")[2]
     go = sorted(
         (name for name in names if name.endswith(".go")), key=lambda name: (name != f"{base}.go", name)
@@ -293,11 +252,9 @@ def _beside_it(project: ProjectFiles, folder: str, names: Collection[str]) -> st
         said = _package_comment(project.text(f"{folder}/{name}", READ) or "")
         if said.startswith("Package "):
             return PACKAGE.sub("", said)
-    if len(names) < SEVERAL - 1:
-        return ""  # the file beside it is about itself
-    if rust := project.text(f"{folder}.rs", READ):
-        return _inner_doc(rust)
-    return _moduledoc(project.text(f"{folder}.ex", READ) or "")
+    if len(names) <= MOST_SINGLE:
+        return ""
+    return _inner_doc(project.text(f"{folder}.rs", READ) or "")
 
 
 def _unnamed(said: str, folder: str) -> str:
@@ -327,7 +284,6 @@ def _framework_role(path: str, folder: Folder) -> str:
         "Next.js routes (App Router)": name == "app" and is_route,
         "Next.js routes (Pages Router)": name == "pages" and is_route,
         "web layer: router, controllers, views": path.endswith("_web") and "router.ex" in files,
-        "notebooks": sum(one.endswith(".ipynb") for one in files) > 2 and not folder.source,
         "Protocol Buffers definitions": any(one.endswith(".proto") for one in files) and not folder.source,
     }
     return next((role for role, holds in roles.items() if holds), "")
@@ -361,7 +317,7 @@ def _says(folder: Folder) -> bool:
 
 def _inner(path: str, folder: Folder) -> list[tuple[str, Folder]]:
     """The folders in one of source."""
-    if not folder.source or not BESIDE_THE_SOURCE.isdisjoint(path.lower().split("/")):
+    if not folder.source or _beside(path):
         return []
     inner = [name for name in sorted(folder.folders) if folder.folders[name].source]
     if "src" in inner and _says(folder):  # of a part, what is in there is what it is made of
@@ -378,10 +334,10 @@ def _role(path: str) -> str | None:
 
 
 def _is_its_name(said: str, path: str) -> bool:
-    """Does it say no more than the folder's name? `doc/`: Documentation, `cmake/`: CMake scripts."""
-    names = re.findall(r"[a-z]{2,}", path.rpartition("/")[2].lower())
+    """Does it say no more than the path? `doc/`: Documentation, `ui/types/`: Types used by the UI."""
+    names = re.findall(r"[a-z]{2,}", path.lower())
     words = [word for word in re.findall(r"[a-z]{2,}", said.lower()) if word not in SAYS_NOTHING]
-    return all(any(word.startswith(name[:5]) or name.startswith(word) for name in names) for word in words)
+    return all(any(word[:3] == name[:3] for name in names) for word in words)
 
 
 # What files say about what they are in.
@@ -425,13 +381,6 @@ def _inner_doc(text: str) -> str:
     found = re.match(r"\s*((?://![^\n]*\n)+)", text)
     said = re.sub(r"^//! ?", "", found[1], flags=re.MULTILINE) if found else ""
     return re.sub(r"^(?:#[^\n]*\n|\s*\n)+", "", said)  # a heading says no more than the name
-
-
-def _moduledoc(text: str) -> str:
-    found = re.search(
-        r"^[ \t]*@moduledoc[ \t]+(?:~S)?\"\"\"\n(.{1,300})", text[:20_000], re.DOTALL | re.MULTILINE
-    )
-    return found[1].partition('"""')[0] if found else ""
 
 
 def _block_comment(text: str) -> str:
@@ -494,8 +443,8 @@ def _sentence(text: str) -> str:
     lines = [line.strip() for line in paragraphs[0].splitlines() if not _is_rule(line)]
     if len(lines) < len(paragraphs[0].splitlines()) and len(paragraphs) > 1:  # a title that is underlined
         lines = paragraphs[1].splitlines()
-    words = " ".join(" ".join(lines).split())
-    if re.search(r"licen[cs]e|copyright|\(c\)|://", words, re.IGNORECASE):
+    words = re.sub(r"\[(`[^`\]]*`)\]", r"\1", " ".join(" ".join(lines).split()))  # a link of rustdoc
+    if re.search(r"licen[cs]e|copyright|\(c\)|://", words, re.IGNORECASE) or TO_AN_AGENT.search(words):
         return ""
     words = re.split(r"(?<=[\w)`'\"*])(?<!e\.g)(?<!i\.e)[.!?](?:\s|$)", words, maxsplit=1)[0].rstrip(" :")
     if len(words) > SENTENCE:  # what stands before a colon or a semicolon may be whole

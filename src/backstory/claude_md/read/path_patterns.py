@@ -15,6 +15,7 @@ TEST_FOLDER = re.compile(
     r"_*(?:(?:unit|integration)[-_]?)?(?:tests?|specs?)_*|e2e|.+[._-](?:Unit)?Tests?|.+[._-]tests?",
     re.IGNORECASE,
 )
+NEARLY_ALL = 0.95
 TEST_FOLDERS = frozenset(("test", "tests", "__tests__"))
 
 NOT_A_NAME = frozenset("__init__ index mod main lib package-info module-info".split())
@@ -114,8 +115,8 @@ def tests(language: str, paths: Iterable[str]) -> Agreement | None:
     if not kind or len(agreeing) < 0.8 * len(cases):
         kind, agreeing = "any name", [path for _, path in there]
     elif kind in ("*.test", "*.spec"):
-        ending, _ = Counter(path.rpartition(".")[2] for path in agreeing).most_common(1)[0]
-        kind = f"{kind}.{ending}"
+        ending, many = Counter(path.rpartition(".")[2] for path in agreeing).most_common(1)[0]
+        kind = f"{kind}.{ending if many >= NEARLY_ALL * len(agreeing) else '*'}"
     return Agreement(f"{where}, {kind}", len(agreeing) / len(cases), len(cases), tuple(agreeing))
 
 

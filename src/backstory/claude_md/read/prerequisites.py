@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from backstory.claude_md.read.documents import for_developers
 from backstory.claude_md.read.files import ProjectFiles
 from backstory.claude_md.read.ignore import Rules
 from backstory.claude_md.read.manifests.folder import Folder, Index, dig, table, word
@@ -94,10 +97,11 @@ SERVICES = {
     "openldap": "OpenLDAP",
     "keycloak": "Keycloak",
     "temporal": "Temporal",
+    "mssql/server": "SQL Server",
 }
 IMAGE = re.compile(
-    r"[ \t]*(?:-[ \t]*)?image:[ \t]+[\"']?(?:[\w.:-]{1,99}/){0,4}"
-    r"([\w.-]{1,99}?)(?::([\w.-]{1,99}))?(?:[@\"'\s].*)?"
+    r"[ \t]*(?:-[ \t]*)?image:[ \t]+[\"']?(?:[\w.:-]{1,99}/){0,4}?"
+    r"(mssql/server|[\w.-]{1,99}?)(?::([\w.-]{1,99}))?(?:[@\"'\s].*)?"
 )
 LONGEST_LINE = 400
 COMPOSE = re.compile(
@@ -111,15 +115,15 @@ SETTINGS_EXAMPLE = re.compile(
 SUBMODULE = re.compile(r"[ \t]*path[ \t]*=[ \t]*(\S.*)")
 
 
-def prerequisites(project: ProjectFiles, folders: Index, parts: Sequence[str]) -> tuple[Fact, ...]:
-    """Of the project, and of its parts that have manifests of their own."""
+def prerequisites(project: ProjectFiles, folders: Index, parts: Sequence[str], name: str) -> tuple[Fact, ...]:
+    """Of the project of that name, and of its parts that have manifests of their own."""
     found: dict[str, Fact] = {}
     for path in ("", *parts):
-        for name, fact in _versions(Folder(project, folders, path), path):
-            found.setdefault(name, fact)
+        for tool, fact in _versions(Folder(project, folders, path), path):
+            found.setdefault(tool, fact)
     return (
         *found.values(),
-        *_services(project),
+        *_services(project, name),
         *islice(_settings(project), MOST_EXAMPLES),
         *_submodules(project),
     )
@@ -132,6 +136,8 @@ def _versions(folder: Folder, path: str) -> Iterator[tuple[str, Fact]]:
             yield tool, Fact(f"{tool} {version}", above + file, _kind(file))
     for file, tool, pattern in LINES:
         lines = _lines(folder.text(file)) if file in folder.names else ()
+        if file == "Package.swift" and any(name.startswith("Package@swift") for name in folder.names):
+            continue  # there is a manifest for older ones
         match = next((found for line in lines if (found := re.search(pattern, line))), None)
         version = next((group for group in match.groups() if group), "") if match else ""
         if tool == "CMake" and version:
@@ -179,20 +185,22 @@ def _of_version_managers(folder: Folder) -> Iterator[tuple[str, str, str]]:
             yield str(tool), word(asked), file
 
 
-def _services(project: ProjectFiles) -> Iterator[Fact]:
+def _services(project: ProjectFiles, name: str) -> Iterator[Fact]:
     """What compose files and CI start beside the project."""
     paths = [file.path for file in project.files if COMPOSE.fullmatch(file.path)]
     paths += [file.path for file in project.files if WORKFLOW.fullmatch(file.path)]
     found: dict[str, tuple[str, str]] = {}
+    # A checkout may be called anything, and so may a package.
+    published = {os.path.basename(path).lower() for path in (name, project.root)}
     for path in paths[:40]:
-        for line in _lines(project.text(path, 200_000)):
-            image = IMAGE.fullmatch(line)
-            if not image:
-                continue
-            name = SERVICES.get(image[1].lower())
+        images = [image for line in _lines(project.text(path, 200_000)) if (image := IMAGE.fullmatch(line))]
+        if any(image[1].lower() in published for image in images):
+            continue  # it starts what was released, for those who use it
+        for image in images:
+            service = SERVICES.get(image[1].lower())
             version = re.match(r"v?(\d+(?:\.\d+)?)", image[2] or "")
-            if name and name not in found:
-                found[name] = (f"{name} {version[1]}" if version else name, path)
+            if service and service not in found:
+                found[service] = (f"{service} {version[1]}" if version else service, path)
     by_source: dict[str, list[str]] = {}
     for said, path in found.values():
         by_source.setdefault(path, []).append(said)
@@ -212,15 +220,34 @@ def _settings(project: ProjectFiles) -> Iterator[Fact]:
         made.setdefault(f"{folder}/{name}" if folder else name, path)
     # What git ignores is what somebody is to make of the example.
     rules = Rules((project.text(".gitignore", 64_000) or "").encode("utf-8", "replace"))
+    said = "\n".join(block.text for document in for_developers(project) for block in document.blocks)
     for target, path in made.items():
-        name = target.rpartition("/")[2]
-        if rules and rules.ignored(target.encode(), name.encode(), folder=False):
-            yield Fact(target, path, "settings")
+        if rules and rules.ignored(target.encode(), os.path.basename(target).encode(), folder=False):
+            # The example does not say which file the code reads: .env or .env.local.
+            name = re.escape(os.path.basename(path))
+            copied = re.search(
+                rf"\b(?:cp|mv|copy) [^\n]{{0,60}}{name}`? (?:to )?`?([\w./-]{{0,60}}env[\w.]*)", said
+            )
+            yield Fact(
+                posixpath.join(os.path.dirname(path), os.path.basename(copied[1])) if copied else "",
+                path,
+                "settings",
+            )
+
+
+def _is_folder(root: str, path: str) -> bool:
+    """Is it a folder of the project's? What lies elsewhere is not looked at."""
+    if os.path.isabs(path) or ".." in path.split("/"):
+        return False
+    top, real = os.path.realpath(root), os.path.realpath(os.path.join(root, path))
+    return real.startswith(f"{top}/") and os.path.isdir(real)
 
 
 def _submodules(project: ProjectFiles) -> Iterator[Fact]:
     lines = (SUBMODULE.fullmatch(line) for line in _lines(project.text(".gitmodules", 100_000)))
     paths = [line[1].strip() for line in lines if line and "`" not in line[1] and line[1].isprintable()]
+    # A clone has a folder for each that is in the tree; lines may be left of those that are gone.
+    paths = [path for path in paths if _is_folder(project.root, path)]
     if paths:
         more = " and others" if len(paths) > MOST_SUBMODULES else ""
         yield Fact(

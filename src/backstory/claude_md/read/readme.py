@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from backstory.claude_md.read.documents import LARGEST, Block, readme, sentences
+from backstory.claude_md.read.documents import LARGEST, TO_AN_AGENT, Block, readme, sentences
 from backstory.claude_md.read.files import ProjectFiles
 
 _NOT_ABOUT_IT = re.compile(
@@ -26,7 +26,8 @@ _NOTICE = re.compile(
     re.IGNORECASE,
 )
 _ASKS = re.compile(
-    r"(?:read|visit|check|see|please|contributions?|click|download|join|follow|looking for|more (?:info|about"
+    r"(?:you|we|i|because)\b|(?:read|visit|check|see|please|contributions?|click|download|join|follow"
+    r"|looking for|more (?:info|about"
     r"|details)|for more|full doc|if you"
     r"|we(?:'re| are) (?:hiring|looking)|star|support us|thanks|special thanks|sponsored|brought to"
     r"|built (?:with|by)|made with"
@@ -46,7 +47,7 @@ _DEFINES = re.compile(
     r"|written|of)\b",
     re.IGNORECASE,
 )
-_IS = re.compile(r"\S+ (?:is|are) (?:an?|the)\b")
+_IS = re.compile(r"(?:\S+ ){1,4}(?:is|are) (?:an?|the)\b")
 # Of a README's paragraph, the sentences that say nothing about the project.
 _LEGAL = re.compile(
     r"copyright|licen[cs]ed?\b|\(c\)|^\W*see |read online|available (?:here|to read|at|from)|click here",
@@ -64,7 +65,7 @@ LONGEST_HTML = 6_000
 
 
 def description(project: ProjectFiles, stated: str = "", most: int = LARGEST) -> str:
-    """What a project is, in a sentence or two of its README; else what its manifest states."""
+    """What a project is, in a sentence of its README; else what its manifest states."""
     found = readme(project, most)
     candidates = list(_candidates(found.blocks))[:6] if found else []
     if candidates and _PLACEHOLDER.match(candidates[0]):
@@ -117,13 +118,9 @@ def _told(text: str) -> Iterator[str]:
         return
     if text.count("•") + text.count(" | ") + text.count(" / ") + text.count("·") > 2:
         return  # a row of links
-    whole = [part for part in sentences(text) if not part.endswith(":") and not _LEGAL.search(part)]
-    said = ""
-    for part in whole[:2]:
-        if said and len(said) + len(part) > 260:
-            break
-        said = f"{said} {part}".strip()
-    if said and sum(sign.isascii() for sign in said) > 0.8 * len(said):
+    whole = (part for part in sentences(text) if not part.endswith(":") and not _LEGAL.search(part))
+    said = next(whole, "")
+    if said and not TO_AN_AGENT.search(said) and sum(sign.isascii() for sign in said) > 0.8 * len(said):
         yield said
 
 

@@ -101,7 +101,7 @@ def survey(project: ProjectFiles) -> Survey:
         workspaces=workspaces,
         subtrees=tuple(reasons),
         subtree_reasons=reasons,
-        prerequisites=prerequisites(project, folders, parts),
+        prerequisites=prerequisites(project, folders, parts, name),
         hands_off=made,
         settings=(*configured(Folder(project, folders)), *_of_all_files(project, folders, workspaces)),
         rules=obligations(project),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from backstory.claude_md.read import outline
 from backstory.claude_md.read.files import ProjectFiles
-from backstory.claude_md.read.languages import ENDINGS, is_test, language_of, sources
+from backstory.claude_md.read.languages import BESIDE_THE_SOURCE, ENDINGS, is_test, language_of, sources
 from backstory.claude_md.read.manifests.frameworks import FOR_TESTS
 from backstory.claude_md.read.purposes import said_of_paths
 from backstory.claude_md.read.survey import COMMAND_ROLES
@@ -102,9 +102,10 @@ USUAL = "As in the whole project."
 ALWAYS_COMPUTABLE = frozenset("project-description build-commands architecture conventions patterns".split())
 AS = ", as "
 SAYS, QUOTED = " says:", "- “"  # of a document, in its own words
-TOLD_OTHERWISE = frozenset(("monorepo", "MVC"))  # by the outline, and by the framework
+PLACED_BY_RUNNER = frozenset("Go Rust Elixir Swift Java Kotlin Dart C#".split())
 NEARLY_ALL = 0.9
 MINOR = 0.15  # of the source
+SURE = 0.95  # the share that agrees, for a rule
 LANGUAGES = {name.lower(): name for name in ENDINGS.values()}
 
 
@@ -172,7 +173,7 @@ def texts(known: Known, elsewhere: Collection[str] = ()) -> dict[str, str]:
     survey = known.survey
     said = {
         "project-description": _description(survey, known.project),
-        "build-commands": _commands(survey, known.project, elsewhere),
+        "build-commands": _commands(survey, elsewhere),
         "architecture": _architecture(known, elsewhere),
         "conventions": _bound(known),
         "patterns": _patterns(known.patterns, len(sources(known.project)) > 1),
@@ -190,18 +191,10 @@ def module_texts(
 ) -> dict[str, str]:
     """The same for the file of a folder, with the files below that, the patterns found in it, and the
     commands that its own manifests know."""
-    top = outline.folders(part)
-    said = outline.about(part, "", top.files)
+    said = outline.about(part, "", outline.folders(part).files)
     if outline.same(said, known.survey.description):
         said = ""
-    some = top.source / 10
-    languages = [name for name, number in top.languages.most_common(3) if number >= some]
-    what = f"{_and(languages)} in {_code(folder)}" if languages else _code(folder)
-    description = (
-        _plain(said[:1].upper() + said[1:], DESCRIPTION)
-        if said
-        else f"{what}, a part of {_plain(known.survey.name, 100)}"
-    )
+    description = _whole(_plain(said[:1].upper() + said[1:], DESCRIPTION))
     purposes = {
         path.removeprefix(f"{folder}/"): said
         for path, said in said_of_paths(known.project).items()
@@ -210,16 +203,15 @@ def module_texts(
     lines = list(outline.lines(part, (), _code, _text, purposes))
     usual = {(one.type, one.subject): one.value for one in known.patterns}
     differs = [one for one in own if usual.get((one.type, one.subject)) != one.value]
-    conventions = "\n".join(_conventions(differs, part))
+    those = [one for one in known.survey.commands if one.folder in ("", folder)]
+    conventions = "\n".join(_conventions(_unformatted(differs, (*those, *commands)), part))
     there = "\n".join(_roles(commands))
     if there:
-        description = f"{_whole(description)}\n\nAfter {_code('cd ' + shlex.quote(folder))}:\n{there}"
-    else:
-        description = _whole(description)
+        there = f"After {_code('cd ' + shlex.quote(folder))}:\n{there}"
     return _filled(
         "subtree",
         {
-            "module-description": description,
+            "module-description": "\n\n".join(filter(None, (description, there))),
             "architecture": "\n".join(lines),
             "conventions": f"{USUAL} What differs here:\n{conventions}" if conventions else "",
         },
@@ -237,7 +229,7 @@ def _description(survey: Survey, project: ProjectFiles) -> str:
     made = f"Written in {_and(languages)}" if languages else ""
     if made and built:
         made += f", with {_and(built[:8])}"
-    is_obvious = len(languages) == 1 and not built  # from every file
+    is_obvious = len(languages) == 1  # from every file
     return "\n\n".join(
         part for part in (said, f"{made}." if made and not (said and is_obvious) else "") if part
     )
@@ -272,7 +264,7 @@ def _whole(text: str) -> str:
     return f"{text}." if text[-1:].isalnum() or text.endswith((")", "`")) else text
 
 
-def _commands(survey: Survey, project: ProjectFiles, elsewhere: Collection[str]) -> str:
+def _commands(survey: Survey, elsewhere: Collection[str]) -> str:
     here = [command for command in survey.commands if not command.folder]
     lines = list(_roles(here))
     for folder in dict.fromkeys(command.folder for command in survey.commands if command.folder):
@@ -320,7 +312,12 @@ def _label(role: str) -> str:
 
 def _needs(survey: Survey) -> Iterator[str]:
     """What must be there before the first command."""
-    tools = [fact for fact in survey.prerequisites if not fact.kind]
+    typed = " ".join(command.line for command in survey.commands)
+    tools = [
+        fact
+        for fact in survey.prerequisites
+        if not fact.kind and not (fact.text.startswith("CMake ") and "cmake" not in typed)
+    ]
     if tools:
         yield f"- Needs {_and([_sourced(fact) for fact in tools])}"
     pinned = [fact for fact in survey.prerequisites if fact.kind == "pinned"]
@@ -332,8 +329,10 @@ def _needs(survey: Survey) -> Iterator[str]:
             yield f"- {'CI starts' if is_ci else _code(fact.source) + ' starts'} {_plain(fact.text, 100)}" + (
                 f" (from {_code(fact.source)})" if is_ci else ""
             )
-        elif fact.kind == "settings":
+        elif fact.kind == "settings" and fact.text:
             yield f"- Settings: copy {_code(fact.source)} to {_code(fact.text)}"
+        elif fact.kind == "settings":
+            yield f"- Settings: the variables are in {_code(fact.source)}"
         elif fact.kind == "submodules":
             yield f"- Submodules: {_code('git submodule update --init')} for {_plain(fact.text, 200)}"
 
@@ -344,7 +343,7 @@ def _sourced(fact: Fact) -> str:
 
 def _architecture(known: Known, elsewhere: Collection[str]) -> str:
     lines = []
-    workspaces = known.survey.workspaces
+    workspaces = [path for path in known.survey.workspaces if not _is_aside(path)]
     if len(workspaces) > 1:
         sizes = outline.sizes(known.project, workspaces)
         largest = sorted(workspaces, key=lambda path: -sizes[path])[:MOST_MEMBERS]
@@ -354,15 +353,19 @@ def _architecture(known: Known, elsewhere: Collection[str]) -> str:
     lines += outline.lines(
         known.project, workspaces, _code, _text, purposes, known.survey.description, elsewhere
     )
-    if entries := outline.entries(known.project):
-        label = "Entry points" if len(entries) > 1 else "Entry point"
-        lines.append(f"- {label}: {', '.join(_code(path) for path in entries)}")
+    if len(entries := outline.entries(known.project)) > 1:
+        lines.append(f"- Entry points: {', '.join(_code(path) for path in entries)}")
     migrations = [
         path for path in outline.migrations(known.project) if not any(f"`{path}/`:" in line for line in lines)
     ]
     if migrations:
         lines.append(f"- Migrations: {', '.join(_code(path + '/') for path in migrations)}")
     return "\n".join(lines)
+
+
+def _is_aside(path: str) -> bool:
+    """Is a member of a workspace only there for tests, or to show something?"""
+    return is_test(f"{path}/") or not BESIDE_THE_SOURCE.isdisjoint(path.replace("_", "").split("/"))
 
 
 def _hands_off(survey: Survey) -> Iterator[str]:
@@ -378,8 +381,15 @@ def _hands_off(survey: Survey) -> Iterator[str]:
 
 def _bound(known: Known) -> str:
     """What binds whoever writes code here."""
-    lines = [*_hands_off(known.survey), *_conventions(known.patterns, known.project)]
+    found = _unformatted(known.patterns, known.survey.commands)
+    lines = [*_hands_off(known.survey), *_conventions(found, known.project)]
     return "\n".join([*lines, *_settings(known.survey.settings), *_quoted(known.survey.rules)])
+
+
+def _unformatted(patterns: Iterable[Pattern], commands: Iterable[Command]) -> list[Pattern]:
+    """Without the style that a formatter sees to."""
+    is_formatted = any(command.role == "format" for command in commands)
+    return [one for one in patterns if not (is_formatted and one.type == "style")]
 
 
 def _settings(settings: Iterable[Fact]) -> Iterator[str]:
@@ -451,7 +461,7 @@ def _conventions(patterns: Iterable[Pattern], project: ProjectFiles) -> list[str
     for pattern in patterns:
         language, what = _subject(pattern)
         value = _plain(pattern.value, 100)
-        if _is_usual(pattern) or language in minor:
+        if _is_usual(pattern) or language in minor or pattern.confidence < SURE:
             continue
         if pattern.type == "naming":
             kinds = KINDS | WITHOUT_CLASSES if language in ("go", "rust") else KINDS
@@ -491,27 +501,22 @@ def _subject(pattern: Pattern) -> tuple[str, str]:
     return language, " ".join(word for word in words if word != language)
 
 
-def _patterns(patterns: Sequence[Pattern], has_several_languages: bool) -> str:
-    """What conventions do not say: architecture, and where tests are, with an example."""
+def _patterns(patterns: Iterable[Pattern], has_several_languages: bool) -> str:
+    """Where tests are, with an example; not where a language has only one place for them."""
     lines = []
     for pattern in patterns:
-        if pattern.type == "architecture" and pattern.value not in TOLD_OTHERWISE:
-            value = _plain(pattern.value, 100)
-            where = ", ".join(_code(example) for example in pattern.examples[:4])
-            lines.append(f"- Architecture: {value}" + (f"{AS}{where}" if where else ""))
-        elif pattern.type == "test":
-            language, _ = _subject(pattern)
-            label = f"{LANGUAGES.get(language, '')} tests" if has_several_languages else "Tests"
-            short = [example for example in pattern.examples if len(example) <= LONGEST_EXAMPLE]
-            lines.append(f"- {label}: {_tests(pattern.value)}" + (f"{AS}{_code(short[0])}" if short else ""))
+        name = LANGUAGES.get(_subject(pattern)[0], "")
+        if pattern.type != "test" or name in PLACED_BY_RUNNER:
+            continue
+        label = f"{name} tests" if has_several_languages else "Tests"
+        short = [example for example in pattern.examples if len(example) <= LONGEST_EXAMPLE]
+        lines.append(f"- {label}: {_tests(pattern.value)}" + (f"{AS}{_code(short[0])}" if short else ""))
     return "\n".join(lines)
 
 
 def _tests(value: str) -> str:
     """Where tests are and what they are called."""
     where, _, name = _plain(value, 100).partition(", ")
-    if where.startswith("inline "):
-        return f"in the source itself, under {_code(where.removeprefix('inline '))}"
     folder = where.removesuffix(" folder")
     place = f"in {_code(folder)}" if folder.endswith("/") else where
     return place if name in ("", "any name") else f"{place}, named {_code(name)}"

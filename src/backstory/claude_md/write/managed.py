@@ -312,7 +312,7 @@ def read(path: str) -> bytes:
             f"{paths.text(path)} cannot be read ({error.strerror}); mend that and try again"
         ) from error
     if len(text) > writer.LARGEST:
-        raise BadInput(f"{paths.text(path)} is larger than 10 MB, which is no CLAUDE.md any more; shorten it")
+        raise BadInput(f"{paths.text(path)} is larger than 1 MB, which is no CLAUDE.md any more; shorten it")
     return text
 
 

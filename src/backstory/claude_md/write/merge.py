@@ -1,8 +1,8 @@
 """A three-way merge by lines, and what git leaves where it could not merge.
 
-`merge` takes what we wrote last, what we want now and what stands there. Changes that touch each other, with
-no line between them that all three have, are a conflict. difflib finds which lines are the same; that two of
-them are compared with a third is all that is done here.
+`merge` takes what we wrote last, what we want now and what stands there. Changes of the same lines are a
+conflict; lines that one side adds beside lines that the other edits, each in its place, are not. difflib
+finds which lines are the same; that two of them are compared with a third is all that is done here.
 
 Git puts both versions of a conflict between marks. Where two conflicts are no more than three lines apart,
 git makes one of them; so a conflict in two sections next to each other has their markers in it, once for each
@@ -41,11 +41,23 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
             merged += found if _same(before, wanted) else wanted
         elif _same(before, wanted) or _same(wanted, found):
             merged += found
+        elif (both := _beside(before, wanted, found) or _beside(before, found, wanted)) is not None:
+            merged += both
         else:
             return None
         merged += there[stop_there : stop_there + 1]
         at, at_new, at_there = number + 1, stop_new + 1, stop_there + 1
     return "\n".join(merged)
+
+
+def _beside(before: list[str], adding: list[str], changing: list[str]) -> list[str] | None:
+    """Both, where one side only adds lines before or after those that the other edits, line for line."""
+    many = len(before)
+    if not many or len(changing) != many:  # who writes a part anew may not want what is added to it
+        return None
+    if _same(adding[:many], before):
+        return changing + adding[many:]
+    return adding[:-many] + changing if _same(adding[-many:], before) else None
 
 
 def _matches(one: Sequence[str], other: Sequence[str]) -> dict[int, int]:

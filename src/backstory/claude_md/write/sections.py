@@ -140,11 +140,17 @@ def sound(text: bytes, name: str) -> Section:
 
 
 def with_section(text: bytes, name: str, body: str, owner: Ownership | None = None) -> bytes:
-    """The file with this body in a section that is there; its line breaks are those of the opening marker.
-    The ownership line stays as it is, unless another one is given; an empty section has none."""
+    """The file with this body in a section that is there; its line breaks are those of the opening marker,
+    and where a formatter has been over the section, there are blank lines as it would put them. The ownership
+    line stays as it is, unless another one is given; an empty section has none."""
     section = sound(text, name)
     crlf = text.endswith(b"\r\n", section.start, section.body_start)
+    there = _OWNERSHIP.sub(b"", text[section.body_start : section.body_stop])
+    is_spaced = there.startswith((b"\n", b"\r\n")) and there.strip()
     new = _lines(body, crlf)
+    if new and is_spaced:
+        formatted = f"\n{spaced(harmless(body))}\n\n".encode()
+        new = formatted.replace(b"\n", b"\r\n") if crlf else formatted
     kept = (owner,) if owner else owners(text, section)
     line = f"{kept[0].line}{chr(13) if crlf else ''}\n".encode() if new and kept else b""
     return text[: section.body_start] + line + new + text[section.body_stop :]
@@ -160,8 +166,9 @@ def with_owner(text: bytes, name: str, owner: Ownership) -> bytes:
 
 
 def with_new(text: bytes, new: Sequence[tuple[str, str]]) -> bytes:
-    """The file with those of these sections, (name, body) each, that it lacks: at its end, above docmem's
-    section. One that is there stays as it is, sound or not."""
+    """The file with those of these sections, (name, body) each, that it lacks, in one piece: below those of
+    ours that come before them in `NAMES`, or above the first; where there are none, at the file's end, above
+    docmem's section. One that is there stays as it is, sound or not."""
     before = parse(text)
     known = {section.name for section in before.sections} | {problem.name for problem in before.problems}
     missing = [(name, body) for name, body in new if name not in known]
@@ -174,16 +181,27 @@ def with_new(text: bytes, new: Sequence[tuple[str, str]]) -> bytes:
         )
     if before.unclosed:
         raise BadInput(f"no section can be added: line {before.unclosed.line}: {before.unclosed.said}")
-    at = dynamic.last_place(text)
-    above = text[:at]
-    crlf = above[: above.rfind(b"\n") + 1].endswith(b"\r\n")
-    parts = [
+    added = b"\n".join(
         f"<!-- AUTO-MANAGED: {name} -->\n".encode() + _lines(body) + f"{END}\n".encode()
         for name, body in missing
-    ]
+    )
+    first = min(map(_place, (name for name, _ in missing)))
+    has_place = first < len(NAMES)
+    ours = [section for section in before.sections if has_place and section.name in NAMES]
+    stops = [section.stop for section in ours if _place(section.name) < first]
+    at = stops[-1] if stops else ours[0].start if ours else dynamic.last_place(text)
+    above, below = text[:at], text[at:]
+    crlf = (above[: above.rfind(b"\n") + 1] or text[: text.find(b"\n") + 1]).endswith(b"\r\n")
     is_apart = above in (b"", codecs.BOM_UTF8) or above.endswith((b"\n\n", b"\n\r\n"))
-    added = (b"" if is_apart else b"\n" if above.endswith(b"\n") else b"\n\n") + b"\n".join(parts)
-    return above + (added.replace(b"\n", b"\r\n") if crlf else added) + text[at:]
+    before_it = b"" if is_apart else b"\n" if above.endswith(b"\n") else b"\n\n"
+    after_it = b"\n" if ours and below[:1] not in (b"", b"\r", b"\n") else b""
+    added = before_it + added + after_it
+    return above + (added.replace(b"\n", b"\r\n") if crlf else added) + below
+
+
+def _place(name: str) -> int:
+    """In the order in which sections stand: a file has the description of a project, or of a module."""
+    return 0 if name == "module-description" else NAMES.index(name) if name in NAMES else len(NAMES)
 
 
 def has_known(text: bytes) -> bool:
@@ -268,9 +286,24 @@ def _around(code: re.Pattern[bytes], text: bytes) -> list[bytes]:
     return [*pieces, text[at:]]
 
 
+_HEADING = re.compile(r"#{1,6}[ \t]")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_IN_LIST = re.compile(r"[ \t]|(?:[-*+]|\d{1,9}[.)])[ \t]")
+_BLOCK = re.compile(r"\s*(?:#{1,6}[ \t]|[-*+][ \t]|\d{1,9}[.)][ \t]|```|~~~)")
+
+
 def canonical(body: str) -> str:
-    """What two texts have in common that are the same: digest this."""
-    return _trimmed("\n".join(line.rstrip(" \t\r") for line in body.split("\n")))
+    """What two texts have in common that are the same: digest this. Formatters of Markdown put blank lines
+    around headings, lists and code."""
+    kept: list[str] = []
+    blanks, is_code = 0, False
+    for line in (line.rstrip(" \t\r") for line in _trimmed(body).split("\n")):
+        if line:
+            is_apart = blanks and (is_code or not (_BLOCK.match(line) or _BLOCK.match(kept[-1])))
+            kept += [*([""] * blanks if is_apart else ()), line]
+            is_code ^= _FENCE.match(line) is not None
+        blanks = 0 if line else blanks + 1
+    return "\n".join(kept)
 
 
 def digest(body: str) -> str:
@@ -283,7 +316,7 @@ def short(body: str) -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Are they equal but for CRLF, blanks at the end of lines, and outer blank lines?"""
+    """Are they equal but for CRLF, blanks at the end of lines, and blank lines that mean nothing?"""
     return canonical(one) == canonical(other)
 
 
@@ -292,6 +325,23 @@ def _lines(body: str, crlf: bool = False) -> bytes:
     # HTML in the last lines would go on below our end, up to a blank line.
     found += b"" if not found else b"\n\n" if _HTML.search(found, found.rfind(b"\n\n") + 1) else b"\n"
     return found.replace(b"\n", b"\r\n") if crlf else found
+
+
+def spaced(body: str) -> str:
+    """With blank lines around headings and lists."""
+    made: list[str] = []
+    is_code = False
+    for line in body.split("\n"):
+        above = made[-1] if made else ""
+        if above and line and not is_code:
+            is_heading = _HEADING.match(above) or _HEADING.match(line)
+            is_edge = bool(_IN_LIST.match(above)) != bool(_IN_LIST.match(line))
+            # No other blank line means nothing, see `canonical`.
+            if (is_heading or is_edge) and (_BLOCK.match(above) or _BLOCK.match(line)):
+                made.append("")
+        is_code ^= _FENCE.match(line) is not None
+        made.append(line)
+    return "\n".join(made)
 
 
 def _trimmed(text: str) -> str:

@@ -22,6 +22,7 @@ from backstory.model import Command
 
 LONGEST = 200  # characters of a command, as many as a section shows
 MOST_OF_A_ROLE = 5
+AS_FOUND, NO_COMMAND = ".", "none"  # what a person says instead of a command
 MOST_BYTES = 1_000  # of a line
 _LINE = re.compile(rb"^ {0,3}<!--[ \t]*+backstory:(?P<said>[^\n]*+)(?:\n|\Z)", re.MULTILINE)
 
@@ -124,6 +125,11 @@ def command(given: str) -> tuple[str, str]:
             " command says that there is none"
         )
     return role, command_line(line)
+
+
+def meant(line: str) -> tuple[str, ...] | None:
+    """What a person's word about a role's command is for `with_choices`."""
+    return None if line == AS_FOUND else () if line.lower() in ("", NO_COMMAND) else (line,)
 
 
 def command_line(given: str) -> str:

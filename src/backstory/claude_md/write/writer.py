@@ -33,7 +33,7 @@ from backstory.errors import BackstoryError, BadInput, Conflict
 from backstory.ids import new_id
 
 NAME = "CLAUDE.md"
-LARGEST = 10_000_000  # bytes
+LARGEST = 1_000_000  # bytes; while a larger one is read, others wait
 AT_FDCWD, NO_REPLACE, EXCHANGE = -100, 1, 2  # Linux's numbers
 PATIENCE = 1.0  # seconds in which the file must come to rest
 SETTLED = 0.02  # seconds; what changed later than that may be half written, and its time tells no more
@@ -244,7 +244,7 @@ def within(path: str, real: str, root: str) -> None:
 
 def _small(path: str, text: bytes) -> bytes:
     if len(text) > LARGEST:
-        raise BadInput(f"{_name(path)} would become larger than 10 MB; remove some of what it shows")
+        raise BadInput(f"{_name(path)} would become larger than 1 MB; remove some of what it shows")
     return text
 
 
@@ -295,7 +295,7 @@ def _read(path: str, real: str) -> tuple[bytes, os.stat_result]:
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror})") from error
     if len(text) > LARGEST:
-        raise BadInput(f"{_name(path)} is larger than 10 MB, which is no CLAUDE.md any more; shorten it")
+        raise BadInput(f"{_name(path)} is larger than 1 MB, which is no CLAUDE.md any more; shorten it")
     return text, status
 
 

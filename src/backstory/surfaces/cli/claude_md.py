@@ -20,7 +20,7 @@ from backstory.surfaces.cli.common import folder, project_and_json, store, typed
 
 if TYPE_CHECKING:
     from backstory.claude_md.init import Choices, Planned
-    from backstory.claude_md.learn import Progress
+    from backstory.claude_md.learn import Learned, Progress
     from backstory.claude_md.sync import Prepared, Trouble
     from backstory.claude_md.write.compose import Known
     from backstory.model import Survey
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CHOICES = ("merge", "migrate", "backup", "cancel")
+ROLES = "install, build, run, test, one, check, lint, format, generate, migrate"
 LARGE = 1_000  # files; fewer are read before anyone could look at a bar
 NOBODY_TO_ASK = (
     "nobody is here to ask; --yes writes CLAUDE.md (to one that is there, sections are added),"
@@ -65,8 +66,8 @@ offline_option = click.option("--offline", is_flag=True, help="Fetch nothing: no
     "commands",
     multiple=True,
     metavar="ROLE=COMMAND",
-    help="Your command for a role, as in 'test=make check', in place of what is found; nothing after the ="
-    " says that there is none. Repeatable.",
+    help="Your command for a role, as in 'test=make check', in place of what is found; `none` says that there"
+    f" is none, `.` takes what is found again. Repeatable, also for one role. The roles: {ROLES}.",
 )
 @click.option(
     "--verify",
@@ -138,7 +139,7 @@ def init(
         shown.known(known)
     by_hand: list[str] = []
     if not (folders or no_subtrees):
-        folders, by_hand = _proposed(root, known.survey, may_ask)
+        folders, by_hand = _proposed(root, known, may_ask)
     existing = _decided(root, folders, existing, may_ask)
     had = _had(root)
 
@@ -158,7 +159,9 @@ def init(
     if as_json:
         return output.as_json(_as_json(root, known, planned, by_hand, not dry_run, seen))
     if not may_ask:
-        shown.known(known)
+        shown.without_file(folders, planned)
+        (top,) = (one for one in planned if not one.folder and one.action != "import")
+        shown.known(known, top.settings)
         shown.planned(planned, root, by_hand)
     if dry_run:
         wizard.look(planned, root)
@@ -168,17 +171,17 @@ def init(
         click.echo(f"best-practices left out: {output.one_line(advice.trouble, 160)}", err=True)
 
 
-def _proposed(root: str, survey: Survey, may_ask: bool) -> tuple[list[str], list[str]]:
+def _proposed(root: str, known: Learned, may_ask: bool) -> tuple[list[str], list[str]]:
     """The folders that get a CLAUDE.md of their own; and those that have one written by hand, which stays
     unless somebody asks for more."""
-    from backstory.claude_md.init import MOST_SUBTREES, hand_written
+    from backstory.claude_md.init import hand_written, proposed
     from backstory.surfaces.cli import claude_md_output as shown
 
-    proposed = list(survey.subtrees[:MOST_SUBTREES])
-    by_hand = [path for path in proposed if hand_written(root, path)]
+    places, reasons = proposed(known), known.survey.subtree_reasons
+    by_hand = [path for path in places if hand_written(root, path)]
     if may_ask:
-        return _asked(lambda: shown.choose(proposed, survey.subtree_reasons, by_hand)), by_hand
-    return [path for path in proposed if path not in by_hand], by_hand
+        return _asked(lambda: shown.choose(places, reasons, by_hand)), by_hand
+    return [path for path in places if path not in by_hand], by_hand
 
 
 def _choices(off: tuple[str, ...], wanted: tuple[str, ...], commands: tuple[str, ...]) -> Choices:
@@ -186,16 +189,18 @@ def _choices(off: tuple[str, ...], wanted: tuple[str, ...], commands: tuple[str,
     from backstory.claude_md.init import Choices
     from backstory.claude_md.write import settings
 
-    if both := sorted({*off} & {*wanted}):
+    off_names = [name for given in off for name in given.split(",") if name]
+    if both := sorted({*off_names} & {*wanted}):
         raise errors.BadInput(
             f"--off and --section both name {typed(both)[:300]}; leave it out of one of them"
         )
     lines: dict[str, tuple[str, ...] | None] = {}
     for given in commands:
         role, line = settings.command(typed([given]))
-        lines[role] = (*(lines.get(role) or ()), line) if line else ()
+        said = settings.meant(line)
+        lines[role] = (*(lines.get(role) or ()), *said) if said else said
     return Choices(
-        frozenset((None, settings.section_name(typed([name]))) for name in off),
+        frozenset((None, settings.section_name(typed([name]))) for name in off_names),
         frozenset((None, settings.section_name(typed([name]))) for name in wanted),
         lines,
     )

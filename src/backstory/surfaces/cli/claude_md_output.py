@@ -14,11 +14,13 @@ from rich.text import Text
 
 from backstory import paths
 from backstory.claude_md.init import CHOICES, COVERED, OFF, REMOVED, Planned
+from backstory.claude_md.learn import AS_FOUND
 from backstory.claude_md.read.survey import COMMAND_ROLES
 from backstory.claude_md.status import FileStatus, Status
 from backstory.claude_md.sync import Prepared, Trouble
 from backstory.claude_md.write.compose import Known
 from backstory.claude_md.write.sections import redacted
+from backstory.claude_md.write.settings import Settings
 from backstory.surfaces.cli import sections
 from backstory.surfaces.cli.output import lately, number_of, one_line, visible
 from backstory.surfaces.cli.terminal import console, facts, table
@@ -36,6 +38,10 @@ ACTIONS = {
     "import": "gets a first line that imports AGENTS.md",
 }
 
+BY_A_MODEL = (
+    "A program finds only what files state; in Claude Code, /backstory:memory-init has the code read and adds"
+    " what else a newcomer needs."
+)
 LOOKED_AT = "/backstory:memory-sync has it looked at."
 AFTER_A_TURN = {
     "agent": "After a turn that edits files, Claude is asked once to update it;"
@@ -50,9 +56,10 @@ AFTER_A_TURN = {
 # --- init ---------------------------------------------------------------------------------------------------
 
 
-def known(found: Known) -> None:
-    """What was found out about a project, a row each."""
+def known(found: Known, chosen: Settings = AS_FOUND) -> None:
+    """What was found out about a project, a row each; commands as somebody has corrected them."""
     survey = found.survey
+    commands = chosen.corrected(survey.commands)
     rows: list[tuple[str, str]] = [
         ("project", survey.name),
         ("about", survey.description),
@@ -61,9 +68,10 @@ def known(found: Known) -> None:
         ("packages", ", ".join(survey.managers)),
     ]
     for role in COMMAND_ROLES:
-        rows.append((role, ", ".join(one.line for one in survey.commands if one.role == role)))
+        rows.append((role, ", ".join(one.line for one in commands if one.role == role)))
     rows.append(("workspaces", _some(survey.workspaces)))
-    for pattern in found.patterns[:MOST_PATTERNS]:
+    shown = [pattern for pattern in found.patterns if pattern.type != "architecture"]  # in no section
+    for pattern in shown[:MOST_PATTERNS]:
         said = f"{pattern.subject}: {pattern.value}" if pattern.subject else pattern.value
         rows.append((pattern.type, f"{said} ({pattern.confidence:.0%} of {pattern.cases:,})"))
     if found.insights:
@@ -139,6 +147,12 @@ def planned(plan: Iterable[Planned], root: str, by_hand: Iterable[str] = ()) -> 
         out.print(Text(one_line(folder), style="cyan").append(f"  {visible(note)}", style="dim"))
 
 
+def without_file(folders: Iterable[str], plan: Iterable[Planned]) -> None:
+    """The folders that somebody named, and that get no file all the same."""
+    for folder in sorted({*folders} - {one.folder for one in plan}):
+        click.echo(f"{one_line(folder)} gets none: there is nothing left that it would say.", err=True)
+
+
 def _left_out(one: Planned) -> Iterator[str]:
     """What is not written that could be, and why."""
     if removed := one.left_for(REMOVED):
@@ -181,6 +195,8 @@ def done(
     for path, section in offered:
         diff = f"`backstory claude-md section diff {section}` shows the new text"
         click.echo(f"{section} in {file_name(path, root)} stays, since a person edited it; {diff}.")
+    if said:
+        click.echo(BY_A_MODEL)
     click.echo("Changes are tracked from now on; `backstory claude-md status` shows what is pending.")
     click.echo(AFTER_A_TURN[on_stop])
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from backstory import dirty, errors, paths
+from backstory.gist import tokens
 from backstory.store import claude_files
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import folder, project_and_json, standard_input, store, typed
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from backstory.store.file.connection import Connection
 
 MOST_BYTES = 100_000
+MOST_TOKENS = 900  # of a section, as the skill says; each session of each colleague pays for them
 
 IMPORT = re.compile(rb"\s*@\S+\s*")
 name_argument = click.argument("name", metavar="NAME", callback=lambda _, __, name: typed([name]))
@@ -107,7 +109,9 @@ def set_(name: str, file: str, add: bool, within: str | None, project: str, as_j
     if as_json:
         output.as_json({"file": paths.text(at.path), "section": name, "outcome": outcome})
     elif outcome in ("written", "unchanged"):
-        click.echo(f"Section {outcome}: {name} in {at.shown}")
+        size = tokens(sections.cleaned(text))
+        long = f"; {MOST_TOKENS} are enough for nearly every project" if size > MOST_TOKENS else ""
+        click.echo(f"Section {outcome}: {name} in {at.shown} ({size:,} tokens{long})")
     if is_changed:
         click.echo("Something private or secret in it was left out.", err=True)
     edited = f"A person has edited {name} in {at.shown}, so it stays as it is"

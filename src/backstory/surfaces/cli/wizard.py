@@ -15,10 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from backstory import errors
-from backstory.claude_md.init import CANCELLED, CHOICES, OFF, Choices, Planned, draft, hand_written
+from backstory.claude_md.init import CANCELLED, CHOICES, OFF, Choices, Planned, draft, hand_written, proposed
 from backstory.claude_md.learn import Learned
 from backstory.claude_md.read.survey import COMMAND_ROLES
 from backstory.claude_md.write import compose, sections, settings
+from backstory.claude_md.write.settings import AS_FOUND, NO_COMMAND
 from backstory.gist import tokens
 from backstory.surfaces.cli import claude_md_output as shown
 from backstory.surfaces.cli import terminal
@@ -30,7 +31,6 @@ YES, NO = ("y", "yes", "write"), ("n", "no", "q", "quit", "leave")
 PROMPT = "Write this? y, n, or: look, off, on, command, subtrees, existing, help"
 NO_NEWS = "Nothing has to be written. Change something? n, or: off, on, command, subtrees, help"
 AS_IT_STANDS = "is there, and stays as it is"
-AS_FOUND, NO_COMMAND = ".", "none"
 HELP = """\
   y                    write it
   n                    leave; nothing is written
@@ -73,9 +73,9 @@ def talk(root: str, known: Learned, wishes: Wishes, plan: Plan) -> list[Planned]
     while True:
         is_news = any(one.action != "keep" for one in planned)
         word, _, rest = _answer(PROMPT if is_news else NO_NEWS).partition(" ")
-        if word.lower() in (YES if is_news else (*YES, *NO, "")):
+        if not rest and word.lower() in (YES if is_news else (*YES, *NO, "")):
             return planned
-        if word.lower() in NO:
+        if not rest and word.lower() in NO:
             raise errors.NotFound("Nothing was written.")
         if word.lower() in ("l", "look"):
             look(planned, root)
@@ -83,7 +83,8 @@ def talk(root: str, known: Learned, wishes: Wishes, plan: Plan) -> list[Planned]
         try:
             changed = _changed(root, known, wishes, planned, word.lower(), rest.strip())
             if changed is None:
-                click.echo(HELP, err=True)
+                unknown = "" if word.lower() in ("help", "h", "?") else "That was not understood.\n"
+                click.echo(unknown + HELP, err=True)
                 continue
             if changed.existing != "cancel":
                 planned, wishes = plan(changed), changed
@@ -113,9 +114,9 @@ def _changed(
         corrected = _corrected(known, planned, rest)
         return replace(wishes, choices=replace(choices, commands={**choices.commands, **corrected}))
     if word in ("subtrees", "s"):
-        proposed = tuple(dict.fromkeys((*known.survey.subtrees, *wishes.folders)))
-        by_hand = [folder for folder in proposed if hand_written(root, folder)]
-        folders = shown.choose(proposed, known.survey.subtree_reasons, by_hand)
+        places = tuple(dict.fromkeys((*proposed(known), *wishes.folders)))
+        by_hand = [folder for folder in places if hand_written(root, folder)]
+        folders = shown.choose(places, known.survey.subtree_reasons, by_hand)
         return replace(wishes, folders=tuple(folders))
     if word in ("existing", "e"):
         files = [one.path for one in planned if one.action in CHOICES]
@@ -156,7 +157,7 @@ def _corrected(known: Learned, planned: Sequence[Planned], said: str) -> dict[st
     they leave it as it is."""
     if "=" in said:
         role, line = settings.command(said)
-        return {role: () if line.lower() in ("", NO_COMMAND) else (line,)}
+        return {role: settings.meant(line)}
     chosen = next((one.settings for one in planned if not one.folder), settings.Settings())
     role = said.lower()
     if not role:
@@ -172,7 +173,7 @@ def _corrected(known: Learned, planned: Sequence[Planned], said: str) -> dict[st
     line = settings.command_line(_answer(f"The command to {role} ({hint})"))
     if not line:
         return {}
-    return {role: None if line == AS_FOUND else () if line.lower() == NO_COMMAND else (line,)}
+    return {role: settings.meant(line)}
 
 
 def _answer(question: str) -> str:

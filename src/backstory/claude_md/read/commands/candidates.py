@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from backstory.claude_md.read.commands import ci, docs
 from backstory.claude_md.read.commands.lines import LONGEST_SCRIPT, Script, Unit, typed_in, units
-from backstory.claude_md.read.commands.project_tasks import ProjectTasks, is_for_needs
+from backstory.claude_md.read.commands.project_tasks import DJANGO_SETTINGS, ProjectTasks, is_for_needs
 from backstory.claude_md.read.commands.roles import (
     ASSIGNED,
     CHECK_OPTIONS,
@@ -40,6 +40,7 @@ BESIDE = frozenset(
 )
 MAKE = frozenset(("make", "gmake"))
 NATIVE = frozenset("make gmake cmake ninja meson".split())
+PYTHON_MODULE = re.compile(r"[A-Za-z_][\w.]{0,80}")
 # Variables by which CI says what a command runs.
 CHOSEN_BY = {"tox": ("TOX_ENV", "TOXENV"), "nox": ("NOXSESSION",)}
 SPECIAL = {  # options that make a command one of many of its kind
@@ -70,6 +71,9 @@ WORD_SIGNS = re.compile(r"[_\-.:/]+")
 MOST_UNITS = 5_000  # of all scripts; a large project has a thousand
 UNIT = 200  # characters that count for one, whatever they are
 MOST_BEFORE = 10  # steps that are kept in mind of a job
+MOST_AFTER = 3  # of them, before its tests
+LONGEST_AFTER = 150
+PREPARING = frozenset(("build", "generate", "migrate"))
 LONGEST = 500  # of steps in a row
 
 
@@ -82,33 +86,40 @@ class Candidate:
     for_folder: str = ""  # which it is for, wherever one types it
     about: tuple[str, ...] = ()  # the names of the job and step
     is_single: bool = False  # it runs some of the tests only
-    before: tuple[str, ...] | None = None  # tasks that the same job of CI runs before; None: CI says nothing
+    # Tasks, with their folders, that the same job of CI runs before; None: CI says nothing.
+    before: tuple[tuple[str, str], ...] | None = None
 
 
 def said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candidate]:
     """What CI and the documentation say; a test also with what every job with it builds before."""
     found = list(_said(root, folders, tasks))
-    always: dict[tuple[str, str], tuple[str, ...]] = {}
+    always: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
     for one in found:
         if one.before is not None:
             place = (one.command.folder, one.key)
             earlier = always.get(place, one.before)
-            always[place] = tuple(line for line in earlier if line in one.before)
+            always[place] = tuple(step for step in earlier if step in one.before)
     for one in found:
-        last = always.get((one.command.folder, one.key), ())[-1:] if one.command.role == "test" else ()
-        yield replace(one, command=replace(one.command, after=last[0])) if last else one
+        steps = always.get((one.command.folder, one.key), ()) if one.command.role in ("test", "check") else ()
+        here = [line for folder, line in steps if folder == one.command.folder]
+        after = typed_in(one.command.folder, " && ".join(here[-MOST_AFTER:])) if here else ""
+        # A shorter one would be another command.
+        yield replace(one, command=replace(one.command, after=after if len(after) <= LONGEST_AFTER else ""))
 
 
 def _said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candidate]:
     before: dict[tuple[int, str], list[str]] = {}  # steps that a build needs, of a job or block
     order = 0
-    group, built = -1, list[str]()
+    group, built = -1, list[tuple[str, str]]()
     for script, aside, unit in _read(root, folders, tasks):
         is_ci = script.group < docs.FIRST_GROUP
         if script.group != group:
             group, built = script.group, []
         found = tasks.role(unit.words, unit.folder)
         found = found or (None if is_ci else _of_program(script, unit, tasks))
+        if is_ci and (not found or found[0] in PREPARING) and tasks.is_own(unit, unit.folder):
+            step = (unit.folder, unit.line)
+            built = [*(other for other in built if other != step), step][-MOST_BEFORE:]
         if not found:
             continue
         role, key = found
@@ -127,9 +138,12 @@ def _said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candida
         line = _without_settings(unit.line) if is_ci and program in MAKE else unit.line
         line = tasks.with_group(line, unit.folder)
         line = tasks.once(line, key, for_folder) if role == "test" else line
+        if key.startswith("manage.py") and DJANGO_SETTINGS not in line and "--settings" not in line:
+            module = script.sets.get(DJANGO_SETTINGS, "")
+            line = f"{DJANGO_SETTINGS}={module} {line}" if PYTHON_MODULE.fullmatch(module) else line
         is_docs_first = role in DOCS_FIRST
         if role == "build" and program in NATIVE:
-            if not waiting and not tasks.is_ready(unit.folder):
+            if not (tasks.is_made(waiting, unit.folder) if waiting else tasks.is_ready(unit.folder)):
                 continue
             is_docs_first = bool(waiting)  # a machine tries all options, a developer the plain ones
             line = " && ".join([*waiting, line])
@@ -150,9 +164,6 @@ def _said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candida
             is_single=role == "test" and is_single_test(unit.words),
             before=tuple(built) if is_ci else None,
         )
-        if is_task and role in ("build", "generate"):
-            step = typed_in(unit.folder, line)
-            built = [*(other for other in built if other != step), step][-MOST_BEFORE:]
 
 
 def _read(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[tuple[Script, float, Unit]]:
@@ -168,13 +179,17 @@ def _read(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[tuple[S
         left -= len(script.text[:LONGEST_SCRIPT]) // UNIT
         for unit in units(script, folders.__contains__):
             left -= 1
+            if tasks.is_late():
+                return
             yield script, aside, unit if script.group < docs.FIRST_GROUP else tasks.place(unit)
 
 
 def _is_for_machines(script: Script, is_ci: bool, role: str, key: str) -> bool:
     if is_ci and key == "docker compose up":  # services
         return True
-    if key in CHOSEN_BY and not script.sets.isdisjoint(CHOSEN_BY[key]):
+    if key.removeprefix("./").startswith(".github/"):
+        return True
+    if any(name in script.sets for name in CHOSEN_BY.get(key, ())):
         return True  # alone, it runs all of them
     return role == "lint" and key.endswith((".sh", ".bash")) and not is_clear(_stem(key))  # of one corner
 

@@ -47,7 +47,8 @@ def scripts(root: Folder) -> Iterator[Script]:
     for path in paths:
         yield from reader.workflow(path, (), 0)
     for path, keys in OTHERS.items():
-        if root.has(path):
+        is_left_behind = path == ".travis.yml" and paths  # by a project that has moved
+        if root.has(path) and not is_left_behind:
             yield from reader.other(path, keys)
 
 
@@ -64,7 +65,7 @@ class _Reader:
         stem = path.rpartition("/")[2].partition(".")[0]
         about = (*about, stem, word(document.get("name")))
         outer = word(dig(document, "defaults", "run", "working-directory"))
-        sets = frozenset(table(document.get("env")))
+        sets = _set(document)
         for key, job in table(document.get("jobs")).items():
             self._left -= 1  # one that only calls others counts too
             if self._left > 0 and isinstance(job, dict):
@@ -79,7 +80,7 @@ class _Reader:
         about: tuple[str, ...],
         outer: str,
         depth: int,
-        sets: frozenset[str],
+        sets: dict[str, str],
     ) -> Iterator[Script]:
         if _may_fail(job):
             return
@@ -91,9 +92,9 @@ class _Reader:
             yield from self.workflow(called.removeprefix("./"), about, depth + 1)
         folder = word(dig(job, "defaults", "run", "working-directory")) or outer
         matrix = table(dig(job, "strategy", "matrix"))
-        sets = sets.union(table(job.get("env")))
+        sets = sets | _set(job)
         for script in self._steps(path, job.get("steps"), about, folder, matrix, depth):
-            yield replace(script, sets=script.sets | sets)
+            yield replace(script, sets={**sets, **script.sets})
 
     def _steps(
         self,
@@ -120,12 +121,11 @@ class _Reader:
                 continue
             text = word(dig(step, "run")) or _of_action(uses, table(dig(step, "with")))
             shell = word(dig(step, "shell")).split()[:1]
-            sets = frozenset(table(dig(step, "env")))
             for place in _each(word(dig(step, "working-directory")) or outer, matrix):
                 folder = _folder(place)
                 self._left -= 1
                 if text and folder is not None and not {*shell} & {*OTHER_SHELLS}:
-                    yield Script(_filled(text, matrix), path, folder, names, self._group, sets)
+                    yield Script(_filled(text, matrix), path, folder, names, self._group, _set(step))
 
     def _action(self, folder: str) -> str | None:
         return next(
@@ -162,6 +162,11 @@ def _is_for_changes(on: object) -> bool:
         only_tags = "tags" in pushed and "branches" not in pushed
         return bool(CHANGES.intersection(key for key in on if key != "push" or not only_tags))
     return bool(CHANGES.intersection(words(on)))
+
+
+def _set(around: object) -> dict[str, str]:
+    """The variables that a workflow, a job or a step sets."""
+    return {name: word(value) for name, value in table(dig(around, "env")).items()}
 
 
 def _may_fail(what: object) -> bool:

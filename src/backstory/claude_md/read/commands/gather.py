@@ -91,7 +91,8 @@ def commands(
     for candidate in candidates.said(Folder(project, folders), folders, tasks):
         folder = candidate.for_folder if candidate.for_folder in parts else candidate.command.folder
         part = _part_of(folder, parts, members)
-        if part is not None:
+        is_apart = part == "" and folder and not folders[folder].isdisjoint(MANIFESTS)  # a project of its own
+        if part is not None and not is_apart:
             said.setdefault(part, []).append(candidate)
     main = frozenset(name for name, share in languages if share >= MAIN_SHARE)
     minor = frozenset(sources(project)) - main
@@ -117,7 +118,10 @@ def commands_in(
     chosen = _chosen(tasks, folder, said, manifests(folder), frozenset())
     start = typed_in(folder, "")
     found = _typed(project, tasks, folder, chosen)
-    return [replace(one, line=one.line.removeprefix(start), folder="") for one in found]
+    return [
+        replace(one, line=one.line.removeprefix(start), after=one.after.removeprefix(start), folder="")
+        for one in found
+    ]
 
 
 def _chosen(
@@ -142,14 +146,18 @@ def _chosen(
     ours = [one for one in said if not one.is_single and not _is_foreign(one.key, main)]
     of_tasks = sorted(candidates.of_tasks(part, tasks), key=lambda one: one.cost)
     of_tasks = [one for one in of_tasks if not _is_of_other_language(one, main, minor)]
-    manifests = sorted(manifests, key=lambda one: main.isdisjoint(FAMILIES.get(one.language, {one.language})))
+    others = [one for one in manifests if main.isdisjoint(FAMILIES.get(one.language, {one.language}))]
+    main_first = [*(one for one in manifests if one not in others), *others]
     found: list[Candidate] = []
     for role in SHOWN:
         named = _best(role, ours)
         unnamed = [one for one in of_tasks if one.command.role == role]
         unnamed = [one for one in unnamed if one.key not in {other.key for other in named}]
         plain = [one for one in unnamed if one.cost < FROM_FILES + 3]
-        of_manifests = candidates.of_manifests(tasks, role, manifests, part)
+        # What is installed for another language is for its documents, or its linters.
+        only_main = bool(main) and role == "install" and len(others) < len(manifests)
+        asked = [one for one in main_first if not (only_main and one.language and one in others)]
+        of_manifests = candidates.of_manifests(tasks, role, asked, part)
         if role == "generate" and unnamed:  # each makes something else
             those = unnamed
         elif named:

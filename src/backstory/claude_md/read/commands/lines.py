@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 from backstory import shell
@@ -39,7 +39,7 @@ class Script:
     folder: str = ""  # from the project's root
     about: tuple[str, ...] = ()  # the names of its job and step, or the heading above it
     group: int = 0  # scripts of one job or one block of code, in order
-    sets: frozenset[str] = frozenset()  # the names of variables that are set around it
+    sets: Mapping[str, str] = field(default_factory=dict)  # variables that are set around it
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,8 @@ def _kept(command: Sequence[shell.Word]) -> list[shell.Word]:
             if not kept or not (word.text in PINNING or word.text.startswith((*SHARED_OUT, *FOR_MACHINES))):
                 kept.append(word)
         elif word.text.startswith("-") and ("=" in word.text or word.text.startswith("-D")):
-            continue
+            if word.text.partition("=")[0] in NO_FOLDER:
+                return []
         elif kept and kept[-1].text.startswith("-") and len(kept[-1].text) > 1 and kept[-1].text != "--":
             if kept.pop().text in NO_FOLDER:
                 return []

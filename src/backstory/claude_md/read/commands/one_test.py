@@ -101,6 +101,8 @@ def one_test(
 def _line(project: ProjectFiles, folder: str, runner: str, whole: str, *, is_task: bool) -> str | None:
     names, inside, form = RUNNERS[runner]
     files = _belonging(project, folder, runner, _files(project, folder, re.compile(names)))
+    if runner == "playwright":
+        files = _in_its_folder(project, folder, files)
     if not files:
         return None
     places = _places(project, folder, runner)
@@ -145,6 +147,16 @@ def _line(project: ProjectFiles, folder: str, runner: str, whole: str, *, is_tas
         debug=_android(project, folder, place),
         module_option=f" -pl {_quoted(place)}" if place else "",
     ).replace(" ./ ", " . ")
+
+
+def _in_its_folder(project: ProjectFiles, folder: str, files: list[str]) -> list[str]:
+    """Those in the folder that Playwright is told to look in."""
+    paths = (
+        "/".join(filter(None, (folder, f"playwright.config.{ending}"))) for ending in ("ts", "js", "mjs")
+    )
+    found = (re.search(r"\btestDir:\s*[\"']([^\"']+)", project.text(path, 100_000) or "") for path in paths)
+    inside = next((posixpath.normpath(match[1]) for match in found if match), ".")
+    return [path for path in files if inside == "." or path.startswith(f"{inside}/")]
 
 
 def _quoted(path: str) -> str:

@@ -38,6 +38,8 @@ SCRIPTS = ("script", "scripts", "Scripts", "dev", "hack", "tools")
 RUST_TEST = re.compile(r"#\[(?:\w+::)?test\b|#\[rstest|```")  # also what the documentation shows
 MOST_LOOKED_AT = 300
 NPM = frozenset("npm pnpm yarn bun".split())
+ALIASES = {"gmake": "make", "go-task": "task"}
+DJANGO_SETTINGS = "DJANGO_SETTINGS_MODULE"
 
 # One of these lies in the folder where the program works.
 NEEDS = {
@@ -122,7 +124,7 @@ class ProjectTasks:
         def task_role(program: str, name: str) -> str | None:
             if program == "script":
                 return self._script_role(posixpath.normpath(posixpath.join(folder, name)), depth)
-            family = "npm" if program in NPM else {"gmake": "make", "go-task": "task"}.get(program, program)
+            family = "npm" if program in NPM else ALIASES.get(program, program)
             if is_filtered and family == "npm":
                 return role_of_name(name)
             if program in ("inv", "invoke", "mage"):
@@ -132,9 +134,15 @@ class ProjectTasks:
             return self.task_role(folder, family, name, depth + 1)
 
         found = role_of(words, task_role)
+        if found == ("build", "make") and self._is_help_first(folder):
+            return None
         if found is None or found[0] == NONE or not self._works(words, inner, found, folder):
             return None
         return found
+
+    def _is_help_first(self, folder: str) -> bool:
+        """Does `make` alone only tell what there is?"""
+        return next((name for program, name in self.tasks(folder) if program == "make"), "") == "help"
 
     def _works(self, words: Sequence[str], inner: Sequence[str], found: tuple[str, str], folder: str) -> bool:
         """Whether what it needs is there. Wrong is worse than missing."""
@@ -144,7 +152,10 @@ class ProjectTasks:
         for option, value in pairwise([*words, ""]):
             if option in ("-r", "--requirement", "-f", "--file") and not here.has(posixpath.normpath(value)):
                 return False
-        if found[1] == "ctest" and not any(word.startswith(("--test-dir", "--preset")) for word in words):
+        # `..` was typed in a folder that is not there yet.
+        is_outside = not folder and any(word == ".." or word.startswith("../") for word in words)
+        is_told = any(word.startswith(("--test-dir", "--preset")) for word in words)
+        if is_outside or (found[1] == "ctest" and not is_told):
             return False
         is_source_built = found[1] == "cmake" and "." in words and "--build" in words
         if is_source_built or (found[1] in COMPOSE_UP and not _starts_own(words, here)):
@@ -242,7 +253,7 @@ class ProjectTasks:
 
     def _is_set_up(self, folder: str) -> bool:
         """Whether a manage.py says which settings it works with; without them it refuses."""
-        return "DJANGO_SETTINGS_MODULE" in Folder(self._project, self._folders, folder).text("manage.py")
+        return DJANGO_SETTINGS in Folder(self._project, self._folders, folder).text("manage.py")
 
     def place(self, unit: Unit) -> Unit:
         """A command of the documentation whose file lies in one folder only is meant for that."""
@@ -287,7 +298,10 @@ class ProjectTasks:
                 keys |= self._keys.get((unit.folder, family, below[-1]), frozenset())
         if is_for_needs(name) and (BRINGS.search(task.recipe) or _makes_files(task.recipe)):
             return "install", frozenset(keys or {(folder, "install")})
-        return _judged(name, roles, program), frozenset(keys)
+        role = _judged(name, roles, program)
+        if role == "run" and keys and {key for _, key in keys} <= {"vitest", "jest"}:
+            role = None  # `dev` may only watch the tests
+        return role, frozenset(keys)
 
     def _script_role(self, path: str, depth: int) -> str | None:
         """A script of the project, by what it runs, else by its name."""
@@ -320,6 +334,27 @@ class ProjectTasks:
     def is_task(self, folder: str, program: str, name: str) -> bool:
         return ("npm" if program in NPM else program, name) in self.tasks(folder)
 
+    def is_own(self, unit: Unit, folder: str) -> bool:
+        """Whether it runs one task of the project's and nothing else, by whatever name that neither gives
+        something away nor takes something out."""
+        words = unwrapped(unit.words)
+        if not words or not PLAIN_LINE.fullmatch(unit.line):
+            return False
+        program, plain = words[0], [word for word in words[1:] if not word.startswith("-")]
+        if program in NPM and plain[:1] == ["run"]:
+            plain = plain[1:]
+            if {"-r", "--recursive", "--workspaces"} & {*words}:
+                return len(plain) == 1 and _is_harmless(plain[0])  # in each member that has it
+        program = ALIASES.get(program, program)
+        if len(plain) != 1 or not _is_harmless(plain[0]):
+            return False
+        return self.works_in(words, folder) == folder and self.is_task(folder, program, plain[0])
+
+    def is_made(self, steps: Sequence[str], folder: str) -> bool:
+        """Whether `./configure` is there, where these steps begin with it."""
+        is_configured = steps[0].split()[0] == "./configure"
+        return not is_configured or "configure" in self._folders.get(folder, frozenset())
+
     def is_ready(self, folder: str) -> bool:
         """Whether `make` works at once, because nothing makes the Makefile first."""
         return not self._folders.get(folder, frozenset()).isdisjoint(MAKEFILES)
@@ -344,6 +379,12 @@ def is_for_needs(name: str) -> bool:
 
 
 RELEASES = frozenset(("release", "publish", "deploy"))
+# What is in the name of no step before tests that somebody else should take.
+NOT_BEFORE = frozenset(
+    "push upload clean purge destroy delete remove tag bump uninstall merge prod production kill reset drop"
+    " wipe rollback down revert".split()
+)
+PLAIN_LINE = re.compile(r"[\w./:@+-]+(?: [\w./:@+-]+){0,5}", re.ASCII)
 
 
 def _judged(name: str, roles: Sequence[str], program: str) -> str | None:
@@ -384,6 +425,11 @@ def _of_kinds(name: str, roles: Sequence[str], program: str) -> str | None:
     }:
         return named
     return next(role for role in JUDGED if role in kinds)
+
+
+def _is_harmless(name: str) -> bool:
+    parts = {part.lower() for part in NAME_PARTS.findall(name)}
+    return parts.isdisjoint(RELEASES | NOT_BEFORE)
 
 
 def _programs(words: Sequence[str], key: str) -> list[str]:

@@ -42,7 +42,7 @@ go run                                              run
 go vet                                              lint
 go fmt                                              format
 go generate                                         generate
-go mod download                                     install
+go mod download                                     -
 go tool TASK                                        -
 gofmt|goimports|gofumpt -w                          format
 gofmt|goimports|gofumpt -l|-d                       lint
@@ -389,7 +389,8 @@ NOT_SHOWN = frozenset(
     " snapshot snapshots storybook pre post ci preview profile debug package dist uninstall help version"
     " changelog pages nightly fuzz perf stress demo demos example examples i18n translations"
     " push tag bump cross windows wasm android ios msrv minimal audit install-hooks sdist wheel"
-    " appimage flatpak snap rpm deb homebrew brew sbom binary binaries darwin".split()
+    " appimage flatpak snap rpm deb homebrew brew sbom binary binaries darwin ubuntu debian fedora macos"
+    " seed".split()
 )
 # What a name says beside `migrate` that brings no database up to date.
 NOT_FORWARD = frozenset(
@@ -467,6 +468,9 @@ def role_of_name(name: str) -> str | None:
 CHECKING = frozenset(("--check", "--diff", "--dry-run", "--list-different"))  # a formatter that only looks
 
 
+TAKE_SEVERAL = frozenset(("make", "gmake", "just", "task", "go-task"))  # tasks, to be run one after another
+
+
 def role_of(words: Sequence[str], task_role: TaskRole) -> tuple[str, str] | None:
     """(role, what it comes down to: the program and the word that says what to do) of a simple command. The
     second is the same for two commands that differ only in options."""
@@ -506,14 +510,25 @@ def _of_task(program: str, row: _Row, plain: Sequence[str], task_role: TaskRole)
         return ("test" if "test" in roles else roles[0], f"{program} {name}") if roles else None
     name = plain[at] if at is not None else plain[0]
     if role := task_role(program, name):
+        several = plain[at or 0 :] if program in TAKE_SEVERAL else ()
+        if {"lint", "test"} <= {task_role(program, one) for one in several}:
+            return "check", " ".join([program, *several])
         return role, f"{program} {name}"
     if at == 0 and program in ("pnpm", "yarn", "bun"):  # it need not be a script: yarn eslint
         return role_of(plain, lambda *_: None)
     return None
 
 
+SESSION_VERBS = frozenset(("run", "r", "run-parallel", "p"))
+
+
 def _of_sessions(program: str, arguments: Sequence[str], task_role: TaskRole) -> tuple[str, str] | None:
-    """tox and nox run all of their environments, or those that they are told."""
+    """tox and nox run all of their environments, or those that they are told; what else is told is a sentence
+    and no command."""
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    plain = [word for above, word in pairwise(["", *own]) if not word.startswith("-") and above[:1] != "-"]
+    if any(word not in SESSION_VERBS and not task_role(program, word) for word in plain):
+        return None
     named = [
         name
         for option, value in pairwise([*arguments, ""])

@@ -63,13 +63,15 @@ class Folder:
         return name in self._folders.get(self._from_root(folder), ())
 
     def any_below(self, folder: str, ending: str) -> bool:
-        start = self._from_root(folder)
-        return any(
-            name.endswith(ending)
-            for path, names in self._folders.items()
-            if not start or path == start or path.startswith(start + "/")
-            for name in names
-        )
+        return next(self.below(folder, ending), None) is not None
+
+    def below(self, folder: str, ending: str) -> Iterator[str]:
+        """The files in a folder, of any depth, whose names end so."""
+        start, here = self._from_root(folder), self._from_root("")
+        for path, names in self._folders.items():
+            if not start or path == start or path.startswith(start + "/"):
+                inner = path.removeprefix(here).lstrip("/")
+                yield from (f"{inner}/{name}" if inner else name for name in names if name.endswith(ending))
 
     def first(self, *names: str) -> str | None:
         return next((name for name in names if name in self.names), None)

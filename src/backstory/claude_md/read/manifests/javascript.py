@@ -34,10 +34,12 @@ def read(folder: Folder) -> Manifest | None:
         for each in task("npm", name, SHORT.get((manager, name)) or LINES[manager], line, "package.json")
     ]
     name = word(package.get("name"))
+    workspaces = _members(folder, package.get("workspaces"))
+    is_published = not (workspaces and package.get("private"))  # else nobody ever sees the name
     return Manifest(
         ecosystem="npm",
         language="JavaScript",
-        name=name,
+        name=name if is_published else "",
         description=word(package.get("description")),
         own=frozenset([name]),
         dependencies=frozenset(name for kind in LISTS for name in table(package.get(kind))),
@@ -45,7 +47,7 @@ def read(folder: Folder) -> Manifest | None:
         managers=(manager,),
         commands=(Command("install", f"{manager} install", "package.json"),),
         tasks=tuple(found[:MOST_SCRIPTS]),
-        members=tuple(_members(folder, package.get("workspaces"))),
+        members=tuple(workspaces),
         manifests=("package.json",),
     )
 

@@ -15,10 +15,16 @@ CMAKE_NAME = re.compile(r"^[ \t]*+project[ \t]*+\([ \t\n]*+([\w.+-]{1,80})", re.
 CMAKE_TESTS = re.compile(
     r"^[ \t]*+(?:enable_testing[ \t]*+\(|include[ \t]*+\([ \t]*+CTest\b)", re.MULTILINE | re.IGNORECASE
 )
+CMAKE_IF = re.compile(r"[ \t]*+if[ \t]*+\(([^)\n]{0,300})", re.IGNORECASE)
+CMAKE_ENDIF = re.compile(r"[ \t]*+endif[ \t]*+\(", re.IGNORECASE)
+CMAKE_OFF = re.compile(
+    r"^[ \t]*+\w{0,40}?option[ \t]*+\([ \t]*+(\w{1,80})[ \t]++\"[^\"\n]*+\"[ \t]++OFF[ \t]*+\)",
+    re.MULTILINE | re.IGNORECASE,
+)
 MESON_NAME = re.compile(r"^[ \t]*+project[ \t]*+\([ \t\n]*+'([\w.+-]{1,80})'", re.MULTILINE)
 MESON_TESTS = re.compile(r"^[ \t]*+(?:test[ \t]*+\(|subdir[ \t]*+\([ \t]*+'tests?')", re.MULTILINE)
 AUTOCONF_NAME = re.compile(r"AC_INIT[ \t]*+\([ \t\n]*+\[?([\w.+-]{1,80})")
-AUTOMAKE_TESTS = re.compile(r"^(?:TESTS|check_PROGRAMS)[ \t]*+\+?=|^check(?:-local)?:", re.MULTILINE)
+AUTOMAKE_TESTS = re.compile(r"^TESTS[ \t]*+\+?=|^check(?:-local)?:", re.MULTILINE)
 ZIG_STEP = re.compile(r"\.step\([ \t\n]*+\"(test|run)\"")
 
 
@@ -56,8 +62,25 @@ def _cmake(folder: Folder) -> Manifest:
         found = [Command("build", "cmake -B build && cmake --build build", CMAKE)]
         tests = next((path for path in _tested(folder) if CMAKE_TESTS.search(folder.text(path))), None)
         if tests:
-            found.append(Command("test", "ctest --test-dir build", tests))
+            on = _switched_on(text)
+            configure = f"cmake -B build -D{on}=ON && cmake --build build" if on else ""
+            found.append(Command("test", "ctest --test-dir build", tests, after=configure))
     return Manifest(ecosystem="cmake", language="C++", name=_name(CMAKE_NAME, text), commands=tuple(found))
+
+
+def _switched_on(text: str) -> str:
+    """The option around the tests that is off unless somebody sets it."""
+    around: list[str] = []
+    for line in text.splitlines():
+        if CMAKE_TESTS.match(line):
+            break
+        if condition := CMAKE_IF.match(line):
+            around.append(condition[1])
+        elif CMAKE_ENDIF.match(line):
+            del around[-1:]
+    options = {found[1] for found in CMAKE_OFF.finditer(text)}
+    asked = (re.findall(r"(?<!NOT )\b\w+", condition) for condition in reversed(around))
+    return next((name for names in asked for name in names if name in options), "")
 
 
 def _tested(folder: Folder) -> list[str]:

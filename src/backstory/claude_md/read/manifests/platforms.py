@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from backstory.claude_md.read.manifests.folder import Folder, dig, table, word, words
 from backstory.claude_md.read.manifests.manifest import Manifest, Task, task
@@ -18,6 +19,7 @@ STRING = re.compile(r'"([^"\n]{1,300})"')
 SWIFT_NAME = re.compile(r"\bPackage\([ \t\n]*+name:[ \t]*+\"([\w .+-]{1,80})\"")
 SWIFT_TESTS = re.compile(r"\.testTarget\(")
 SWIFT_PROGRAM = re.compile(r"\.executable(?:Target)?\([ \t\n]*+name:[ \t]*+\"([\w.+-]{1,60})\"")
+DOTNET_TESTS = ("Tests.csproj", "Test.csproj", "Tests.fsproj")
 CABAL_NAME = re.compile(r"^name:[ \t]*+([\w-]{1,80})", re.MULTILINE | re.IGNORECASE)
 CABAL_TESTS = re.compile(r"^test-suite\b", re.MULTILINE | re.IGNORECASE)
 
@@ -66,8 +68,13 @@ def _dotnet(folder: Folder) -> Manifest | None:
         return None
     source = (solutions or projects)[0]
     found = [Command("build", "dotnet build", source)]
-    if any(folder.any_below("", ending) for ending in ("Tests.csproj", "Test.csproj", "Tests.fsproj")):
-        found.append(Command("test", "dotnet test", source))
+    tests = sorted(path for ending in DOTNET_TESTS for path in folder.below("", ending))
+    real = [path for path in tests if "BenchmarkDotNet" not in folder.text(path)]
+    if real == tests:
+        found += [Command("test", "dotnet test", source)] if tests else []
+    else:  # the whole solution would measure as well
+        places = (shlex.quote(path.rpartition("/")[0] or path) for path in real)
+        found += (Command("test", f"dotnet test {place}", source) for place in places)
     return Manifest(
         ecosystem="nuget",
         language="C#",

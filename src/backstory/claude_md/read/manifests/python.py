@@ -69,6 +69,9 @@ def read(folder: Folder) -> Manifest:
     manager = next((name for name in managers if name in RUNS), "")
     run = RUNS.get(manager, "")
     found = _tools(folder, project, {"setup.cfg": setup_cfg, "tox.ini": folder.ini("tox.ini")})
+    known = frozenset().union(*(names for _, names in needed))
+    if run:  # it has what the project asks for, and nothing else
+        found = [one for one in found if any(name.startswith(one.line.split()[0]) for name in known)]
     named = next((source for source, names in needed if "pytest" in names), None)
     configured = any(command.line == "pytest" for command in found)
     if named and not configured:
@@ -94,7 +97,7 @@ def read(folder: Folder) -> Manifest:
         name=about[0],
         description=about[1],
         own=frozenset([python_requires.normal(about[0])]),
-        dependencies=frozenset().union(*(names for _, names in needed)),
+        dependencies=known,
         configured=frozenset(["pytest"] if configured else []),
         managers=managers,
         commands=tuple(found),
