@@ -11,14 +11,18 @@ said of that became general rules, and so on; so only the first look at a set is
 last state that new readers judged. `with-model` are the same ones after `/backstory:memory-init`, where a
 model adds what no manifest says. `others` are ten further repositories, and `last-others` yet others, that
 were opened once, after the rules stood; the needs of these are in `needs/others/`. `fresh` are 16 more, of
-the same kinds as the first, judged once, without a model; their needs are in `needs/fresh/`.
+the same kinds as the first, judged once, without a model; their needs are in `needs/fresh/`. `third` and
+`third-with-model` are yet 16 more (`needs/third/`), and the first look at them, without a model and with one
+that follows `/backstory:memory-init`: whoever wrote the needs, followed the skill or judged had seen nothing
+of the other two, and no rule had been made with one of these in view.
 
     python bench/newcomer.py                      the figures of the verdicts, before and after
     python bench/newcomer.py --repositories DIR --write DIR [--source DIR]
                                                   the texts that readers judge, of this backstory or another
     python bench/newcomer.py --repositories DIR --start [--seconds 60]
                                                   RUNS every command printed for them, as you, in these
-                                                  clones: does each start? Only in a machine made for it.
+                                                  clones, as their CLAUDE.md corrects it: does each start?
+                                                  Only in a machine made for it, with what they need.
 """
 
 from __future__ import annotations
@@ -41,6 +45,7 @@ from rich.console import Console
 from rich.table import Table
 
 from backstory.claude_md import verify
+from backstory.claude_md.write import settings
 from backstory.model import Command
 
 HERE = Path(__file__).parent / "newcomer"
@@ -83,7 +88,7 @@ def main() -> int:
         {"figures": [asdict(one) for one in found]},
         [
             budget
-            for label, said in (("after", ""), ("fresh", ", fresh"), ("with-model", ", with a model"))
+            for label, said in (("third-with-model", ", with a model"), ("third", ", program alone"))
             if label in figures
             for budget in _budgets(figures[label], said)
         ],
@@ -133,6 +138,9 @@ def _start(repositories: Path, given: argparse.Namespace) -> int:
     outcomes = []
     for path in sorted(repositories.iterdir()):
         commands = [Command(**one) for one in _init(path, given.source)["survey"]["commands"]]
+        written = [path / name for name in ("CLAUDE.md", "AGENTS.md") if (path / name).is_file()]
+        for file in written:
+            commands = [*settings.read(file.read_bytes()).corrected(commands)]
         for ran in verify.run(str(path), verify.checks({"": commands}), os.environ, seconds=given.seconds):
             missing = _missing(ran) if ran.state == verify.NOT_FOUND else ""
             outcomes.append({"repository": path.name, "command": ran.check.command.line, "state": ran.state})
