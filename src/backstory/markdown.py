@@ -17,6 +17,12 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _ITEM = re.compile(r"\S+(?:[ \t]+|$)")
+# A paragraph, and below it what would be a list item without text: it underlines a heading, or is a word.
+_NO_ITEM = re.compile(
+    r"^(?=[ ]{0,3}[^\s>|])(?!\s*(?:=+|-+|\#{1,6}|[*+]|[0-9]{1,9}[.)])(?:[ \t]|$))[^\n]*+\n"
+    r"(?P<line>[ ]{0,3}(?:[-*+]|[0-9]{1,9}[.)])[ \t]*)$",
+    re.MULTILINE,
+)
 
 
 def fences(text: str, at: int = 0) -> list[tuple[int, int, int, int]]:
@@ -27,6 +33,7 @@ def fences(text: str, at: int = 0) -> list[tuple[int, int, int, int]]:
     items: list[int] = []  # the columns in which the text of list items begins
     opened: tuple[int, int] | None = None  # where the fence begins, and its code
     signs, column = "", 0
+    no_items = {found.start("line") for found in _NO_ITEM.finditer(text, at)}
     for line in _LINE.finditer(text, at):
         indent = len(line["indent"].expandtabs(4))
         if opened and indent < column:
@@ -37,6 +44,8 @@ def fences(text: str, at: int = 0) -> list[tuple[int, int, int, int]]:
             if closes and indent - column <= 3 and not line["info"].strip():
                 blocks.append((*opened, line.start(), line.end()))
                 opened = None
+            continue
+        if not (items and indent < items[-1]) and line.start() in no_items:
             continue
         while items and indent < items[-1]:
             items.pop()

@@ -241,6 +241,8 @@ def test_headings_go_out_with_hashes_at_the_level_they_had() -> None:
 @example("\n---\ntitle: x\n...\ntext")
 @example("---\ntitle: x\n---\ntext")
 @example("#\n-\n  ```")
+@example("text\n-\n  ```")
+@example("text\n---\n-\n  ```")
 def test_an_exported_document_comes_in_as_the_same_tree(text: str) -> None:
     made = parse_markdown(f"{text}\n\n# end", "x")
     again = parse_markdown(export_markdown(as_nodes(made)), "x")

@@ -77,6 +77,24 @@ def test_fences_in_lists_are_those_of_another_reader(lines: list[str]) -> None:
     assert in_lines(text) == theirs(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "is_item"),
+    [
+        ("text\n-\n  ```\nx", False),
+        ("text\n*\n  ```\nx", False),
+        ("#\n-\n  ```\nx", True),
+        ("# A\n-\n  ```\nx", True),
+        ("- a\n-\n  ```\nx", True),
+        ("- a\n  b\n-\n  ```\nx", True),
+        ("text\n\n-\n  ```\nx", True),
+        ("text\n---\n-\n  ```\nx", True),
+    ],
+)
+def test_an_empty_item_does_not_interrupt_a_paragraph(text: str, is_item: bool) -> None:
+    assert in_lines(text) == theirs(text)
+    assert fences(text)[0][3] == (len(text) - 1 if is_item else len(text)), "an item ends where x begins"
+
+
 def in_lines(text: str) -> list[tuple[int, ...]]:
     """The first line of each fence, and the first below it."""
     places = [(start, stop - (text[stop - 1] == "\n")) for start, _, _, stop in fences(text)]

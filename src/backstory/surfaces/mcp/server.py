@@ -126,7 +126,7 @@ class ToolServer(MCPServer):
     async def _tell_of_more(self, context: Any) -> None:
         """Once the project has a tree, tell the client to list the tools again.
 
-        The answer to the call waits until it has: the model would call a tool that the client does not know yet.
+        The answer to the call waits until it has: else the model calls a tool that the client does not know.
         """
         if self._is_short and context and await to_thread.run_sync(listing.has_tree):
             self._is_short = False
