@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,10 +39,14 @@ class Step:
     status: int = 200
     error: str = ""
     delay: float = 0.0
+    ready: Callable[[], object] | None = None  # called before the reply, to wait for something
     usage: Mapping[str, int] = field(default_factory=dict)
 
     def after(self, seconds: float) -> Step:
         return replace(self, delay=seconds)
+
+    def once(self, ready: Callable[[], object]) -> Step:
+        return replace(self, ready=ready)
 
     def costing(self, **tokens: int) -> Step:
         """say("x").costing(input_tokens=9, output_tokens=2)"""
@@ -201,6 +205,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send_error(404, "not_found_error")
         step = self.model.answer(body)
         time.sleep(step.delay)
+        if step.ready:
+            step.ready()
         if step.error:
             return self._send_error(step.status, step.error)
         message = _message(step, body, len(raw))
