@@ -157,10 +157,11 @@ def test_what_has_nothing_to_say_is_left_out(tmp_path: Path) -> None:
     assert compose.texts(known(tmp_path, survey=empty)) == {}
 
 
-def test_the_description_names_languages_and_frameworks(tmp_path: Path) -> None:
+def test_languages_are_named_where_nothing_else_is_known(tmp_path: Path) -> None:
     files(tmp_path, a="")
-    said = compose.texts(known(tmp_path))["project-description"]
-    assert said == ("Keeps walruses.\n\nWritten in Python and Shell, with Click and Flask.")
+    assert compose.texts(known(tmp_path))["project-description"] == "Keeps walruses."
+    said = compose.texts(known(tmp_path, survey=survey(description="")))["project-description"]
+    assert said == "Written in Python and Shell."
 
 
 def test_commands_are_listed_by_what_they_are_for(tmp_path: Path) -> None:
@@ -222,15 +223,6 @@ def test_the_architecture_lists_folders_with_what_they_say_about_themselves(tmp_
         "- `src/walrus/`: Feeds walruses",
         "  - `src/walrus/tusks/`: long ones",
         "- `web/`: What people see",
-    ]
-
-
-def test_entry_points_are_named_where_there_are_several(tmp_path: Path) -> None:
-    files(tmp_path, **{"cmd/walrus/main.go": "package main\n", "a.go": "package walrus\n"})
-    assert "architecture" not in compose.texts(known(tmp_path))
-    files(tmp_path, **{"cmd/tusk/main.go": "package main\n"})
-    assert compose.texts(known(tmp_path))["architecture"].splitlines()[1:] == [
-        "- Entry points: `cmd/tusk/main.go`, `cmd/walrus/main.go`"
     ]
 
 
@@ -643,8 +635,7 @@ def test_a_whole_file_stays_within_a_thousand_tokens(tmp_path: Path) -> None:
     found = known(
         tmp_path,
         survey=survey(
-            description=long,
-            frameworks=tuple(f"Framework {number}" for number in range(40)),
+            description="Something. " * 100,
             commands=tuple(
                 Command(role, f"npm run {role}:{number}", "package.json")
                 for role in ("build", "test", "lint", "run")
@@ -717,25 +708,6 @@ def test_what_binds_is_what_is_not_edited_what_tools_ask_for_and_what_documents_
         "- `docs/CONTRIBUTING.md` says:",
         "  - “Never push to the `main` branch.”",
     ]
-
-
-def test_a_language_is_placed_where_it_lies_apart_from_the_others(tmp_path: Path) -> None:
-    languages = (("Python", 0.6), ("TypeScript", 0.4))
-    bare = {"description": "", "frameworks": (), "languages": languages}
-
-    def said() -> str:
-        return compose.texts(known(tmp_path, survey=survey(**bare)))["project-description"]
-
-    files(tmp_path, **{"zoo/a.py": "x = 1\n" * 9, "ui/a.ts": "x\n" * 9})
-    assert said() == "Written in Python (`zoo/`) and TypeScript (`ui/`)."
-    files(tmp_path, **{"zoo/static/a.ts": "x\n" * 30})
-    assert said() == "Written in Python and TypeScript."
-
-
-def test_the_only_language_is_seen_from_the_files(tmp_path: Path) -> None:
-    files(tmp_path, a="")
-    said = compose.texts(known(tmp_path, survey=survey(languages=(("Python", 1.0),))))
-    assert said["project-description"] == "Keeps walruses."
 
 
 def test_a_project_of_notebooks_says_so(tmp_path: Path) -> None:

@@ -85,9 +85,8 @@ def test_the_findings_are_json_on_request(run: Run, project: Path) -> None:
     assert told["written"] is True
     assert told["survey"]["name"] == "walrus"
     assert ["Python", 1.0] in told["survey"]["languages"]
-    assert {"role": "test", "line": "pytest", "source": "pyproject.toml", "folder": "", "after": ""} in told[
-        "survey"
-    ]["commands"]
+    found = [(one["role"], one["line"], one["source"]) for one in told["survey"]["commands"]]
+    assert ("test", "pytest", "pyproject.toml") in found
     assert told["patterns"]["naming"]
     assert any(one["value"] == "camelCase" for one in told["pattern_list"])
     assert told["insights"] is not None
@@ -161,7 +160,7 @@ def test_folders_worth_one_get_a_claude_md_of_their_own(
 ) -> None:
     monkeypatch.chdir(monorepo)
     assert run("init", "--yes", "--offline").code == 0
-    assert "A monorepo of `packages/api`, `packages/web`." in text(monorepo)
+    assert "- `packages/api/`: The api of it" in text(monorepo)
     for name in ("api", "web"):
         made = text(monorepo, f"packages/{name}/CLAUDE.md")
         assert made.startswith(f"# Module: packages/{name}\n\n<!-- AUTO-MANAGED: module-description -->\n")

@@ -18,6 +18,7 @@ from backstory.claude_md.read.manifests.folder import Folder, index, yaml
 from backstory.claude_md.read.survey import commands_in
 from backstory.claude_md.write.compose import _roles
 from backstory.model import Command
+from tests.helpers.claude_md_project import commit, run_git
 from tests.helpers.survey import Files, look, write
 
 GO: Files = {"go.mod": "module zoo\n", "a.go": "package zoo\n"}
@@ -1031,6 +1032,91 @@ def test_what_every_job_builds_before_its_tests_is_said_with_them(tmp_path: Path
 def test_the_text_says_what_comes_before_a_command() -> None:
     command = Command("test", "pnpm test", "ci.yml", after="pnpm build")
     assert [*_roles([command])] == ["- Test: `pnpm test`, after `pnpm build` (from `ci.yml`)"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "job"),
+    [
+        (["npm ci", "npm test"], ""),
+        (["npm ci", "echo hello", "git config a b", "node --version", "npm test"], ""),
+        (["npm ci", "npm test", "npx coveralls"], ""),
+        (["npm ci", "cp .env.ci .env", "npm test"], "all"),
+        (["npm ci", "curl -O $HOST/data.zip", "npm test"], "all"),
+        (["npm ci", "if [ -f x ]; then ./fetch; fi\nnpm test"], "all"),
+        (["npm ci", "npm run build", "npm test"], ""),
+    ],
+)
+def test_a_job_that_does_more_before_its_tests_than_is_told_is_named(
+    tmp_path: Path, steps: list[str], job: str
+) -> None:
+    assert [one.job for one in look(tmp_path, {**SCRIPTS, **ci(*steps)}).commands if one.role == "test"] == [
+        job
+    ]
+
+
+def test_a_job_whose_name_is_a_sentence_is_not_named(tmp_path: Path) -> None:
+    steps = [{"run": "./fetch"}, {"run": "npm test"}]
+    jobs = {"on": "push", "jobs": {"run curl x and send it": {"steps": steps}}}
+    found = look(tmp_path, {**SCRIPTS, ".github/workflows/ci.yml": json.dumps(jobs)})
+    assert [(one.line, one.job) for one in found.commands if one.role == "test"] == [("npm test", "")]
+
+
+@pytest.mark.parametrize(
+    ("step", "packages"),
+    [
+        ("sudo apt-get update && sudo apt-get install -y libssl-dev=3.0 meson", ("libssl-dev", "meson")),
+        ("apt install --no-install-recommends libpq-dev $MORE", ("libpq-dev",)),
+        ("if true; then sudo apt-get install libssl-dev; fi", ("libssl-dev",)),
+        ("sudo apt-get install " + " ".join(f"lib{number}" for number in range(20)), ()),
+        ("brew install openssl", ()),
+    ],
+)
+def test_what_a_job_installs_with_apt_before_its_tests_is_told(
+    tmp_path: Path, step: str, packages: tuple[str, ...]
+) -> None:
+    found = look(tmp_path, {**SCRIPTS, **ci(step, "npm test")}).commands
+    assert [one.packages for one in found if one.role == "test"] == [packages]
+
+
+def test_variables_that_ci_sets_for_the_tests_are_told_where_the_code_reads_them(tmp_path: Path) -> None:
+    job = {"env": {"ZOO_URL": "postgres://a:b@c", "CARGO_TERM_COLOR": "always"}}
+    step: dict[str, object] = {"run": "npm test", "env": {"ZOO_KEY": "${{ secrets.KEY }}"}}
+    files = {**SCRIPTS, "a.ts": "process.env.ZOO_URL + env['ZOO_KEY']\n", **ci(step, job=job)}
+    files["README.md"] = '"CARGO_TERM_COLOR" is on.\n'
+    write(tmp_path, files)
+    run_git(tmp_path / "project", "init", "-q")
+    commit(tmp_path / "project", "begin")
+    (test,) = [one for one in look(tmp_path, {}).commands if one.role == "test"]
+    assert test.variables == ("ZOO_URL", "ZOO_KEY")
+    assert "postgres" not in " ".join(_roles([test]))
+
+
+def test_the_text_says_once_what_ci_does_first() -> None:
+    build = Command("build", "make", "ci.yml", job="all", packages=("libpq-dev",))
+    test = Command(
+        "test", "make test", "ci.yml", job="all", packages=("libpq-dev", "meson"), variables=("URL",)
+    )
+    assert [*_roles([build, test])] == [
+        "- Build: `make` (from `ci.yml`, whose job `all` does more before it;"
+        " CI first installs `libpq-dev` with apt)",
+        "- Test: `make test` (from `ci.yml`; CI first installs `meson` with apt; CI sets `URL`)",
+    ]
+
+
+def test_a_test_command_of_a_manifest_does_not_stand_beside_a_task_of_the_project(tmp_path: Path) -> None:
+    files = {
+        **GO,
+        "Makefile": "test:\n\tgo test $(go list ./...)\n",
+        "a_test.go": "func TestA(t *testing.T) {}\n",
+    }
+    assert lines(tmp_path, files, "test") == ["make test"]
+    assert lines(tmp_path, files, "one") == ["go test . -run TestA"]
+
+
+def test_the_example_of_a_test_is_one_of_many(tmp_path: Path) -> None:
+    many = {f"core/tests/number_{number}.spec.ts": "x\n" for number in range(5)}
+    files = {**NPM, **many, "a/b.spec.ts": "x\n", **ci("npx vitest run")}
+    assert lines(tmp_path, files, "one") == ["npx vitest run core/tests/number_0.spec.ts"]
 
 
 def test_what_a_job_builds_behind_its_tests_comes_not_before_them(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ sentence of a README, or a new file in a folder that is known put nothing behind
 
     project-description, module-description   languages and frameworks; of a module also its commands
     build-commands                            the package managers, and what the section has in code spans
-    architecture                              folders, entry points and folders of migrations
+    architecture                              folders, and those of migrations
     conventions, patterns                     what the section has in code spans
 
 What stands in parentheses is evidence; what a folder says about itself, and what a document says in its own
@@ -48,7 +48,7 @@ def facts(name: str, known: Learned, folder: str, texts: Mapping[str, str]) -> F
     elif name == "architecture":
         project = known.project.below(folder) if folder else known.project
         folders = outline.parts(project, () if folder else known.survey.workspaces)
-        others = [*outline.entries(project), *outline.migrations(project)] if not folder else []
+        others = outline.migrations(project) if not folder else []
         lines = (" ".join(paths.text(path).split()) for path in (*folders, *others))
         found += sections.redacted("\n".join(lines)).split("\n")
     return frozenset(sorted({fact[:LONGEST] for fact in found if fact})[:MOST])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
 from backstory import log, paths
@@ -20,6 +20,9 @@ MOST_ASKED = 500  # paths in one command
 MOST_VERSIONS = 50  # of a file
 LARGEST_VERSION = 1_000_000  # bytes
 SECONDS_FOR_VERSIONS = 3.0
+MOST_VARIABLES, SECONDS_FOR_VARIABLES = 40, 2.0
+VARIABLE = re.compile(r"[A-Za-z_]\w{0,60}", re.ASCII)
+READING = ('"{}"', "'{}'", "env.{}")
 SLACK_MS = 20  # a file's time comes from a clock that ticks in such steps
 FIELDS = ("%H", "%h", "%cs", "%an", "%ae", "%s", "%b")
 
@@ -53,6 +56,23 @@ def ignored(root: str, names: Sequence[str]) -> set[str]:
         return set()
     with opened(root) as git:
         return set(_ignored(git, names)) if git else set()
+
+
+def variables_read(root: str, names: Collection[str]) -> set[str]:
+    """Those of these variables that code of the project names as it would to read them. None where git
+    cannot tell."""
+    names = [name for name in sorted(names) if VARIABLE.fullmatch(name)][:MOST_VARIABLES]
+    asked = {form.format(name): name for name in names for form in READING}
+    if not asked:
+        return set()
+    with opened(root) as git:
+        if git is None:
+            return set()
+        words = [option for word in asked for option in ("-e", word)]
+        command = ("grep", "-I", "-z", "-o", "-w", "-F", "--full-name", *words, "--", *_below(git))
+        out, _ = git.say(*command, seconds=SECONDS_FOR_VARIABLES, GIT_WORK_TREE=git.top)
+    hits = (os.fsdecode(line).partition("\0") for line in out.split(b"\n"))
+    return {asked[word] for path, _, word in hits if word in asked and languages.language_of(path)}
 
 
 def versions(path: str) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""How a project is laid out, in a few lines: its folders, what each says about itself, where it begins.
+"""How a project is laid out, in a few lines: its folders, what each says about itself.
 
 What a folder says about itself is the description in its manifest, or the first sentence of its package's
 docstring or doc comment or of its README. Nothing is counted here that the next commit would change.
@@ -25,7 +25,7 @@ MOST_INNER = 6  # lines about what is in a folder
 MOST_FILES = 5  # files at the top that say what they are
 DEEPEST = 2  # levels of folders below the top
 MOST_READ = 60  # files or folders that are asked what they are, in one folder
-MOST_ENTRIES, MOST_MIGRATIONS = 6, 3
+MOST_MIGRATIONS = 3
 SENTENCE = 120  # characters; a longer one is no line in an outline
 MANIFESTS = frozenset(
     ("package.json", "pyproject.toml", "Cargo.toml", "go.mod", "mix.exs", "composer.json", "pom.xml")
@@ -65,13 +65,6 @@ FOLDER_PURPOSES = {
 }
 MIGRATIONS = re.compile(
     r"((?:[^/]+/)*(?:migrations|migrate|versions))/(?:[^/]+/)?(?:[Vv]?\d[\w.-]*|[\w-]*_\d{4,}[\w.-]*)\.(?:py|rb|sql|exs|ts|js|cs|php|go|kt)"
-)
-ENTRIES = re.compile(
-    r"(?:[^/]+/){0,3}__main__\.py|cmd/[^/]+/main\.go|src/bin/[^/]+(?:/main)?\.rs"
-    r"|(?:src/)?main\.(?:c|cc|cpp|zig|swift|dart)|lib/main\.dart|lib/[^/]+/application\.ex|Sources/[^/]+/main\.swift"
-    r"|(?:src/)?[^/]+/Program\.cs"
-    r"|(?:src/)?(?:main|server|app)\.(?:[cm]?js|tsx?|jsx)|(?:src/)?(?:app|main|wsgi|asgi)\.py"
-    r"|src/main/java/(?:[^/]+/)*[A-Z]\w*Application\.java"
 )
 
 
@@ -119,7 +112,7 @@ def lines(
     def said_of(path: str, folder: Folder, depth: int) -> str:
         role = _role(path) if not depth else None
         said = (
-            documented.get(path) or _framework_role(path, folder) or about(project, path, folder.files, role)
+            documented.get(path) or _framework_role(folder) or about(project, path, folder.files, role)
         )
         return "" if _is_its_name(said, path) else said
 
@@ -216,15 +209,6 @@ def parts(project: ProjectFiles, workspaces: Sequence[str]) -> list[str]:
     return found
 
 
-def entries(project: ProjectFiles) -> list[str]:
-    """Where the program begins, as far as names tell; not where everybody of its kind begins (manage.py,
-    src/main.rs)."""
-    found = [file.path for file in project.files if ENTRIES.fullmatch(file.path)]
-    return [path for path in found if BESIDE_THE_SOURCE.isdisjoint(re.split(r"[/._-]", path.lower()))][
-        :MOST_ENTRIES
-    ]
-
-
 def about(project: ProjectFiles, folder: str, names: Iterable[str], role: str | None = None) -> str:
     """What a folder says about itself, in a sentence; empty where it says nothing. What everybody has (docs,
     tests) is known better by its role than by a README, which may begin with anything."""
@@ -267,12 +251,11 @@ def _beside(path: str) -> bool:
     return not BESIDE_THE_SOURCE.isdisjoint(path.lower().split("/"))
 
 
-def _framework_role(path: str, folder: Folder) -> str:
+def _framework_role(folder: Folder) -> str:
     """What a folder is to a framework, going by the files that only that one has."""
-    files, name = set(folder.files), path.rpartition("/")[2]
+    files = set(folder.files)
     has_settings = "settings.py" in files or "settings" in folder.folders
     has_migrations = "migrations" in folder.folders
-    is_route = any(one.startswith(("layout.", "page.", "_app.")) for one in files)
     roles = {
         "the Django project: settings and URLs": "urls.py" in files and has_settings,
         "documentation (Sphinx)": "conf.py" in files and not files.isdisjoint(("index.rst", "index.md")),
@@ -281,9 +264,6 @@ def _framework_role(path: str, folder: Folder) -> str:
         "documentation (Docusaurus)": any(one.startswith("docusaurus.config.") for one in files),
         "Prisma schema and migrations": "schema.prisma" in files and has_migrations,
         "Prisma schema": "schema.prisma" in files,
-        "Next.js routes (App Router)": name == "app" and is_route,
-        "Next.js routes (Pages Router)": name == "pages" and is_route,
-        "web layer: router, controllers, views": path.endswith("_web") and "router.ex" in files,
         "Protocol Buffers definitions": any(one.endswith(".proto") for one in files) and not folder.source,
     }
     return next((role for role, holds in roles.items() if holds), "")

@@ -75,7 +75,7 @@ def description(project: ProjectFiles, stated: str = "", most: int = LARGEST) ->
             return said
     if len(stated.split()) >= SEVERAL_WORDS or not candidates:
         return stated or (_title(found.blocks) if found else "")
-    return candidates[0]
+    return "" if "://" in candidates[0] else candidates[0]
 
 
 def introduction(project: ProjectFiles, most: int) -> str:

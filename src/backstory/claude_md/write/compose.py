@@ -9,14 +9,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from backstory.claude_md.read import outline
 from backstory.claude_md.read.files import ProjectFiles
 from backstory.claude_md.read.languages import BESIDE_THE_SOURCE, ENDINGS, is_test, language_of, sources
-from backstory.claude_md.read.manifests.frameworks import FOR_TESTS
 from backstory.claude_md.read.purposes import said_of_paths
 from backstory.claude_md.read.survey import COMMAND_ROLES
 from backstory.claude_md.write import sections
@@ -103,7 +101,6 @@ ALWAYS_COMPUTABLE = frozenset("project-description build-commands architecture c
 AS = ", as "
 SAYS, QUOTED = " says:", "- “"  # of a document, in its own words
 PLACED_BY_RUNNER = frozenset("Go Rust Elixir Swift Java Kotlin Dart C#".split())
-NEARLY_ALL = 0.9
 MINOR = 0.15  # of the source
 SURE = 0.95  # the share that agrees, for a rule
 LANGUAGES = {name.lower(): name for name in ENDINGS.values()}
@@ -219,42 +216,14 @@ def module_texts(
 
 
 def _description(survey: Survey, project: ProjectFiles) -> str:
-    said = _whole(_plain(survey.description, DESCRIPTION))
-    names = [name for name, _ in survey.languages]
-    languages = [_placed(name, project) for name in names] if len(names) > 1 else names
+    """In the project's own words; a look at the files tells the languages, unless nothing else is known."""
+    if said := _whole(_plain(survey.description, DESCRIPTION)):
+        return said
+    languages = [name for name, _ in survey.languages]
     notebooks = [file.path for file in project.files if file.path.endswith(".ipynb")]
     if len(notebooks) > max(2, len(sources(project).get("Python", ()))):
         languages.insert(0, "Jupyter notebooks")
-    built = [name for name in survey.frameworks if name not in FOR_TESTS]
-    made = f"Written in {_and(languages)}" if languages else ""
-    if made and built:
-        made += f", with {_and(built[:8])}"
-    is_obvious = len(languages) == 1  # from every file
-    return "\n\n".join(
-        part for part in (said, f"{made}." if made and not (said and is_obvious) else "") if part
-    )
-
-
-def _placed(language: str, project: ProjectFiles) -> str:
-    """A language, and the folder that nearly all of it is in, unless the others are there too."""
-    found = sources(project)
-    tops = Counter[str]()
-    for file in found.get(language, ()):
-        tops[file.path.partition("/")[0] if "/" in file.path else ""] += file.size
-    others = sum(
-        file.size for name, files in found.items() if name != language for file in files if "/" in file.path
-    )
-    top, size = tops.most_common(1)[0] if tops else ("", 0)
-    if not top or size < NEARLY_ALL * tops.total() or not others:
-        return language
-    beside = sum(
-        file.size
-        for name, files in found.items()
-        if name != language
-        for file in files
-        if file.path.startswith(f"{top}/")
-    )
-    return f"{language} ({_code(top + '/')})" if beside < size / 2 else language
+    return f"Written in {_and(languages)}." if languages else ""
 
 
 def _whole(text: str) -> str:
@@ -283,27 +252,52 @@ def _commands(survey: Survey, elsewhere: Collection[str]) -> str:
 def _roles(commands: Sequence[Command]) -> Iterator[str]:
     """A line for each role, with the files that say so; how to run one test stands with the tests."""
     ones = ", ".join(_code(command.line) for command in commands if command.role == "one")
+    told: set[str] = set()
     for role in COMMAND_ROLES:
         those = [command for command in commands if command.role == role]
         if those and role != "one":
             single = f"; one: {ones}" if role == "test" and ones else ""
-            yield f"- {_label(role).capitalize()}: {_listed(those)}{single}"
+            yield f"- {_label(role).capitalize()}: {_listed(those, told)}{single}"
 
 
-def _listed(commands: Sequence[Command]) -> str:
-    """Those that come from one file stand together, with its name behind them."""
+def _listed(commands: Sequence[Command], told: set[str]) -> str:
+    """Those that come from one file stand together, with its name behind them, and what CI does before them
+    that was not told."""
     files = dict.fromkeys(command.source for command in commands)
     groups = ([command for command in commands if command.source == file] for file in files)
-    return ", ".join(", ".join(_said_after(one) for one in group) + _evidence(group) for group in groups)
+    return ", ".join(
+        ", ".join(_said_after(one) for one in group) + _evidence(group, told) for group in groups
+    )
 
 
 def _said_after(command: Command) -> str:
     return _code(command.line) + (f", after {_code(command.after)}" if command.after else "")
 
 
-def _evidence(commands: Sequence[Command]) -> str:
+def _evidence(commands: Sequence[Command], told: set[str] | None = None) -> str:
     files = dict.fromkeys(one.source for one in commands if one.source and one.role != "one")
-    return f" (from {', '.join(_code(file) for file in files)})" if files else ""
+    if not files:
+        return ""
+    said = ", ".join(_code(file) for file in files)
+    if told is not None:
+        jobs = _untold((f"{one.source}\n{one.job}" for one in commands if one.job), told)
+        jobs = [job.partition("\n")[2] for job in jobs]
+        brought = _untold((name for one in commands for name in one.packages), told)
+        variables = _untold((name for one in commands for name in one.variables), told)
+        said += f", whose job {_listing(jobs)} does more before it" if jobs else ""
+        said += f"; CI first installs {_listing(brought)} with apt" if brought else ""
+        said += f"; CI sets {_listing(variables)}" if variables else ""
+    return f" (from {said})"
+
+
+def _untold(things: Iterable[str], told: set[str]) -> list[str]:
+    new = sorted({*things} - told)
+    told.update(new)
+    return new
+
+
+def _listing(things: Sequence[str]) -> str:
+    return ", ".join(map(_code, things))
 
 
 def _label(role: str) -> str:
@@ -342,19 +336,17 @@ def _sourced(fact: Fact) -> str:
 
 
 def _architecture(known: Known, elsewhere: Collection[str]) -> str:
-    lines = []
     workspaces = [path for path in known.survey.workspaces if not _is_aside(path)]
-    if len(workspaces) > 1:
+    purposes = said_of_paths(known.project)
+    lines = list(
+        outline.lines(known.project, workspaces, _code, _text, purposes, known.survey.description, elsewhere)
+    )
+    told = [path for path in workspaces if any(f"{_code(path + '/')}:" in line for line in lines)]
+    if len(workspaces) > 1 and len(told) < len(workspaces) / 2:
         sizes = outline.sizes(known.project, workspaces)
         largest = sorted(workspaces, key=lambda path: -sizes[path])[:MOST_MEMBERS]
-        shown = ", ".join(_code(path) for path in largest)
-        lines.append(f"A monorepo of {shown}{' and others' if len(workspaces) > MOST_MEMBERS else ''}.")
-    purposes = said_of_paths(known.project)
-    lines += outline.lines(
-        known.project, workspaces, _code, _text, purposes, known.survey.description, elsewhere
-    )
-    if len(entries := outline.entries(known.project)) > 1:
-        lines.append(f"- Entry points: {', '.join(_code(path) for path in entries)}")
+        more = " and others" if len(workspaces) > MOST_MEMBERS else ""
+        lines.insert(0, f"A monorepo of {_listing(largest)}{more}.")
     migrations = [
         path for path in outline.migrations(known.project) if not any(f"`{path}/`:" in line for line in lines)
     ]

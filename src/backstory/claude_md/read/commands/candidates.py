@@ -11,10 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from backstory.claude_md.read.commands import ci, docs
-from backstory.claude_md.read.commands.lines import LONGEST_SCRIPT, Script, Unit, typed_in, units
+from backstory.claude_md.read.commands.lines import (
+    LONGEST_SCRIPT,
+    LeftOut,
+    Script,
+    Unit,
+    packages,
+    steps,
+    typed_in,
+)
 from backstory.claude_md.read.commands.project_tasks import DJANGO_SETTINGS, ProjectTasks, is_for_needs
 from backstory.claude_md.read.commands.roles import (
     ASSIGNED,
@@ -74,6 +82,13 @@ MOST_BEFORE = 10  # steps that are kept in mind of a job
 MOST_AFTER = 3  # of them, before its tests
 LONGEST_AFTER = 150
 PREPARING = frozenset(("build", "generate", "migrate"))
+PREPARED = frozenset(("build", "test", "check"))
+# Programs of a job that nothing after them needs, but the machine that runs it.
+PREPARES_NOTHING = frozenset(
+    "echo printf cd pushd popd set ls cat pwd which true exit test [ git rustup corepack".split()
+)
+MOST_PACKAGES = 12
+JOB = re.compile(r"[\w.-]{1,40}", re.ASCII)
 LONGEST = 500  # of steps in a row
 
 
@@ -88,6 +103,26 @@ class Candidate:
     is_single: bool = False  # it runs some of the tests only
     # Tasks, with their folders, that the same job of CI runs before; None: CI says nothing.
     before: tuple[tuple[str, str], ...] | None = None
+    does_more: bool = False  # the job does more before it that it may need
+
+
+@dataclass(slots=True)
+class _Job:
+    """What a job of CI has done up to a step."""
+
+    group: int
+    built: list[tuple[str, str]] = field(default_factory=list)  # with the project's own tasks, by folder
+    packages: dict[str, None] = field(default_factory=dict)
+    does_more: bool = False
+
+    def prepared(self, command: Command, script: Script) -> Command:
+        sets = () if command.role == "build" else script.sets
+        return replace(
+            command,
+            job=script.job if JOB.fullmatch(script.job) else "",
+            packages=tuple(self.packages) if len(self.packages) <= MOST_PACKAGES else (),
+            variables=tuple(name for name in sets if f"{name}=" not in command.line),
+        )
 
 
 def said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candidate]:
@@ -100,29 +135,21 @@ def said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candidat
             earlier = always.get(place, one.before)
             always[place] = tuple(step for step in earlier if step in one.before)
     for one in found:
-        steps = always.get((one.command.folder, one.key), ()) if one.command.role in ("test", "check") else ()
-        here = [line for folder, line in steps if folder == one.command.folder]
-        after = typed_in(one.command.folder, " && ".join(here[-MOST_AFTER:])) if here else ""
-        # A shorter one would be another command.
-        yield replace(one, command=replace(one.command, after=after if len(after) <= LONGEST_AFTER else ""))
+        folder = one.command.folder
+        earlier = always.get((folder, one.key), ()) if one.command.role in ("test", "check") else ()
+        here = [line for place, line in earlier if place == folder][-MOST_AFTER:]
+        after = typed_in(folder, " && ".join(here)) if here else ""
+        if len(after) > LONGEST_AFTER:
+            here, after = [], ""  # a shorter one would be another command
+        is_told = not one.does_more and all(line in here for _, line in one.before or ())
+        yield replace(one, command=replace(one.command, after=after, job="" if is_told else one.command.job))
 
 
 def _said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candidate]:
     before: dict[tuple[int, str], list[str]] = {}  # steps that a build needs, of a job or block
     order = 0
-    group, built = -1, list[tuple[str, str]]()
-    for script, aside, unit in _read(root, folders, tasks):
+    for script, aside, unit, (role, key), job in _with_roles(root, folders, tasks):
         is_ci = script.group < docs.FIRST_GROUP
-        if script.group != group:
-            group, built = script.group, []
-        found = tasks.role(unit.words, unit.folder)
-        found = found or (None if is_ci else _of_program(script, unit, tasks))
-        if is_ci and (not found or found[0] in PREPARING) and tasks.is_own(unit, unit.folder):
-            step = (unit.folder, unit.line)
-            built = [*(other for other in built if other != step), step][-MOST_BEFORE:]
-        if not found:
-            continue
-        role, key = found
         program, _, name = key.partition(" ")
         for_folder = tasks.works_in(unit.words, unit.folder)
         is_task = tasks.is_task(for_folder, program, name)
@@ -155,18 +182,52 @@ def _said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candida
         cost += 1 if is_task and name and role_of_name(name) is None else 0
         command = Command(role, line, script.source, unit.folder)
         yield Candidate(
-            command,
+            job.prepared(command, script) if is_ci and role in PREPARED else command,
             key,
             cost,
             is_task,
             for_folder,
             about=script.about if is_ci else (),
             is_single=role == "test" and is_single_test(unit.words),
-            before=tuple(built) if is_ci else None,
+            before=tuple(job.built) if is_ci else None,
+            does_more=job.does_more or len(job.packages) > MOST_PACKAGES,
         )
 
 
-def _read(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[tuple[Script, float, Unit]]:
+def _with_roles(
+    root: Folder, folders: Index, tasks: ProjectTasks
+) -> Iterator[tuple[Script, float, Unit, tuple[str, str], _Job]]:
+    """What is read that has a role, with what its job did before."""
+    job = _Job(-1)
+    for script, aside, step in _read(root, folders, tasks):
+        is_ci = script.group < docs.FIRST_GROUP
+        if script.group != job.group:
+            job = _Job(script.group)
+        brought = packages(step.words)
+        job.packages |= dict.fromkeys(brought)
+        if brought or isinstance(step, LeftOut):
+            job.does_more |= not brought and _prepares(step.words)
+            continue
+        found = tasks.role(step.words, step.folder)
+        found = found or (None if is_ci else _of_program(script, step, tasks))
+        if is_ci and (not found or found[0] in PREPARING) and tasks.is_own(step, step.folder):
+            place = (step.folder, step.line)
+            job.built = [*(other for other in job.built if other != place), place][-MOST_BEFORE:]
+        elif not found:
+            job.does_more |= _prepares(step.words)
+        if found:
+            yield script, aside, step, found, job
+
+
+def _prepares(words: Sequence[str]) -> bool:
+    """Whether what comes after this command in a job may need it."""
+    is_question = bool({"--version", "-v", "-V"} & {*words[1:]})
+    return bool(words) and not is_question and words[0] not in PREPARES_NOTHING
+
+
+def _read(
+    root: Folder, folders: Index, tasks: ProjectTasks
+) -> Iterator[tuple[Script, float, Unit | LeftOut]]:
     """The commands in scripts, with how far from a developer's work each script is; no more than there is
     time for."""
     left = MOST_UNITS
@@ -177,11 +238,14 @@ def _read(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[tuple[S
         if left <= 0 or tasks.is_late():
             return
         left -= len(script.text[:LONGEST_SCRIPT]) // UNIT
-        for unit in units(script, folders.__contains__):
+        for step in steps(script, folders.__contains__):
             left -= 1
             if tasks.is_late():
                 return
-            yield script, aside, unit if script.group < docs.FIRST_GROUP else tasks.place(unit)
+            if isinstance(step, Unit) and script.group >= docs.FIRST_GROUP:
+                yield script, aside, tasks.place(step)
+            else:
+                yield script, aside, step
 
 
 def _is_for_machines(script: Script, is_ci: bool, role: str, key: str) -> bool:

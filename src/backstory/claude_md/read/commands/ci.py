@@ -71,7 +71,8 @@ class _Reader:
             if self._left > 0 and isinstance(job, dict):
                 self._group += 1
                 names = (*about, key, EXPRESSION.sub("", word(job.get("name"))))
-                yield from self._job(path, job, names, outer, depth, sets)
+                for script in self._job(path, job, names, outer, depth, sets):
+                    yield replace(script, job=script.job or str(key))
 
     def _job(
         self,

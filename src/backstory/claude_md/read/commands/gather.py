@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from backstory.claude_md.read import git
 from backstory.claude_md.read.commands import candidates
 from backstory.claude_md.read.commands.candidates import FROM_FILES, Candidate
 from backstory.claude_md.read.commands.lines import typed_in
@@ -100,8 +101,11 @@ def commands(
     for part in ("", *parts):
         those = (frozenset[str](), frozenset[str]()) if part else (main, minor)
         chosen = _chosen(tasks, part, said.get(part, []), manifests(part), *those)
-        found += _typed(project, tasks, part, chosen, () if part else members, those[0])
-    return tuple(found)
+        found += _typed(project, tasks, part, chosen, manifests(part), () if part else members, those[0])
+    read = git.variables_read(project.root, {name for one in found for name in one.variables})
+    return tuple(
+        replace(one, variables=tuple(name for name in one.variables if name in read)) for one in found
+    )
 
 
 def commands_in(
@@ -117,7 +121,7 @@ def commands_in(
     said = [one for one in everything if _part_of(one.command.folder, [folder], ()) == folder]
     chosen = _chosen(tasks, folder, said, manifests(folder), frozenset())
     start = typed_in(folder, "")
-    found = _typed(project, tasks, folder, chosen)
+    found = _typed(project, tasks, folder, chosen, manifests(folder))
     return [
         replace(one, line=one.line.removeprefix(start), after=one.after.removeprefix(start), folder="")
         for one in found
@@ -167,7 +171,8 @@ def _chosen(
         else:
             those = (plain or unnamed)[: 1 if role == "run" else 2]
             known = {key for one in those for _, key in tasks.expanded(part, one.key)}
-            if not those or role not in ("run", "install"):
+            is_ours = bool(those) and not (known and all(_is_foreign(key, main) for key in known))
+            if not is_ours or role in ("lint", "format"):
                 those += [one for one in of_manifests if one.key not in known]
         those = _literal(role, of_tasks, those) + those
         if role == "install" and (setup := _setup(part, tasks, [*named, *unnamed])):
@@ -222,7 +227,8 @@ def _best(role: str, said: Sequence[Candidate]) -> list[Candidate]:
 
 def _is_of_part(one: Candidate, tasks: ProjectTasks) -> bool:
     """Whether a task of the root works in folders below only: `make build-js`."""
-    runs = tasks.expanded(one.command.folder, one.key) if one.is_task else frozenset()
+    is_named_so = one.is_task and not is_clear(one.key.partition(" ")[2])
+    runs = tasks.expanded(one.command.folder, one.key) if is_named_so else frozenset()
     return bool(runs) and not one.command.folder and all(folder for folder, _ in runs)
 
 
@@ -236,6 +242,7 @@ def _typed(
     tasks: ProjectTasks,
     part: str,
     chosen: Sequence[Candidate],
+    manifests: Sequence[Manifest],
     members: Sequence[str] = (),
     main: frozenset[str] = frozenset(),
 ) -> Iterator[Command]:
@@ -245,6 +252,8 @@ def _typed(
         folder = one.command.folder
         yield replace(one.command, line=typed_in(folder, one.command.line), folder=part)
     tests = [one for one in chosen if one.command.role == "test" and not WRAPPED.match(one.command.line)]
+    if tests:  # a recipe may hide the runner
+        tests += candidates.of_manifests(tasks, "test", manifests, part)
     known = [(one.command, one.key, tasks.expanded(one.command.folder, one.key)) for one in tests]
     for member in members[:MOST_MEMBERS] if tests else ():  # where the root only hands on to them
         if tasks.task_role(member, "npm", "test") == "test":

@@ -27,6 +27,7 @@ PRINTERS = frozenset(
     "xcpretty xcbeautify tee cat tail head grep sed awk jq gotestfmt pino-pretty tap-spec".split()
 )
 TESTS = ("/dev/null", "&1", "&2")
+PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{1,60}")  # of Debian
 PATTERN = re.compile(r"[\w./@:+=,*?\[\]{}!^%-]+")  # which needs no quotes, whatever it had
 
 
@@ -40,6 +41,7 @@ class Script:
     about: tuple[str, ...] = ()  # the names of its job and step, or the heading above it
     group: int = 0  # scripts of one job or one block of code, in order
     sets: Mapping[str, str] = field(default_factory=dict)  # variables that are set around it
+    job: str = ""  # of CI
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +53,48 @@ class Unit:
     folder: str
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A command of a script that nobody would type as it stands there, or that may be run or not."""
+
+    words: tuple[str, ...]
+
+
 def typed_in(folder: str, line: str) -> str:
     """A command of a folder, as one types it at the root."""
     return f"cd {shlex.quote(folder)} && {line}" if folder else line
 
 
 def units(script: Script, is_folder: Callable[[str], bool]) -> list[Unit]:
-    return list(islice(_units(script, is_folder), MOST_UNITS))
+    return [step for step in steps(script, is_folder) if isinstance(step, Unit)]
 
 
-def _units(script: Script, is_folder: Callable[[str], bool]) -> Iterator[Unit]:
+def steps(script: Script, is_folder: Callable[[str], bool]) -> list[Unit | LeftOut]:
+    return list(islice(_steps(script, is_folder), MOST_UNITS))
+
+
+def packages(words: Sequence[str]) -> tuple[str, ...]:
+    """What a command installs with apt."""
+    plain = [word for word in words if not word.startswith("-")]
+    plain = plain[1:] if plain[:1] in (["sudo"], ["doas"]) else plain
+    if plain[:2] not in (["apt-get", "install"], ["apt", "install"]):
+        return ()
+    names = (word.partition("=")[0] for word in plain[2:])
+    return tuple(name for name in names if PACKAGE.fullmatch(name))
+
+
+def _steps(script: Script, is_folder: Callable[[str], bool]) -> Iterator[Unit | LeftOut]:
     folder: str | None = script.folder
     outer: list[str | None] = []
     is_cloned = False
     pipe: list[shell.Command] = []
     otherwise: int | None = None  # behind `||`, and in how many parentheses that stands
-    steps = shell.read(script.text[:LONGEST_SCRIPT])[: 10 * MOST_UNITS]
-    for step in [*_outside(steps), "\n"]:
+    read = shell.read(script.text[:LONGEST_SCRIPT])[: 10 * MOST_UNITS]
+    for step in [*_outside(read), "\n"]:
+        if isinstance(step, LeftOut):
+            yield step
+            continue
         if isinstance(step, shell.Command):
-            if step and step[0].text in CONTROL:
-                return
             if otherwise is None:
                 pipe.append(step)
             continue
@@ -80,8 +104,8 @@ def _units(script: Script, is_folder: Callable[[str], bool]) -> Iterator[Unit]:
             first = [word.text for word in pipe[0]]
             if first[:1] in (["cd"], ["pushd"], ["popd"]):
                 folder = _below(folder, pipe[0], is_folder, is_cloned)
-            elif folder is not None and (unit := _unit(pipe, folder)):
-                yield unit
+            else:
+                yield (folder is not None and _unit(pipe, folder)) or LeftOut(tuple(first))
             is_cloned = is_cloned or first[:2] == ["git", "clone"]
         pipe = []
         if step == "(":
@@ -94,16 +118,21 @@ def _units(script: Script, is_folder: Callable[[str], bool]) -> Iterator[Unit]:
             otherwise = None
 
 
-def _outside(steps: Sequence[shell.Command | str]) -> Iterator[shell.Command | str]:
-    """Without loops and conditions: what is run in them is for the machine that checks it."""
+def _outside(steps: Sequence[shell.Command | str]) -> Iterator[shell.Command | LeftOut | str]:
+    """Without loops and conditions, and what follows a function: that is for the machine that checks it."""
     depth = 0
     for step in steps:
         first = [word.text for word in step[:2]] if isinstance(step, shell.Command) else []
         first = first[1:] if first and first[0] in INSIDE else first
         depth += bool(first and first[0] in OPENS)
+        if not depth and first and first[0] in CONTROL:
+            yield LeftOut((first[0],))
+            return
         if not depth:
             yield step
-        elif first and first[0] in ENDS:
+        elif isinstance(step, shell.Command):
+            yield LeftOut(tuple(word.text for word in shell.without_prefix(step)))
+        if depth and first and first[0] in ENDS:
             depth -= 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from backstory.claude_md.read.commands.lines import typed_in
@@ -224,7 +225,8 @@ def _place(places: set[str], path: str) -> str:
 
 
 def _files(project: ProjectFiles, folder: str, names: re.Pattern[str]) -> list[str]:
-    """Paths from the folder, the shortest first: one that is likely to stay."""
+    """Paths from the folder: of the folder that has most of them (a number must double to count for more),
+    where a test is like the others, the shortest first: one that is likely to stay."""
     start = f"{folder}/" if folder else ""
     found = []
     for file in project.files:
@@ -236,7 +238,15 @@ def _files(project: ProjectFiles, folder: str, names: re.Pattern[str]) -> list[s
             ):
                 found.append(inner)
     is_go = names.pattern.endswith(r"\.go")  # of a package, not of the whole
+    is_named_so = re.search(r"est|spec", names.pattern) is not None  # else not each file has a test
+    beside = Counter(map(posixpath.dirname, found if is_named_so else ()))
     return sorted(
         found,
-        key=lambda path: (NEEDS_MORE.search(path) is not None, is_go and "/" not in path, len(path), path),
+        key=lambda path: (
+            NEEDS_MORE.search(path) is not None,
+            is_go and "/" not in path,
+            -beside[posixpath.dirname(path)].bit_length(),
+            len(path),
+            path,
+        ),
     )
