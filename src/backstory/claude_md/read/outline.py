@@ -111,9 +111,7 @@ def lines(
 
     def said_of(path: str, folder: Folder, depth: int) -> str:
         role = _role(path) if not depth else None
-        said = (
-            documented.get(path) or _framework_role(folder) or about(project, path, folder.files, role)
-        )
+        said = documented.get(path) or _framework_role(folder) or about(project, path, folder.files, role)
         return "" if _is_its_name(said, path) else said
 
     def shown(path: str, folder: Folder, depth: int, said: str, above: str) -> list[str]:
