@@ -71,8 +71,28 @@ def test_one_sentence_is_told_and_none_about_a_licence(tmp_path: Path) -> None:
     assert description(write(tmp_path, {"README.md": long})) == long.partition(". ")[0] + "."
 
 
+def test_a_readme_tells_first_what_it_is_and_later_how_it_works(tmp_path: Path) -> None:
+    for readme, said in (
+        ("# Kit\n\nDelightful counting of walruses.\n\n## More\n\nCounting is quick.", ""),
+        ("# Kit\n\nKit is a counter, released under the Licence of Seas. Kit is very useful.", ""),
+        (
+            "# Kit\n\n> [!WARNING]\n>\n> **Kit is archived**. No more.\n\nKit counts with walruses.",
+            "Kit counts",
+        ),
+        ("# Kit\n\n> Quick, safe and small counter for walruses\n\nKit works with both seas.", "Quick, safe"),
+    ):
+        found = description(write(tmp_path, {"README.md": readme}))
+        assert found.startswith(said or readme.split("\n")[2].split(".")[0]), found
+
+
 def test_a_sentence_about_its_reader_or_writer_does_not_say_what_it_is(tmp_path: Path) -> None:
-    for personal in ("You can access the free version of W here", "Because I want an easy way to count"):
+    for personal in (
+        "You can access the free version of W here",
+        "Because I want an easy way to count",
+        "While most counters are slow, W can count",
+        "Your request is then read by all of",
+        "(W is a trademark of Walrus) for",
+    ):
         text = f"# W\n\n{personal} it.\n"
         assert description(write(tmp_path, {"README.md": text}), "A counter of fish") == "A counter of fish"
 

@@ -43,10 +43,11 @@ _DEFINES = re.compile(
     r"(?:an?|the|this|these|our|my|your|all|simple|fast|modern|lightweight|[\w-]+ing)\b"
     r"|[`{]?[\w@][\w .,/&'+()`*:#{}-]{0,60}?[`}]?,? (?:is|are|provides?|lets|allows|helps?|gives"
     r"|implements|contains|offers|enables|makes"
-    r"|generates|aims|supports)\b|[A-Z][\w-]*(?: [\w/-]+){1,8} (?:for|to|in|that|which|with|built"
+    r"|generates|aims|supports)\b|[A-Z][\w-]*,?(?: [\w/-]+,?){1,8} (?:for|to|in|that|which|with|built"
     r"|written|of)\b",
     re.IGNORECASE,
 )
+_OF_SOMEBODY = re.compile(r"\W*(?:your?|we|i|because|while|if|when|once|to)\b|\(", re.IGNORECASE)
 _IS = re.compile(r"(?:\S+ ){1,4}(?:is|are) (?:an?|the)\b")
 # Of a README's paragraph, the sentences that say nothing about the project.
 _LEGAL = re.compile(
@@ -65,25 +66,36 @@ LONGEST_HTML = 6_000
 
 
 def description(project: ProjectFiles, stated: str = "", most: int = LARGEST) -> str:
-    """What a project is, in a sentence of its README; else what its manifest states."""
+    """What a project is: as the first words of its README say, else its manifest, else a later part of its
+    README."""
     found = readme(project, most)
-    candidates = list(_candidates(found.blocks))[:6] if found else []
-    if candidates and _PLACEHOLDER.match(candidates[0]):
+    if not found or not found.blocks:
         return stated
-    for said in candidates:
-        if _DEFINES.match(said):
-            return said
-    if len(stated.split()) >= SEVERAL_WORDS or not candidates:
-        return stated or (_title(found.blocks) if found else "")
-    return "" if "://" in candidates[0] else candidates[0]
+    first = list(_candidates(_first_part(found.blocks)))[:6]
+    later = list(_candidates(found.blocks))[:6]
+    if later and _PLACEHOLDER.match(later[0]):
+        return stated
+    defined = next(filter(_defines, first or later), "")
+    if defined or len(stated.split()) >= SEVERAL_WORDS:
+        return defined or stated
+    told = [said for said in first[:1] if "://" not in said and not _OF_SOMEBODY.match(said)]
+    return next(iter((*told, *filter(_defines, later))), stated or _title(found.blocks))
 
 
 def introduction(project: ProjectFiles, most: int) -> str:
     """The first prose of a README, if it is the first thing there; of a folder nobody explains more."""
     found = readme(project, most)
-    first = found.blocks[0].heading if found and found.blocks else ""
-    told = (block for block in found.blocks if block.heading == first) if found else ()
-    return next(_candidates(list(told)), "")
+    return next(_candidates(_first_part(found.blocks)), "") if found else ""
+
+
+def _first_part(found: Sequence[Block]) -> list[Block]:
+    """Under the title, and what stands above it."""
+    title = next((block.heading for block in found if block.heading), "")
+    return [block for block in found if block.heading in ("", title)]
+
+
+def _defines(said: str) -> bool:
+    return _DEFINES.match(said) is not None and not _OF_SOMEBODY.match(said)
 
 
 def _title(found: Sequence[Block]) -> str:
@@ -93,19 +105,17 @@ def _title(found: Sequence[Block]) -> str:
 
 
 def _candidates(found: Sequence[Block]) -> Iterator[str]:
-    quoted: list[str] = []
     first = list(dict.fromkeys(block.heading for block in found))[:3]
+    notice = False
     for block in found:
-        if block.heading not in first or _NOT_ABOUT_IT.search(block.heading):
+        notice = block.kind == "quote" and (notice or block.text.startswith("[!"))
+        if notice or block.heading not in first or _NOT_ABOUT_IT.search(block.heading):
             continue
-        if block.kind == "paragraph":
+        if block.kind in ("paragraph", "quote"):
             yield from _told(block.text)
         elif block.kind == "html":
             for part in _from_html(block.text):
                 yield from _told(part)
-        elif block.kind == "quote":
-            quoted += _told(block.text)
-    yield from quoted  # a notice, mostly; but some say it there
 
 
 def _told(text: str) -> Iterator[str]:
@@ -118,7 +128,11 @@ def _told(text: str) -> Iterator[str]:
         return
     if text.count("•") + text.count(" | ") + text.count(" / ") + text.count("·") > 2:
         return  # a row of links
-    whole = (part for part in sentences(text) if not part.endswith(":") and not _LEGAL.search(part))
+    whole = (
+        part
+        for part in sentences(text)
+        if not part.endswith(":") and not (_LEGAL.search(part) and not _IS.match(part))
+    )
     said = next(whole, "")
     if said and not TO_AN_AGENT.search(said) and sum(sign.isascii() for sign in said) > 0.8 * len(said):
         yield said
