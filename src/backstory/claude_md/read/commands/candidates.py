@@ -34,6 +34,7 @@ from backstory.claude_md.read.commands.roles import (
     is_file,
     is_single_test,
     role_of_name,
+    unwrapped,
     without_choice,
 )
 from backstory.claude_md.read.manifests.folder import Folder, Index
@@ -67,13 +68,14 @@ ASIDE = re.compile(
     |minimal|nightly|audit|scorecard|stale|labels?|labeler|lock|cla|dependabot|renovate|translat\w*|crowdin
     |mutation|windows|android|ios|wasm\w*|cross|docker\w*|images?|packag\w*|canary|preview|changelog|backport
     |production|homebrew|upgrad\w*|uninstall\w*|migrating|cleanup|snapshot\w*|size|semver|supply|coverity|musl|arm\w*
-    |freebsd|openbsd|netbsd|solaris|illumos|macports|podman|kubernetes|helm|demo|examples?|usage|quick\s?start)\b""",
+    |freebsd|openbsd|netbsd|solaris|illumos|macports|podman|kubernetes|helm|demo|examples?|quick\s?start)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 MAIN = re.compile(
     r"\b(?:tests?|testing|lint\w*|checks?|build\w*|develop\w*|contribut\w*|format\w*|ci)\b", re.IGNORECASE
 )
 RUNNING = re.compile(r"\b(?:run|running|start\w*|serv\w*|develop\w*|launch\w*)\b", re.IGNORECASE)
+USAGE = re.compile(r"\busage\b", re.IGNORECASE)
 HOOKED = ("install", "publish", "publishOnly", "pack", "pare", "version")
 WORD_SIGNS = re.compile(r"[_\-.:/]+")
 MOST_UNITS = 5_000  # of all scripts; a large project has a thousand
@@ -208,7 +210,8 @@ def _with_roles(
         if brought or isinstance(step, LeftOut):
             job.does_more |= not brought and _prepares(step.words)
             continue
-        found = tasks.role(step.words, step.folder)
+        is_usage = not is_ci and USAGE.search(script.about[0])  # of what is made here, not work on it
+        found = None if is_usage else tasks.role(step.words, step.folder)
         found = found or (None if is_ci else _of_program(script, step, tasks))
         if is_ci and (not found or found[0] in PREPARING) and tasks.is_own(step, step.folder):
             place = (step.folder, step.line)
@@ -273,9 +276,12 @@ def _without_settings(line: str) -> str:
 
 
 def _of_program(script: Script, unit: Unit, tasks: ProjectTasks) -> tuple[str, str] | None:
-    """How the documentation runs what was built."""
-    program = unit.words[0]
-    is_run = not unit.folder and RUNNING.search(script.about[0]) and tasks.is_built(program)
+    """How the documentation runs what was built, or a program that stands at the top as it is."""
+    program = (unwrapped(unit.words) or [""])[0]
+    is_run = not unit.folder and (
+        (RUNNING.search(script.about[0]) and tasks.is_built(program))
+        or tasks.is_program(program)
+    )
     return ("run", program) if is_run else None
 
 

@@ -181,6 +181,13 @@ class ProjectTasks:
         names = self.names().union(path.lower() for path in self._root.folders("cmd"))
         return folder in BUILT and bool(NAME.fullmatch(name)) and name.lower() in names
 
+    def is_program(self, path: str) -> bool:
+        """Whether a path is a program at the top of the project, whose name says nothing else: ./slam.py"""
+        name = path.removeprefix("./")
+        stem, _, ending = name.partition(".")
+        is_code = ending in ("py", "sh", "rb", "pl", "js", "mjs", "ts") and "/" not in name
+        return is_code and self._root.has(name) and role_of_name(stem) is None and not is_aside(stem)
+
     def scripts(self, role: str) -> list[str]:
         """The scripts for developers whose name says nothing but this role: Scripts/format.sh"""
         found = [path for place in SCRIPTS for path in self._root.inside(place)]
