@@ -1609,6 +1609,25 @@ def test_what_the_jobs_with_the_tests_run_first_of_the_projects_own_is_said_with
     assert after(tmp_path, files, "check") == [("make check", "make docs && make web")]
 
 
+def test_tests_that_a_task_of_all_checks_runs_need_what_ci_does_before_it(tmp_path: Path) -> None:
+    makefile = "web:\n\tcp a b\ntest:\n\tgo test ./...\nvet:\n\tgo vet ./...\ncheck: test vet\n"
+    files = {**GO, "a_test.go": "package zoo\n", "Makefile": makefile}
+    assert after(tmp_path / "1", {**files, **ci("make web", "make check")}, "test") == [
+        ("make test", "make web")
+    ]
+    assert after(tmp_path / "2", {**files, **ci("make web", "make vet")}, "test") == [("make test", "")]
+
+
+def test_a_program_at_the_top_is_run_as_the_readme_runs_it(tmp_path: Path) -> None:
+    readme = (
+        "# W\n\n## Usage\n\n```\npip install walrus\n./walrus.py <sea>\nDEEP=1 ./walrus.py sea.txt\n```\n"
+    )
+    found = lines(tmp_path, {"README.md": readme, "walrus.py": "x = 1\n"}, "run")
+    assert found == ["DEEP=1 ./walrus.py sea.txt"]
+    assert lines(tmp_path / "gone", {"README.md": readme, "a.py": "x = 1\n"}, "run") == []
+    assert lines(tmp_path, {"README.md": readme, "walrus.py": "x = 1\n"}, "install") == []
+
+
 def test_what_every_member_prepares_comes_before_the_tests(tmp_path: Path) -> None:
     files = {**SCRIPTS, "pnpm-lock.yaml": "", **ci("pnpm install", "pnpm run -r dev:prepare", "pnpm test")}
     assert after(tmp_path, files, "test") == [("pnpm test", "pnpm run -r dev:prepare")]

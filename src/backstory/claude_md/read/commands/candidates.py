@@ -279,8 +279,7 @@ def _of_program(script: Script, unit: Unit, tasks: ProjectTasks) -> tuple[str, s
     """How the documentation runs what was built, or a program that stands at the top as it is."""
     program = (unwrapped(unit.words) or [""])[0]
     is_run = not unit.folder and (
-        (RUNNING.search(script.about[0]) and tasks.is_built(program))
-        or tasks.is_program(program)
+        (RUNNING.search(script.about[0]) and tasks.is_built(program)) or tasks.is_program(program)
     )
     return ("run", program) if is_run else None
 

@@ -194,7 +194,23 @@ def _chosen(
             those = _best(role, [one for one in said if not one.is_single])
             those = those or candidates.of_all_tests(_best(role, said))
         found += those[: MOST_RUN if role == "run" else MOST]
-    return found
+    return _after_the_same(found, tasks)
+
+
+def _after_the_same(found: list[Candidate], tasks: ProjectTasks) -> list[Candidate]:
+    """Tests that a task of all checks runs need what CI does before that task."""
+    after = {
+        (folder, key): one.command.after
+        for one in found
+        if one.command.role == "check" and one.command.after
+        for folder, key in tasks.expanded(one.command.folder, one.key)
+    }
+    return [
+        replace(one, command=replace(one.command, after=after[one.command.folder, one.key]))
+        if one.command.role == "test" and (one.command.folder, one.key) in after and not one.command.after
+        else one
+        for one in found
+    ]
 
 
 def _setup(part: str, tasks: ProjectTasks, known: Sequence[Candidate]) -> list[Candidate]:
