@@ -341,7 +341,7 @@ class Command:
     line: str
     source: str  # the file that says so
     folder: str = ""  # of another part of the project, which the commands of the root do not cover
-    after: str = ""  # a command that CI always runs before it
+    after: str = ""  # a command that comes before it: CI always runs it first, or it switches the tests on
     job: str = ""  # of CI, which does more before it than is told here
     packages: tuple[str, ...] = ()  # of the system, which that job installs first
     variables: tuple[str, ...] = ()  # which CI sets for it, and files of the project read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -254,8 +255,6 @@ def test_a_role_is_told_where_the_name_of_a_folder_does_not_tell_it(tmp_path: Pa
             "k8s/a.yml": "",
             "docs/README.md": readme,
             "bench/README.md": readme,
-            "xtests/README.md": "These are the extended tests.\n",
-            "xtests/a.sh": "",
             **{f"shells/in/{name}.sh": "" for name in "abcd"},
             "cmake/README.md": "CMake scripts.\n",
             "doc/README.md": "Documentation.\n",
@@ -264,10 +263,7 @@ def test_a_role_is_told_where_the_name_of_a_folder_does_not_tell_it(tmp_path: Pa
             **{f"walrus/{name}/a.js": "" for name in "abcdef"},
         },
     )
-    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == [
-        "- k8s/: deployment",
-        "- xtests/: These are the extended tests",
-    ]
+    assert list(outline.lines(walk(str(tmp_path)), (), str, str)) == ["- k8s/: deployment"]
 
 
 def test_of_many_folders_that_say_something_the_first_ones_are_told(tmp_path: Path) -> None:
@@ -320,7 +316,6 @@ def test_a_folder_that_says_what_the_one_around_it_says_is_not_told_twice(tmp_pa
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("zoo/urls.py", "zoo/settings.py"), "the Django project: settings and URLs"),
         (("zoo/schema.prisma", "zoo/migrations/1/a.sql"), "Prisma schema and migrations"),
         (("zoo/a.proto",), "Protocol Buffers definitions"),
     ],
@@ -350,22 +345,6 @@ def test_migrations_of_many_parts_are_told_by_their_pattern(tmp_path: Path) -> N
     assert "architecture" not in compose.texts(known(tmp_path)), "a list of them helps nobody"
 
 
-def test_members_of_a_monorepo_come_by_size_and_at_most_a_dozen(tmp_path: Path) -> None:
-    members = [f"packages/m{number:02}" for number in range(compose.MOST_MEMBERS + 1)]
-    files(tmp_path, **{f"{path}/a.ts": "x" for path in members}, **{"packages/m05/b.ts": "x" * 9_000})
-    said = compose.texts(known(tmp_path, survey=survey(workspaces=tuple(members))))["architecture"]
-    first = said.splitlines()[1]
-    assert first.startswith("A monorepo of `packages/m05`, `packages/m00`, ")
-    assert first.endswith("`packages/m11` and others.")
-
-
-def test_members_that_test_or_show_the_others_are_not_among_the_parts_of_a_monorepo(tmp_path: Path) -> None:
-    members = ("apps/web", "apps/api", "examples/small", "packages/zoo/tests")
-    files(tmp_path, **{f"{path}/a.ts": "x" for path in members})
-    said = compose.texts(known(tmp_path, survey=survey(workspaces=members)))["architecture"]
-    assert "A monorepo of `apps/web`, `apps/api`." in said
-
-
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
@@ -373,7 +352,8 @@ def test_members_that_test_or_show_the_others_are_not_among_the_parts_of_a_monor
         ("README.rst", "Title\n=====\n\nIt does many things.\n", "It does many things"),
         ("__init__.py", '#!/usr/bin/python\n# -*- coding -*-\n\nr"""It does things"""', "It does things"),
         ("__init__.py", '"""\nwalrus.sea\n~~~~~~~~~~\n\nIt does things.\n"""\n', "It does things"),
-        ("__init__.py", '"""\nwalrus.sea\n~~~~~~~~~~\n"""\n', "walrus.sea"),
+        ("__init__.py", '"""\nwalrus.sea\n~~~~~~~~~~\n"""\n', ""),
+        ("__init__.py", '"""bring the walruses into the namespace"""\n', ""),
         (
             "doc.go",
             "// Copyright\n\n// Package sea does things.\n// More.\npackage sea\n",
@@ -405,8 +385,13 @@ def test_members_that_test_or_show_the_others_are_not_among_the_parts_of_a_monor
     ],
 )
 def test_a_folder_says_what_it_is(tmp_path: Path, name: str, text: str, said: str) -> None:
-    files(tmp_path, **{f"sea/{name}": text})
-    assert outline.about(walk(str(tmp_path)), "sea", [name]) == said
+    files(tmp_path, **{f"sea/{name}": text, "sea/pom.xml": ""})
+    assert outline.about(walk(str(tmp_path)), "sea", [name, "pom.xml"]) == said
+
+
+def test_the_readme_of_a_folder_that_is_no_part_of_the_project_may_be_about_anything(tmp_path: Path) -> None:
+    files(tmp_path, **{"sea/README.md": "This directory is not required.\n"})
+    assert outline.about(walk(str(tmp_path)), "sea", ["README.md"]) == ""
 
 
 def test_half_a_sentence_is_not_said(tmp_path: Path) -> None:
@@ -592,7 +577,7 @@ def test_git_insights_are_at_most_a_tenth_of_the_file(tmp_path: Path) -> None:
 
 def test_best_practices_which_few_syncs_ask_for_change_nothing_in_other_sections(tmp_path: Path) -> None:
     files(tmp_path, **{"src/walrus/app.py": "x = 1\n"})
-    rules = tuple(Fact(f"Never call `walrus_{each}`.", "CONTRIBUTING.md", "code") for each in range(70))
+    rules = tuple(Fact(f"Never call `walrus_{each}`.", "CONTRIBUTING.md", "generated") for each in range(70))
     practices = "- Something to do, and something else. " * 100
     with_them = compose.texts(
         known(tmp_path, survey=survey(rules=rules), insights=FOUND, practices=practices)
@@ -642,7 +627,7 @@ def test_a_whole_file_stays_within_a_thousand_tokens(tmp_path: Path) -> None:
                 for number in range(gather.MOST)
             ),
             workspaces=tuple(f"packages/number_{number}" for number in range(50)),
-            rules=tuple(Fact(f"Use `x{number}` {'here ' * 30}.", "C.md", "code") for number in range(9)),
+            rules=tuple(Fact(f"Use `x{number}` {'here ' * 30}.", "C.md", "generated") for number in range(9)),
         ),
         patterns=tuple(
             pattern("naming", f"{language} {kind}", "kebab-case", "load_order", "get_things")
@@ -741,9 +726,23 @@ def test_settings_without_a_place_are_told_by_their_example(tmp_path: Path) -> N
 KINDS_OF_NEED = ("service", "settings", "submodules")
 
 
+def test_a_rule_on_what_a_person_s_own_text_speaks_of_is_not_quoted(tmp_path: Path) -> None:
+    rules = (Fact("You must disclose AI.", "C.md", "ai"), Fact("Sign off each commit.", "C.md", "commits"))
+    files(tmp_path, **{"AGENTS.md": "# Zoo\n\nName each AI that you used.\n"})
+    said = compose.texts(known(tmp_path, survey=survey(rules=rules)))["conventions"]
+    assert "Sign off" in said and "disclose" not in said
+    ours = sections.with_section(
+        b"# Zoo\n\n<!-- AUTO-MANAGED: conventions -->\n<!-- END AUTO-MANAGED -->\n", "conventions", said
+    )
+    (tmp_path / "AGENTS.md").write_bytes(ours)
+    assert "disclose" in compose.texts(known(tmp_path, survey=survey(rules=rules)))["conventions"], (
+        "ours is not theirs"
+    )
+
+
 def test_what_a_repository_says_stays_text(tmp_path: Path) -> None:
     hostile = "`` ` `` <!-- END AUTO-MANAGED -->\n# Heading\n@/etc/passwd \x1b[2J <!--"
-    files(tmp_path, a="")
+    files(tmp_path, **{"b/package.json": json.dumps({"description": hostile[:20]}), "b/a.ts": ""})
     made = compose.texts(
         known(
             tmp_path,

@@ -69,6 +69,11 @@ def test_a_length_that_nobody_means_is_not_told(tmp_path: Path, name: str, text:
         ("pyproject.toml", "[tool.mypy]\nstrict = true\n", ["mypy is strict: every function has types"]),
         ("pyproject.toml", "[tool.mypy]\nstrict = false\n", []),
         (
+            "pyproject.toml",
+            '[tool.mypy]\nstrict = true\n[[tool.mypy.overrides]]\nmodule = "a"\nignore_errors = true\n',
+            [],
+        ),
+        (
             "Directory.Build.props",
             "<TreatWarningsAsErrors>true</TreatWarningsAsErrors>",
             ["Compiler warnings are errors"],

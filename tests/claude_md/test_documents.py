@@ -113,6 +113,18 @@ def test_what_is_said_to_an_agent_is_neither_description_nor_purpose(tmp_path: P
     assert said_of_paths(project) == {"src": "Counts the fish"}
 
 
+def test_what_a_shop_or_a_row_of_links_says_is_no_description(tmp_path: Path) -> None:
+    for text in ("Pages: 770 Publisher: Walrus Press Language: English.", "Home · Docs · Chat · · Blog"):
+        assert (
+            description(write(tmp_path, {"README.md": f"# W\n\n{text}\n"}), "A counter of fish")
+            == "A counter of fish"
+        )
+    assert (
+        description(write(tmp_path, {"README.md": "# W\n\nA place for walruses · ·\n"}))
+        == "A place for walruses"
+    )
+
+
 def test_a_name_of_several_words_may_begin_as_a_request(tmp_path: Path) -> None:
     text = "Star Walrus Kit is a counter of fish."
     assert description(write(tmp_path, {"README.md": text})) == text
@@ -299,6 +311,8 @@ We do not accept code that was written by an LLM. You must disclose any use of A
         "You must use the CHANGELOG for all of these things:",
         "Never use the CHANGELOG " + "and " * 60 + "`y`.",
         "Never CHANGELOG.",
+        "We use an AI reviewer, and you follow its `comments` as you like.",
+        "Please discuss these changes in an issue before implementing them.",
     ],
 )
 def test_courtesy_commands_and_addresses_are_not_quoted(tmp_path: Path, sentence: str) -> None:

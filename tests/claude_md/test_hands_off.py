@@ -104,6 +104,20 @@ def test_a_package_called_vendor_is_the_project_s_own(tmp_path: Path) -> None:
     assert told(tmp_path, {"vendor/__init__.py": "", "vendor/a.py": "x = 1\n"}) == []
 
 
+def test_a_vendor_that_the_manifest_names_is_the_project_s_own(tmp_path: Path) -> None:
+    files = {
+        "Cargo.toml": '[workspace]\nmembers = ["vendor/v8"]\n',
+        "vendor/v8/src/lib.rs": "pub fn a() {}\n",
+    }
+    assert told(tmp_path, files) == []
+
+
+def test_a_release_of_others_is_no_source_of_the_project(tmp_path: Path) -> None:
+    files = {"static/bootstrap-4.3.1-dist/js/a.js": "x\n", "static/own.js": "y\n", "walrus-1.0.0/a.js": "z\n"}
+    found = [file.path for file in write(tmp_path, files).files]
+    assert found == ["static/own.js", "walrus-1.0.0/a.js"], "at the top it may be all there is"
+
+
 def test_there_is_room_for_the_largest_only_and_their_order_is_stable(tmp_path: Path) -> None:
     files = {f"p{folder}/gen/{n}.go": MADE for folder in range(9) for n in range(1 + folder // 2)}
     files |= {f"p{folder}/a.go": "x\n" for folder in range(9)}

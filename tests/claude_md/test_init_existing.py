@@ -333,7 +333,7 @@ def test_a_claude_md_in_its_folder_imports_agents_md_from_above(run: Run, projec
 
 # --- what a person's own text covers ------------------------------------------------------------------------
 
-COMMANDS = "`pip install -e .`, `python -m build`, `pytest`, `pytest tests/test_feeding.py::test_it_is_fed`"
+COMMANDS = "`pip install -e .`, `python -m build`, `pytest`, `pytest tests/feeding_test.py::test_it_is_fed`"
 OWN = f"# Walrus\n\n## Commands\n\n{COMMANDS}\n"
 
 
@@ -371,7 +371,7 @@ def test_a_text_that_is_put_away_covers_nothing(run: Run, project: Path) -> None
 def test_where_all_is_covered_nothing_is_written(run: Run, project: Path) -> None:
     own = (
         f"# Walrus\n\nWalrus is a program.\n\n{COMMANDS}; `walrus/`, `tusks/`, `tests/`,"
-        " `tests/test_feeding.py`, `test_*.py`. Meals are in `feeding_0.py`, `feeding_1.py` and so on to"
+        " `tests/feeding_test.py`, `*_test.py`. Meals are in `feeding_0.py`, `feeding_1.py` and so on to"
         " `feeding_10.py` and `feeding_11.py`. Functions are `camelCase`, classes `PascalCase`.\n"
     )
     (project / "CLAUDE.md").write_text(own)

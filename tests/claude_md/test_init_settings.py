@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from backstory.claude_md.read.survey import COMMAND_ROLES
+from backstory.claude_md.read.commands.roles import COMMAND_ROLES
 from backstory.claude_md.write import sections
 from tests.conftest import Run
 from tests.helpers.claude_md_project import commit, make, names, run_git, section, snapshot, text, write

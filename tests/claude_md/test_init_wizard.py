@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 INIT = ("init", "--offline", "--no-subtrees")
 ASKED = "Write this?"
-COMMANDS = "`pip install -e .`, `python -m build`, `pytest tests/test_feeding.py::test_it_is_fed`"
+COMMANDS = "`pip install -e .`, `python -m build`, `pytest tests/feeding_test.py::test_it_is_fed`"
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_what_a_project_is_is_covered_by_a_sentence_that_says_so() -> None:
 
 
 def test_how_files_change_is_covered_by_nothing() -> None:
-    assert covers("git-insights", "- Changed most often: `src/a.py`", "# Git Insights\n`src/a.py`") == ""
+    assert covers("git-insights", "- `a.py` and `b/c.py` change together", "# Git Insights\n`a.py`") == ""
     commits = "## Git Insights\n- Commits: Messages follow Conventional Commits, `type: subject`."
     assert covers("git-insights", commits, "We use Conventional Commits.") != ""
     assert covers("git-insights", commits, "We use Python.") == ""

@@ -36,6 +36,7 @@ def needs(root: Path, files: Files) -> list[tuple[str, str, str]]:
         ("Package.swift", "// swift-tools-version:5.9\n", "Swift 5.9"),
         ("build.zig.zon", '.minimum_zig_version = "0.11.0"', "Zig 0.11.0"),
         ("CMakeLists.txt", "cmake_minimum_required(VERSION 3.16...3.28)\n", "CMake 3.16 or newer"),
+        ("CMakeLists.txt", "cmake_minimum_required(VERSION 3.15..4.3)\n", "CMake 3.15 or newer"),
         ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 17)\n", "C++17"),
         ("CMakeLists.txt", "set(CMAKE_C_STANDARD 11)\n", "C11"),
         ("meson.build", "project('a', meson_version: '>=0.60')\n", "Meson >=0.60"),
@@ -201,6 +202,11 @@ def test_a_submodule_whose_path_would_end_the_code_is_left_out(tmp_path: Path) -
     (tmp_path / "project" / "a` <!-- b").mkdir()
     assert needs(tmp_path, {".gitmodules": lines}) == [("`deps/squid`", ".gitmodules", "submodules")]
     assert needs(tmp_path, {".gitmodules": "path = a` <!-- b\n"}) == []
+
+
+def test_where_a_version_of_swift_is_chosen_that_of_the_manifest_is_not_told(tmp_path: Path) -> None:
+    files = {"Package.swift": "// swift-tools-version:6.2\n", ".swift-version": "6.4.x-snapshot-2026-08-01\n"}
+    assert needs(tmp_path, files) == []
 
 
 def test_a_version_that_one_member_of_a_workspace_asks_for_is_not_that_of_the_whole(tmp_path: Path) -> None:

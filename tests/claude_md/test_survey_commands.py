@@ -559,7 +559,7 @@ def test_a_single_test_is_run_with_the_runner_of_the_project(
         ({"build.zig": 'b.step("test", "x")'}, "zig build | zig build test"),
         ({"MODULE.bazel": ""}, "bazel build //... | bazel test //..."),
         (
-            {"mix.exs": "{:phoenix, 1}\n", ".formatter.exs": ""},
+            {"mix.exs": "{:phoenix, 1}\n", ".formatter.exs": "[inputs: []]"},
             "mix deps.get | mix phx.server | mix test | mix format",
         ),
         ({"Zoo.slnx": "", "test/Zoo.Tests/Zoo.Tests.csproj": ""}, "dotnet build | dotnet test"),
@@ -1609,6 +1609,82 @@ def test_what_the_jobs_with_the_tests_run_first_of_the_projects_own_is_said_with
     assert after(tmp_path, files, "check") == [("make check", "make docs && make web")]
 
 
+@pytest.mark.parametrize("by_ci", [True, False])
+def test_tests_that_a_dependent_option_of_cmake_switches_off_are_switched_on(
+    tmp_path: Path, by_ci: bool
+) -> None:
+    text = """project(zoo)
+include(CTest)
+cmake_dependent_option(ZOO_BUILD_TESTS
+  "Build the tests" OFF
+  "BUILD_TESTING;ZOO_IS_MAIN" OFF)
+if(ZOO_BUILD_TESTS)
+  add_subdirectory(test)
+endif()
+"""
+    files = {"CMakeLists.txt": text, **(ci("ctest --test-dir build --output-on-failure") if by_ci else {})}
+    ((line, before),) = after(tmp_path, files, "test")
+    assert line.startswith("ctest --test-dir build")
+    assert before == "cmake -B build -DZOO_BUILD_TESTS=ON && cmake --build build"
+
+
+def test_a_check_before_the_tests_is_no_step_that_they_need(tmp_path: Path) -> None:
+    scripts = {"scripts": {"test": "jest", "check-locale": "node check.js", "build": "tsc"}}
+    files = {"package.json": json.dumps(scripts), "a.js": "x\n"}
+    steps = ("npm run check-locale", "npm run build", "npm test")
+    assert after(tmp_path, {**files, **ci(*steps)}, "test") == [("npm test", "npm run build")]
+
+
+def test_of_many_variables_that_ci_sets_some_are_named() -> None:
+    command = Command("test", "make test", "ci.yml", variables=tuple(f"V{number}" for number in range(9)))
+    (said,) = _roles([command])
+    assert said.endswith("CI sets `V0`, `V1`, `V2`, `V3`, `V4`, `V5` and 3 others)")
+
+
+@pytest.mark.parametrize(
+    ("files", "role", "found"),
+    [
+        ({"api/setup.py": "def setup_view(request): ...\n", "api/a.py": "x = 1\n" * 50}, "install", []),
+        ({"mix.exs": "", ".formatter.exs": "[export: []]"}, "format", []),
+        (
+            {
+                "package.json": '{"scripts": {"run-all-checks": "eslint . && jest"}}',
+                "a.js": "x\n",
+            },
+            "run",
+            [],
+        ),
+        ({"Taskfile.yml": "tasks:\n  docs:\n    cmds: [buf generate]\n"}, "generate", []),
+        (
+            {
+                "Taskfile.yml": "tasks:\n  ui:check:\n    cmds: [eslint ., jest]\n"
+                "  check:\n    cmds: [eslint ., jest]\n"
+            },
+            "check",
+            ["task check"],
+        ),
+        (
+            {**NPM, "prisma/migrations/1/a.sql": "", "CONTRIBUTING.md": "```\nnpx prisma db push\n```\n"},
+            "migrate",
+            [],
+        ),
+        (
+            {
+                "Cargo.toml": '[workspace]\nmembers = ["a"]\n',
+                "a/src/lib.rs": "",
+                **ci("cargo build --target wasm32-unknown-unknown -p a", "cargo xtask lint"),
+            },
+            "lint",
+            ["cargo xtask lint"],
+        ),
+    ],
+)
+def test_what_only_looks_like_a_command_of_that_role_is_none(
+    tmp_path: Path, files: Files, role: str, found: list[str]
+) -> None:
+    assert lines(tmp_path, files, role) == found
+
+
 def test_tests_that_a_task_of_all_checks_runs_need_what_ci_does_before_it(tmp_path: Path) -> None:
     makefile = "web:\n\tcp a b\ntest:\n\tgo test ./...\nvet:\n\tgo vet ./...\ncheck: test vet\n"
     files = {**GO, "a_test.go": "package zoo\n", "Makefile": makefile}
@@ -1661,8 +1737,8 @@ def test_nothing_is_said_to_come_before_the_tests_that_does_more_than_it_says(
     makefile = "".join(f"{name}:\n\trm -rf .\n" for name in targets)
     files = {**SCRIPTS, "Makefile": makefile, "api/Makefile": makefile, **ci(step, "npm test")}
     ((line, before),) = after(tmp_path, files, "test")
-    assert (line, before) in (("npm test", ""), ("npm test", "make web"))
-    assert before == "" or step.startswith("make web &&"), "each command of a step is one of its own"
+    # Each command of a step is one of its own.
+    assert (line, before) == ("npm test", "make web" if step.startswith("make web &&") else "")
 
 
 def test_what_comes_before_the_tests_of_a_folder_is_typed_there(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ testpaths = ["tests"]
     ),
     "tusks/size.py": "LONGEST = 100\n",
     "tusks/age.py": "OLDEST = 40\n",
-    "tests/test_feeding.py": "def test_it_is_fed():\n    assert True\n",
+    "tests/feeding_test.py": "def test_it_is_fed():\n    assert True\n",
 }
 MODULE = '''\
 """How number {number} is fed."""
@@ -101,7 +101,7 @@ def make(root: Path, *, git: bool = True) -> Path:
 def _lay(root: Path) -> None:
     write(root, FILES)
     write(root, {f"walrus/feeding_{number}.py": MODULE.format(number=number) for number in range(12)})
-    write(root, {f"tests/test_feeding_{number}.py": FILES["tests/test_feeding.py"] for number in range(6)})
+    write(root, {f"tests/feeding_{number}_test.py": FILES["tests/feeding_test.py"] for number in range(6)})
 
 
 @cache

@@ -28,9 +28,7 @@ from backstory.claude_md.write import compose, sections
 
 Facts = frozenset[str]
 
-KNOWN = frozenset(
-    "project-description module-description build-commands architecture conventions patterns".split()
-)
+KNOWN = compose.ALWAYS_COMPUTABLE
 WITHOUT_SPANS = frozenset(("project-description", "architecture"))  # there they are a matter of wording
 MOST = 1_000  # facts of a section
 LONGEST = 200  # characters of one

@@ -54,11 +54,13 @@ class Choices:
     on: frozenset[tuple[str | None, str]] = frozenset()
     commands: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)  # see settings.with_choices
 
-    def names(self, folder: str, chosen: Collection[tuple[str | None, str]]) -> list[str]:
-        return [name for where, name in chosen if where in (None, folder)]
-
 
 AS_IT_IS = Choices()
+
+
+def _names(chosen: Collection[tuple[str | None, str]], folder: str) -> list[str]:
+    """Of these sections those that are meant for the file of a folder."""
+    return [name for where, name in chosen if where in (None, folder)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def plan(
             elsewhere.add(folder)
         imports = [Planned(importer, folder, "import", one.title, {})] if importer else []
         planned = [one, *imports, *planned]
-    for wanted in sorted(choices.names("", choices.on)):
+    for wanted in sorted(_names(choices.on, "")):
         if not any(wanted in {*one.texts, *one.found, *_section_names(one.path)} for one in planned):
             raise NotFound(NOT_FOUND.format(name=wanted))
     is_at_rest = all(one.action == "keep" for one in planned) and dirty.root_of(root) == root
@@ -170,11 +172,11 @@ def _planned(
 ) -> Planned:
     text = _text(path) or b""
     before = settings.read(text)
-    on = choices.names(folder, choices.on)
+    on = _names(choices.on, folder)
     commands = {} if folder else choices.commands
     after = settings.with_choices(before, (), on, commands)
     texts = texts_of(known, folder, after, elsewhere=elsewhere)
-    off = set(choices.names(folder, choices.off))
+    off = set(_names(choices.off, folder))
     if folder:  # what nobody would write there need not be switched off
         off &= {*texts, *_section_names(path)}
     after = settings.with_choices(after, off, on, {})

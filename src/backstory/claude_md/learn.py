@@ -28,7 +28,7 @@ NOTHING = "There is nothing in {root} yet that CLAUDE.md could say; run it again
 SECONDS = 60.0  # for reading files; the largest projects take ten. Only a hostile one can take longer
 LATE = f"takes longer to read than {SECONDS:g} s"
 
-AS_FOUND = Settings()
+UNCORRECTED = Settings()
 
 Progress = Callable[[int], None]
 Practices = Callable[[Survey], str | None]
@@ -82,7 +82,7 @@ def _names(languages: Sequence[tuple[str, float]]) -> list[str]:
 
 
 def texts_of(
-    known: Learned, folder: str, settings: Settings = AS_FOUND, *, elsewhere: Collection[str] = ()
+    known: Learned, folder: str, settings: Settings = UNCORRECTED, *, elsewhere: Collection[str] = ()
 ) -> dict[str, str]:
     """What the sections say of the file in a folder of the project, with a person's commands where its
     settings have some; "" is its root, which leaves to others what these folders say `elsewhere`."""
@@ -94,7 +94,7 @@ def texts_of(
     return compose.module_texts(known, folder, part, own, commands=commands)
 
 
-def commands_of(known: Learned, folder: str, settings: Settings = AS_FOUND) -> tuple[Command, ...]:
+def commands_of(known: Learned, folder: str, settings: Settings = UNCORRECTED) -> tuple[Command, ...]:
     found = commands_in(known.project, folder) if folder else known.survey.commands
     return settings.corrected(found)
 

@@ -79,6 +79,9 @@ class OwnText:
     def _trees(self) -> list[frozenset[str]]:
         return [frozenset(_WORD.findall(fence)) for fence in self._fences]
 
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        return pattern.search(self._words) is not None
+
     def covers(self, name: str, body: str, project: str) -> str:
         """How it says what a section would; empty where it does not."""
         if name == "git-insights":

@@ -31,7 +31,7 @@ from backstory.claude_md.own_text import own_text
 from backstory.claude_md.read import git
 from backstory.claude_md.read.files import ProjectFiles, read, walk
 from backstory.claude_md.read.references import references
-from backstory.claude_md.write import compose, managed, sections, settings
+from backstory.claude_md.write import compose, managed, sections, settings, writer
 from backstory.errors import BackstoryError, NotFound
 from backstory.store import claude_files, projects
 from backstory.store.claude_files import ManagedFile
@@ -40,7 +40,6 @@ from backstory.store.file.connection import Connection, transaction
 MOST_GONE = 1_000  # files that are noted as gone
 MOST_BEHIND = 100  # facts that a section keeps in mind
 MOST_BELOW = 200  # files called CLAUDE.md or AGENTS.md that are looked into
-LARGEST = 1_000_000  # bytes of one
 ONLY_WITH_ALL = frozenset(("git-insights", "best-practices"))  # they change though the project does not
 PATIENCE = 30.0  # seconds; a sync that asks somebody may take longer; the next one then says so
 CONFLICT = (
@@ -158,7 +157,7 @@ def marked(top: str, project: ProjectFiles) -> Iterator[tuple[str, str]]:
     below.sort(key=lambda path: path.count("/"))
     for path in (*names, *below[:MOST_BELOW]):
         real = os.path.realpath(path)
-        text = read(real, LARGEST) if real.startswith(os.path.join(top, "")) else None
+        text = read(real, writer.LARGEST) if real.startswith(os.path.join(top, "")) else None
         if text and sections.has_ownership(text):
             yield real, "root" if path in names else "subtree"
 
@@ -270,7 +269,7 @@ def _modules(files: Iterable[ManagedFile]) -> list[str]:
     return [
         _folder(file)
         for file in files
-        if file.template != "root" and sections.has_known(read(file.path, LARGEST) or b"")
+        if file.template != "root" and sections.has_known(read(file.path, writer.LARGEST) or b"")
     ]
 
 
@@ -308,7 +307,7 @@ def facts_now(db: Connection, root: str, path: str, name: str) -> Facts | None:
         return None
     if known.is_late:
         return None
-    chosen = settings.read(read(real, LARGEST) or b"")
+    chosen = settings.read(read(real, writer.LARGEST) or b"")
     modules = _modules(managed_files(db, root))
     return basis.facts(name, known, folder, texts_of(known, folder, chosen, elsewhere=modules))
 
@@ -332,10 +331,10 @@ def keep(db: Connection, data: str, path: str, name: str, *, root: str, now: int
 
 
 def _is_spoilt(one: managed.SectionState, root: str) -> bool:
-    """Does it name a file that changes often, and is not there any more? Or has git left a conflict in it?"""
+    """Does it name files that change together, of which one is gone? Or has git left a conflict in it?"""
     if one.name != "git-insights":
         return one.is_conflict
-    said = "\n".join(line for line in one.body.split("\n") if "- Changed most" in line or "together" in line)
+    said = "\n".join(line for line in one.body.split("\n") if line.endswith("change together"))
     is_gone = any(not os.path.lexists(os.path.join(root, path)) for path in references(said, (root,)))
     return is_gone or one.is_conflict
 

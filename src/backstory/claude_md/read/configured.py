@@ -92,7 +92,8 @@ def _formatters(folder: Folder) -> Iterator[Fact]:
 
 
 def _strict(folder: Folder) -> Iterator[Fact]:
-    if dig(folder.toml("pyproject.toml"), "tool", "mypy", "strict") is True:
+    mypy = table(dig(folder.toml("pyproject.toml"), "tool", "mypy"))
+    if mypy.get("strict") is True and "overrides" not in mypy:
         yield Fact("mypy is strict: every function has types", "pyproject.toml")
     cargo = folder.toml("Cargo.toml")
     lints = {**table(dig(cargo, "lints", "rust")), **table(dig(cargo, "workspace", "lints", "rust"))}

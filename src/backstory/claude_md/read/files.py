@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import stat
 import time
 from collections import deque
@@ -28,6 +29,7 @@ OF_OTHERS = frozenset((b"third_party", b"third-party", b"_vendor", b"vendor", b"
 AT_THE_TOP = frozenset((b"debian", b".pc"))  # what a distribution added
 OUTPUT = frozenset((b"dist", b"build", b"target"))  # where a manifest stands beside them
 VENDORING = frozenset((b"go.mod", b"composer.json", b"Gemfile", b"package.json"))  # beside a vendor/
+RELEASED = re.compile(rb"[a-z][\w.-]*?-v?\d+\.\d+\.\d+(?:[.-](?:dist|min))?", re.IGNORECASE)
 MADE = frozenset((b"pyvenv.cfg", b"CACHEDIR.TAG"))  # a folder with one of these can be made again
 MANIFESTS = frozenset(
     b"""package.json pyproject.toml setup.py setup.cfg Cargo.toml go.mod pom.xml build.gradle
@@ -177,6 +179,8 @@ def walk(root: str, progress: Callable[[int], None] | None = None) -> ProjectFil
 
 def _unwanted(top: bytes, folder: bytes, names: Collection[bytes]) -> frozenset[bytes]:
     unwanted = VENDORED
+    if folder:  # a release of somebody else's: bootstrap-4.3.1-dist
+        unwanted |= {name for name in names if RELEASED.fullmatch(name)}
     if not folder or not MANIFESTS.isdisjoint(names):
         unwanted |= OUTPUT
     if not folder:
@@ -184,7 +188,8 @@ def _unwanted(top: bytes, folder: bytes, names: Collection[bytes]) -> frozenset[
     if b"vendor" in names and (not folder or not VENDORING.isdisjoint(names)):
         # A package of that name is the project's own: there are those that deal with vendors.
         is_package = os.path.lexists(top + folder + b"vendor/__init__.py")
-        unwanted |= set() if is_package else {b"vendor"}
+        is_member = b"vendor/" in (read(top + folder + b"Cargo.toml", 100_000) or b"")
+        unwanted |= set() if is_package or is_member else {b"vendor"}
     return unwanted
 
 

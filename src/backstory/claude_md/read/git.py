@@ -1,4 +1,4 @@
-"""What git knows of a project: its last commits, and what changed since a moment.
+"""What git knows of a project: its last commits, what changed since a moment, which variables code reads.
 
 How git is run, and why so carefully, is in backstory/git.py.
 """
@@ -59,7 +59,7 @@ def ignored(root: str, names: Sequence[str]) -> set[str]:
 
 
 def variables_read(root: str, names: Collection[str]) -> set[str]:
-    """Those of these variables that code of the project names as it would to read them. None where git
+    """Those of these variables that code of the project names as it would to read them. Empty where git
     cannot tell."""
     names = [name for name in sorted(names) if VARIABLE.fullmatch(name)][:MOST_VARIABLES]
     asked = {form.format(name): name for name in names for form in READING}

@@ -285,8 +285,8 @@ def _references(commits: Sequence[Commit]) -> Iterator[str]:
         yield "Commits are signed off (`git commit -s`)."
 
 
-def _agree(count: int, cases: int, share: float = STRONG) -> bool:
-    return cases >= FEW and count >= share * cases
+def _agree(count: int, cases: int) -> bool:
+    return cases >= FEW and count >= STRONG * cases
 
 
 def _quoted(names: Iterable[str]) -> str:

@@ -68,6 +68,7 @@ _AMID = re.compile(
     r"|note that there is)\b",
     re.IGNORECASE,
 )
+_THOSE = re.compile(r"\b(?:these|those|such)\b", re.IGNORECASE)
 _PATH = re.compile(r"`[\w.*-]*[/.][\w./*-]+`")
 _BY_HAND = re.compile(r"by hand|manually|not (?:be )?(?:edit|commit|modif)|regenerate", re.IGNORECASE)
 _ASKED = re.compile(
@@ -124,8 +125,10 @@ def _rule(text: str, source: str) -> tuple[float, Fact] | None:
     is_strong = _STRONG.search(text) is not None
     is_template = TEMPLATE.search(source) is not None
     is_asked = is_template and _ASKED.match(text) is not None
-    if topic == "ai" and _ACTS.search(text):
+    if topic == "ai" and (_ACTS.search(text) or not is_strong):
         return None  # it may ask for care, and never for something to be done
+    if topic == "discuss" and _THOSE.search(text):
+        return None  # of which it spoke before
     holds = {
         "": False,
         "branch": True,

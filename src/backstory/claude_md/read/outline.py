@@ -185,19 +185,6 @@ def migrations(project: ProjectFiles) -> list[str]:
     return [f"{tops.pop()}/*/{inner.pop()}"] if is_alike else []
 
 
-def sizes(project: ProjectFiles, paths: Sequence[str]) -> Counter[str]:
-    """How much source lies in each of these folders, in steps: a size must double to count for more."""
-    wanted = frozenset(paths)
-    found: Counter[str] = Counter()
-    for file in project.files:
-        folder = file.path.rpartition("/")[0] if language_of(file.path) else ""
-        while folder:
-            if folder in wanted:
-                found[folder] += file.size
-            folder = folder.rpartition("/")[0]
-    return Counter({path: found[path].bit_length() for path in paths})
-
-
 def parts(project: ProjectFiles, workspaces: Sequence[str]) -> list[str]:
     """The folders at the top of a project and those of source in them, whatever they say about themselves."""
     found = []
@@ -213,11 +200,13 @@ def about(project: ProjectFiles, folder: str, names: Iterable[str], role: str | 
     there = set(names)
     above = f"{folder}/" if folder else ""
     for name, said in SAYERS.items():
-        if name in there and (sentence := _sentence(said(project.text(above + name, READ) or ""))):
+        sentence = _sentence(said(project.text(above + name, READ) or "")) if name in there else ""
+        if sentence and (name != "__init__.py" or sentence[0].isupper()):  # "bring it into the namespace"
             return _unnamed(sentence, folder or os.path.basename(project.root))
     if role is not None:
         return role
-    if sentence := _sentence(_beside_it(project, folder, there)):
+    sentence = _sentence(_beside_it(project, folder, there))
+    if sentence or (folder and MANIFESTS.isdisjoint(there)):
         return sentence
     inside = ProjectFiles(os.path.join(project.root, folder), tuple(File(name, 0) for name in there))
     readme = _sentence(introduction(inside, README_HEAD))
@@ -252,10 +241,8 @@ def _beside(path: str) -> bool:
 def _framework_role(folder: Folder) -> str:
     """What a folder is to a framework, going by the files that only that one has."""
     files = set(folder.files)
-    has_settings = "settings.py" in files or "settings" in folder.folders
     has_migrations = "migrations" in folder.folders
     roles = {
-        "the Django project: settings and URLs": "urls.py" in files and has_settings,
         "documentation (Sphinx)": "conf.py" in files and not files.isdisjoint(("index.rst", "index.md")),
         "documentation (mdBook)": "book.toml" in files,
         "documentation (VitePress)": ".vitepress" in folder.folders,

@@ -33,7 +33,7 @@ LINES = (
     ("mix.exs", "Elixir", r"^\s*(?:elixir:|@\w*elixir\w*) *\"([^\"]+)\""),
     ("build.zig.zon", "Zig", r"\.minimum_zig_version *= *\"([^\"]+)\""),
     ("rust-toolchain", "Rust", r"^([a-z0-9][\w.-]*)$"),
-    ("CMakeLists.txt", "CMake", r"^\s*cmake_minimum_required\s*\(\s*VERSION\s+(\d[\d.]*)"),
+    ("CMakeLists.txt", "CMake", r"^\s*cmake_minimum_required\s*\(\s*VERSION\s+(\d+(?:\.\d+)*)"),
     ("CMakeLists.txt", "C++", r"^\w[^#\n]*\bCMAKE_CXX_STANDARD\s+(\d+)|^\w[^#\n]*\bcxx_std_(\d+)"),
     ("CMakeLists.txt", "C", r"^\w[^#\n]*\bCMAKE_C_STANDARD\s+(\d+)"),
     ("meson.build", "Meson", r"meson_version *: *'([^']+)'"),
@@ -136,12 +136,14 @@ def _versions(folder: Folder, path: str) -> Iterator[tuple[str, Fact]]:
             yield tool, Fact(f"{tool} {version}", above + file, _kind(file))
     for file, tool, pattern in LINES:
         lines = _lines(folder.text(file)) if file in folder.names else ()
-        if file == "Package.swift" and any(name.startswith("Package@swift") for name in folder.names):
-            continue  # there is a manifest for older ones
+        if file == "Package.swift" and any(
+            name.startswith(("Package@swift", ".swift-version")) for name in folder.names
+        ):
+            continue  # there is a manifest for older ones, or somebody chose another
         match = next((found for line in lines if (found := re.search(pattern, line))), None)
         version = next((group for group in match.groups() if group), "") if match else ""
         if tool == "CMake" and version:
-            version = f"{version.partition('...')[0]} or newer"
+            version = f"{version} or newer"
         if version and VERSION.fullmatch(version):
             said = f"{tool}{version}" if tool in STANDARDS else f"{tool} {version}"
             yield tool, Fact(said, above + file, _kind(file))

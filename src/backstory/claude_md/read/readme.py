@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from backstory.claude_md.read.documents import LARGEST, TO_AN_AGENT, Block, readme, sentences
+from backstory.claude_md.read.documents import TO_AN_AGENT, Block, readme, sentences
 from backstory.claude_md.read.files import ProjectFiles
 
 _NOT_ABOUT_IT = re.compile(
@@ -54,6 +54,7 @@ _LEGAL = re.compile(
     r"copyright|licen[cs]ed?\b|\(c\)|^\W*see |read online|available (?:here|to read|at|from)|click here",
     re.IGNORECASE,
 )
+_DATA = re.compile(r"[\w-]+: [^:]{1,80} [\w-]+: ")  # of a book, a thesis: "Pages: 770 Publisher: ..."
 _PLACEHOLDER = re.compile(
     r"This README would normally document|Everything you need to build a Svelte project"
     r"|This template (?:provides a minimal setup|should help get you started)"
@@ -65,10 +66,10 @@ SEVERAL_WORDS = 4
 LONGEST_HTML = 6_000
 
 
-def description(project: ProjectFiles, stated: str = "", most: int = LARGEST) -> str:
+def description(project: ProjectFiles, stated: str = "") -> str:
     """What a project is: as the first words of its README say, else its manifest, else a later part of its
     README."""
-    found = readme(project, most)
+    found = readme(project)
     if not found or not found.blocks:
         return stated
     first = list(_candidates(_first_part(found.blocks)))[:6]
@@ -119,9 +120,10 @@ def _candidates(found: Sequence[Block]) -> Iterator[str]:
 
 
 def _told(text: str) -> Iterator[str]:
-    text = re.sub(r"\[!\w+\]|\]\[\w*\]|[\[\]]", "", text).strip(" *_-—–")
+    text = re.sub(r"\[!\w+\]|\]\[\w*\]|[\[\]]", "", text).strip(" *_-—–•·|")
     if (
         len(text.split()) < SEVERAL_WORDS
+        or _DATA.match(text)
         or _NOTICE.match(text)
         or (_ASKS.match(text) and not _IS.match(text))
     ):

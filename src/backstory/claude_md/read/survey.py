@@ -15,7 +15,6 @@ from backstory.claude_md.read import subtrees
 from backstory.claude_md.read.commands import candidates, gather
 from backstory.claude_md.read.commands.candidates import Candidate
 from backstory.claude_md.read.commands.project_tasks import ProjectTasks
-from backstory.claude_md.read.commands.roles import SHOWN
 from backstory.claude_md.read.configured import configured, unreleased
 from backstory.claude_md.read.files import File, ProjectFiles
 from backstory.claude_md.read.hands_off import folders_of, hands_off
@@ -46,7 +45,6 @@ from backstory.model import Command, Fact, Survey
 READERS = (tasks, python, javascript, rust, golang, maven, gradle, php, ruby, platforms, native)
 LEAST = 0.05  # of the source's bytes, for a language to be one of the project's
 FEW, MUCH = 3, 0.2  # a language of fewer files must have so much of them; an installer is no language
-COMMAND_ROLES = SHOWN
 LONGEST = 300
 # What a manifest is called that nobody thought of a name for.
 UNTELLING = frozenset(

@@ -12,11 +12,13 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from backstory.claude_md.own_text import own_text
 from backstory.claude_md.read import outline
+from backstory.claude_md.read.commands.roles import COMMAND_ROLES
 from backstory.claude_md.read.files import ProjectFiles
-from backstory.claude_md.read.languages import BESIDE_THE_SOURCE, ENDINGS, is_test, language_of, sources
+from backstory.claude_md.read.languages import ENDINGS, is_test, language_of, sources
+from backstory.claude_md.read.obligations import TOPICS
 from backstory.claude_md.read.purposes import said_of_paths
-from backstory.claude_md.read.survey import COMMAND_ROLES
 from backstory.claude_md.write import sections
 from backstory.model import Command, Fact, Insights, Pattern, Survey
 
@@ -94,13 +96,16 @@ DESCRIPTION = 500  # characters
 LONGEST_EXAMPLE = 60
 MOST_TOGETHER, MOST_DECISIONS = 2, 2
 INSIGHTS_SHARE = 0.1  # of the file, for what git says
-MOST_MEMBERS = 12
+MOST_SET = 6  # variables that CI sets
 NOTHING = "Nothing that the files show."  # where something stood before
 USUAL = "As in the whole project."
-ALWAYS_COMPUTABLE = frozenset("project-description build-commands architecture conventions patterns".split())
+ALWAYS_COMPUTABLE = frozenset(
+    "project-description module-description build-commands architecture conventions patterns".split()
+)
 AS = ", as "
 SAYS, QUOTED = " says:", "- “"  # of a document, in its own words
 PLACED_BY_RUNNER = frozenset("Go Rust Elixir Swift Java Kotlin Dart C#".split())
+USUAL_TESTS = re.compile(r"test_\*\.py|\*\.(?:test|spec)\.\S+|any name|[^,]* folder")
 MINOR = 0.15  # of the source
 SURE = 0.95  # the share that agrees, for a rule
 LANGUAGES = {name.lower(): name for name in ENDINGS.values()}
@@ -173,7 +178,7 @@ def texts(known: Known, elsewhere: Collection[str] = ()) -> dict[str, str]:
         "build-commands": _commands(survey, elsewhere),
         "architecture": _architecture(known, elsewhere),
         "conventions": _bound(known),
-        "patterns": _patterns(known.patterns, len(sources(known.project)) > 1),
+        "patterns": _patterns(known),
     }
     room = int(INSIGHTS_SHARE * sum(map(len, said.values())))
     # Not every sync asks for best practices: they must not decide how long the others are.
@@ -266,12 +271,10 @@ def _listed(commands: Sequence[Command], told: set[str]) -> str:
     files = dict.fromkeys(command.source for command in commands)
     groups = ([command for command in commands if command.source == file] for file in files)
     return ", ".join(
-        ", ".join(_said_after(one) for one in group) + _evidence(group, told) for group in groups
+        ", ".join(_code(one.line) + (f", after {_code(one.after)}" if one.after else "") for one in group)
+        + _evidence(group, told)
+        for group in groups
     )
-
-
-def _said_after(command: Command) -> str:
-    return _code(command.line) + (f", after {_code(command.after)}" if command.after else "")
 
 
 def _evidence(commands: Sequence[Command], told: set[str] | None = None) -> str:
@@ -286,7 +289,9 @@ def _evidence(commands: Sequence[Command], told: set[str] | None = None) -> str:
         variables = _untold((name for one in commands for name in one.variables), told)
         said += f", whose job {_listing(jobs)} does more before it" if jobs else ""
         said += f"; CI first installs {_listing(brought)} with apt" if brought else ""
-        said += f"; CI sets {_listing(variables)}" if variables else ""
+        more = f" and {len(variables) - MOST_SET} others" if len(variables) > MOST_SET + 1 else ""
+        shown = variables[:MOST_SET] if more else variables
+        said += f"; CI sets {_listing(shown)}{more}" if variables else ""
     return f" (from {said})"
 
 
@@ -336,28 +341,15 @@ def _sourced(fact: Fact) -> str:
 
 
 def _architecture(known: Known, elsewhere: Collection[str]) -> str:
-    workspaces = [path for path in known.survey.workspaces if not _is_aside(path)]
     purposes = said_of_paths(known.project)
-    lines = list(
-        outline.lines(known.project, workspaces, _code, _text, purposes, known.survey.description, elsewhere)
-    )
-    told = [path for path in workspaces if any(f"{_code(path + '/')}:" in line for line in lines)]
-    if len(workspaces) > 1 and len(told) < len(workspaces) / 2:
-        sizes = outline.sizes(known.project, workspaces)
-        largest = sorted(workspaces, key=lambda path: -sizes[path])[:MOST_MEMBERS]
-        more = " and others" if len(workspaces) > MOST_MEMBERS else ""
-        lines.insert(0, f"A monorepo of {_listing(largest)}{more}.")
+    workspaces, about = known.survey.workspaces, known.survey.description
+    lines = list(outline.lines(known.project, workspaces, _code, _text, purposes, about, elsewhere))
     migrations = [
         path for path in outline.migrations(known.project) if not any(f"`{path}/`:" in line for line in lines)
     ]
     if migrations:
         lines.append(f"- Migrations: {', '.join(_code(path + '/') for path in migrations)}")
     return "\n".join(lines)
-
-
-def _is_aside(path: str) -> bool:
-    """Is a member of a workspace only there for tests, or to show something?"""
-    return is_test(f"{path}/") or not BESIDE_THE_SOURCE.isdisjoint(path.replace("_", "").split("/"))
 
 
 def _hands_off(survey: Survey) -> Iterator[str]:
@@ -375,7 +367,9 @@ def _bound(known: Known) -> str:
     """What binds whoever writes code here."""
     found = _unformatted(known.patterns, known.survey.commands)
     lines = [*_hands_off(known.survey), *_conventions(found, known.project)]
-    return "\n".join([*lines, *_settings(known.survey.settings), *_quoted(known.survey.rules)])
+    theirs = own_text(known.project.root, "")
+    rules = [fact for fact in known.survey.rules if not theirs.says(TOPICS[fact.kind])]
+    return "\n".join([*lines, *_settings(known.survey.settings), *_quoted(rules)])
 
 
 def _unformatted(patterns: Iterable[Pattern], commands: Iterable[Command]) -> list[Pattern]:
@@ -404,20 +398,15 @@ def _quoted(rules: Iterable[Fact]) -> Iterator[str]:
         yield from (f"  {QUOTED}{text}”" for text in said)
 
 
-KINDS = {"functions": "functions, methods", "classes": "classes", "constants": "constants", "files": "files"}
-WITHOUT_CLASSES = {"functions": "functions, methods", "classes": "types"}  # Go and Rust
+KINDS = {"functions": "functions, methods"}
+WITHOUT_CLASSES = {"classes": "types"}  # Go and Rust
 SEMICOLONS = {"always": "semicolons", "never": "no semicolons"}
 
 
 # What every project of a language does is no convention of this one.
-_SNAKE = {
-    "functions": "snake_case",
-    "classes": "PascalCase",
-    "constants": "UPPER_SNAKE_CASE",
-    "files": "snake_case",
-}
-_CAMEL = {"functions": "camelCase", "classes": "PascalCase", "constants": "UPPER_SNAKE_CASE"}
-_GO = {**dict.fromkeys(("functions", "classes", "constants"), "MixedCaps"), "files": "snake_case"}
+_SNAKE = {"functions": "snake_case", "classes": "PascalCase", "files": "snake_case"}
+_CAMEL = {"functions": "camelCase", "classes": "PascalCase"}
+_GO = {"functions": "MixedCaps", "classes": "MixedCaps", "files": "snake_case"}
 USUAL_NAMES = {
     "python": _SNAKE,
     "rust": _SNAKE,
@@ -493,12 +482,18 @@ def _subject(pattern: Pattern) -> tuple[str, str]:
     return language, " ".join(word for word in words if word != language)
 
 
-def _patterns(patterns: Iterable[Pattern], has_several_languages: bool) -> str:
-    """Where tests are, with an example; not where a language has only one place for them."""
+def _patterns(known: Known) -> str:
+    """Where tests are, with an example; not where a language has only one place for them, or they are called
+    as everywhere and the command for one test shows where."""
     lines = []
-    for pattern in patterns:
+    ones = [command.line for command in known.survey.commands if command.role == "one"]
+    shown = {language_of(word.partition("::")[0]) for line in ones for word in line.split() if "/" in word}
+    has_several_languages = len(sources(known.project)) > 1
+    for pattern in known.patterns:
         name = LANGUAGES.get(_subject(pattern)[0], "")
         if pattern.type != "test" or name in PLACED_BY_RUNNER:
+            continue
+        if name in shown and USUAL_TESTS.fullmatch(pattern.value.rpartition(", ")[2]):
             continue
         label = f"{name} tests" if has_several_languages else "Tests"
         short = [example for example in pattern.examples if len(example) <= LONGEST_EXAMPLE]

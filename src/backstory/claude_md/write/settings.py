@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from backstory.claude_md.read.survey import COMMAND_ROLES
+from backstory.claude_md.read.commands.roles import COMMAND_ROLES
 from backstory.claude_md.write import dynamic, sections
 from backstory.errors import BadInput
 from backstory.model import Command
@@ -67,6 +67,7 @@ def _understood(text: bytes) -> Iterator[tuple[tuple[int, int], list[str], str, 
         if verb == "off" and names and all(name in sections.NAMES for name in names):
             yield span, names, "", ""
         elif verb == "command" and is_given and role in COMMAND_ROLES and line is not None:
+            line = "" if line.lower() == NO_COMMAND else line
             if line and len(known.setdefault(role, set()) | {line}) > MOST_OF_A_ROLE:
                 continue
             known.setdefault(role, set()).update([line] if line else [])
@@ -116,13 +117,14 @@ def section_name(given: str) -> str:
 
 
 def command(given: str) -> tuple[str, str]:
-    """Role and text of `test=make check`; an empty text says that there is no such command."""
+    """Role and text of `test=make check`; an empty text, or `none`, says that there is no such command."""
     role, is_given, line = given.partition("=")
     role = role.strip().lower()
     if not is_given or role not in COMMAND_ROLES:
+        wrong = f"no role is called {role[:80]!a}" if is_given else f"{given[:80]!a} is no ROLE=COMMAND"
         raise BadInput(
-            f"{given[:80]!a} is no ROLE=COMMAND; the roles are {', '.join(COMMAND_ROLES)}, and an empty"
-            " command says that there is none"
+            f"{wrong}; the roles are {', '.join(COMMAND_ROLES)}, and `{NO_COMMAND}` for a command says that"
+            " there is none"
         )
     return role, command_line(line)
 

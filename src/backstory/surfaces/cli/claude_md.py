@@ -189,8 +189,7 @@ def _choices(off: tuple[str, ...], wanted: tuple[str, ...], commands: tuple[str,
     from backstory.claude_md.init import Choices
     from backstory.claude_md.write import settings
 
-    off_names = [name for given in off for name in given.split(",") if name]
-    if both := sorted({*off_names} & {*wanted}):
+    if both := sorted({*off} & {*wanted}):
         raise errors.BadInput(
             f"--off and --section both name {typed(both)[:300]}; leave it out of one of them"
         )
@@ -200,7 +199,7 @@ def _choices(off: tuple[str, ...], wanted: tuple[str, ...], commands: tuple[str,
         said = settings.meant(line)
         lines[role] = (*(lines.get(role) or ()), *said) if said else said
     return Choices(
-        frozenset((None, settings.section_name(typed([name]))) for name in off_names),
+        frozenset((None, settings.section_name(typed([name]))) for name in off),
         frozenset((None, settings.section_name(typed([name]))) for name in wanted),
         lines,
     )

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from backstory import paths
 from backstory.claude_md.init import CHOICES, COVERED, OFF, REMOVED, Planned
-from backstory.claude_md.learn import AS_FOUND
-from backstory.claude_md.read.survey import COMMAND_ROLES
+from backstory.claude_md.learn import UNCORRECTED
+from backstory.claude_md.read.commands.roles import COMMAND_ROLES
 from backstory.claude_md.status import FileStatus, Status
 from backstory.claude_md.sync import Prepared, Trouble
 from backstory.claude_md.write.compose import Known
@@ -56,7 +56,7 @@ AFTER_A_TURN = {
 # --- init ---------------------------------------------------------------------------------------------------
 
 
-def known(found: Known, chosen: Settings = AS_FOUND) -> None:
+def known(found: Known, chosen: Settings = UNCORRECTED) -> None:
     """What was found out about a project, a row each; commands as somebody has corrected them."""
     survey = found.survey
     commands = chosen.corrected(survey.commands)

@@ -17,7 +17,7 @@ from rich.text import Text
 from backstory import errors
 from backstory.claude_md.init import CANCELLED, CHOICES, OFF, Choices, Planned, draft, hand_written, proposed
 from backstory.claude_md.learn import Learned
-from backstory.claude_md.read.survey import COMMAND_ROLES
+from backstory.claude_md.read.commands.roles import COMMAND_ROLES
 from backstory.claude_md.write import compose, sections, settings
 from backstory.claude_md.write.settings import AS_FOUND, NO_COMMAND
 from backstory.gist import tokens
@@ -169,7 +169,7 @@ def _corrected(known: Learned, planned: Sequence[Planned], said: str) -> dict[st
         raise errors.BadInput(f"No role is called {role[:80]!a}; the roles are {', '.join(COMMAND_ROLES)}.")
     if said:
         _commands(known, chosen, [role])
-    hint = f"empty: leave it as it is, {NO_COMMAND}: there is none, {AS_FOUND} as it was found"
+    hint = f"empty: leave it as it is, {NO_COMMAND}: there is none, {AS_FOUND}: as it was found"
     line = settings.command_line(_answer(f"The command to {role} ({hint})"))
     if not line:
         return {}

@@ -32,6 +32,7 @@ from backstory.claude_md.read.commands.roles import (
     is_aside,
     is_clear,
     is_file,
+    is_of_docs,
     is_single_test,
     role_of_name,
     unwrapped,
@@ -128,7 +129,7 @@ class _Job:
 
 
 def said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candidate]:
-    """What CI and the documentation say; a test also with what every job with it builds before."""
+    """What CI and the documentation say; tests, and a check of all, with what every job of theirs builds before."""
     found = list(_said(root, folders, tasks))
     always: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
     for one in found:
@@ -172,7 +173,7 @@ def _said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candida
             line = f"{DJANGO_SETTINGS}={module} {line}" if PYTHON_MODULE.fullmatch(module) else line
         is_docs_first = role in DOCS_FIRST
         if role == "build" and program in NATIVE:
-            if not (tasks.is_made(waiting, unit.folder) if waiting else tasks.is_ready(unit.folder)):
+            if not tasks.is_ready(waiting, unit.folder):
                 continue
             is_docs_first = bool(waiting)  # a machine tries all options, a developer the plain ones
             line = " && ".join([*waiting, line])
@@ -213,7 +214,7 @@ def _with_roles(
         is_usage = not is_ci and USAGE.search(script.about[0])  # of what is made here, not work on it
         found = None if is_usage else tasks.role(step.words, step.folder)
         found = found or (None if is_ci else _of_program(script, step, tasks))
-        if is_ci and (not found or found[0] in PREPARING) and tasks.is_own(step, step.folder):
+        if is_ci and (not found or found[0] in PREPARING) and tasks.is_own(step):
             place = (step.folder, step.line)
             job.built = [*(other for other in job.built if other != place), place][-MOST_BEFORE:]
         elif not found:
@@ -224,7 +225,7 @@ def _with_roles(
 
 def _prepares(words: Sequence[str]) -> bool:
     """Whether what comes after this command in a job may need it."""
-    is_question = bool({"--version", "-v", "-V"} & {*words[1:]})
+    is_question = "--version" in words or [*words[1:]] in (["-v"], ["-V"])
     return bool(words) and not is_question and words[0] not in PREPARES_NOTHING
 
 
@@ -294,7 +295,9 @@ def of_tasks(folder: str, tasks: ProjectTasks) -> Iterator[Candidate]:
         if task.program == "make" and is_file(task.name):
             continue
         if role == "generate":
-            if not CHECKS.isdisjoint(WORD_SIGNS.split(task.name)):
+            if (named != role and is_of_docs(task.name)) or not CHECKS.isdisjoint(
+                WORD_SIGNS.split(task.name)
+            ):
                 continue
         elif role != "check" and (is_aside(task.name) or not (named or is_for_needs(task.name))):
             continue

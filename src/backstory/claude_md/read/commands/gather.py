@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from backstory.claude_md.read import git
+from backstory.claude_md.read import git, subtrees
 from backstory.claude_md.read.commands import candidates
 from backstory.claude_md.read.commands.candidates import FROM_FILES, Candidate
 from backstory.claude_md.read.commands.lines import typed_in
 from backstory.claude_md.read.commands.one_test import one_test
 from backstory.claude_md.read.commands.project_tasks import Manifests, ProjectTasks, is_beside
-from backstory.claude_md.read.commands.roles import SHOWN, is_clear
+from backstory.claude_md.read.commands.roles import COMMAND_ROLES, is_clear
 from backstory.claude_md.read.files import ProjectFiles
 from backstory.claude_md.read.languages import sources
 from backstory.claude_md.read.manifests.folder import Folder, Index
@@ -73,10 +73,7 @@ FAMILIES = {
     "C": {"C", "C++"},
     "C++": {"C", "C++"},
 }
-MANIFESTS = frozenset(
-    "package.json pyproject.toml setup.py requirements.txt Cargo.toml go.mod pom.xml build.gradle"
-    " build.gradle.kts composer.json Gemfile mix.exs Package.swift pubspec.yaml deno.json".split()
-)
+MANIFESTS = subtrees.MANIFESTS - {"CMakeLists.txt"}  # which every folder of a CMake project has
 
 
 def commands(
@@ -153,7 +150,7 @@ def _chosen(
     others = [one for one in manifests if main.isdisjoint(FAMILIES.get(one.language, {one.language}))]
     main_first = [*(one for one in manifests if one not in others), *others]
     found: list[Candidate] = []
-    for role in SHOWN:
+    for role in COMMAND_ROLES:
         named = _best(role, ours)
         unnamed = [one for one in of_tasks if one.command.role == role]
         unnamed = [one for one in unnamed if one.key not in {other.key for other in named}]
@@ -185,6 +182,13 @@ def _chosen(
             is_first = not those or " " in those[0].key
             at = 0 if is_first else 1
             those[at:at] = quick[:1] if all(one.key != "pytest" for one in those) else []
+        if role == "test" and those and (ready := _of_cmake(of_manifests)):
+            those = [
+                replace(one, command=replace(one.command, after=one.command.after or ready))
+                if one.key == "ctest"
+                else one
+                for one in those
+            ]
         if role == "build" and main and those and all(_is_of_part(one, tasks) for one in those):
             those = [
                 replace(one, command=replace(one.command, after=those[0].command.line))
@@ -211,6 +215,11 @@ def _after_the_same(found: list[Candidate], tasks: ProjectTasks) -> list[Candida
         else one
         for one in found
     ]
+
+
+def _of_cmake(of_manifests: Iterable[Candidate]) -> str:
+    """The build that switches the tests on."""
+    return next((one.command.after for one in of_manifests if one.key == "ctest"), "")
 
 
 def _setup(part: str, tasks: ProjectTasks, known: Sequence[Candidate]) -> list[Candidate]:

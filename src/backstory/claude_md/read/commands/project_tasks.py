@@ -160,7 +160,10 @@ class ProjectTasks:
         is_source_built = found[1] == "cmake" and "." in words and "--build" in words
         if is_source_built or (found[1] in COMPOSE_UP and not _starts_own(words, here)):
             return False
-        if found[1] == "go run" and any(OF_TOOLS.match(word) for word in words):
+        is_tool = found[1] == "go run" and any(OF_TOOLS.match(word) for word in words)
+        # It would leave out the migration that a change needs.
+        is_past_migrations = found[1] == "prisma db push" and bool(here.folders("prisma/migrations"))
+        if is_tool or is_past_migrations:
             return False
         program = inner[0].removeprefix("./") if inner else ""
         is_own = "/" in program and not program.startswith(("vendor/", "node_modules/", "target/", "/", "~"))
@@ -341,7 +344,7 @@ class ProjectTasks:
     def is_task(self, folder: str, program: str, name: str) -> bool:
         return ("npm" if program in NPM else program, name) in self.tasks(folder)
 
-    def is_own(self, unit: Unit, folder: str) -> bool:
+    def is_own(self, unit: Unit) -> bool:
         """Whether it runs one task of the project's and nothing else, by whatever name that neither gives
         something away nor takes something out."""
         words = unwrapped(unit.words)
@@ -355,16 +358,15 @@ class ProjectTasks:
         program = ALIASES.get(program, program)
         if len(plain) != 1 or not _is_harmless(plain[0]):
             return False
-        return self.works_in(words, folder) == folder and self.is_task(folder, program, plain[0])
+        there = unit.folder
+        return self.works_in(words, there) == there and self.is_task(there, program, plain[0])
 
-    def is_made(self, steps: Sequence[str], folder: str) -> bool:
-        """Whether `./configure` is there, where these steps begin with it."""
-        is_configured = steps[0].split()[0] == "./configure"
-        return not is_configured or "configure" in self._folders.get(folder, frozenset())
-
-    def is_ready(self, folder: str) -> bool:
-        """Whether `make` works at once, because nothing makes the Makefile first."""
-        return not self._folders.get(folder, frozenset()).isdisjoint(MAKEFILES)
+    def is_ready(self, steps: Sequence[str], folder: str) -> bool:
+        """Whether a build works after these steps; without any, whether a Makefile is there."""
+        names = self._folders.get(folder, frozenset())
+        if not steps:
+            return not names.isdisjoint(MAKEFILES)
+        return steps[0].split()[0] != "./configure" or "configure" in names
 
 
 def _starts_own(words: Sequence[str], here: Folder) -> bool:
@@ -435,8 +437,9 @@ def _of_kinds(name: str, roles: Sequence[str], program: str) -> str | None:
 
 
 def _is_harmless(name: str) -> bool:
+    """Whether a task may be one that makes something for those after it."""
     parts = {part.lower() for part in NAME_PARTS.findall(name)}
-    return parts.isdisjoint(RELEASES | NOT_BEFORE)
+    return parts.isdisjoint(RELEASES | NOT_BEFORE | CHECKS)
 
 
 def _programs(words: Sequence[str], key: str) -> list[str]:

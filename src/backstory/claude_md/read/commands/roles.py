@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-SHOWN = ("install", "build", "run", "test", "one", "check", "lint", "format", "generate", "migrate")
+COMMAND_ROLES = ("install", "build", "run", "test", "one", "check", "lint", "format", "generate", "migrate")
 NONE = "-"  # a command that is known, and not for this list
 WATCH = "watch"  # a command that waits for changes, or for answers; never shown as a check
 WIPE = "wipe"  # a command that throws a database away; never shown, and what runs it brings none up to date
@@ -30,7 +30,9 @@ cargo clippy --fix                                  format
 cargo fix                                           format
 cargo test|t|nextest                                test
 cargo insta test                                    test
+cargo build --target                                -
 cargo build|b                                       build
+cargo xtask TASK                                    NAME
 cargo run|r                                         run
 cargo clippy|check|c|deny|machete|sort              lint
 cargo-sort --check                                  lint
@@ -407,6 +409,9 @@ CHECKS = frozenset("check verify diff validate dry".split())
 AROUND_TESTS = frozenset(
     "up down start stop setup teardown clean install deps update watch ui report server".split()
 )
+FOR_ALL = frozenset(
+    "all ci checks code commit complete everything full pr pre preflight qa quality ready run".split()
+)
 FILE_NAME = re.compile(r"[^/]+\.\w{1,12}", re.ASCII)
 NAME_PARTS = re.compile(r"[^:_./\-]+")
 
@@ -418,6 +423,12 @@ TaskRole = Callable[
 def is_aside(name: str) -> bool:
     """Whether the name of a task says that it is for something else than a developer's everyday work."""
     return not NOT_SHOWN.isdisjoint(part.lower() for part in NAME_PARTS.findall(name))
+
+
+def is_of_docs(name: str) -> bool:
+    return not {"docs", "doc", "documentation", "site", "website"}.isdisjoint(
+        NAME_PARTS.findall(name.lower())
+    )
 
 
 def is_around_tests(name: str) -> bool:
@@ -432,13 +443,13 @@ def is_file(name: str) -> bool:
 
 
 def is_for_all(name: str) -> bool:
-    """Whether the name of a task leaves open which checks it is for: `check-all`, `ci`."""
-    parts = [part.lower() for part in NAME_PARTS.findall(name)]
-    if {"type", "types", "typing"} & {*parts}:
-        return False
-    return not any(WORDS.get(part, "lint") != "lint" for part in parts) and not {*parts} & (
-        NOT_SHOWN - {"ci", "pre"}
-    )
+    """Whether the name of a task says nothing but that it checks: `check-all`, `ci`; not `ui:check`."""
+    parts = {part.lower() for part in NAME_PARTS.findall(name)}
+    return all(part in CHECKS | FOR_ALL or WORDS.get(part) == "lint" for part in parts) and not parts & {
+        "type",
+        "types",
+        "typing",
+    }
 
 
 def is_clear(name: str) -> bool:
@@ -460,12 +471,9 @@ def role_of_name(name: str) -> str | None:
         if not REWRITES.isdisjoint(parts):
             return "format"
         return "lint" if roles[0] == "lint" or not CHECKS.isdisjoint(parts) else "format"
-    if roles[0] == "run" and len(roles) > 1:  # run-tests
-        return roles[1]
+    if parts[0] == "run" and parts[1:]:  # run-tests, run-all-checks
+        return roles[1] if len(roles) > 1 else None if parts[-1] in CHECKS | FOR_ALL else "run"
     return roles[0]
-
-
-CHECKING = frozenset(("--check", "--diff", "--dry-run", "--list-different"))  # a formatter that only looks
 
 
 TAKE_SEVERAL = frozenset(("make", "gmake", "just", "task", "go-task"))  # tasks, to be run one after another
@@ -496,7 +504,7 @@ def role_of(words: Sequence[str], task_role: TaskRole) -> tuple[str, str] | None
     path = plain[0] if program in SHELLS and plain else words[0]
     is_path = path != words[0] or "/" in path or path.endswith(SCRIPT_ENDINGS)
     role = task_role("script", path) if is_path else None
-    if role == "format" and not CHECKING.isdisjoint(options):
+    if role == "format" and not CHECK_OPTIONS.isdisjoint(options):
         role = "lint"
     return (role, path) if role else None
 

@@ -15,10 +15,14 @@ CMAKE_NAME = re.compile(r"^[ \t]*+project[ \t]*+\([ \t\n]*+([\w.+-]{1,80})", re.
 CMAKE_TESTS = re.compile(
     r"^[ \t]*+(?:enable_testing[ \t]*+\(|include[ \t]*+\([ \t]*+CTest\b)", re.MULTILINE | re.IGNORECASE
 )
+CMAKE_ADDS_TESTS = re.compile(
+    CMAKE_TESTS.pattern + r"|^[ \t]*+add_subdirectory[ \t]*+\([ \t]*+\"?tests?\b",
+    re.MULTILINE | re.IGNORECASE,
+)
 CMAKE_IF = re.compile(r"[ \t]*+if[ \t]*+\(([^)\n]{0,300})", re.IGNORECASE)
 CMAKE_ENDIF = re.compile(r"[ \t]*+endif[ \t]*+\(", re.IGNORECASE)
 CMAKE_OFF = re.compile(
-    r"^[ \t]*+\w{0,40}?option[ \t]*+\([ \t]*+(\w{1,80})[ \t]++\"[^\"\n]*+\"[ \t]++OFF[ \t]*+\)",
+    r"^[ \t]*+\w{0,40}?option[ \t]*+\([ \t]*+(\w{1,80})\s++\"[^\"\n]*+\"\s++OFF\b",
     re.MULTILINE | re.IGNORECASE,
 )
 MESON_NAME = re.compile(r"^[ \t]*+project[ \t]*+\([ \t\n]*+'([\w.+-]{1,80})'", re.MULTILINE)
@@ -70,17 +74,18 @@ def _cmake(folder: Folder) -> Manifest:
 
 def _switched_on(text: str) -> str:
     """The option around the tests that is off unless somebody sets it."""
+    options = {found[1] for found in CMAKE_OFF.finditer(text)}
     around: list[str] = []
-    for line in text.splitlines():
-        if CMAKE_TESTS.match(line):
-            break
-        if condition := CMAKE_IF.match(line):
+    for line in text.splitlines() if options else ():
+        if CMAKE_ADDS_TESTS.match(line):
+            asked = (re.findall(r"(?<!NOT )\b\w+", condition) for condition in reversed(around))
+            if name := next((name for names in asked for name in names if name in options), ""):
+                return name
+        elif condition := CMAKE_IF.match(line):
             around.append(condition[1])
         elif CMAKE_ENDIF.match(line):
             del around[-1:]
-    options = {found[1] for found in CMAKE_OFF.finditer(text)}
-    asked = (re.findall(r"(?<!NOT )\b\w+", condition) for condition in reversed(around))
-    return next((name for names in asked for name in names if name in options), "")
+    return ""
 
 
 def _tested(folder: Folder) -> list[str]:

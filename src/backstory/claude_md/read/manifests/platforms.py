@@ -44,7 +44,7 @@ def _elixir(folder: Folder) -> Manifest | None:
     found = [Command("install", "mix deps.get", "mix.exs"), Command("test", "mix test", "mix.exs")]
     if "phoenix" in needed:
         found.append(Command("run", "mix phx.server", "mix.exs"))
-    if ".formatter.exs" in folder.names:
+    if "inputs:" in folder.text(".formatter.exs"):  # without them it refuses
         found.append(Command("format", "mix format", ".formatter.exs"))
     if "credo" in needed:
         found.append(Command("lint", "mix credo", "mix.exs"))

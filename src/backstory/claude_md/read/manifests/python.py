@@ -84,7 +84,8 @@ def read(folder: Folder) -> Manifest:
     if tox:
         found.append(Command("test", "tox", tox.source))
     found = [replace(command, line=run + command.line) for command in found]
-    builds = "pyproject.toml" if "build-system" in project else folder.first("setup.py")
+    by_setup = "setup(" in folder.text("setup.py")  # a view of Django may be called so
+    builds = "pyproject.toml" if "build-system" in project else "setup.py" if by_setup else ""
     packaged = builds or requirements or "project" in project or "metadata" in setup_cfg
     tasks = _tasks(project, tox, sessions)
     if install := _install(folder, project, manager, bool(builds), requirements):
