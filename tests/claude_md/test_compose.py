@@ -161,8 +161,11 @@ def test_what_has_nothing_to_say_is_left_out(tmp_path: Path) -> None:
 def test_languages_are_named_where_nothing_else_is_known(tmp_path: Path) -> None:
     files(tmp_path, a="")
     assert compose.texts(known(tmp_path))["project-description"] == "Keeps walruses."
-    said = compose.texts(known(tmp_path, survey=survey(description="")))["project-description"]
-    assert said == "Written in Python and Shell."
+    assert "project-description" not in compose.texts(known(tmp_path, survey=survey(description="")))
+    bare = survey(description="", commands=())
+    assert compose.texts(known(tmp_path, survey=bare)) == {
+        "project-description": "Written in Python and Shell."
+    }
 
 
 def test_commands_are_listed_by_what_they_are_for(tmp_path: Path) -> None:
@@ -697,7 +700,7 @@ def test_what_binds_is_what_is_not_edited_what_tools_ask_for_and_what_documents_
 
 def test_a_project_of_notebooks_says_so(tmp_path: Path) -> None:
     files(tmp_path, **{f"{number}.ipynb": "{}" for number in range(3)}, **{"a.py": "x = 1\n"})
-    found = survey(description="", frameworks=(), languages=(("Python", 1.0),))
+    found = survey(description="", commands=(), languages=(("Python", 1.0),))
     said = compose.texts(known(tmp_path, survey=found))["project-description"]
     assert said == "Written in Jupyter notebooks and Python."
 

@@ -218,7 +218,7 @@ def test_folders_can_be_chosen_again(monorepo: Path) -> None:
         ("Which?", "none\n"),
         (ASKED, "subtrees\n"),
         ("Which?", "all\n"),
-        (ASKED, "off 3\n"),
+        (ASKED, "off architecture\n"),
         (ASKED, "y\n"),
     )
     code, seen = at_terminal(monorepo, "init", "--offline", turns=turns)

@@ -214,13 +214,21 @@ def _planned(
         for name, body in texts.items()
         if bodies.get(name) and sections.same(bodies[name], sections.cleaned(body))
     }
-    taken_out = tuple(name for name in after.off if name in found)
-    renewed = {"build-commands"} & bodies.keys() if before.commands != after.commands else set[str]()
+    ours = {section.name for section in parsed.sections if _is_untouched(text, section)}
+    taken_out = tuple(name for name in after.off if name in found or name in ours)
+    renewed = ours - found.keys()  # it is behind
+    renewed |= {"build-commands"} & bodies.keys() if before.commands != after.commands else set()
     texts = missing | {name: texts[name] for name in renewed & texts.keys() - set(after.off)}
     action = "add" if missing else "adjust" if texts or taken_out or before != after else "keep"
     found = {name: body for name, body in found.items() if name not in taken_out}
     staying = tuple(name for name in after.off if bodies.get(name) and name not in taken_out)
     return Planned(path, folder, action, title, texts, found, left_out, taken_out, staying, after)
+
+
+def _is_untouched(text: bytes, section: sections.Section) -> bool:
+    """Is it as the program wrote it once, by the line in it?"""
+    wrote = [one.digest for one in sections.owners(text, section) if one.author == "program"]
+    return wrote == [sections.short(sections.body(text, section))]
 
 
 def _template(folder: str) -> str:

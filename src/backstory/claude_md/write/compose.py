@@ -174,12 +174,14 @@ def texts(known: Known, elsewhere: Collection[str] = ()) -> dict[str, str]:
     files of these folders say."""
     survey = known.survey
     said = {
-        "project-description": _description(survey, known.project),
+        "project-description": _whole(_plain(survey.description, DESCRIPTION)),
         "build-commands": _commands(survey, elsewhere),
         "architecture": _architecture(known, elsewhere),
         "conventions": _bound(known),
         "patterns": _patterns(known),
     }
+    if not any(said.values()):  # what a look at the files tells
+        said["project-description"] = _languages(survey, known.project)
     room = int(INSIGHTS_SHARE * sum(map(len, said.values())))
     # Not every sync asks for best practices: they must not decide how long the others are.
     practices = (known.practices or "").strip()
@@ -220,10 +222,7 @@ def module_texts(
     )
 
 
-def _description(survey: Survey, project: ProjectFiles) -> str:
-    """In the project's own words; a look at the files tells the languages, unless nothing else is known."""
-    if said := _whole(_plain(survey.description, DESCRIPTION)):
-        return said
+def _languages(survey: Survey, project: ProjectFiles) -> str:
     languages = [name for name, _ in survey.languages]
     notebooks = [file.path for file in project.files if file.path.endswith(".ipynb")]
     if len(notebooks) > max(2, len(sources(project).get("Python", ()))):

@@ -166,7 +166,7 @@ def _left_out(one: Planned) -> Iterator[str]:
     if one.taken_out:
         yield f"taken out: {', '.join(one.taken_out)}"
     if one.staying:
-        stays = "its text is not as backstory writes it, so take it out by hand"
+        stays = "its text is not the program's, so take it out by hand"
         yield f"switched off, but {', '.join(one.staying)} stays: {stays}"
     for role, lines in one.settings.commands.items():
         yield f"your command to {role}: {visible(', '.join(lines)) or 'none'}"

@@ -226,7 +226,7 @@ def _list(planned: Sequence[Planned], root: str) -> None:
             note = f"  {visible(row.note)}" if row.note else ""
             out.print(Text(said, style="default" if row.is_on else "dim").append(note, style="dim"))
         for name in one.staying:
-            note = "its text is not as backstory writes it; take it out by hand"
+            note = "its text is not the program's; take it out by hand"
             out.print(Text(f"     {name} is switched off, but stays: {note}", style="yellow"))
 
 

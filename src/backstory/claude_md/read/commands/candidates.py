@@ -129,7 +129,7 @@ class _Job:
 
 
 def said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candidate]:
-    """What CI and the documentation say; tests, and a check of all, with what every job of theirs builds before."""
+    """What CI and the documentation say; tests and checks of all with what each job of theirs builds first."""
     found = list(_said(root, folders, tasks))
     always: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
     for one in found:
