@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 NAME = ".claude/.dirty-files"
+MOST_READ = 4_000_000  # bytes; a longer list came with the repository, and its end is left out
 LARGEST = 1_000_000  # bytes; a list beyond that takes no path a second time
 LONGEST = 4_096  # characters of a path
 PATIENCE = 0.5  # seconds for a lock that others hold for a moment
@@ -244,8 +245,9 @@ def _lines(path: str) -> list[str]:
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(handle, "rb") as file:
         _size(handle)
-        text = file.read().decode("utf-8", "surrogateescape")
-    return [line for line in text.split("\n") if line]
+        text = file.read(MOST_READ)
+    text = text[: text.rfind(b"\n") + 1] if len(text) == MOST_READ else text
+    return [line for line in text.decode("utf-8", "surrogateescape").split("\n") if line]
 
 
 def _text(lines: Iterable[str]) -> bytes:

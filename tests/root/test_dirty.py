@@ -708,3 +708,9 @@ def test_a_list_that_cannot_be_written_is_no_reason_to_keep_events_back(
     put(data, tool_use("Edit", {"file_path": f"{root}/a.py"}, {}, cwd=str(root)))
     done = drain(data)
     assert (done.stored, done.failed) == (1, 0)
+
+
+def test_of_a_list_that_came_with_the_repository_no_more_is_read_than_anybody_makes(root: Path) -> None:
+    line = f"{root}/a.py\n"
+    (root / ".claude" / ".dirty-files").write_text(line * (dirty.MOST_READ // len(line) + 1_000))
+    assert len(dirty.read(str(root))) <= dirty.MOST_READ // len(line)
