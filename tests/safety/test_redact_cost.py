@@ -55,6 +55,7 @@ HOSTILE = {
     "openai words": "sk-a",
     "bearers": "bearer a",
     "quoted headers": 'authorization: "',
+    "here strings": "<",
 }
 
 # The last line lets every row have its turn.

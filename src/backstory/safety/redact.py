@@ -958,7 +958,7 @@ PATTERNS: tuple[Pattern, ...] = (
         |pass\ stdin|\blogin\b)""",
         judge.is_argument,
     ),
-    Pattern("here string", "secret", "<<<", rf"<<<\s{{0,4}}{_ARGUMENT}", judge.is_here_string),
+    Pattern("here string", "secret", "<<<", rf"(?<!<)<<<(?!<)\s{{0,4}}{_ARGUMENT}", judge.is_here_string),
     Pattern(
         "secure string",
         "password",
