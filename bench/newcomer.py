@@ -35,7 +35,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +141,8 @@ def _start(repositories: Path, given: argparse.Namespace) -> int:
         written = [path / name for name in ("CLAUDE.md", "AGENTS.md") if (path / name).is_file()]
         for file in written:
             commands = [*settings.read(file.read_bytes()).corrected(commands)]
-        for ran in verify.run(str(path), verify.checks({"": commands}), os.environ, seconds=given.seconds):
+        ready = [replace(one, line=f"{one.after} && {one.line}") if one.after else one for one in commands]
+        for ran in verify.run(str(path), verify.checks({"": ready}), os.environ, seconds=given.seconds):
             missing = _missing(ran) if ran.state == verify.NOT_FOUND else ""
             outcomes.append({"repository": path.name, "command": ran.check.command.line, "state": ran.state})
             outcomes[-1] |= {"missing": missing, "tail": ran.tail[-300:]}
