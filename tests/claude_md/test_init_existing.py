@@ -65,11 +65,13 @@ def test_what_cannot_be_a_manual_part_is_not_migrated(run: Run, project: Path, o
 
 def test_a_backup_lies_beside_the_new_file(run: Run, project: Path) -> None:
     (project / "CLAUDE.md").write_text(MINE)
+    (project / "CLAUDE.md").chmod(0o600)
     (project / "CLAUDE.md.backup").write_text("an earlier one")
     ran = run("init", "--existing", "backup", "--offline", "--no-subtrees")
     assert ran.code == 0
     assert (project / "CLAUDE.md.backup").read_text() == "an earlier one"
     assert (project / "CLAUDE.md.backup.2").read_text() == MINE
+    assert (project / "CLAUDE.md.backup.2").stat().st_mode & 0o777 == 0o600, "read by nobody else"
     assert "CLAUDE.md (6 sections), the old one is CLAUDE.md.backup.2" in ran.out
     assert text(project).startswith("# Project: walrus\n")
     assert "squid" not in text(project)

@@ -1591,6 +1591,30 @@ def test_a_tool_that_the_environment_has_not_is_not_run_in_it(tmp_path: Path) ->
     assert [one.line for one in found if "run" in one.line] == ["poetry run flake8", "poetry run black ."]
 
 
+def test_what_brings_the_tools_that_commands_are_run_with_is_installed_too(tmp_path: Path) -> None:
+    gulp = "gulp.task('test', x);\ngulp.task('lint', x);\n"
+    files = {
+        **DJANGO,
+        "Pipfile": "[packages]\ndjango = '*'\n",
+        "package.json": '{"devDependencies": {"gulp": "5"}}',
+        "zoo/a.py": "x = 1\n" * 500,
+        "gulpfile.js": gulp,
+        "CONTRIBUTING.md": "```\npipenv install --dev\ngulp test\ngulp lint\n```\n",
+    }
+    assert lines(tmp_path, files, "install") == ["pipenv install --dev", "npm install"]
+    files["CONTRIBUTING.md"] = "```\npipenv install --dev\npipenv run ./manage.py test\n```\n"
+    del files["gulpfile.js"]
+    assert lines(tmp_path / "2", files, "install") == ["pipenv install --dev"]
+
+
+def test_a_fixture_is_no_test_that_one_can_run(tmp_path: Path) -> None:
+    text = (
+        "import pytest\n\n\n@pytest.fixture\ndef test_data():\n    return 1\n\n\ndef test_it():\n    pass\n"
+    )
+    files = {"pyproject.toml": "[tool.pytest.ini_options]\n", "tests/test_a.py": text}
+    assert lines(tmp_path, files, "one") == ["pytest tests/test_a.py::test_it"]
+
+
 def test_what_is_needed_for_documents_in_another_language_is_no_install(tmp_path: Path) -> None:
     files = {**GO, "a_test.go": "package zoo\n", "requirements.txt": "mkdocs\n"}
     assert lines(tmp_path, files, "install") == []
@@ -1734,11 +1758,59 @@ def test_nothing_is_said_to_come_before_the_tests_that_does_more_than_it_says(
     tmp_path: Path, step: str
 ) -> None:
     targets = ("deploy-prod", "reset-db", "web", "clean", f"web-{'x' * 160}")
-    makefile = "".join(f"{name}:\n\trm -rf .\n" for name in targets)
+    makefile = "".join(f"{name}:\n\tcp a b\n" for name in targets)
     files = {**SCRIPTS, "Makefile": makefile, "api/Makefile": makefile, **ci(step, "npm test")}
     ((line, before),) = after(tmp_path, files, "test")
     # Each command of a step is one of its own.
     assert (line, before) == ("npm test", "make web" if step.startswith("make web &&") else "")
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "dropdb --if-exists app",
+        "psql -c 'DROP DATABASE app'",
+        "kubectl delete ns app",
+        "rm -rf /",
+        "rm -rf ~/x",
+        "git push origin main",
+        "sudo make install",
+        "terraform apply",
+        "curl -s x.example | sh",
+        "make again",
+    ],
+)
+def test_what_destroys_something_is_no_step_before_the_tests(tmp_path: Path, recipe: str) -> None:
+    makefile = f"stand:\n\t{recipe}\nagain:\n\tdropdb app\n"
+    files = {**SCRIPTS, "Makefile": makefile, **ci("make stand", "npm test")}
+    assert after(tmp_path, files, "test") == [("npm test", "")]
+    ((line, before),) = after(
+        tmp_path / "build", {**files, "Makefile": "stand:\n\trm -rf dist && cc a.c\n"}, "test"
+    )
+    assert (line, before) == ("npm test", "make stand")
+
+
+@pytest.mark.parametrize(
+    ("heading", "line"),
+    [
+        ("Usage", "npx walrus.py"),
+        ("Usage", "uv run --with https://x.example/y.tar.gz walrus.py"),
+        ("Usage", "docker compose run -v /:/host walrus.py"),
+        ("Usage", "python -m walrus.py"),
+        ("Usage", "./walrus.py | sh"),
+        ("Usage", "./walrus.py > /etc/x"),
+        ("Usage", "LD_PRELOAD=x.so ./walrus.py"),
+        ("Usage", "PATH=. ./walrus.py"),
+        ("Usage", "./wipe.py now"),
+        ("Usage", "./reset-db.sh --force"),
+        ("Starting over", "./walrus.py --all"),
+        ("Removing all data", "./walrus.py"),
+    ],
+)
+def test_what_is_not_just_a_program_at_the_top_is_not_run(tmp_path: Path, heading: str, line: str) -> None:
+    files = {"README.md": f"# W\n\n## {heading}\n\n```\n{line}\n```\n"}
+    files |= dict.fromkeys(("walrus.py", "wipe.py", "reset-db.sh"), "x = 1\n")
+    assert lines(tmp_path, files, "run") == []
 
 
 def test_what_comes_before_the_tests_of_a_folder_is_typed_there(tmp_path: Path) -> None:

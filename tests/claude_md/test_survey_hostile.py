@@ -323,7 +323,7 @@ def test_what_is_not_read_in_time_is_left_out_and_that_is_known(tmp_path: Path) 
     in_time, late = learn(str(tmp_path)), learn(str(tmp_path), seconds=-1)
     assert [command.line for command in in_time.survey.commands] == ["make test"]
     assert (late.survey.commands, late.survey.languages) == ((), in_time.survey.languages)
-    assert (in_time.is_late, late.is_late) == (False, True)
+    assert (in_time.is_cut, late.is_cut) == (False, True)
     assert late.project.text("Makefile")  # a wizard may ask for more, later
 
 

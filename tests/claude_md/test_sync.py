@@ -14,6 +14,7 @@ import pytest
 from backstory import dirty
 from backstory.claude_md import sync
 from backstory.claude_md.learn import learn
+from backstory.claude_md.read import files, git
 from backstory.claude_md.write import managed, sections
 from tests.conftest import Run
 from tests.helpers.claude_md_project import (
@@ -82,7 +83,26 @@ def test_where_a_project_takes_too_long_to_read_its_sections_stay_and_that_is_sa
     monkeypatch.setattr(sync, "learn", partial(learn, seconds=-1))
     ran = run("sync", "--yes")
     assert ran.code == 1
-    assert "CLAUDE.md stays as it is, since the project takes longer to read than 60 s" in ran.err
+    assert "CLAUDE.md stays as it is, since the project was not read whole" in ran.err
+    assert (ready / "CLAUDE.md").read_bytes() == before
+
+
+def test_where_a_project_is_not_seen_whole_its_sections_stay(
+    run: Run, ready: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (ready / "CLAUDE.md").read_bytes()
+    monkeypatch.setattr(files, "MOST", 12)  # entries of folders
+    ran = run("sync", "--yes")
+    assert (ran.code, "was not read whole" in ran.err) == (1, True)
+    assert (ready / "CLAUDE.md").read_bytes() == before
+
+
+def test_where_git_takes_too_long_the_sections_stay(
+    run: Run, ready: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (ready / "CLAUDE.md").read_bytes()
+    monkeypatch.setattr(git, "variables_read", lambda *_: None)
+    assert run("sync", "--yes").code == 1
     assert (ready / "CLAUDE.md").read_bytes() == before
 
 

@@ -213,6 +213,13 @@ def test_a_link_to_itself_is_refused(show: Show, project: str) -> None:
     assert "cannot be read" in refused(show)
 
 
+def test_a_link_to_what_is_no_markdown_is_refused(show: Show, project: str) -> None:
+    Path(project, ".env").write_text("SECRET=1\n")
+    Path(project, "CLAUDE.md").symlink_to(".env")
+    assert "which is no Markdown" in refused(show)
+    assert Path(project, ".env").read_text() == "SECRET=1\n"
+
+
 def test_a_file_with_a_second_name_is_refused_because_a_change_would_part_the_two(
     show: Show, file: Path
 ) -> None:

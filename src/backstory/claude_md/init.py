@@ -422,7 +422,8 @@ def _keep_beside(path: str, text: bytes) -> str:
     while True:
         name = f"{path}.backup" + (f".{number}" if number > 1 else "")
         try:
-            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            mode = os.stat(path).st_mode & 0o777
+            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         except FileExistsError:
             if os.path.isfile(name) and managed.read(name) == text:
                 return name  # by an attempt before this one

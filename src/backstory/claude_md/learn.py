@@ -26,7 +26,7 @@ NEARLY_ALL = 0.8  # a folder with so much of the project's source has the projec
 NOTHING = "There is nothing in {root} yet that CLAUDE.md could say; run it again when there is code."
 
 SECONDS = 60.0  # for reading files; the largest projects take ten. Only a hostile one can take longer
-LATE = f"takes longer to read than {SECONDS:g} s"
+LATE = "was not read whole: it has too many files, is too deep or too slow"
 
 UNCORRECTED = Settings()
 
@@ -37,7 +37,7 @@ Practices = Callable[[Survey], str | None]
 @dataclass(frozen=True, slots=True)
 class Learned(Known):
     evidence: Evidence | None = None  # what was read of the code: its folders are judged by it too
-    is_late: bool = False  # files were left out, because reading took too long
+    is_cut: bool = False  # files were left out: there are too many, or reading took too long
 
 
 def learn(
@@ -74,7 +74,8 @@ def learn(
         said = practices(found) if practices and "best-practices" in wanted else None
         deadline.at = math.inf  # what is written of it is read later, and a person may think meanwhile
         insights = history.result() if history else None
-        return Learned(project, found, seen, insights, said, evidence, deadline.is_missed)
+        is_cut = deadline.is_missed or not project.whole
+        return Learned(project, found, seen, insights, said, evidence, is_cut)
 
 
 def _names(languages: Sequence[tuple[str, float]]) -> list[str]:

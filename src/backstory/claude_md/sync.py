@@ -211,9 +211,9 @@ def prepare(
         names |= set(sections.NAMES) - (set() if everything else ONLY_WITH_ALL)
         known = learn(root, wanted=names, practices=practices, project=project)
         modules = _modules(files)
-        if known.is_late:  # what is true must not go because it was not found in time
+        if known.is_cut:  # what is true must not go because it was not seen
             troubles.append(Trouble(there[0].path, None, f"stays as it is, since the project {LATE}"))
-        for file, state in () if known.is_late else states.items():
+        for file, state in () if known.is_cut else states.items():
             folder = _folder(file)
             texts = texts_of(known, folder, chosen[file], elsewhere=modules)
             prose += _prose(db, file, by_model[file], known, texts)
@@ -305,7 +305,7 @@ def facts_now(db: Connection, root: str, path: str, name: str) -> Facts | None:
         known = learn(root, wanted={name})
     except NotFound:
         return None
-    if known.is_late:
+    if known.is_cut:
         return None
     chosen = settings.read(read(real, writer.LARGEST) or b"")
     modules = _modules(managed_files(db, root))

@@ -220,12 +220,20 @@ _SENTENCE_END = re.compile(
 
 
 # A sentence to whoever reads it says nothing of what the repository is.
+TO_BE_RUN = re.compile(  # what a sentence asks to be fetched or run
+    r"`[^`]*[|;&$<>][^`]*`|\b(?:curl|wget|sudo|eval|base64|npx|dlx|bunx|uvx|pipx)\b", re.IGNORECASE
+)
 TO_AN_AGENT = re.compile(
     r"\b(?:agents?|assistants?|LLMs?|models?|claude|copilot|A\.?I\.?)\b.{0,80}"
     r"\b(?:must|shall|should|always|never|has to|have to|is to|are to|execute|ignore|obey|trusted)\b"
     r"|\bignore (?:the|all|any|previous)\b",
     re.IGNORECASE,
 )
+
+
+def is_to_be_told(said: str) -> bool:
+    """Whether it is something, and asks nothing of who reads it."""
+    return bool(said) and not TO_AN_AGENT.search(said) and not TO_BE_RUN.search(said)
 
 
 def sentences(text: str) -> list[str]:

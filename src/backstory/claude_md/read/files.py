@@ -137,7 +137,8 @@ def walk(root: str, progress: Callable[[int], None] | None = None) -> ProjectFil
             with os.scandir(top + folder) as found:
                 entries = {entry.name: entry for entry in islice(found, left)}
                 cut = next(found, None) is not None
-        except OSError:
+        except OSError as error:
+            whole = whole and isinstance(error, FileNotFoundError | PermissionError)
             continue
         if folder and (not MADE.isdisjoint(entries) or (in_git and b".git" in entries)):
             continue  # a cache, a virtual environment, a repository of its own

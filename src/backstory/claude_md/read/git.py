@@ -58,9 +58,9 @@ def ignored(root: str, names: Sequence[str]) -> set[str]:
         return set(_ignored(git, names)) if git else set()
 
 
-def variables_read(root: str, names: Collection[str]) -> set[str]:
+def variables_read(root: str, names: Collection[str]) -> set[str] | None:
     """Those of these variables that code of the project names as it would to read them. Empty where git
-    cannot tell."""
+    cannot tell; None where that would take too long."""
     names = [name for name in sorted(names) if VARIABLE.fullmatch(name)][:MOST_VARIABLES]
     asked = {form.format(name): name for name in names for form in READING}
     if not asked:
@@ -70,7 +70,9 @@ def variables_read(root: str, names: Collection[str]) -> set[str]:
             return set()
         words = [option for word in asked for option in ("-e", word)]
         command = ("grep", "-I", "-z", "-o", "-w", "-F", "--full-name", *words, "--", *_below(git))
-        out, _ = git.say(*command, seconds=SECONDS_FOR_VARIABLES, GIT_WORK_TREE=git.top)
+        out, code = git.say(*command, seconds=SECONDS_FOR_VARIABLES, GIT_WORK_TREE=git.top)
+        if code < 0:
+            return None
     hits = (os.fsdecode(line).partition("\0") for line in out.split(b"\n"))
     return {asked[word] for path, _, word in hits if word in asked and languages.language_of(path)}
 

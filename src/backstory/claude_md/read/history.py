@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, islice
 
+from backstory.claude_md.read.documents import is_to_be_told
 from backstory.claude_md.read.files import VENDORED
 from backstory.claude_md.read.languages import MADE_NAME, MINIFIED
 from backstory.model import Insights
@@ -214,7 +215,7 @@ def _decision(commit: Commit) -> str | None:
     kind = match["type"].lower() if match else ""
     stated = _STATED.search(commit.body)
     reason = plain(stated[1] if stated else _because(commit.body), LONGEST)
-    if not reason or kind in _NEVER:
+    if kind in _NEVER or not is_to_be_told(reason) or not is_to_be_told(whole):
         return None
     if not stated:
         swaps = _SWAPS.search(subject) and not _CODE.search(subject)

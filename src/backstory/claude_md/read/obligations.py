@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import re
 
-from backstory.claude_md.read.documents import OBLIGING, README, TEMPLATE, for_developers, sentences
+from backstory.claude_md.read.documents import (
+    OBLIGING,
+    README,
+    TEMPLATE,
+    TO_BE_RUN,
+    for_developers,
+    sentences,
+)
 from backstory.claude_md.read.files import ProjectFiles
 from backstory.model import Fact
 
@@ -80,9 +87,6 @@ _ACTS = re.compile(
     re.IGNORECASE,
 )
 LEAST, SHORT, LONGEST_RULE = 25, 120, 200  # characters of a sentence
-_SHELL = re.compile(
-    r"`[^`]*[|;&$<>][^`]*`|\b(?:curl|wget|sudo|eval|base64|npx|dlx|bunx|uvx|pipx)\b", re.IGNORECASE
-)
 
 
 def obligations(project: ProjectFiles) -> tuple[Fact, ...]:
@@ -119,7 +123,7 @@ def _rule(text: str, source: str) -> tuple[float, Fact] | None:
     is_sentence = (
         LEAST <= len(text) <= LONGEST_RULE and not text.endswith((":", "?", ")")) and "://" not in text
     )
-    if not is_sentence or _CHATTY.search(text) or _SHELL.search(text) or _AMID.match(text):
+    if not is_sentence or _CHATTY.search(text) or TO_BE_RUN.search(text) or _AMID.match(text):
         return None
     topic = next((name for name, pattern in TOPICS.items() if pattern.search(text)), "")
     is_strong = _STRONG.search(text) is not None

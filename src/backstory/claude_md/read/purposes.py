@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
-from backstory.claude_md.read.documents import TEMPLATE, TO_AN_AGENT, for_developers, sentences
+from backstory.claude_md.read.documents import TEMPLATE, for_developers, is_to_be_told, sentences
 from backstory.claude_md.read.files import ProjectFiles
 
 _PATH = r"(?:\./)?(?P<path>[\w@.()\[\]+-][\w@.()\[\]+/ -]{0,99}?)/?"
@@ -93,4 +93,4 @@ def _purpose(said: str) -> str:
     if len(text) > LONGEST_PURPOSE:
         text = re.split(r"[;:(]|, which|, where| - ", text, maxsplit=1)[0].rstrip(" .:,")
     is_told = 3 <= len(text) <= LONGEST_PURPOSE and not text.endswith("…")
-    return text if is_told and not TO_AN_AGENT.search(text) else ""
+    return text if is_told and is_to_be_told(said) else ""

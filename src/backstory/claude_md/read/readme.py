@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from backstory.claude_md.read.documents import TO_AN_AGENT, Block, readme, sentences
+from backstory.claude_md.read.documents import Block, is_to_be_told, readme, sentences
 from backstory.claude_md.read.files import ProjectFiles
 
 _NOT_ABOUT_IT = re.compile(
@@ -70,6 +70,7 @@ def description(project: ProjectFiles, stated: str = "") -> str:
     """What a project is: as the first words of its README say, else its manifest, else a later part of its
     README."""
     found = readme(project)
+    stated = stated if is_to_be_told(stated) else ""
     if not found or not found.blocks:
         return stated
     first = list(_candidates(_first_part(found.blocks)))[:6]
@@ -102,7 +103,11 @@ def _defines(said: str) -> bool:
 def _title(found: Sequence[Block]) -> str:
     """The heading at the top, where it says more than a name."""
     title = found[0].heading if found else ""
-    return title if 2 < len(title.split()) < 12 and _NOT_ABOUT_IT.search(title) is None else ""
+    return (
+        title
+        if is_to_be_told(title) and 2 < len(title.split()) < 12 and _NOT_ABOUT_IT.search(title) is None
+        else ""
+    )
 
 
 def _candidates(found: Sequence[Block]) -> Iterator[str]:
@@ -136,7 +141,7 @@ def _told(text: str) -> Iterator[str]:
         if not part.endswith(":") and not (_LEGAL.search(part) and not _IS.match(part))
     )
     said = next(whole, "")
-    if said and not TO_AN_AGENT.search(said) and sum(sign.isascii() for sign in said) > 0.8 * len(said):
+    if is_to_be_told(said) and sum(sign.isascii() for sign in said) > 0.8 * len(said):
         yield said
 
 

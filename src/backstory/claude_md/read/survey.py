@@ -56,6 +56,7 @@ UNTELLING = frozenset(
 )
 WILD = re.compile(r"[*?\[]")
 MOST_WILD = 200
+NAMED = re.compile(r"@?\w[\w./+ -]{0,59}")  # no sentence
 
 
 class _Manifests:
@@ -85,7 +86,7 @@ def survey(project: ProjectFiles) -> Survey:
     # The site of a project, or an example, may be made with anything.
     main = [path for path in (*workspaces, *parts) if subtrees.NEVER.isdisjoint(path.lower().split("/"))]
     inner = [part for path in main for part in manifests(path)]
-    named = (part.name for part in found if part.name not in UNTELLING)
+    named = (part.name for part in found if part.name not in UNTELLING and NAMED.fullmatch(part.name))
     name = next(named, "") or os.path.basename(project.root)
     described = next((part.description for part in found if part.description), "")
     reasons = subtrees.subtrees(project, folders, workspaces, parts)

@@ -558,8 +558,9 @@ def _text(text: str) -> str:
 
 
 def _plain(text: str, most: int) -> str:
-    """One line. A comment that is never closed would hide what comes after it."""
-    words = " ".join(text.encode("utf-8", "backslashreplace").decode().split()).replace("<!--", "&lt;!--")
+    """One line, without secrets. A comment that is never closed would hide what comes after it."""
+    readable = sections.redacted(text.encode("utf-8", "backslashreplace").decode())
+    words = " ".join(readable.split()).replace("<!--", "&lt;!--")
     return words if len(words) <= most else words[: most - 1].rstrip() + "…"
 
 

@@ -193,6 +193,8 @@ def _target(path: str, root: str) -> str | None:
     except OSError as error:
         raise _refused(path, f"cannot be read ({error.strerror})") from error
     within(path, real, root)
+    if os.path.islink(path) and not real.lower().endswith(".md"):
+        raise BadInput(f"{_name(path)} is a link to {_name(real)}, which is no Markdown; remove the link")
     if not stat.S_ISREG(status.st_mode):
         raise BadInput(f"{_name(path)} is not a file that can be changed; put a plain text file in its place")
     if status.st_nlink > 1:

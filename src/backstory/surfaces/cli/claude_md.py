@@ -133,7 +133,7 @@ def init(
     advice = None if offline or dry_run else _practices(root)
     with _progress() as progress:
         known = learn(root, practices=advice, progress=progress)
-    if known.is_late:
+    if known.is_cut:
         click.echo(f"The project {LATE}; what was not read by then is left out.", err=True)
     if may_ask:
         shown.known(known)

@@ -35,7 +35,6 @@ from backstory.claude_md.read.commands.roles import (
     is_of_docs,
     is_single_test,
     role_of_name,
-    unwrapped,
     without_choice,
 )
 from backstory.claude_md.read.manifests.folder import Folder, Index
@@ -77,6 +76,13 @@ MAIN = re.compile(
 )
 RUNNING = re.compile(r"\b(?:run|running|start\w*|serv\w*|develop\w*|launch\w*)\b", re.IGNORECASE)
 USAGE = re.compile(r"\busage\b", re.IGNORECASE)
+FOR_USERS = re.compile(r"\b(?:usage|how to run|running|run it|getting started)\b", re.IGNORECASE)
+# A program as it is: with settings and arguments that are plain words, and by way of nothing else.
+AT_THE_TOP = re.compile(
+    r"(?:(?!LD_|PATH=|PYTHON|NODE_|PERL|RUBY|BASH)[A-Z]\w*=[\w.-]* )*"
+    r"(?:(?:python3?|node|ruby|perl|bash|sh) )?(?:\./)?(?P<name>[\w-]+\.\w+)(?: [\w./=:,+-]+)*",
+    re.ASCII,
+)
 HOOKED = ("install", "publish", "publishOnly", "pack", "pare", "version")
 WORD_SIGNS = re.compile(r"[_\-.:/]+")
 MOST_UNITS = 5_000  # of all scripts; a large project has a thousand
@@ -129,7 +135,7 @@ class _Job:
 
 
 def said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candidate]:
-    """What CI and the documentation say; tests and checks of all with what each job of theirs builds first."""
+    """What CI and the documentation say; tests and checks of all with what their jobs build first."""
     found = list(_said(root, folders, tasks))
     always: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
     for one in found:
@@ -278,11 +284,13 @@ def _without_settings(line: str) -> str:
 
 def _of_program(script: Script, unit: Unit, tasks: ProjectTasks) -> tuple[str, str] | None:
     """How the documentation runs what was built, or a program that stands at the top as it is."""
-    program = (unwrapped(unit.words) or [""])[0]
-    is_run = not unit.folder and (
-        (RUNNING.search(script.about[0]) and tasks.is_built(program)) or tasks.is_program(program)
-    )
-    return ("run", program) if is_run else None
+    heading, program, typed = script.about[0], unit.words[0], AT_THE_TOP.fullmatch(unit.line)
+    if unit.folder:
+        return None
+    if RUNNING.search(heading) and tasks.is_built(program):
+        return "run", program
+    is_program = typed and FOR_USERS.search(heading) and tasks.is_program(typed["name"])
+    return ("run", typed["name"]) if typed and is_program else None
 
 
 def of_tasks(folder: str, tasks: ProjectTasks) -> Iterator[Candidate]:

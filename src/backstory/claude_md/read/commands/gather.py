@@ -100,6 +100,8 @@ def commands(
         chosen = _chosen(tasks, part, said.get(part, []), manifests(part), *those)
         found += _typed(project, tasks, part, chosen, manifests(part), () if part else members, those[0])
     read = git.variables_read(project.root, {name for one in found for name in one.variables})
+    project.deadline.is_missed |= read is None
+    read = read or set()
     return tuple(
         replace(one, variables=tuple(name for name in one.variables if name in read)) for one in found
     )
@@ -182,13 +184,7 @@ def _chosen(
             is_first = not those or " " in those[0].key
             at = 0 if is_first else 1
             those[at:at] = quick[:1] if all(one.key != "pytest" for one in those) else []
-        if role == "test" and those and (ready := _of_cmake(of_manifests)):
-            those = [
-                replace(one, command=replace(one.command, after=one.command.after or ready))
-                if one.key == "ctest"
-                else one
-                for one in those
-            ]
+        those = _switched_on(those, of_manifests) if role == "test" else those
         if role == "build" and main and those and all(_is_of_part(one, tasks) for one in those):
             those = [
                 replace(one, command=replace(one.command, after=those[0].command.line))
@@ -198,7 +194,20 @@ def _chosen(
             those = _best(role, [one for one in said if not one.is_single])
             those = those or candidates.of_all_tests(_best(role, said))
         found += those[: MOST_RUN if role == "run" else MOST]
+    found += _also_installed(found, tasks, others if main else (), part)
     return _after_the_same(found, tasks)
+
+
+def _also_installed(
+    found: Sequence[Candidate], tasks: ProjectTasks, others: Sequence[Manifest], part: str
+) -> list[Candidate]:
+    """What brings the tools of another language that commands are run with: gulp."""
+    programs = {one.key.split()[0] for one in found}
+    programs |= {"npm"} if programs & {"gulp", "grunt"} else set()
+    spoken = frozenset[str]().union(*(LANGUAGES.get(program, frozenset()) for program in programs))
+    asked = [one for one in others if one.language in spoken]
+    known = {one.key for one in found}
+    return [one for one in candidates.of_manifests(tasks, "install", asked, part)[:1] if one.key not in known]
 
 
 def _after_the_same(found: list[Candidate], tasks: ProjectTasks) -> list[Candidate]:
@@ -217,9 +226,15 @@ def _after_the_same(found: list[Candidate], tasks: ProjectTasks) -> list[Candida
     ]
 
 
-def _of_cmake(of_manifests: Iterable[Candidate]) -> str:
-    """The build that switches the tests on."""
-    return next((one.command.after for one in of_manifests if one.key == "ctest"), "")
+def _switched_on(those: list[Candidate], of_manifests: Iterable[Candidate]) -> list[Candidate]:
+    """Tests of CMake with the build that switches them on."""
+    build = next((one.command.after for one in of_manifests if one.key == "ctest"), "")
+    return [
+        replace(one, command=replace(one.command, after=one.command.after or build))
+        if one.key == "ctest"
+        else one
+        for one in those
+    ]
 
 
 def _setup(part: str, tasks: ProjectTasks, known: Sequence[Candidate]) -> list[Candidate]:

@@ -115,8 +115,8 @@ def _line(project: ProjectFiles, folder: str, runner: str, whole: str, *, is_tas
         expression = re.compile(inside, re.MULTILINE)
         for path in files[:LOOKED_AT]:
             text = project.text("/".join(filter(None, (folder, path))), 200_000) or ""
-            if found := expression.search(text):
-                name = found[1]
+            tests = (found[1] for found in expression.finditer(text) if not _is_fixture(text, found))
+            if name := next(tests, ""):
                 break
         else:
             if runner != "pytest":
@@ -148,6 +148,11 @@ def _line(project: ProjectFiles, folder: str, runner: str, whole: str, *, is_tas
         debug=_android(project, folder, place),
         module_option=f" -pl {_quoted(place)}" if place else "",
     ).replace(" ./ ", " . ")
+
+
+def _is_fixture(text: str, found: re.Match[str]) -> bool:
+    """Whether what looks like a test of pytest is what tests are given."""
+    return "fixture" in text[: found.start()].rstrip().rpartition("\n")[2]
 
 
 def _in_its_folder(project: ProjectFiles, folder: str, files: list[str]) -> list[str]:

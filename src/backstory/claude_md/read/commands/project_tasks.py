@@ -189,7 +189,8 @@ class ProjectTasks:
         name = path.removeprefix("./")
         stem, _, ending = name.partition(".")
         is_code = ending in ("py", "sh", "rb", "pl", "js", "mjs", "ts") and "/" not in name
-        return is_code and self._root.has(name) and role_of_name(stem) is None and not is_aside(stem)
+        is_plain = role_of_name(stem) is None and not is_aside(stem) and _is_harmless(stem)
+        return is_code and is_plain and self._root.has(name)
 
     def scripts(self, role: str) -> list[str]:
         """The scripts for developers whose name says nothing but this role: Scripts/format.sh"""
@@ -359,7 +360,19 @@ class ProjectTasks:
         if len(plain) != 1 or not _is_harmless(plain[0]):
             return False
         there = unit.folder
-        return self.works_in(words, there) == there and self.is_task(there, program, plain[0])
+        if self.works_in(words, there) != there or not self.is_task(there, program, plain[0]):
+            return False
+        return self._is_safe(there, "npm" if program in NPM else program, plain[0])
+
+    def _is_safe(self, folder: str, program: str, name: str) -> bool:
+        """Whether no recipe that a task runs destroys something, or changes what lies elsewhere."""
+        tasks, runs = self.tasks(folder), [name]
+        for task in runs:  # which grows
+            recipe = tasks[program, task].recipe
+            if DESTROYS.search(recipe):
+                return False
+            runs += {word for word in recipe.split() if (program, word) in tasks} - {*runs}
+        return True
 
     def is_ready(self, steps: Sequence[str], folder: str) -> bool:
         """Whether a build works after these steps; without any, whether a Makefile is there."""
@@ -391,7 +404,13 @@ RELEASES = frozenset(("release", "publish", "deploy"))
 # What is in the name of no step before tests that somebody else should take.
 NOT_BEFORE = frozenset(
     "push upload clean purge destroy delete remove tag bump uninstall merge prod production kill reset drop"
-    " wipe rollback down revert".split()
+    " wipe rollback down revert recreate teardown nuke truncate flush erase refresh fresh seed apply"
+    " provision infra stage".split()
+)
+DESTROYS = re.compile(
+    r"\b(?:drop(?:db|user)?|truncate|destroy|delete|kubectl|terraform|helm|ansible\S*|ssh|scp|rsync|sudo|mkfs|dd"
+    r"|git (?:push|reset|clean|checkout))\b|\brm +-\w*r\w* +(?:[~/$*]|\.(?:\s|$))|\bcurl\b.*\|",
+    re.IGNORECASE,
 )
 PLAIN_LINE = re.compile(r"[\w./:@+-]+(?: [\w./:@+-]+){0,5}", re.ASCII)
 
