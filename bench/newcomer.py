@@ -6,15 +6,13 @@ what two readers, who had built none of it, thought of the text: of each stateme
 whether it is useful, of each need whether it is met, and whether they would commit the file as it is. The
 repositories are never committed; clone them into a folder, at the commit that `needs` names.
 
-Before `after-first-look` nobody who built it had seen one of the 16 repositories or a verdict. What readers
-said of that became general rules, and so on; so only the first look at a set is untouched. `after` is the
-last state that new readers judged. `with-model` are the same ones after `/backstory:memory-init`, where a
-model adds what no manifest says. `others` are ten further repositories, and `last-others` yet others, that
-were opened once, after the rules stood; the needs of these are in `needs/others/`. `fresh` are 16 more, of
-the same kinds as the first, judged once, without a model; their needs are in `needs/fresh/`. `third` and
-`third-with-model` are yet 16 more (`needs/third/`), and the first look at them, without a model and with one
-that follows `/backstory:memory-init`: whoever wrote the needs, followed the skill or judged had seen nothing
-of the other two, and no rule had been made with one of these in view.
+The sets of verdicts, with the folder of their needs:
+
+    before, after-first-look, after-second-look, after    the first 16 repositories, which rules were made with
+    with-model                     the same after `/backstory:memory-init`, where a model adds and corrects
+    others, others-with-model, last-others (others/)      13 that were opened once
+    fresh (fresh/), third (third/), fourth (fourth/)      three times 16 at first sight, by the program alone
+    third-with-model (third/)      the 16 of `third` at first sight, after `/backstory:memory-init`
 
     python bench/newcomer.py                      the figures of the verdicts, before and after
     python bench/newcomer.py --repositories DIR --write DIR [--source DIR]
@@ -86,12 +84,7 @@ def main() -> int:
         "newcomer",
         given,
         {"figures": [asdict(one) for one in found]},
-        [
-            budget
-            for label, said in (("third-with-model", ", with a model"), ("third", ", program alone"))
-            if label in figures
-            for budget in _budgets(figures[label], said)
-        ],
+        _budgets(figures["third-with-model"]) if "third-with-model" in figures else [],
         lambda console: _show(console, found),
     )
 
@@ -195,13 +188,12 @@ def _share(values: Any) -> float:
     return round(sum(found) / len(found), 3) if found else 0.0
 
 
-def _budgets(found: Figures, said: str) -> list[Budget]:
-    by_all = f"would be committed as it is, by all readers{said}"
+def _budgets(found: Figures) -> list[Budget]:
     return [
-        Budget(f"statements that are true{said}", "at least", TRUE, found.true),
-        Budget(f"statements that are useful{said}", "at least", USEFUL, found.useful),
-        Budget(f"needs that are met{said}", "at least", RECALL, found.recall),
-        Budget(by_all, "at least", COMMITTED, found.committed_by_all),
+        Budget("statements that are true", "at least", TRUE, found.true),
+        Budget("statements that are useful", "at least", USEFUL, found.useful),
+        Budget("needs that are met", "at least", RECALL, found.recall),
+        Budget("would be committed as it is, by all readers", "at least", COMMITTED, found.committed_by_all),
     ]
 
 
