@@ -8,7 +8,7 @@ repositories are never committed; clone them into a folder, at the commit that `
 
 The sets of verdicts, with the folder of their needs:
 
-    before, after-first-look, after-second-look, after    the first 16 repositories, which rules were made with
+    before, after-first-look, after-second-look, after    the first 16, which rules were made with
     with-model                     the same after `/backstory:memory-init`, where a model adds and corrects
     others, others-with-model, last-others (others/)      13 that were opened once
     fresh (fresh/), third (third/), fourth (fourth/)      three times 16 at first sight, by the program alone

@@ -33,7 +33,7 @@ CHOICES = ("merge", "migrate", "backup", "cancel")
 ROLES = "install, build, run, test, one, check, lint, format, generate, migrate"
 LARGE = 1_000  # files; fewer are read before anyone could look at a bar
 NOBODY_TO_ASK = (
-    "nobody is here to ask; --yes writes CLAUDE.md (to one that is there, sections are added),"
+    "{why}; --yes writes CLAUDE.md (to one that is there, sections are added),"
     " --existing says what becomes of that, --dry-run only shows what would be written"
 )
 
@@ -48,7 +48,11 @@ offline_option = click.option("--offline", is_flag=True, help="Fetch nothing: no
     " one (migrate), or is kept beside a new one (backup), or all stays as it is (cancel).",
 )
 @click.option(
-    "--subtree", "subtrees", multiple=True, metavar="PATH", help="A folder that gets one too; repeatable."
+    "--subtree",
+    "subtrees",
+    multiple=True,
+    metavar="PATH",
+    help="A folder that gets one too, in place of those that are proposed; repeatable.",
 )
 @click.option("--no-subtrees", is_flag=True, help="Only the one at the top.")
 @click.option(
@@ -124,7 +128,8 @@ def init(
     if is_verified:
         verify.require_a_person()
     if not (yes or existing or dry_run or may_ask):
-        raise errors.BadInput(NOBODY_TO_ASK)
+        why = "--json asks nobody" if as_json else "nobody is here to ask"
+        raise errors.BadInput(NOBODY_TO_ASK.format(why=why))
     if subtrees and no_subtrees:
         raise errors.BadInput("--subtree names a folder and --no-subtrees says none; leave one of them out")
     choices = _choices(off, wanted, commands)

@@ -225,10 +225,11 @@ def synced(found: Prepared, outcomes: Mapping[str, Mapping[str, str]], is_troubl
     said: dict[str, list[str]] = {}
     for path, names in outcomes.items():
         for name, outcome in names.items():
-            said.setdefault(outcome, []).append(f"{name} in {found.told(path)}")
+            how = f" ({_diff(found, path, name)} shows it)" if outcome == "offered" else ""
+            said.setdefault(outcome, []).append(f"{name} in {found.told(path)}{how}")
     for outcome, how in (
         ("written", "Written"),
-        ("offered", "Offered, since a person edited it (`backstory claude-md section diff NAME` shows it)"),
+        ("offered", "Offered, since a person edited it"),
         ("kept", "Left as a person wants it"),
         ("skipped", "Left to the model, which wrote it meanwhile"),
     ):
@@ -289,7 +290,10 @@ def status(found: Status, behind: Sequence[tuple[str, str]], on_stop: str, now: 
         _file(file, found.root)
     if behind or changed:
         click.echo("\n`backstory sync` brings CLAUDE.md up to date.")
-    if any(one.behind for file in found.files if file.state for one in file.state.sections):
+    states = [one for file in found.files if file.state for one in file.state.sections]
+    if any(one.offered is not None for one in states):
+        click.echo("\nOffered: `backstory claude-md section diff NAME` shows it, then `accept` or `keep`.")
+    if any(one.behind for one in states):
         click.echo(f"\nBehind: what Claude wrote this about has changed. {LOOKED_AT}")
 
 
