@@ -1607,6 +1607,17 @@ def test_what_brings_the_tools_that_commands_are_run_with_is_installed_too(tmp_p
     assert lines(tmp_path / "2", files, "install") == ["pipenv install --dev"]
 
 
+def test_what_uv_installs_is_run_by_way_of_uv(tmp_path: Path) -> None:
+    project = '[project]\nname = "zoo"\n[dependency-groups]\ndev = ["isort"]\nlint = ["ruff"]\n'
+    files = {
+        **UV,
+        "pyproject.toml": project,
+        **ci("pip install isort ruff", "isort .", "ruff check", "mypy ."),
+    }
+    assert lines(tmp_path, files, "format") == ["uv run isort ."]
+    assert sorted(lines(tmp_path, files, "lint")) == ["mypy .", "uv run --group lint ruff check"]
+
+
 def test_a_fixture_is_no_test_that_one_can_run(tmp_path: Path) -> None:
     text = (
         "import pytest\n\n\n@pytest.fixture\ndef test_data():\n    return 1\n\n\ndef test_it():\n    pass\n"

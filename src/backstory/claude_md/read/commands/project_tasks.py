@@ -239,15 +239,22 @@ class ProjectTasks:
         return f"{line} -- {ending}" if words[0] == "npm" and "--" not in words else f"{line} {ending}"
 
     def with_group(self, line: str, folder: str) -> str:
-        """With the group of dependencies that a program comes from, where `uv run` has it only by name."""
+        """With `uv run`, where a program comes from what uv installs, and with the group of dependencies that
+        has it, where it is there only by name."""
         words = line.split()
-        if words[:2] != ["uv", "run"] or "|" in words or any("-group" in word for word in words):
+        is_run = words[:2] == ["uv", "run"]
+        if not words or "|" in words or any("-group" in word for word in words):
+            return line
+        if not (is_run or "uv.lock" in self._folders.get(folder, frozenset())):
             return line
         program = normal((unwrapped(words) or [""])[0])
         if folder not in self._groups:
             manifest = Folder(self._project, self._folders, folder).toml("pyproject.toml")
             self._groups[folder] = uv_groups(manifest)
         groups, always = self._groups[folder]
+        if not is_run:
+            is_installed = normal(words[0]) in always.union(*groups.values())
+            return self.with_group(f"uv run {line}", folder) if is_installed else line
         having = [name for name, inside in groups.items() if program in inside and NAME.fullmatch(name)]
         return f"uv run --group {having[0]} {line[7:]}" if having and program not in always else line
 
