@@ -63,13 +63,16 @@ def keep_prompt(data: Path, project: Path, session: str, text: str) -> None:
 
 
 @contextmanager
-def listening(data: Path, project: Path, client: int | None = None) -> Iterator[Listener]:
-    """A server of this project, without the rest of it."""
+def listening(
+    data: Path, project: Path, client: int | None = None, *, hurried: bool = True
+) -> Iterator[Listener]:
+    """A server of this project, without the rest of it; one that is not hurried waits for the store however
+    many others write."""
     index = Index(None)
 
     @contextmanager
     def store() -> Iterator[Connection]:
-        with open_store(str(data), now=now_ms(), drain=lambda _: None, hurried=True) as db:
+        with open_store(str(data), now=now_ms(), drain=lambda _: None, hurried=hurried) as db:
             yield db
 
     listener = Listener(str(data), str(project), store, lambda: index, client)
