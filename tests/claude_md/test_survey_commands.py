@@ -1618,6 +1618,21 @@ def test_what_uv_installs_is_run_by_way_of_uv(tmp_path: Path) -> None:
     assert sorted(lines(tmp_path, files, "lint")) == ["mypy .", "uv run --group lint ruff check"]
 
 
+def test_a_test_of_another_project_of_python_is_not_run_from_above(tmp_path: Path) -> None:
+    text = "def test_{}():\n    pass\n"
+    files = {
+        "pyproject.toml": "[tool.pytest.ini_options]\n",
+        "sub/pyproject.toml": "[project]\nname = 'sub'\n",
+    }
+    files |= {f"sub/test_{name}.py": text.format(name) for name in "abcd"}
+    assert "pytest sub/test_a.py::test_a" in lines(tmp_path / "1", files, "one"), (
+        "a workspace tests all of them"
+    )
+    assert "pytest tests/test_x.py::test_x" in lines(
+        tmp_path, {**files, "tests/test_x.py": text.format("x")}, "one"
+    )
+
+
 def test_a_fixture_is_no_test_that_one_can_run(tmp_path: Path) -> None:
     text = (
         "import pytest\n\n\n@pytest.fixture\ndef test_data():\n    return 1\n\n\ndef test_it():\n    pass\n"

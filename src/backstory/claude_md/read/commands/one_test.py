@@ -69,7 +69,12 @@ NEEDED = {  # by the program of a runner, in the folder in which one types it
     "rspec": "Gemfile",
     "rails": "Gemfile",
 }
-OWN_ROOT = {"go": "go.mod", "gotestsum": "go.mod", **NEEDED}  # what is below another one is no part
+OWN_ROOT = {
+    "go": "go.mod",
+    "gotestsum": "go.mod",
+    "pytest": "pyproject.toml",
+    **NEEDED,
+}  # what is below another one is no part
 EXEC = {"npm": "npx", "pnpm": "pnpm", "yarn": "yarn", "bun": "bunx"}
 RUNNING = {"uv.lock": "uv run", "poetry.lock": "poetry run", "pdm.lock": "pdm run", "Pipfile": "pipenv run"}
 PLAIN = re.compile(r"[\w./@+\[\]()][\w./@+\[\]()-]*", re.ASCII)
@@ -196,7 +201,9 @@ def _belonging(project: ProjectFiles, folder: str, runner: str, files: list[str]
         paths = (file.path for file in project.files if posixpath.basename(file.path) == manifest)
         below = {posixpath.dirname(path)[len(start) :] for path in paths if path.startswith(start)} - {""}
     is_there = program not in NEEDED or any(file.path == start + NEEDED[program] for file in project.files)
-    return [path for path in files if is_there and not (below and _place(below, path))]
+    found = [path for path in files if is_there and not (below and _place(below, path))]
+    # The packages of a workspace of Python may all be tested from above.
+    return found or (files if program == "pytest" else [])
 
 
 def _package(project: ProjectFiles, folder: str, path: str, whole: str) -> str:
