@@ -388,13 +388,16 @@ def test_migrations_of_many_parts_are_told_by_their_pattern(tmp_path: Path) -> N
     ],
 )
 def test_a_folder_says_what_it_is(tmp_path: Path, name: str, text: str, said: str) -> None:
-    files(tmp_path, **{f"sea/{name}": text, "sea/pom.xml": ""})
-    assert outline.about(walk(str(tmp_path)), "sea", [name, "pom.xml"]) == said
+    files(tmp_path, **{f"sea/{name}": text})
+    assert outline.about(walk(str(tmp_path / "sea")), "", [name]) == said
 
 
-def test_the_readme_of_a_folder_that_is_no_part_of_the_project_may_be_about_anything(tmp_path: Path) -> None:
-    files(tmp_path, **{"sea/README.md": "This directory is not required.\n"})
-    assert outline.about(walk(str(tmp_path)), "sea", ["README.md"]) == ""
+def test_the_readme_of_a_folder_says_what_it_is_in_its_own_file_only(tmp_path: Path) -> None:
+    files(tmp_path, **{"sea/README.md": "Note that it is not required.\n", "sea/package.json": "{}"})
+    assert outline.about(walk(str(tmp_path)), "sea", ["README.md", "package.json"]) == ""
+    made = "This project was generated with Walrus CLI version 1.\n"
+    files(tmp_path, **{"sea/README.md": made})
+    assert outline.about(walk(str(tmp_path / "sea")), "", ["README.md"]) == ""
 
 
 def test_half_a_sentence_is_not_said(tmp_path: Path) -> None:

@@ -115,6 +115,14 @@ def test_what_is_said_to_an_agent_is_neither_description_nor_purpose(tmp_path: P
     assert said_of_paths(project) == {"src": "Counts the fish"}
 
 
+def test_what_stands_in_brackets_hides_no_definition(tmp_path: Path) -> None:
+    text = 'Kit (French for "gear", like "kite") is a tool for walruses.'
+    readme = f"# Kit\n\n{text}\n\nIn addition, Kit is large.\n"
+    assert description(write(tmp_path, {"README.md": readme})) == text
+    love = "# Kit\n\nShow your love for Kit -- mugs now!\n"
+    assert description(write(tmp_path, {"README.md": love}), "A counter of fish") == "A counter of fish"
+
+
 def test_what_a_shop_or_a_row_of_links_says_is_no_description(tmp_path: Path) -> None:
     for text in ("Pages: 770 Publisher: Walrus Press Language: English.", "Home · Docs · Chat · · Blog"):
         assert (
@@ -315,6 +323,8 @@ We do not accept code that was written by an LLM. You must disclose any use of A
         "Never CHANGELOG.",
         "We use an AI reviewer, and you follow its `comments` as you like.",
         "Please discuss these changes in an issue before implementing them.",
+        "Links to other pages should target the `top` anchor of their page.",
+        "The certificates must be regenerated with `hosts/all.txt` in the second step, i.e.",
     ],
 )
 def test_courtesy_commands_and_addresses_are_not_quoted(tmp_path: Path, sentence: str) -> None:

@@ -118,6 +118,11 @@ def test_a_release_of_others_is_no_source_of_the_project(tmp_path: Path) -> None
     assert found == ["static/own.js", "walrus-1.0.0/a.js"], "at the top it may be all there is"
 
 
+def test_a_head_that_says_what_it_generates_is_written_by_hand(tmp_path: Path) -> None:
+    head = "/**\n * - The `src/gql/` directory is AUTO-GENERATED - do not edit manually\n */\nexport {};\n"
+    assert told(tmp_path, {"codegen.ts": head}) == []
+
+
 def test_there_is_room_for_the_largest_only_and_their_order_is_stable(tmp_path: Path) -> None:
     files = {f"p{folder}/gen/{n}.go": MADE for folder in range(9) for n in range(1 + folder // 2)}
     files |= {f"p{folder}/a.go": "x\n" for folder in range(9)}

@@ -204,6 +204,11 @@ def test_a_submodule_whose_path_would_end_the_code_is_left_out(tmp_path: Path) -
     assert needs(tmp_path, {".gitmodules": "path = a` <!-- b\n"}) == []
 
 
+def test_the_standard_of_a_part_is_not_that_of_the_project(tmp_path: Path) -> None:
+    files = {"CMakeLists.txt": "project(a)\n", "sub/CMakeLists.txt": "set(CMAKE_CXX_STANDARD 17)\n"}
+    assert needs(tmp_path, files) == []
+
+
 def test_where_a_version_of_swift_is_chosen_that_of_the_manifest_is_not_told(tmp_path: Path) -> None:
     files = {"Package.swift": "// swift-tools-version:6.2\n", ".swift-version": "6.4.x-snapshot-2026-08-01\n"}
     assert needs(tmp_path, files) == []

@@ -1618,6 +1618,25 @@ def test_what_uv_installs_is_run_by_way_of_uv(tmp_path: Path) -> None:
     assert sorted(lines(tmp_path, files, "lint")) == ["mypy .", "uv run --group lint ruff check"]
 
 
+def test_a_folder_where_nothing_but_an_install_is_known_has_no_line(tmp_path: Path) -> None:
+    files = {**GO, "assets/package.json": '{"dependencies": {"a": "1"}}', "assets/a.js": "x\n" * 99}
+    assert [one.line for one in look(tmp_path, files).commands if one.folder] == []
+
+
+def test_the_same_by_a_shorter_name_is_said_once(tmp_path: Path) -> None:
+    files = {**NPM, "pnpm-lock.yaml": "", "CONTRIBUTING.md": "```\npnpm i\n```\n", **ci("pnpm install")}
+    assert len(lines(tmp_path, files, "install")) == 1
+
+
+def test_of_pnpm_a_glob_of_two_stars_means_the_folder_too(tmp_path: Path) -> None:
+    files = {
+        "package.json": "{}",
+        "pnpm-workspace.yaml": "packages:\n  - 'play/**'\n",
+        "play/package.json": "{}",
+    }
+    assert look(tmp_path, files).workspaces == ("play",)
+
+
 def test_a_test_of_another_project_of_python_is_not_run_from_above(tmp_path: Path) -> None:
     text = "def test_{}():\n    pass\n"
     files = {

@@ -144,7 +144,9 @@ def _says_generated(line: bytes, below: bytes) -> bool:
     """In a comment, on one line or two."""
     if not line.startswith((*COMMENT, b'"""')):
         return False
-    _, made, rest = line.partition(b"generated")
+    before, made, rest = line.partition(b"generated")
+    if re.search(rb"`[^`]*/[^`]*`", before):
+        return False  # it speaks of another place
     if made and any(b"do not " + change in part for part in (rest, below) for change in (b"edit", b"modify")):
         return True
     _, told, rest = line.partition(b"do not edit")

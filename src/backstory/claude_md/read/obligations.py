@@ -50,7 +50,7 @@ TOPICS = {
     "branch": re.compile(
         r"\b(?:against|from|target\w*|to|into|off|on|base[sd]? (?:on|off)) (?:the )?[`'\"]?"
         r"(?:main|master|dev|develop|development|next|trunk|canary|staging)[`'\"]? (?:branch)"
-        r"|(?:target\w*|against) (?:the )?`[\w/-]+`"
+        r"|(?=.*\b(?:branch|PRs?|pull requests?|merge)\b).*(?:target\w*|against) (?:the )?`[\w/-]+`"
     ),
     "generated": re.compile(r"(?:re|auto-?)?generated\b|\bregenerate\b|by hand|vendored", re.IGNORECASE),
     "changelog": re.compile(
@@ -121,7 +121,9 @@ def obligations(project: ProjectFiles) -> tuple[Fact, ...]:
 
 def _rule(text: str, source: str) -> tuple[float, Fact] | None:
     is_sentence = (
-        LEAST <= len(text) <= LONGEST_RULE and not text.endswith((":", "?", ")")) and "://" not in text
+        LEAST <= len(text) <= LONGEST_RULE
+        and not text.endswith((":", "?", ")", "i.e.", "e.g."))
+        and "://" not in text
     )
     if not is_sentence or _CHATTY.search(text) or TO_BE_RUN.search(text) or _AMID.match(text):
         return None

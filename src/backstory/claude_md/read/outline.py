@@ -206,7 +206,7 @@ def about(project: ProjectFiles, folder: str, names: Iterable[str], role: str | 
     if role is not None:
         return role
     sentence = _sentence(_beside_it(project, folder, there))
-    if sentence or (folder and MANIFESTS.isdisjoint(there)):
+    if sentence or folder:  # a README of a part may begin with anything
         return sentence
     inside = ProjectFiles(os.path.join(project.root, folder), tuple(File(name, 0) for name in there))
     readme = _sentence(introduction(inside, README_HEAD))

@@ -144,7 +144,7 @@ def _versions(folder: Folder, path: str) -> Iterator[tuple[str, Fact]]:
         version = next((group for group in match.groups() if group), "") if match else ""
         if tool == "CMake" and version:
             version = f"{version} or newer"
-        if version and VERSION.fullmatch(version):
+        if version and VERSION.fullmatch(version) and not (path and tool in STANDARDS):
             said = f"{tool}{version}" if tool in STANDARDS else f"{tool} {version}"
             yield tool, Fact(said, above + file, _kind(file))
 

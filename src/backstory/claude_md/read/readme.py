@@ -47,7 +47,10 @@ _DEFINES = re.compile(
     r"|written|of)\b",
     re.IGNORECASE,
 )
-_OF_SOMEBODY = re.compile(r"\W*(?:your?|we|i|because|while|if|when|once|to)\b|\(", re.IGNORECASE)
+_OF_SOMEBODY = re.compile(
+    r"^\W*(?:your?|we|i|because|while|if|when|once|to|in addition|also|show)\b|^\(|\b(?:your|we)\b",
+    re.IGNORECASE,
+)
 _IS = re.compile(r"(?:\S+ ){1,4}(?:is|are) (?:an?|the)\b")
 # Of a README's paragraph, the sentences that say nothing about the project.
 _LEGAL = re.compile(
@@ -80,14 +83,15 @@ def description(project: ProjectFiles, stated: str = "") -> str:
     defined = next(filter(_defines, first or later), "")
     if defined or len(stated.split()) >= SEVERAL_WORDS:
         return defined or stated
-    told = [said for said in first[:1] if "://" not in said and not _OF_SOMEBODY.match(said)]
+    told = [said for said in first[:1] if "://" not in said and not _OF_SOMEBODY.search(said)]
     return next(iter((*told, *filter(_defines, later))), stated or _title(found.blocks))
 
 
 def introduction(project: ProjectFiles, most: int) -> str:
     """The first prose of a README, if it is the first thing there; of a folder nobody explains more."""
     found = readme(project, most)
-    return next(_candidates(_first_part(found.blocks)), "") if found else ""
+    said = next(_candidates(_first_part(found.blocks)), "") if found else ""
+    return "" if _PLACEHOLDER.match(said) else said
 
 
 def _first_part(found: Sequence[Block]) -> list[Block]:
@@ -97,7 +101,8 @@ def _first_part(found: Sequence[Block]) -> list[Block]:
 
 
 def _defines(said: str) -> bool:
-    return _DEFINES.match(said) is not None and not _OF_SOMEBODY.match(said)
+    plain = re.sub(r" \([^()]*\)", "", said)  # how it is pronounced
+    return _DEFINES.match(plain) is not None and not _OF_SOMEBODY.match(said)
 
 
 def _title(found: Sequence[Block]) -> str:

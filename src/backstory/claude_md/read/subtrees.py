@@ -41,7 +41,7 @@ def parts(folders: Index, workspaces: Sequence[str]) -> tuple[str, ...]:
             continue
         if len(names) > 1 and not folders[path].isdisjoint(among.get(names[0], ())):
             continue
-        if NEVER.isdisjoint(name.lower() for name in names) and not names[-1].startswith("."):
+        if NEVER.isdisjoint(name.lower() for name in names) and not path.startswith(".") and "/." not in path:
             found[path] = None
     return tuple(found)
 

@@ -189,7 +189,8 @@ def _rule(glob: str) -> str:
     path = re.sub(r"^(\./)+|^/+|/+$", "", glob.removeprefix("!").strip())
     if path in ("", ".") or not path.isprintable():
         return ""
-    return f"!/{path}\n!/{path}/**" if taken_out else f"/{path}"
+    inside = [f"/{path}", f"/{path.removesuffix('/**')}"]  # of pnpm, `playground/**` is playground too
+    return f"!/{path}\n!/{path}/**" if taken_out else "\n".join(dict.fromkeys(inside))
 
 
 def _read(folder: Folder) -> list[Manifest]:

@@ -98,6 +98,8 @@ def commands(
     for part in ("", *parts):
         those = (frozenset[str](), frozenset[str]()) if part else (main, minor)
         chosen = _chosen(tasks, part, said.get(part, []), manifests(part), *those)
+        if part and all(one.command.role == "install" for one in chosen):
+            continue  # where nothing is done, nothing need be installed
         found += _typed(project, tasks, part, chosen, manifests(part), () if part else members, those[0])
     read = git.variables_read(project.root, {name for one in found for name in one.variables})
     project.deadline.is_missed |= read is None
@@ -231,7 +233,7 @@ def _switched_on(those: list[Candidate], of_manifests: Iterable[Candidate]) -> l
     build = next((one.command.after for one in of_manifests if one.key == "ctest"), "")
     return [
         replace(one, command=replace(one.command, after=one.command.after or build))
-        if one.key == "ctest"
+        if one.key == "ctest" and "--test-dir build" in one.command.line
         else one
         for one in those
     ]

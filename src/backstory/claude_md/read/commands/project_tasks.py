@@ -76,7 +76,8 @@ LOOKS_ABOVE = frozenset("cargo go uv poetry pdm pipenv npx hatch".split())
 NOT_OURS = frozenset(  # folders whose manifests are no part of the project
     "example examples sample samples template templates doc docs test tests __tests__ e2e fixture fixtures"
     " testdata bench benches benchmark benchmarks vendor third_party third-party website site fuzz demo demos"
-    " node_modules .github .devcontainer .vscode contrib integration".split()
+    " node_modules .github .devcontainer .vscode .conan contrib integration integration_test"
+    " integration_tests playground playgrounds".split()
 )
 # The role of a task with an unclear name that runs several commands.
 JUDGED = ("test", "lint", "build", "format", "generate", "migrate", "run", "install")

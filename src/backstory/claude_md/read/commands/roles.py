@@ -409,6 +409,7 @@ CHECKS = frozenset("check verify diff validate dry".split())
 AROUND_TESTS = frozenset(
     "up down start stop setup teardown clean install deps update watch ui report server".split()
 )
+ALIASES = {"i": "install"}  # of npm and those like it
 FOR_ALL = frozenset(
     "all ci checks code commit complete everything full pr pre preflight qa quality ready run".split()
 )
@@ -499,7 +500,8 @@ def role_of(words: Sequence[str], task_role: TaskRole) -> tuple[str, str] | None
         if not row.fits(plain, options):
             continue
         if row.role not in ("TASK", "NAME"):
-            return row.role, " ".join([program, *plain[: len(row.words)]])
+            word = " ".join(plain[: len(row.words)])
+            return row.role, f"{program} {ALIASES.get(word, word)}".rstrip()
         return _of_task(program, row, plain, task_role)
     path = plain[0] if program in SHELLS and plain else words[0]
     is_path = path != words[0] or "/" in path or path.endswith(SCRIPT_ENDINGS)
