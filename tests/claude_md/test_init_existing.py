@@ -77,6 +77,13 @@ def test_a_backup_lies_beside_the_new_file(run: Run, project: Path) -> None:
     assert "squid" not in text(project)
 
 
+def test_a_link_to_nowhere_is_named(run: Run, project: Path) -> None:
+    (project / "CLAUDE.md").symlink_to("gone.md")
+    ran = run("init", "--yes", "--offline")
+    assert ran.code == 2
+    assert "is a link to gone.md, which is not there; move it away" in ran.err
+
+
 def test_cancelling_writes_nothing(run: Run, project: Path, data: Path) -> None:
     (project / "CLAUDE.md").write_text(MINE)
     before = snapshot(project)

@@ -92,6 +92,7 @@ def lines(root: Path, files: Files, role: str | None = None) -> list[str]:
         ("php artisan migrate:fresh", "wipe"),
         ("docker compose exec web pytest", "test"),
         ("docker run zoo", None),
+        ("xcodebuild -scheme Zoo -testPlan all clean test", "test"),
         ("cmake -B build", "configure"),
         ("cmake --build build", "build"),
         ("cmake --build build --target docs", "-"),
@@ -1616,6 +1617,35 @@ def test_what_uv_installs_is_run_by_way_of_uv(tmp_path: Path) -> None:
     }
     assert lines(tmp_path, files, "format") == ["uv run isort ."]
     assert sorted(lines(tmp_path, files, "lint")) == ["mypy .", "uv run --group lint ruff check"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("coverage run --parallel '--omit=*x*' -m pytest -x", ["pytest -x"]),
+        ("coverage report", []),
+    ],
+)
+def test_tests_are_run_without_what_measures_them(tmp_path: Path, line: str, found: list[str]) -> None:
+    assert lines(tmp_path, {"a.py": "x = 1\n", "test_a.py": "", **ci(line)}, "test") == found
+
+
+def test_gradle_is_run_by_the_wrapper_that_is_there(tmp_path: Path) -> None:
+    files = {"build.gradle": "", "gradlew": "", "a.java": "x\n", "CONTRIBUTING.md": "```\ngradle test\n```\n"}
+    assert lines(tmp_path, files, "test") == ["./gradlew test"]
+
+
+def test_make_runs_no_tests_where_cmake_has_made_nothing_yet(tmp_path: Path) -> None:
+    cmake = {"CMakeLists.txt": "project(zoo)\nenable_testing()\n"}
+    readme = {"README.md": "# W\n\n## Building\n\n```\n./autogen.sh\n./configure\nmake\nmake check\n```\n"}
+    assert lines(tmp_path, {**cmake, **readme}, "test") == ["ctest --test-dir build"]
+    assert lines(tmp_path / "2", {**cmake, **readme, "Makefile": "check:\n\t./t\n"}, "test") == ["make check"]
+
+
+def test_what_takes_new_snapshots_or_one_test_is_not_the_test_command(tmp_path: Path) -> None:
+    cargo = {"Cargo.toml": '[package]\nname = "zoo"\n', "src/lib.rs": "#[test]\nfn it() {}\n"}
+    steps = ("cargo insta test --accept", "cargo nextest run -E 'test(name)'", "cargo nextest run")
+    assert lines(tmp_path, {**cargo, **ci(*steps)}, "test") == ["cargo nextest run"]
 
 
 def test_a_folder_where_nothing_but_an_install_is_known_has_no_line(tmp_path: Path) -> None:

@@ -316,7 +316,10 @@ def _text(path: str) -> bytes | None:
     if not os.path.lexists(path):
         return None
     if not os.path.isfile(path):
-        raise BadInput(f"{paths.text(path)} is no file that can be read; move it away, and try again")
+        why = "is no file that can be read"
+        if os.path.islink(path) and not os.path.exists(path):
+            why = f"is a link to {paths.text(os.readlink(path))}, which is not there"
+        raise BadInput(f"{paths.text(path)} {why}; move it away, and try again")
     return managed.read(path)
 
 

@@ -83,6 +83,7 @@ AT_THE_TOP = re.compile(
     r"(?:(?:python3?|node|ruby|perl|bash|sh) )?(?:\./)?(?P<name>[\w-]+\.\w+)(?: [\w./=:,+-]+)*",
     re.ASCII,
 )
+COVERED = re.compile(r"^((?:uv|poetry|pdm|pipenv) run )?coverage run (?:-{1,2}\w\S* |'[^']*' )*-m ")
 HOOKED = ("install", "publish", "publishOnly", "pack", "pare", "version")
 WORD_SIGNS = re.compile(r"[_\-.:/]+")
 MOST_UNITS = 5_000  # of all scripts; a large project has a thousand
@@ -172,8 +173,10 @@ def _said(root: Folder, folders: Index, tasks: ProjectTasks) -> Iterator[Candida
             waiting += [unit.line] if unit.line not in waiting[-MOST_BEFORE:] else []
             continue
         line = _without_settings(unit.line) if is_ci and program in MAKE else unit.line
+        if line.startswith("gradle ") and not unit.folder and root.has("gradlew"):
+            line = f"./gradlew{line.removeprefix('gradle')}"
         line = tasks.with_group(line, unit.folder)
-        line = tasks.once(line, key, for_folder) if role == "test" else line
+        line = tasks.once(COVERED.sub(r"\1", line), key, for_folder) if role == "test" else line
         if key.startswith("manage.py") and DJANGO_SETTINGS not in line and "--settings" not in line:
             module = script.sets.get(DJANGO_SETTINGS, "")
             line = f"{DJANGO_SETTINGS}={module} {line}" if PYTHON_MODULE.fullmatch(module) else line

@@ -77,7 +77,7 @@ NOT_OURS = frozenset(  # folders whose manifests are no part of the project
     "example examples sample samples template templates doc docs test tests __tests__ e2e fixture fixtures"
     " testdata bench benches benchmark benchmarks vendor third_party third-party website site fuzz demo demos"
     " node_modules .github .devcontainer .vscode .conan contrib integration integration_test"
-    " integration_tests playground playgrounds".split()
+    " integration_tests documentation playground playgrounds".split()
 )
 # The role of a task with an unclear name that runs several commands.
 JUDGED = ("test", "lint", "build", "format", "generate", "migrate", "run", "install")
@@ -164,7 +164,9 @@ class ProjectTasks:
         is_tool = found[1] == "go run" and any(OF_TOOLS.match(word) for word in words)
         # It would leave out the migration that a change needs.
         is_past_migrations = found[1] == "prisma db push" and bool(here.folders("prisma/migrations"))
-        if is_tool or is_past_migrations:
+        is_of_make = found[0] == "test" and found[1].startswith("make ")
+        is_made_by_cmake = is_of_make and here.has("CMakeLists.txt") and here.first(*MAKEFILES) is None
+        if is_tool or is_past_migrations or is_made_by_cmake:
             return False
         program = inner[0].removeprefix("./") if inner else ""
         is_own = "/" in program and not program.startswith(("vendor/", "node_modules/", "target/", "/", "~"))

@@ -29,6 +29,7 @@ cargo fmt                                           format
 cargo clippy --fix                                  format
 cargo fix                                           format
 cargo test|t|nextest                                test
+cargo insta test --accept|--review                  -
 cargo insta test                                    test
 cargo build --target                                -
 cargo build|b                                       build
@@ -488,8 +489,8 @@ def role_of(words: Sequence[str], task_role: TaskRole) -> tuple[str, str] | None
         return None
     program = _program(words[0])
     plain, options = _arguments(words[1:])
-    if program in ("rails", "rake"):  # of several tasks, one that wipes tells
-        plain = sorted(plain, key=lambda word: word not in RAILS_WIPES)
+    if program in ("rails", "rake", "xcodebuild"):  # of several tasks, one that wipes tells, or tests
+        plain = sorted(plain, key=lambda word: word not in RAILS_WIPES | {"test"})
     if program in ("tox", "nox"):
         return _of_sessions(program, words[1:], task_role)
     if program in GOALS:
@@ -707,6 +708,7 @@ CHOOSING = {
     for programs, options in {
         "gradle gradlew": "--tests",
         "go gotestsum": "-run --run",
+        "cargo": "-E --filterset",
         "pytest py.test": "-k",
         "dotnet swift phpunit pest artisan": "--filter",
         "vitest jest": "-t",
