@@ -11,7 +11,7 @@ The sets of verdicts, with the folder of their needs:
     before, after-first-look, after-second-look, after    the first 16, which rules were made with
     with-model                     the same after `/backstory:memory-init`, where a model adds and corrects
     others, others-with-model, last-others (others/)      13 that were opened once
-    fresh (fresh/), third (third/), fourth (fourth/)      three times 16 at first sight, by the program alone
+    fresh, third, fourth, fifth (of that name)            16 each at first sight, by the program alone
     third-with-model (third/)      the 16 of `third` at first sight, after `/backstory:memory-init`
 
     python bench/newcomer.py                      the figures of the verdicts, before and after
