@@ -365,6 +365,7 @@ def test_migrations_of_many_parts_are_told_by_their_pattern(tmp_path: Path) -> N
         ("doc.go", "/*\nPackage sea does things.\n*/\npackage sea\n", "does things"),
         ("lib.rs", "//! It does things.\n//!\n//! More.\nuse x;\n", "It does things"),
         ("lib.rs", "//! It does what [`Fish`] does.\nuse x;\n", "It does what `Fish` does"),
+        ("lib.rs", "//! It does [what fish][`Fish`] do.\nuse x;\n", "It does what fish do"),
         ("package-info.java", "/**\n * It does things.\n * @since 1\n */\npackage a;\n", "It does things"),
         (
             "package-info.java",
@@ -596,6 +597,7 @@ def test_of_files_that_change_together_two_pairs_of_other_folders_are_told_and_n
     tmp_path: Path,
 ) -> None:
     together = [("src/a.py", "tests/test_a.py", 9), ("src/a.py", "src/b.py", 8)]
+    together += [("a/migrations/0001.py", "b/migrations/0001.py", 9)]
     together += [
         (f"{one}/x.py", f"{other}/{name}.py", 5) for one, other in ("dc", "ba", "fe") for name in "yz"
     ]

@@ -20,8 +20,6 @@ def asked(root: Path, files: Files) -> list[tuple[str, str]]:
         ("pyproject.toml", "[tool.ruff]\nline-length = 100\n[tool.black]\nline-length = 88\n"),
         ("pyproject.toml", "[tool.black]\nline-length = 100\n"),
         ("rustfmt.toml", "max_width = 100\n"),
-        (".prettierrc", '{"printWidth": 100}'),
-        (".prettierrc.yaml", "printWidth: 100\n"),
         ("biome.json", '{"formatter": {"lineWidth": 100}}'),
         (".flake8", "[flake8]\nmax-line-length = 100\n"),
     ],
@@ -31,13 +29,21 @@ def test_how_long_a_line_may_be(tmp_path: Path, name: str, text: str) -> None:
 
 
 def test_what_clang_format_asks_for(tmp_path: Path) -> None:
-    assert asked(tmp_path, {".clang-format": "BasedOnStyle: Google\nColumnLimit: 100\n"}) == [
+    used = {"CONTRIBUTING.md": "Run clang-format before each commit.\n"}
+    assert asked(tmp_path, {**used, ".clang-format": "BasedOnStyle: Google\nColumnLimit: 100\n"}) == [
         ("Lines have at most 100 characters", ".clang-format"),
         ("C and C++ are formatted by clang-format (Google style)", ".clang-format"),
     ]
-    assert asked(tmp_path, {".clang-format": "ColumnLimit: 0\n"}) == [
+    assert asked(tmp_path, {**used, ".clang-format": "ColumnLimit: 0\n"}) == [
         ("C and C++ are formatted by clang-format", ".clang-format")
     ]
+    assert asked(tmp_path / "unused", {".clang-format": "ColumnLimit: 0\n"}) == []
+
+
+def test_the_width_that_prettier_keeps_is_that_of_its_files(tmp_path: Path) -> None:
+    said = "Lines of files that Prettier formats have at most 100 characters"
+    for name, text in ((".prettierrc", '{"printWidth": 100}'), (".prettierrc.yaml", "printWidth: 100\n")):
+        assert asked(tmp_path / name, {name: text}) == [(said, name)]
 
 
 def test_hooks_of_pre_commit_are_named_without_those_that_everybody_has(tmp_path: Path) -> None:

@@ -330,15 +330,10 @@ def test_nothing_of_a_file_outside_is_shown(name: str, run: Run, project: Path, 
         assert (ran.code, "outside of the project" in ran.err) == (2, True)
 
 
-@pytest.mark.parametrize("what", ["folder", "pipe", "dangling"])
+@pytest.mark.parametrize("what", ["folder", "pipe"])
 def test_a_claude_md_that_is_no_file_is_refused(run: Run, project: Path, what: str) -> None:
     path = project / "CLAUDE.md"
-    if what == "folder":
-        path.mkdir()
-    elif what == "pipe":
-        os.mkfifo(path)
-    else:
-        path.symlink_to("nowhere.md")
+    path.mkdir() if what == "folder" else os.mkfifo(path)
     ran = run("init", "--yes", "--offline")
     assert ran.code == 2
     assert "is no file" in ran.err

@@ -82,6 +82,7 @@ def test_a_link_to_nowhere_is_named(run: Run, project: Path) -> None:
     ran = run("init", "--yes", "--offline")
     assert ran.code == 2
     assert "is a link to gone.md, which is not there; move it away" in ran.err
+    assert not (project / ".claude").exists()
 
 
 def test_cancelling_writes_nothing(run: Run, project: Path, data: Path) -> None:

@@ -209,6 +209,10 @@ def test_the_standard_of_a_part_is_not_that_of_the_project(tmp_path: Path) -> No
     assert needs(tmp_path, files) == []
 
 
+def test_a_library_of_cpp_needs_no_swift_for_its_users(tmp_path: Path) -> None:
+    assert needs(tmp_path, {"Package.swift": "// swift-tools-version:5.9\n", "include/a.hpp": "x\n"}) == []
+
+
 def test_where_a_version_of_swift_is_chosen_that_of_the_manifest_is_not_told(tmp_path: Path) -> None:
     files = {"Package.swift": "// swift-tools-version:6.2\n", ".swift-version": "6.4.x-snapshot-2026-08-01\n"}
     assert needs(tmp_path, files) == []

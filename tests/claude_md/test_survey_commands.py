@@ -1644,7 +1644,8 @@ def test_make_runs_no_tests_where_cmake_has_made_nothing_yet(tmp_path: Path) -> 
 
 def test_what_takes_new_snapshots_or_one_test_is_not_the_test_command(tmp_path: Path) -> None:
     cargo = {"Cargo.toml": '[package]\nname = "zoo"\n', "src/lib.rs": "#[test]\nfn it() {}\n"}
-    steps = ("cargo insta test --accept", "cargo nextest run -E 'test(name)'", "cargo nextest run")
+    one = ("cargo nextest run -E 'test(name)'", "cargo nextest run -p zoo-extra")
+    steps = ("cargo insta test --accept", *one, "cargo nextest run")
     assert lines(tmp_path, {**cargo, **ci(*steps)}, "test") == ["cargo nextest run"]
 
 

@@ -39,6 +39,10 @@ WARNINGS = (
     ("meson.build", r"werror=true"),
     ("mix.exs", r"warnings_as_errors: *true"),
 )
+# Where a formatter is named that people do run.
+SAYING = tuple(
+    "CONTRIBUTING.md README.md Makefile CMakeLists.txt meson.build .pre-commit-config.yaml".split()
+)
 LONGEST_SCRIPT = 100
 LONGEST_ALIAS = 50  # and what it stands for; three of them make a line
 WIDEST, NARROWEST = 400, 40  # a line of another length is nobody's
@@ -72,7 +76,8 @@ def _width(folder: Folder) -> Iterator[Fact]:
     for name, pattern in WIDTHS:
         found = re.search(pattern, folder.text(name), re.MULTILINE) if name in folder.names else None
         if found and NARROWEST <= int(found[1][:4]) <= WIDEST:
-            yield Fact(f"Lines have at most {int(found[1][:4])} characters", name)
+            what = "Lines of files that Prettier formats" if name in PRETTIER else "Lines"
+            yield Fact(f"{what} have at most {int(found[1][:4])} characters", name)
             return
 
 
@@ -83,7 +88,8 @@ def _formatters(folder: Folder) -> Iterator[Fact]:
     if telling:
         shown = ", ".join(f"`{name}`" for name in telling[:6])
         yield Fact(f"Hooks of pre-commit check each commit: {shown}", ".pre-commit-config.yaml")
-    if ".clang-format" in folder.names:
+    said = (folder.text(path) for path in (*SAYING, *folder.inside(".github/workflows")))
+    if ".clang-format" in folder.names and any("clang-format" in text for text in said):
         style = re.search(r"^BasedOnStyle:\s*(\w+)", folder.text(".clang-format"), re.MULTILINE)
         yield Fact(
             f"C and C++ are formatted by clang-format{f' ({style[1]} style)' if style else ''}",

@@ -20,12 +20,12 @@ DEEPEST = 64  # folders in each other
 SECONDS = 20.0  # a hundred thousand files take two; what is hostile could take hours
 
 VENDORED = frozenset(
-    b"""node_modules bower_components jspm_packages third_party third-party _vendor Pods Carthage
-    .venv venv .virtualenv site-packages .tox .nox .eggs __pycache__ .mypy_cache .pytest_cache
+    b"""node_modules bower_components jspm_packages third_party third-party thirdparty 3rdparty _vendor Pods
+    Carthage .venv venv .virtualenv site-packages .tox .nox .eggs __pycache__ .mypy_cache .pytest_cache
     .ruff_cache .gradle .bundle .terraform .next .nuxt .svelte-kit .yarn .pnpm-store _build htmlcov
     .git .hg .svn .bzr""".split()
 )
-OF_OTHERS = frozenset((b"third_party", b"third-party", b"_vendor", b"vendor", b"Pods", b"Carthage"))
+OF_OTHERS = frozenset(b"third_party third-party thirdparty 3rdparty _vendor vendor Pods Carthage".split())
 AT_THE_TOP = frozenset((b"debian", b".pc"))  # what a distribution added
 OUTPUT = frozenset((b"dist", b"build", b"target"))  # where a manifest stands beside them
 VENDORING = frozenset((b"go.mod", b"composer.json", b"Gemfile", b"package.json"))  # beside a vendor/

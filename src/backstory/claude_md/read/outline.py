@@ -408,7 +408,8 @@ def _sentence(text: str) -> str:
     lines = [line.strip() for line in paragraphs[0].splitlines() if not _is_rule(line)]
     if len(lines) < len(paragraphs[0].splitlines()) and len(paragraphs) > 1:  # a title that is underlined
         lines = paragraphs[1].splitlines()
-    words = re.sub(r"\[(`[^`\]]*`)\]", r"\1", " ".join(" ".join(lines).split()))  # a link of rustdoc
+    words = " ".join(" ".join(lines).split())
+    words = re.sub(r"\[([^\[\]]*)\]\[[^\[\]]*\]|\[(`[^`\]]*`)\]", r"\1\2", words)  # links of rustdoc
     if re.search(r"licen[cs]e|copyright|\(c\)|://", words, re.IGNORECASE) or TO_AN_AGENT.search(words):
         return ""
     words = re.split(r"(?<=[\w)`'\"*])(?<!e\.g)(?<!i\.e)[.!?](?:\s|$)", words, maxsplit=1)[0].rstrip(" :")

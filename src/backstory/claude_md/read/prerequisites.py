@@ -140,6 +140,10 @@ def _versions(folder: Folder, path: str) -> Iterator[tuple[str, Fact]]:
             name.startswith(("Package@swift", ".swift-version")) for name in folder.names
         ):
             continue  # there is a manifest for older ones, or somebody chose another
+        if file == "Package.swift" and any(
+            folder.any_below("", ending) for ending in (".cpp", ".hpp", ".cc")
+        ):
+            continue  # it serves those who use a library of another language
         match = next((found for line in lines if (found := re.search(pattern, line))), None)
         version = next((group for group in match.groups() if group), "") if match else ""
         if tool == "CMake" and version:

@@ -538,12 +538,16 @@ def _insights(insights: Insights | None, room: int, is_signed: bool = False) -> 
 
 
 def _pairs(insights: Insights) -> list[tuple[str, str]]:
-    """Files of two folders that change together, a pair of each; no tests, which is no news."""
+    """Files of two folders that change together, a pair of each; no tests, which is no news, and no
+    migrations, which nobody changes."""
     seen: set[str] = set()
     pairs = []
     for one, other, _ in insights.together:
         folders = {os.path.dirname(one), os.path.dirname(other)}
-        is_source = all(language_of(path) and not is_test(path) for path in (one, other))
+        is_source = all(
+            language_of(path) and not is_test(path) and "migrations" not in path.split("/")
+            for path in (one, other)
+        )
         if len(folders) == 2 and seen.isdisjoint(folders) and is_source:
             pairs.append((one, other))
             seen |= folders

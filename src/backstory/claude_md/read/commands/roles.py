@@ -708,7 +708,7 @@ CHOOSING = {
     for programs, options in {
         "gradle gradlew": "--tests",
         "go gotestsum": "-run --run",
-        "cargo": "-E --filterset",
+        "cargo": "-E --filterset -p --package",
         "pytest py.test": "-k",
         "dotnet swift phpunit pest artisan": "--filter",
         "vitest jest": "-t",
