@@ -28,8 +28,9 @@ def now_ms() -> int:
     return int(time.time() * 1000)
 
 
-def earlier_sessions(data: Path, project: Path) -> None:
-    """One that is about the walrus parser, edited a file and mended a test, and others about other things."""
+def earlier_sessions(data: Path, project: Path, times: int = 1) -> None:
+    """One that is about the walrus parser, edited a file and mended a test, and others about other things, so
+    many times ten. In few sessions the words of a prompt that several ask at once are common words."""
     edited = {"file_path": f"{project}/walrus/parser.py", "old_string": "a", "new_string": "b"}
     shell = {"tool_name": "Bash", "tool_input": {"command": f"pytest {TEST}"}}
     failed = {"error": f"Exit code 1\nFAILED {TEST} - AssertionError: unclosed", "is_interrupt": False}
@@ -43,7 +44,8 @@ def earlier_sessions(data: Path, project: Path) -> None:
             event("SessionEnd", reason="other"),
         ]
     }
-    for number, thing in enumerate("heron stork otter badger lemur gecko ibis tapir okapi quokka".split()):
+    things = "heron stork otter badger lemur gecko ibis tapir okapi quokka".split() * times
+    for number, thing in enumerate(things):
         sessions[f"other-{number}"] = [
             prompt(f"please describe the {thing} queue and its {thing} retries"),
             event("Stop", stop_hook_active=False, last_assistant_message=f"The {thing} queue retries twice."),

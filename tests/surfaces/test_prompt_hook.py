@@ -409,7 +409,7 @@ def test_a_project_above_a_paused_one_goes_on(data: Path, place: Path) -> None:
 def test_prompts_of_many_sessions_at_once_are_all_told(
     data: Path, place: Path, patient: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    earlier_sessions(data, place)
+    earlier_sessions(data, place, times=6)
     backup.make(str(data), now_ms())
     found: list[str] = []
 
