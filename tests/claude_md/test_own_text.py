@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from backstory.claude_md.own_text import MOST_BYTES, MOST_FILES, OwnText, imported, is_same_text, own_text
+from backstory.claude_md.read.documents import is_to_be_told
+from backstory.claude_md.read.obligations import TOPICS
 
 COMMANDS = "## Build Commands\n- Build: `make all`\n- Test: `make check`, `pytest`\n- Lint: `ruff check`"
 FOLDERS = "- `src/api/`: serves\n- `src/web/`: shows\n- `docs/`, with `utils`"
@@ -149,3 +151,13 @@ def test_a_part_about_commands_with_commands_of_its_own_covers_those_that_are_fo
 def test_a_longer_text_has_introduced_its_project() -> None:
     assert covers("project-description", "Feeds walruses.", "How to work here. " * 80)
     assert not covers("project-description", "Feeds walruses.", "How to work here.")
+
+
+@pytest.mark.parametrize("unit", ["PR ", "target `a` ", "before issue ", "AI\n"])
+def test_what_a_long_text_speaks_of_is_found_in_no_time(unit: str) -> None:
+    text = OwnText([(unit * (200_000 // len(unit))).encode()])
+    began = time.process_time()
+    for topic in TOPICS.values():
+        text.says(topic)
+    is_to_be_told("`" + "|" * 200_000)
+    assert time.process_time() - began < 2  # quadratic takes minutes

@@ -85,6 +85,7 @@ def lines(root: Path, files: Files, role: str | None = None) -> list[str]:
         ("bundle exec rake db:migrate", "migrate"),
         ("dotnet ef database update", "migrate"),
         ("rails db:setup", "wipe"),
+        ("rails test db:drop", "wipe"),
         ("bin/rails db:schema:load db:migrate", "wipe"),
         ("rake db:drop db:create db:migrate", "wipe"),
         ("mix ecto.reset", "wipe"),

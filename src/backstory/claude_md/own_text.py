@@ -23,6 +23,7 @@ MOST_FILES = 20
 MOST_BYTES = 200_000  # of all of them
 MOST_HEADINGS = 1_000
 FENCE = "\x00"
+LONGEST_LINE = 500
 FEW = 3  # commands and paths that say too little about what a text covers
 LEAST_BELOW = 100  # characters below a heading
 LONG = 1_000  # characters of a text that has introduced its project
@@ -80,7 +81,8 @@ class OwnText:
         return [frozenset(_WORD.findall(fence)) for fence in self._fences]
 
     def says(self, pattern: re.Pattern[str]) -> bool:
-        return pattern.search(self._words) is not None
+        """Whether a line of it does; a pattern may take its time on a long one."""
+        return any(pattern.search(line[:LONGEST_LINE]) for line in self._plain.splitlines())
 
     def covers(self, name: str, body: str, project: str) -> str:
         """How it says what a section would; empty where it does not."""

@@ -220,6 +220,7 @@ _SENTENCE_END = re.compile(
 
 
 # A sentence to whoever reads it says nothing of what the repository is.
+LONGEST_TOLD = 2_000
 TO_BE_RUN = re.compile(  # what a sentence asks to be fetched or run
     r"`[^`]*[|;&$<>][^`]*`|\b(?:curl|wget|sudo|eval|base64|npx|dlx|bunx|uvx|pipx)\b", re.IGNORECASE
 )
@@ -232,7 +233,8 @@ TO_AN_AGENT = re.compile(
 
 
 def is_to_be_told(said: str) -> bool:
-    """Whether it is something, and asks nothing of who reads it."""
+    """Whether it is something, and asks nothing of who reads it; less than its beginning is ever told."""
+    said = said[:LONGEST_TOLD]
     return bool(said) and not TO_AN_AGENT.search(said) and not TO_BE_RUN.search(said)
 
 

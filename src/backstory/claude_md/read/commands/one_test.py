@@ -78,6 +78,7 @@ OWN_ROOT = {
 EXEC = {"npm": "npx", "pnpm": "pnpm", "yarn": "yarn", "bun": "bunx"}
 RUNNING = {"uv.lock": "uv run", "poetry.lock": "poetry run", "pdm.lock": "pdm run", "Pipfile": "pipenv run"}
 PLAIN = re.compile(r"[\w./@+\[\]()][\w./@+\[\]()-]*", re.ASCII)
+LONGEST_LINE = 200
 LOOKED_AT = 30  # files, for one that names a test
 # Of a test that needs more than the project: a browser, a container, the network.
 NEEDS_MORE = re.compile(
@@ -157,7 +158,8 @@ def _line(project: ProjectFiles, folder: str, runner: str, whole: str, *, is_tas
 
 def _is_fixture(text: str, found: re.Match[str]) -> bool:
     """Whether what looks like a test of pytest is what tests are given."""
-    return "fixture" in text[: found.start()].rstrip().rpartition("\n")[2]
+    above = text[max(0, found.start() - LONGEST_LINE) : found.start()]
+    return "fixture" in above.rstrip().rpartition("\n")[2]
 
 
 def _in_its_folder(project: ProjectFiles, folder: str, files: list[str]) -> list[str]:

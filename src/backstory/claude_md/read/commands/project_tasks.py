@@ -419,7 +419,7 @@ NOT_BEFORE = frozenset(
 )
 DESTROYS = re.compile(
     r"\b(?:drop(?:db|user)?|truncate|destroy|delete|kubectl|terraform|helm|ansible\S*|ssh|scp|rsync|sudo|mkfs|dd"
-    r"|git (?:push|reset|clean|checkout))\b|\brm +-\w*r\w* +(?:[~/$*]|\.(?:\s|$))|\bcurl\b.*\|",
+    r"|git (?:push|reset|clean|checkout))\b|\brm +-\w*r\w* +(?:[~/$*]|\.(?:\s|$))|\bcurl\b[^\n|]{0,300}\|",
     re.IGNORECASE,
 )
 PLAIN_LINE = re.compile(r"[\w./:@+-]+(?: [\w./:@+-]+){0,5}", re.ASCII)

@@ -490,7 +490,8 @@ def role_of(words: Sequence[str], task_role: TaskRole) -> tuple[str, str] | None
     program = _program(words[0])
     plain, options = _arguments(words[1:])
     if program in ("rails", "rake", "xcodebuild"):  # of several tasks, one that wipes tells, or tests
-        plain = sorted(plain, key=lambda word: word not in RAILS_WIPES | {"test"})
+        telling = {"test"} if program == "xcodebuild" else RAILS_WIPES
+        plain = sorted(plain, key=lambda word: word not in telling)
     if program in ("tox", "nox"):
         return _of_sessions(program, words[1:], task_role)
     if program in GOALS:
