@@ -34,7 +34,7 @@ MAY_IMPORT = {
 }
 SHARED_BY_SURFACES = {
     f"backstory.surfaces.{name}"
-    for name in ("asking", "erasing", "noting", "opened", "prose_note", "view_files")
+    for name in ("asking", "erasing", "noting", "opened", "prose_note", "shapes", "view_files")
 }
 IMPORTS_FCNTL = {"backstory.locks"}  # and plugin/bin/setup.py, which runs without the package
 FORBIDDEN_IN_CAPTURE = {"sqlite3", "subprocess", "logging", "asyncio"}
@@ -96,7 +96,7 @@ def test_surfaces_never_import_each_other() -> None:
         if room(here) != "surfaces":
             continue
         for target in imports(path):
-            started_by_the_command = here == "backstory.surfaces.cli.main" and target.endswith(
+            started_by_the_command = here.startswith("backstory.surfaces.cli.") and target.endswith(
                 ("mcp.start", "surfaces.statusline", "surfaces.worker")
             )
             if target in SHARED_BY_SURFACES or not target.startswith("backstory.surfaces."):

@@ -37,7 +37,7 @@ class ProjectOverview:
     paused_at: int | None
     sessions: int
     turns: int
-    memories: int  # besides turns and traces
+    memories: int  # besides turns and traces: store/counts.py
     traces: int
     bytes: int  # of text
     documents: int
@@ -58,6 +58,7 @@ class Session:
     branch: str | None
     head: str | None
     summary: str | None
+    turns: int = 0  # how many, as everything is counted: store/counts.py
     memories: int = 0
     synthesizer: str | None = None  # where the session has one of its own
     attended: bool = True  # else nobody is there: a program asks

@@ -40,10 +40,12 @@ def test_projects_are_listed_with_what_there_is_of_them(
     run("add", "the heron stands in the pond")
     lived(data, other, "count the walruses", "s-other")
     listed = run("projects").out.splitlines()
-    assert listed[0].split()[:5] == ["project", "id", "sessions", "memories", "size"]
-    assert {line.split()[0] for line in listed[1:]} == {"other", Path(project).name}
+    assert listed[0].split()[:6] == ["project", "id", "sessions", "turns", "memories", "size"]
+    assert {line.split()[0] for line in listed[1:-1]} == {"other", Path(project).name}
     (one,) = (row for row in run("projects", "list", "--json").json if row["name"] == "other")
     assert (one["sessions"], one["turns"], one["memories"], one["paths"]) == (1, 1, 0, [str(other)])
+    (shown,) = (line for line in listed if line.startswith("other"))
+    assert shown.split()[2:5] == ["1", "1", "0"], "the table and the JSON count alike"
     other.rmdir()
     assert f"gone: {other}" in run("projects").out
 
@@ -128,6 +130,23 @@ def test_nothing_of_a_paused_project_is_stored(run: Run, project: str, data: Pat
     lived(data, project, "count the storks", "s-three")
     assert "storks" in run("search", "storks").out
     assert run("search", "herons").code == 1
+
+
+def test_sessions_turns_and_memories_are_counted_alike_everywhere(run: Run, project: str, data: Path) -> None:
+    lived(data, project, "count the walruses", "s-one")
+    lived(data, project, "count the secret herons", "s-two")
+    lived(data, project, "count the storks", "s-three")
+    run("add", "the heron stands in the pond")
+    run("forget", "--session", "s-two", "--yes")
+    (of_project,) = run("projects", "--json").json
+    of_sessions = run("sessions", "--json").json
+    of_all = run("status", "--json").json["memory"]
+    assert [one["id"] for one in of_sessions] == ["s-three", "s-one"]
+    for counted in (of_project, of_all):
+        assert (counted["sessions"], counted["turns"], counted["memories"]) == (2, 2, 1)
+    assert [(one["turns"], one["memories"]) for one in of_sessions] == [(1, 0), (1, 0)]
+    assert "2 sessions, 2 turns, 1 memory" in run("status").out
+    assert "s-one  active, 1 turn, 0 memories, 0 traces" in run("sessions", "s-one").out
 
 
 def test_a_project_has_another_name(run: Run, project: str) -> None:

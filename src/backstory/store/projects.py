@@ -20,6 +20,7 @@ import os
 
 from backstory import git_objects, paths
 from backstory.ids import new_id
+from backstory.store import counts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -352,9 +353,9 @@ def overview(db: Connection) -> list[ProjectOverview]:
     return found
 
 
-_OVERVIEW = """
+_OVERVIEW = f"""
 SELECT p.id, p.name, p.root, p.roots, p.remote, p.paused_at,
-    (SELECT count(*) FROM sessions s WHERE s.project_id = p.id) AS sessions,
+    (SELECT count(*) FROM sessions s WHERE s.project_id = p.id AND {counts.SESSION}) AS sessions,
     coalesce(m.turns, 0) AS turns, coalesce(m.memories, 0) AS memories, coalesce(m.traces, 0) AS traces,
     coalesce(m.bytes, 0) AS bytes,
     (SELECT count(*) FROM documents d WHERE d.project_id = p.id) AS documents,
@@ -362,9 +363,8 @@ SELECT p.id, p.name, p.root, p.roots, p.remote, p.paused_at,
     max(coalesce((SELECT max(last_event_at) FROM sessions s WHERE s.project_id = p.id), 0),
         coalesce(m.latest, 0), p.created_at) AS last_used
 FROM projects p LEFT JOIN (
-    SELECT project_id, sum(kind = 'turn') AS turns, sum(kind NOT IN ('turn', 'tool')) AS memories,
-        sum(kind = 'tool') AS traces, sum(length(CAST(content AS BLOB))) AS bytes, max(updated_at) AS latest
-    FROM memories WHERE deleted_at IS NULL GROUP BY project_id) m ON m.project_id = p.id
+    SELECT project_id, {counts.SUMS}, sum(length(CAST(content AS BLOB))) AS bytes, max(updated_at) AS latest
+    FROM memories m WHERE {counts.LIVING} GROUP BY project_id) m ON m.project_id = p.id
 WHERE p.id <> 'global' ORDER BY last_used DESC, p.number"""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 from backstory.memory.turn import OWN_COMMAND, SPACES
+from backstory.store import counts
 from backstory.store.file.connection import marks, value
 
 TYPE_CHECKING = False
@@ -271,11 +272,7 @@ def purge(db: Connection, session_id: str) -> None:
     )
 
 
-# A session that went on after it was forgotten is shown again, with what is new in it.
-SHOWN = (
-    "(NOT EXISTS (SELECT 1 FROM forgotten_sessions f WHERE f.session_id = s.id) OR EXISTS (SELECT 1"
-    " FROM turns t JOIN memories m ON m.row = t.row WHERE t.session_id = s.id AND m.deleted_at IS NULL))"
-)
+SHOWN = counts.SESSION
 _OWN_COMMAND = f"ltrim(p.prompt, '{SPACES}') GLOB '{OWN_COMMAND}*'"
 _REMEMBERED = (
     f"p.forgotten_at IS NULL AND NOT {_OWN_COMMAND}"
@@ -288,8 +285,8 @@ _FIRST_PROMPT = (
     " ORDER BY p.created_at, p.id LIMIT 1)"
 )
 _SELECT = (
-    "SELECT s.*, (SELECT count(*) FROM memories m WHERE m.session_id = s.id AND m.deleted_at IS NULL"
-    " AND m.kind <> 'tool') AS memories FROM sessions s"
+    f"SELECT s.*, {counts.of_session(counts.TURN)} AS turns, {counts.of_session(counts.MEMORY)} AS memories"
+    " FROM sessions s"
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from sqlite3 import Connection
 
+from backstory.store import counts
 from backstory.store.file.connection import tuples
 
 BEGUN = -1  # the size of a file of which only a part was read so far
@@ -58,9 +59,7 @@ def made_of(db: Connection, session_ids: Sequence[str]) -> list[dict[str, object
     db.execute("DELETE FROM counted")
     db.executemany("INSERT OR IGNORE INTO counted VALUES (?)", [(one,) for one in session_ids])
     rows = db.execute(
-        "SELECT p.name, p.root, count(DISTINCT s.id) AS sessions,"
-        " coalesce(sum(m.kind = 'turn'), 0) AS turns,"
-        " coalesce(sum(m.kind NOT IN ('turn', 'tool')), 0) AS memories"
+        f"SELECT p.name, p.root, count(DISTINCT s.id) AS sessions, {counts.SUMS}"
         " FROM counted c JOIN sessions s ON s.id = c.id JOIN projects p ON p.id = s.project_id"
         " LEFT JOIN memories m ON m.session_id = s.id GROUP BY p.id ORDER BY sessions DESC, p.root"
     )

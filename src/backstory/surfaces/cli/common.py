@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import wraps
 from typing import Any
 
 import click
@@ -21,13 +22,64 @@ from backstory.store import memories, projects, sessions
 from backstory.store.file import backup, disk
 from backstory.store.file.connection import Connection
 from backstory.store.open import open_store
+from backstory.surfaces import shapes
 from backstory.surfaces.cli import output
+from backstory.surfaces.shapes import Raw, Reply, Shown
 
 SECTOR = click.Choice(SECTORS)
 BUSY_AFTER = 1.0  # seconds
 FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+
+_FOR_A_SCRIPT = "backstory --json"
+
+
+def prints(command: Callable[..., Reply | None]) -> Callable[..., None]:
+    """A command with `--json`, which returns what there is to say; None where all is printed."""
+
+    @json_option
+    @wraps(command)
+    def run(*args: object, as_json: bool, **given: object) -> None:
+        click.get_current_context().meta[_FOR_A_SCRIPT] = as_json
+        reply = command(*args, **given)
+        if reply is not None:
+            show(reply)
+
+    return run
+
+
+def show(reply: Reply) -> None:
+    if is_script():
+        click.echo(shapes.to_json(reply.value))
+    else:
+        tell(*reply.shown)
+    for note in reply.notes:
+        click.echo(output.visible(note), err=True)
+    if reply.no:
+        raise errors.NotFound(reply.no)
+
+
+def is_script() -> bool:
+    """Whether a script reads this, which is asked nothing and gets one JSON."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get(_FOR_A_SCRIPT))
+
+
+def tell(*shown: Shown) -> None:
+    """To a person, at once. What is asked next is about it; a script gets the reply alone."""
+    if is_script():
+        return
+    if sys.stdout.isatty():
+        from backstory.surfaces.cli import terminal
+
+        terminal.tell(shown)
+        return
+    for one in shown:
+        if isinstance(one, Raw):
+            click.echo(one.text.encode("utf-8", "replace"), nl=False)
+        else:
+            click.echo("\n".join(output.plain_lines(one)))
 
 
 class _Folder(click.ParamType[str]):
@@ -319,7 +371,7 @@ def ask(yes: bool, told: str | None, question: str, done: str) -> None:
     if yes:
         return
     if told:
-        click.echo(told, err=True)
+        click.echo(output.visible(told), err=True)
     if not (sys.stdin and sys.stdin.isatty()):
         raise errors.NotFound(f"Nothing was {done}: nobody is there to ask; --yes does it without asking.")
     if not sure(question):

@@ -83,7 +83,7 @@ def search(query: tuple[str, ...], mode: str, explain: bool, limit: int, project
             Index.configured(), db, project, typed(query), mode=mode, limit=limit, patience=FILL_SECONDS
         )
     if as_json:
-        output.as_json([terminal.plain_document_hit(hit) for hit in found.hits])
+        output.as_json(found.hits)
     else:
         terminal.document_hits(found.hits, explain)
     if found.notice:

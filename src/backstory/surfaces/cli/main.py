@@ -15,11 +15,9 @@ import click
 
 from backstory import errors, log, paths
 from backstory.clients import claude_code
-from backstory.memory.turn import facts
-from backstory.model import MODES, now_ms
+from backstory.model import MODES
 from backstory.store import life as lives
-from backstory.store import memories, projects, summaries
-from backstory.store import sessions as stored
+from backstory.store import memories, projects
 from backstory.store import turns as stored_turns
 from backstory.surfaces.cli import (
     backfill,
@@ -34,8 +32,12 @@ from backstory.surfaces.cli import (
     output,
     redact,
     sections,
+    sessions,
     slash,
+    spend,
     stats,
+    status,
+    worker_status,
 )
 from backstory.surfaces.cli import projects as projects_command
 from backstory.surfaces.cli.common import folder, json_option, project_and_json, store, typed
@@ -99,7 +101,7 @@ def search(
     if found.hits and not found.fits:
         click.echo("Nothing fits well; these are the nearest:", err=True)
     if as_json:
-        output.as_json([terminal.plain_hit(hit) for hit in found.hits])
+        output.as_json(found.hits)
     elif found.hits:
         terminal.hits(found.hits, paths.place(project).root, explain)
     if found.notice:
@@ -191,67 +193,6 @@ def add(text: tuple[str, ...], project: str, as_json: bool, **given: Any) -> Non
     output.answer(as_json, {"created": kept.is_new, **asdict(kept.memory)}, str(kept))
 
 
-@cli.command()
-@click.argument("prefix", metavar="[ID]", required=False)
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000), help="How many.")
-@project_and_json
-def sessions(prefix: str | None, limit: int, project: str, as_json: bool) -> None:
-    """List sessions, or tell one of them turn by turn.
-
-    Those of this project; the beginning of an id is enough. `backstory list --kind tool --session ID` lists
-    every tool use of a session."""
-    from backstory.surfaces.cli import terminal
-
-    if prefix:
-        return _tell(prefix, project, as_json)
-    with store() as (db, _):
-        here = projects.at(db, paths.place(project))
-        found = stored.recent(db, here.id, limit) if here else []
-        sentence = "No sessions here yet. They appear with the first Claude Code session."
-        none = "" if found else common.nothing(db, sentence, project)
-    if as_json:
-        output.as_json([asdict(session) for session in found])
-    elif found:
-        terminal.sessions(found)
-    if not found:
-        raise errors.NotFound(none)
-
-
-def _tell(prefix: str, project: str, as_json: bool) -> None:
-    from backstory.surfaces.cli import terminal
-
-    with store() as (db, now):
-        known = common.session_id(db, prefix)
-        session = stored.by_ids(db, [known])[known]
-        summary, made_by = summaries.get(db, known), summaries.made_by(db, known)
-        prompts = stored.prompts(db, session.id)
-        turns = stored_turns.of_session(db, session.id)
-        made = [one for one in memories.of_session(db, session.id, now) if one.kind != "turn"]
-    if as_json:
-        said = [{"created_at": at, "prompt": prompt} for at, prompt in prompts]
-        output.as_json(
-            {
-                **asdict(session),
-                "summary_fields": asdict(summary) if summary else None,
-                "summary_by": made_by,
-                "prompts": said,
-                "turns": [
-                    {
-                        "id": turn.id,
-                        "state": turn.state,
-                        "asked": turn.asked,
-                        "answer": turn.answer,
-                        "facts": facts(turn),
-                    }
-                    for turn in turns
-                ],
-                "memories": [asdict(memory) for memory in made],
-            }
-        )
-    else:
-        terminal.session(session, turns, made, paths.place(project).root, summary, made_by)
-
-
 @cli.command("open")
 @project_and_json
 def opened(project: str, as_json: bool) -> None:
@@ -334,7 +275,14 @@ def doctor(claude: str | None, as_json: bool) -> None:
         sys.exit(1)
 
 
-groups = (backup.backup, docmem.docmem, docs.docs, sections.claude_md, projects_command.projects)
+groups = (
+    sessions.sessions,
+    backup.backup,
+    docmem.docmem,
+    docs.docs,
+    sections.claude_md,
+    projects_command.projects,
+)
 commands = (
     *claude_md.COMMANDS,
     *life.COMMANDS,
@@ -345,34 +293,16 @@ commands = (
     projects_command.resume,
     slash.slash,
     redact.redact,
+    sessions.sessions,
+    spend.spend,
+    status.status,
+    worker_status.worker,
     backfill.command,
     help_command,
 )
 for command in (*groups, *commands):
     cli.add_command(command)
 sections.claude_md.add_command(claude_md.status)
-
-
-@cli.command()
-@click.option("--days", default=14, show_default=True, type=click.IntRange(1, 366), help="How many days.")
-@click.option(
-    "--sessions",
-    "most",
-    default=10,
-    show_default=True,
-    type=click.IntRange(0, 1000),
-    help="How many sessions.",
-)
-@json_option
-def spend(days: int, most: int, as_json: bool) -> None:
-    """Show what the model that writes memories cost.
-
-    By day, with a bar chart, and by session, the dearest first. `backstory config spend.daily_usd` is the
-    cap of a day."""
-    from backstory.surfaces.cli import spend as spends
-
-    with store() as (db, now):
-        spends.show(db, now, days, most, as_json)
 
 
 def _settings(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
@@ -419,49 +349,6 @@ def config(name: str | None, value: str | None, as_json: bool) -> None:
     else:
         given = (sys.stdin.read().strip() if sys.stdin else "") if value == "-" else typed([value])
         settings.change(folder(), name, given, as_json)
-
-
-@cli.command()
-@click.option("--status", is_flag=True, help="Only say whether one runs, what waits, and what went wrong.")
-@json_option
-def worker(status: bool, as_json: bool) -> None:
-    """Make memories of what was captured, here and now.
-
-    Hooks start a worker by themselves; one at a time is enough."""
-    from backstory.surfaces.cli import worker_status as desk
-
-    if status:
-        with store() as (db, now):
-            desk.status(db, folder(), now, as_json)
-        return
-    if os.environ.get("BACKSTORY_WORKER") == "1":  # we were started by a worker's own model session
-        return
-    from backstory.surfaces.worker import run
-
-    desk.announce(os.environ)
-    began = now_ms()
-    if not run(folder()):
-        raise errors.NotFound(desk.another(folder()))
-    if as_json or sys.stdout.isatty():
-        with store() as (db, _):
-            desk.done(db, began, as_json)
-
-
-@cli.command()
-@project_and_json
-def status(project: str, as_json: bool) -> None:
-    """Show how it is: memory, capture, CLAUDE.md; and what to do.
-
-    `backstory claude-md status` has more about CLAUDE.md, `backstory worker --status` about what waits,
-    `backstory doctor` tries every part out."""
-    from backstory.surfaces.cli import status as everything
-
-    with store() as (db, now), common.busy("looking"):
-        found = everything.look(db, folder(), project, os.environ, now)
-    if as_json:
-        output.as_json(everything.plain(found))
-    else:
-        everything.show(found, now)
 
 
 @cli.command()

@@ -1,21 +1,44 @@
-"""What every command says: a sentence, or JSON on request. What needs rich, slow to load, is in terminal.py.
+"""How a command's reply is printed: as JSON, as plain lines into a pipe, or at a terminal (terminal.py, since
+rich is slow to load).
 
 Memory is hostile input here too: control characters in it could drive the terminal, so none gets through.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import textwrap
-from datetime import datetime
+from collections.abc import Iterator
 
 import click
 
-from backstory.safety.fence import UNRULY, without_tags
+from backstory.safety.fence import without_tags
+from backstory.surfaces import shapes
+from backstory.surfaces.shapes import Facts, Line, Shown, Table
 
-SHOWN = 200
+SHOWN = shapes.SHOWN
+number_of, when, lately, size = shapes.number_of, shapes.when, shapes.lately, shapes.size
+# What a terminal without UTF-8 shows instead.
+_PLAINER = str.maketrans("├└│─…›→✓✗█▏▎▍▌▋▊▉", "|`|-.>>+x########")
+
+
+def plain_lines(shown: Shown) -> Iterator[str]:
+    """For a pipe, which has no width."""
+    if isinstance(shown, str):
+        yield visible(shown)
+    elif isinstance(shown, Line):
+        yield visible("".join(text for text, _ in pieces_of(shown))).rstrip()
+    elif isinstance(shown, Facts | Table):
+        for line in shown.lines():
+            yield from plain_lines(line)
+
+
+def pieces_of(line: Line) -> Iterator[tuple[str, str]]:
+    """(text, style) of each; only what may stay whole has ends of lines in it."""
+    for piece in line.pieces:
+        text, style = (piece, "") if isinstance(piece, str) else piece
+        yield text if line.long == shapes.WHOLE else text.replace("\n", " "), style
 
 
 def answer(in_json: bool, value: object, sentence: str) -> None:
@@ -26,9 +49,7 @@ def answer(in_json: bool, value: object, sentence: str) -> None:
 
 
 def as_json(value: object) -> None:
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    # JSON escapes the control characters below space itself; others drive a terminal as well.
-    click.echo(UNRULY.sub(lambda sign: json.dumps(sign[0])[1:-1], text))
+    click.echo(shapes.to_json(value))
 
 
 def visible(text: str) -> str:
@@ -39,6 +60,8 @@ def visible(text: str) -> str:
         sign if sign in "\n\t\u200c\u200d" or sign.isprintable() else sign.encode("unicode_escape").decode()
         for sign in text
     )
+    if not (sys.stdout.encoding or "utf-8").lower().startswith("utf"):
+        shown = shown.translate(_PLAINER)
     return shown if sys.stdout.isatty() else without_tags(shown)
 
 
@@ -63,26 +86,4 @@ def wrapped(text: str, indent: int = 2) -> str:
 
 
 def one_line(text: str, length: int = SHOWN) -> str:
-    parts = [part.strip() for part in visible(text).splitlines() if part.strip()]
-    if len(parts) > 4:
-        parts = [*parts[:2], "…", parts[-1]]  # of a long error the last line says most
-    line = " · ".join(parts)
-    return line if len(line) <= length else line[: length - 1] + "…"
-
-
-def number_of(things: int, one: str, many: str) -> str:
-    return f"{things:,} {one if things == 1 else many}"
-
-
-def when(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000).strftime("%Y-%m-%d %H:%M")
-
-
-def lately(at: int, now: int) -> str:
-    """The same for what happened a short while ago."""
-    told = when(at)
-    return f"today {told[11:]}" if told[:10] == when(now)[:10] else told
-
-
-def size(of_bytes: int) -> str:
-    return f"{of_bytes / 1e6:.1f} MB"
+    return shapes.one_line(visible(text), length)

@@ -4,8 +4,6 @@ two are one, these sessions belong elsewhere."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import asdict
 
 import click
 
@@ -16,7 +14,19 @@ from backstory.store import projects as stored
 from backstory.store.file.connection import Connection, transaction
 from backstory.store.forgetting import Conditions
 from backstory.surfaces.cli import common, forget, output, pausing
-from backstory.surfaces.cli.common import json_option, named, store, typed
+from backstory.surfaces.cli.common import named, prints, store, typed
+from backstory.surfaces.shapes import (
+    Column,
+    Line,
+    Reply,
+    counted,
+    done,
+    lately,
+    listing,
+    number_of,
+    one_line,
+    size,
+)
 
 LONGEST_NAME = 100
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -24,75 +34,66 @@ PROJECT = "its name, the beginning of its id, or a folder of it"
 
 
 @click.group(invoke_without_command=True)
-@json_option
 @click.pass_context
-def projects(context: click.Context, as_json: bool) -> None:
+@prints
+def projects(context: click.Context) -> Reply | None:
     """List projects, and say what belongs to which.
 
     A repository is known by its root commits and its remote, so it keeps its memory when it is moved or
     cloned. Everything else can be said here. PROJECT is a name, the beginning of an id, or a folder."""
-    if context.invoked_subcommand is None:
-        _list(as_json)
+    return None if context.invoked_subcommand else _list()
 
 
 @projects.command("list")
-@json_option
-def listing(as_json: bool) -> None:
+@prints
+def list_projects() -> Reply:
     """List the projects, the latest used first."""
-    _list(as_json)
+    return _list()
 
 
-def _list(as_json: bool) -> None:
-    from backstory.surfaces.cli import terminal
-
+def _list() -> Reply:
     with store() as (db, now):
         place = paths.place(".")
-        found, may_be, here = stored.overview(db), stored.claimed(db, place), stored.at(db, place)
-        none = "" if found else common.nothing(db, "No projects yet. They appear with the first session.")
-    if as_json:
-        return output.as_json([asdict(one) for one in found])
-    if not found:
-        raise errors.NotFound(none)
-    rows = [
-        {
-            "project": output.one_line(one.name, 30) + (" *" if here and one.id == here.id else ""),
-            "id": one.id,
-            "sessions": f"{one.sessions:,}",
-            "memories": f"{one.turns + one.memories:,}",  # as `backstory sessions` counts them
-            "size": output.size(one.bytes) if one.bytes > 100_000 else f"{one.bytes / 1000:.1f} kB",
-            "last used": output.lately(one.last_used, now),
-            "folders": _paths(one, place.root if here and one.id == here.id else ""),
-        }
-        for one in found
-    ]
-    right = {"sessions", "memories", "size"}
-    terminal.table(terminal.console(), rows, right, ("size", "sessions", "last used"), last=20)
-    if here:
-        click.echo("* this folder", err=True)
-    for one in may_be[:3]:
-        click.echo(common.may_be_this(one, here), err=True)
-    return None
+        every, may_be, here = stored.overview(db), stored.claimed(db, place), stored.at(db, place)
+        none = "" if every else common.nothing(db, "No projects yet. They appear with the first session.")
+    here_id = here.id if here else ""
+    columns = (
+        Column("project", lambda one: one_line(one.name, 30) + (" *" if one.id == here_id else "")),
+        Column("id"),
+        Column("sessions", right=True, gives_way=4),
+        Column("turns", right=True, gives_way=2),
+        Column("memories", right=True),
+        Column("size", lambda one: _size(one.bytes), right=True, gives_way=1),
+        Column("last used", lambda one: lately(one.last_used, now), gives_way=3),
+        Column("folders", lambda one: _folders(one, place.root if one.id == here_id else ""), least=20),
+    )
+    notes = [common.may_be_this(one, here) for one in may_be[:3]] if every else []
+    legend = [Line((("* this folder", "dim"),))] if here else []
+    return listing(every, columns, *legend, none=none, notes=notes)
 
 
-def _paths(one: ProjectOverview, here: str) -> str:
+def _size(of_bytes: int) -> str:
+    return size(of_bytes) if of_bytes > 100_000 else f"{of_bytes / 1000:.1f} kB"
+
+
+def _folders(one: ProjectOverview, here: str) -> str:
     """What tells folders apart stands at their ends."""
     folders = list(dict.fromkeys([*([here] if here else []), *one.paths]))
     home = os.path.expanduser("~")
     shown = []
     for path in folders[:3]:
         short = f"~{path.removeprefix(home)}" if path.startswith(f"{home}/") else path
-        shown.append(("" if os.path.isdir(path) else "gone: ") + output.one_line(short, 80))
+        shown.append(("" if os.path.isdir(path) else "gone: ") + one_line(short, 80))
     more = [f"and {len(folders) - 3} more"] if len(folders) > 3 else []
-    paused = ["paused"] if one.paused_at else []
-    return ", ".join([*paused, *shown, *more]) or "-"
+    return ", ".join([*(["paused"] if one.paused_at else []), *shown, *more])
 
 
 @projects.command()
 @click.argument("source", metavar="PROJECT")
 @click.argument("target", metavar="INTO")
 @yes_option
-@json_option
-def merge(source: str, target: str, yes: bool, as_json: bool) -> None:
+@prints
+def merge(source: str, target: str, yes: bool) -> Reply:
     """Make PROJECT a part of INTO, with its sessions, memories, trees, documents and folders.
 
     Ids stay as they are. A tree whose name is taken there gets a number. To take them apart again, split."""
@@ -100,14 +101,13 @@ def merge(source: str, target: str, yes: bool, as_json: bool) -> None:
         one, other = named(db, source), named(db, target)
         if one.id == other.id:
             raise errors.BadInput("both are the same project; `backstory projects` lists the others")
-        becomes = f"will be part of {output.visible(other.name)} ({other.id})"
-        told = f"{output.visible(one.name)} ({one.id}) {becomes}: {_counts(db, one)}."
-        common.ask(yes, told, "Go on?", "merged")
+        becomes = f"will be part of {other.name} ({other.id})"
+        common.ask(yes, f"{one.name} ({one.id}) {becomes}: {_counts(db, one)}.", "Go on?", "merged")
         with common.busy("merging"), transaction(db):
             moving.merge(db, one.id, other.id, said_by="user")
         pausing.refresh(common.folder(), db)
-    said = f"{output.visible(one.name)} ({one.id}) is part of {output.visible(other.name)} ({other.id}) now"
-    output.answer(as_json, {"merged": one.id, "into": other.id}, said)
+    sentence = f"{one.name} ({one.id}) is part of {other.name} ({other.id}) now"
+    return done(sentence, merged=one.id, into=other.id)
 
 
 @projects.command()
@@ -116,10 +116,10 @@ def merge(source: str, target: str, yes: bool, as_json: bool) -> None:
 @click.option("--new", "name", metavar="NAME", help="Where they go: to a new project of this name.")
 @click.option("--under", metavar="DIR", help="The sessions that worked in this folder or below it.")
 @yes_option
-@json_option
+@prints
 def split(
-    chosen: tuple[str, ...], target: str | None, name: str | None, under: str | None, yes: bool, as_json: bool
-) -> None:
+    chosen: tuple[str, ...], target: str | None, name: str | None, under: str | None, yes: bool
+) -> Reply:
     """Move sessions to another project, with what was made in them: by their ids, or by the folder."""
     if (target is None) == (name is None):
         raise errors.BadInput("say where they go: --to PROJECT, or --new NAME")
@@ -127,46 +127,44 @@ def split(
         raise errors.BadInput(
             "say which sessions: their ids, or --under DIR; `backstory sessions` lists them"
         )
+    root = os.path.abspath(under) if under is not None else ""
     with store() as (db, now):
         ids = [common.session_id(db, one) for one in chosen]
-        if under is not None:
-            ids += sessions.under(db, os.path.abspath(under))
-        ids = list(dict.fromkeys(ids))
+        ids = list(dict.fromkeys([*ids, *(sessions.under(db, root) if root else [])]))
         if not ids:
             raise errors.NotFound(f"No session worked in {under}; `backstory sessions` lists what there is.")
         other = named(db, target) if target else None
-        called = output.visible(other.name if other else name or "")
-        count = output.number_of(len(ids), "session", "sessions")
+        called = other.name if other else name or ""
+        count = number_of(len(ids), "session", "sessions")
         common.ask(yes, f"{count}, with turns and memories, will be of {called}.", "Go on?", "moved")
         with transaction(db):
-            root = os.path.abspath(under) if under else ""
-            to = other.id if other else stored.create(db, _name(name or ""), root, now)
+            to = other.id if other else stored.create(db, _name(called), root, now)
             moving.move_sessions(db, ids, to)
-            if under is not None:
-                stored.attach_below(db, os.path.abspath(under), to)
+            if root:
+                stored.attach_below(db, root, to)
         pausing.refresh(common.folder(), db)
-    output.answer(as_json, {"moved": ids, "to": to}, f"{count} moved to {called} ({to})")
+    return done(f"{count} moved to {called} ({to})", moved=ids, to=to)
 
 
 @projects.command()
 @click.argument("project", metavar="PROJECT")
 @click.argument("name", metavar="NAME")
-@json_option
-def rename(project: str, name: str, as_json: bool) -> None:
+@prints
+def rename(project: str, name: str) -> Reply:
     """Give a project another name. That is for people: what belongs to it stays."""
     with store() as (db, _):
         one = named(db, project)
         with transaction(db):
             stored.rename(db, one.id, new := _name(name))
-    output.answer(as_json, {"id": one.id, "name": new}, f"{one.id} is called {output.visible(new)} now")
+    return done(f"{one.id} is called {new} now", id=one.id, name=new)
 
 
 @projects.command()
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(exists=True, file_okay=False))
 @click.option("--to", "target", metavar="PROJECT", help=f"Which project it is: {PROJECT}.")
 @yes_option
-@json_option
-def attach(folder: str, target: str | None, yes: bool, as_json: bool) -> None:
+@prints
+def attach(folder: str, target: str | None, yes: bool) -> Reply:
     """Say that a folder is a project: one that was moved without git, a copy, a fork, a shallow clone.
 
     Without --to it is the one with the same remote, or with the same name whose folder is gone. From then on
@@ -175,25 +173,21 @@ def attach(folder: str, target: str | None, yes: bool, as_json: bool) -> None:
     place = paths.place(folder)
     with store() as (db, now):
         one = named(db, target) if target else _claimed(db, place)
-        now_of, about = stored.at(db, place), stored.overview(db)
-        if now_of and now_of.id == one.id:
-            said = f"{output.visible(place.root)} is {output.visible(one.name)} already"
-            return output.answer(as_json, {"attached": place.root, "to": one.id}, said)
-        told = (
-            f"{output.visible(place.root)} will see and add to the memory of {output.visible(one.name)}"
-            f" ({one.id}, {output.visible(one.root)}). Do that only for a folder whose files you trust:"
-            " what they say can ask the model for that memory."
+        previous, about = stored.at(db, place), stored.overview(db)
+        if previous and previous.id == one.id:
+            return done(f"{place.root} is {one.name} already", attached=place.root, to=one.id)
+        warning = (
+            f"{place.root} will see and add to the memory of {one.name} ({one.id}, {one.root}). Do that only"
+            " for a folder whose files you trust: what they say can ask the model for that memory."
         )
-        common.ask(yes, told, "Attach it?", "attached")
+        common.ask(yes, warning, "Attach it?", "attached")
         with transaction(db):
             stored.attach(db, place, one.id, now, said_by="user")
         pausing.refresh(common.folder(), db)
-    alone = [row for row in about if now_of and row.id == now_of.id and row.paths == (place.root,)]
-    left = (
-        f"; what it had is in {alone[0].id}: backstory projects merge {alone[0].id} {one.id}" if alone else ""
-    )
-    said = f"{output.visible(place.root)} is {output.visible(one.name)} from now on{left}"
-    return output.answer(as_json, {"attached": place.root, "to": one.id}, said)
+    sentence = f"{place.root} is {one.name} from now on"
+    if previous and any(row.id == previous.id and row.paths == (place.root,) for row in about):
+        sentence += f"; what it had is in {previous.id}: backstory projects merge {previous.id} {one.id}"
+    return done(sentence, attached=place.root, to=one.id)
 
 
 @projects.command()
@@ -201,8 +195,8 @@ def attach(folder: str, target: str | None, yes: bool, as_json: bool) -> None:
 @click.option("--everywhere", is_flag=True, help="Also out of backups, at once.")
 @click.option("--dry-run", is_flag=True, help="Only show what it would be.")
 @yes_option
-@json_option
-def delete(project: str, everywhere: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
+@prints
+def delete(project: str, everywhere: bool, dry_run: bool, yes: bool) -> None:
     """Erase a project for good: its sessions, memories, trees and documents, and that there was one.
 
     It shows first what there is, and asks. What is in the folder itself stays as it is."""
@@ -212,9 +206,9 @@ def delete(project: str, everywhere: bool, dry_run: bool, yes: bool, as_json: bo
     with store() as (db, now):
         one = named(db, project)
         wanted = Conditions(project_id=one.id)
-        if not yes and not as_json:
-            click.echo(f"{output.visible(one.name)} ({one.id}) of {output.visible(one.root) or 'no folder'}")
-        how = {"yes": yes, "dry_run": dry_run, "everywhere": everywhere, "as_json": as_json}
+        if not yes:
+            common.tell(f"{one.name} ({one.id}) of {one.root or 'no folder'}")
+        how = {"yes": yes, "dry_run": dry_run, "everywhere": everywhere, "as_json": common.is_script()}
         if not forgetting.preview(db, wanted, hard=True).is_empty or everywhere or dry_run:
             forget.erase_all(db, home, now, wanted, **how)
         else:
@@ -222,8 +216,7 @@ def delete(project: str, everywhere: bool, dry_run: bool, yes: bool, as_json: bo
         if not dry_run:
             erasing.erase_project(home, db, one.id, now)
             pausing.refresh(home, db)
-            said = f"{output.visible(one.name)} ({one.id}) is deleted"
-            click.echo(said, err=as_json)
+            click.echo(output.visible(f"{one.name} ({one.id}) is deleted"), err=common.is_script())
 
 
 all_option = click.option("--all", "is_all", is_flag=True, help="Every project, also new ones.")
@@ -232,8 +225,8 @@ all_option = click.option("--all", "is_all", is_flag=True, help="Every project, 
 @click.command()
 @click.option("--project", metavar="PROJECT", help=f"Which one: {PROJECT}.  [default: this folder]")
 @all_option
-@json_option
-def pause(project: str | None, is_all: bool, as_json: bool) -> None:
+@prints
+def pause(project: str | None, is_all: bool) -> Reply:
     """Keep nothing of what happens in a project, until `resume`.
 
     Hooks drop what Claude Code hands them, and `backstory backfill` leaves that time out. What is known
@@ -246,10 +239,9 @@ def pause(project: str | None, is_all: bool, as_json: bool) -> None:
                 stored.ensure(db, paths.place(project or "."), now)
         one = _paused_one(db, project, is_all)
         pausing.pause(home, db, one.id if one else None, now)
-    name = output.visible(one.name) if one else "everything"
-    end = "backstory resume" + ("" if one else " --all")
-    said = f"{name} is paused: nothing that happens is kept until `{end}`"
-    output.answer(as_json, {"id": one.id if one else None, "paused": True}, said)
+    name, end = (one.name, "") if one else ("everything", " --all")
+    sentence = f"{name} is paused: nothing that happens is kept until `backstory resume{end}`"
+    return done(sentence, id=one.id if one else None, paused=True)
 
 
 @click.command()
@@ -257,8 +249,8 @@ def pause(project: str | None, is_all: bool, as_json: bool) -> None:
 @click.option(
     "--all", "is_all", is_flag=True, help="Everything, also projects that were paused on their own."
 )
-@json_option
-def resume(project: str | None, is_all: bool, as_json: bool) -> None:
+@prints
+def resume(project: str | None, is_all: bool) -> Reply:
     """Keep again what happens in a project.
 
     After `pause --all` nothing is kept anywhere until `resume --all`, which resumes everything: also projects
@@ -268,8 +260,8 @@ def resume(project: str | None, is_all: bool, as_json: bool) -> None:
         one = _paused_one(db, project, is_all)
         pausing.resume(home, db, one.id if one else None, now)
         left = pausing.sentence(db, one.id) if one else None
-    said = f"{output.visible(one.name) if one else 'everything'} is kept again"
-    output.answer(as_json, {"id": one.id if one else None, "paused": bool(left)}, left or said)
+    sentence = left or f"{one.name if one else 'everything'} is kept again"
+    return done(sentence, id=one.id if one else None, paused=bool(left))
 
 
 def _paused_one(db: Connection, project: str | None, is_all: bool) -> Project | None:
@@ -296,15 +288,12 @@ def _name(name: str) -> str:
 
 def _counts(db: Connection, one: Project) -> str:
     (about,) = (row for row in stored.overview(db) if row.id == one.id)
-    names: Sequence[tuple[str, str]] = (
-        ("sessions", "session"),
-        ("turns", "turn"),
-        ("memories", "memory"),
-        ("traces", "trace"),
-        ("documents", "document"),
-        ("trees", "tree"),
+    counts = counted(
+        (about.sessions, "session", "sessions"),
+        (about.turns, "turn", "turns"),
+        (about.memories, "memory", "memories"),
+        (about.traces, "trace", "traces"),
+        (about.documents, "document", "documents"),
+        (about.trees, "tree", "trees"),
     )
-    counted = [
-        output.number_of(count, single, many) for many, single in names if (count := getattr(about, many))
-    ]
-    return ", ".join(counted) or "nothing is in it"
+    return counts or "nothing is in it"

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import math
 import os
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from rich.text import Text
+import click
 
 from backstory import config
 from backstory.store import spend as spends
-from backstory.store.file.connection import Connection
-from backstory.surfaces.cli import output, terminal, worker_status
-from backstory.synthesis.runner import midnight
+from backstory.surfaces.cli.common import prints, store
+from backstory.surfaces.shapes import Column, Reply, Shown, Table, plain, when
 
-PIPE_WIDTH = 100
-NARROWEST = 10  # a bar shorter than this shows nothing; columns give way to it
-COLUMNS = {"requests": 8, "sent": 6, "cached": 6, "received": 8, "cost": 8}
-GIVE_WAY = ("requests", "cached", "received")
-SHORTEST_REQUEST = 20
-NOTE = 12  # ' 100% of cap'
+BAR = 24
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -46,72 +39,81 @@ class Cost:
     def sent(self) -> int:
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
-    def cells(self) -> dict[str, str]:
-        if self == Cost():
-            return dict.fromkeys(COLUMNS, "-")
-        return {
-            "requests": f"{self.requests:,}",
-            "sent": short(self.sent),
-            "cached": f"{self.cache_read_tokens / self.sent:.0%}" if self.sent else "-",
-            "received": short(self.output_tokens),
-            "cost": f"${self.usd:,.4f}",
-        }
+    @property
+    def cached(self) -> str:
+        return f"{self.cache_read_tokens / self.sent:.0%}" if self.sent else ""
 
 
-def show(db: Connection, now: int, days: int, most: int, as_json: bool) -> None:
-    """The last so many days, and the sessions that cost the most in them."""
-    chosen = worker_status.synthesizer(os.environ)
+SESSIONS = (
+    Column("session", lambda row: (row["session_id"] or "gone")[:8]),
+    Column("date", lambda row: when(row["started_at"] or row["last_at"])[:10], gives_way=4),
+    Column("project", lambda row: (row["project"] or "")[:16], gives_way=2),
+    Column("sent", lambda row: short(Cost.of(row).sent), right=True, gives_way=3),
+    Column("received", lambda row: short(row["output_tokens"]), right=True, gives_way=1),
+    Column("cost", lambda row: f"${row['usd']:,.4f}", right=True),
+    Column("asked for", lambda row: row["request"], least=20),
+)
+
+
+@click.command()
+@click.option("--days", default=14, show_default=True, type=click.IntRange(1, 366), help="How many days.")
+@click.option(
+    "--sessions",
+    "most",
+    default=10,
+    show_default=True,
+    type=click.IntRange(0, 1000),
+    help="How many sessions.",
+)
+@prints
+def spend(days: int, most: int) -> Reply:
+    """Show what the model that writes memories cost.
+
+    By day, with a bar chart, and by session, the dearest first. `backstory config spend.daily_usd` is the
+    cap of a day."""
+    from backstory.synthesis.runner import midnight
+
     cap = config.number("spend.daily_usd", os.environ)
-    today = datetime.fromtimestamp(now / 1000).date()
-    first = datetime.combine(today - timedelta(days=days - 1), time.min)  # midnight where the user is
-    since = int(first.timestamp() * 1000)
-    by_day = {row["day"]: Cost.of(row) for row in spends.by_day(db, since)}
-    by_session = spends.by_session(db, since, most)
-    spent = spends.since(db, midnight(now))
-    ever = spends.since(db, 0)
-    seen = worker_status.look(db, now)
-    listed = [(today - timedelta(days=back)).isoformat() for back in reversed(range(days))]
-    if as_json:
-        output.as_json(
-            {
-                "synthesizer": asdict(chosen),
-                "cap": cap,
-                "today": {"usd": spent, "left": max(0.0, cap - spent)},
-                "days": [{"day": day, **asdict(by_day.get(day, Cost()))} for day in listed],
-                "sessions": by_session,
-                "troubles": worker_status.plain_troubles(seen.troubles),
-            }
-        )
-        return
-    out = terminal.console()
-    out.print(Text(output.visible(f"{chosen}; {_left(spent, cap)}")))
-    for line in worker_status.troubles_told(seen, now):
-        out.print(Text(output.visible(line), style="yellow"))
-    out.print()
-    if not by_day:
-        period = "today" if days == 1 else f"in the last {days} days"
-        further = "; --days looks further back" if ever else f". {_advice(chosen, cap)}"
-        out.print(Text(output.visible(f"Nothing was spent {period}{further}")))
-        return
-    is_terminal = sys.stdout.isatty()
-    plain = not is_terminal or "utf" not in (sys.stdout.encoding or "").lower()
-    chart = [(day, by_day.get(day, Cost())) for day in listed]
-    width = out.width if is_terminal else PIPE_WIDTH
-    for row in rows(chart, cap, width, plain=plain):
-        terminal.one_row(out, row)
-    if by_session:
-        out.print()
-        for row in session_rows(by_session, width):
-            terminal.one_row(out, row)
+    with store() as (db, now):
+        today = datetime.fromtimestamp(now / 1000).date()
+        first = datetime.combine(today - timedelta(days=days - 1), time.min)  # midnight where the user is
+        since = int(first.timestamp() * 1000)
+        costs = {row["day"]: Cost.of(row) for row in spends.by_day(db, since)}
+        sessions = spends.by_session(db, since, most)
+        spent, ever = spends.since(db, midnight(now)), spends.since(db, 0)
+    dates = [(today - timedelta(days=back)).isoformat() for back in reversed(range(days))]
+    chart = [(day, costs.get(day, Cost())) for day in dates]
+    value = {
+        "cap": cap,
+        "today": {"usd": spent, "left": max(0.0, cap - spent)},
+        "days": [{"day": day, **plain(cost)} for day, cost in chart],
+        "sessions": sessions,
+    }
+    if costs:
+        return Reply(value, _shown(chart, sessions, spent, cap))
+    period = "today" if days == 1 else f"in the last {days} days"
+    further = "--days looks further back" if ever else "`backstory status` says who makes memories, and how"
+    return Reply(value, [_left(spent, cap), f"Nothing was spent {period}; {further}."])
+
+
+def _shown(
+    chart: Sequence[tuple[str, Cost]], sessions: Sequence[Mapping[str, Any]], spent: float, cap: float
+) -> Iterator[Shown]:
+    yield _left(spent, cap)
+    yield ""
+    yield _chart(chart, cap)
+    if sessions:
+        yield ""
+        yield Table(sessions, SESSIONS)
 
 
 def _left(spent: float, cap: float) -> str:
-    told = f"{dollars(spent)} of {dollars(cap)} spent today"
+    sentence = f"{dollars(spent)} of {dollars(cap)} spent today"
     if cap <= 0:
-        return f"{told}: {never_asked()}"
+        return f"{sentence}: {never_asked()}"
     if spent >= cap:
-        return f"{told}: the cap is reached, {raises_it(spent, cap)}"
-    return f"{told}, {dollars(cap - spent)} left"
+        return f"{sentence}: the cap is reached, {raises_it(spent, cap)}"
+    return f"{sentence}, {dollars(cap - spent)} left"
 
 
 def never_asked() -> str:
@@ -124,94 +126,39 @@ def raises_it(spent: float, cap: float) -> str:
     return f"`backstory config spend.daily_usd {max(2 * cap, math.floor(spent) + 1):g}` raises it"
 
 
-def _advice(chosen: worker_status.Chosen, cap: float) -> str:
-    """Why that may be, and what to do about it if it should be otherwise."""
-    if chosen.setting in ("off", "local"):
-        return "`backstory config synthesizer auto` lets a model observe."
-    if chosen.why:
-        return f"No model can be asked: {chosen.why}."
-    if cap <= 0:
-        return "The cap allows nothing."
-    return "What a session does is observed when a turn ends; `backstory worker --status` shows what waits."
-
-
-def rows(days: Sequence[tuple[str, Cost]], cap: float, width: int, *, plain: bool) -> Iterable[Text]:
-    """The chart, a row a day, oldest first; the last day is today. Where it is narrow, columns give way."""
-    names = list(COLUMNS)
-    for name in GIVE_WAY:
-        if width - _fixed(names) - 2 - NOTE < NARROWEST:
-            names.remove(name)
-    bar = width - _fixed(names) - 2 - NOTE
-    is_noted = bar >= NARROWEST
-    bar = bar if is_noted else max(1, bar + NOTE)
-    most = max(cost.usd for _, cost in days)
-    scale = max(cap, most)  # a full bar is the cap: hardly anything of it looks like hardly anything
-
-    def line(first: str, cells: Mapping[str, str]) -> str:
-        return f"{first:<10}" + "".join(f"  {cells[name]:>{COLUMNS[name]}}" for name in names)
-
-    yield Text(line("day", {name: name for name in names}), style="bold")
-    for at, (day, cost) in enumerate(days):
-        is_today = at == len(days) - 1
-        style = "bold default" if is_today else "default" if cost.usd else "dim"
-        row = Text(line("today" if is_today else day, cost.cells()), style=style)
-        drawn = drawn_bar(cost.usd, scale, bar, plain)
-        over = is_today and cost.usd >= cap
-        colour = "not bold red" if over else "not bold not dim green"
-        if is_today:
-            drawn = _marked(drawn, round(bar * cap / scale) if scale else 0, bar, plain)
-        row.append(f"  {drawn}" if drawn else "", style=colour)
-        if is_today and is_noted:
-            note = f"{cost.usd / cap:.0%} of cap" if cap else "cap is 0"
-            row.append(f" {note}", style="red" if over else "default")
-        yield row
+def _chart(days: Sequence[tuple[str, Cost]], cap: float) -> Table:
+    """A row a day, oldest first; the last day is today."""
+    scale = max(cap, *(cost.usd for _, cost in days))  # hardly anything of the cap looks like hardly anything
     total = Cost(*(sum(getattr(cost, field.name) for _, cost in days) for field in fields(Cost)))
-    yield Text(line("total", total.cells()), style="bold")
+    rows = [*days[:-1], ("today", days[-1][1]), ("total", total)]
+
+    def amount(show: Any) -> Any:
+        return lambda row: show(row[1]) if row[1].requests else ""
+
+    def of_cap(row: tuple[str, Cost]) -> str:
+        return f"{row[1].usd / cap:.0%}" if cap > 0 and row[1].requests and row[0] != "total" else ""
+
+    def drawn(row: tuple[str, Cost]) -> str:
+        return "" if row[0] == "total" else bar(row[1].usd, scale)
+
+    columns = (
+        Column("day", lambda row: row[0], style=lambda row: ""),
+        Column("requests", amount(lambda cost: cost.requests), right=True, gives_way=1),
+        Column("sent", amount(lambda cost: short(cost.sent)), right=True, gives_way=5),
+        Column("cached", amount(lambda cost: cost.cached), right=True, gives_way=2),
+        Column("received", amount(lambda cost: short(cost.output_tokens)), right=True, gives_way=3),
+        Column("cost", amount(lambda cost: f"${cost.usd:,.4f}"), right=True),
+        Column("of cap", of_cap, right=True, gives_way=6, empty=""),
+        Column("", drawn, gives_way=4, empty="", style=lambda row: "red" if row[1].usd >= cap else "green"),
+    )
+    return Table(rows, columns, lambda row: "bold" if row[0] in ("today", "total") else "")
 
 
-def _fixed(names: Iterable[str]) -> int:
-    return 10 + sum(2 + COLUMNS[name] for name in names)
-
-
-def drawn_bar(value: float, scale: float, width: int, plain: bool) -> str:
+def bar(value: float, scale: float) -> str:
     """So much of the width as the value is of the scale; something is never drawn as nothing."""
-    eighths = min(round(8 * width * value / scale), 8 * width) if scale else 0
-    if plain:
-        return "#" * (max(1, round(eighths / 8)) if value else 0)
+    eighths = min(round(8 * BAR * value / scale), 8 * BAR) if scale else 0
     eighths = max(1, eighths) if value else 0
     return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
-
-
-def _marked(bar: str, at: int, width: int, plain: bool) -> str:
-    """The bar with the cap's place marked."""
-    at = min(max(at, 1), width) - 1
-    whole = bar.ljust(at + 1)
-    return whole[:at] + ("|" if plain else "┃") + whole[at + 1 :]
-
-
-def session_rows(found: Sequence[Mapping[str, Any]], width: int) -> Iterable[Text]:
-    """A row a session. Where it is narrow, columns give way to what was asked for."""
-    project = min(16, max(len("project"), *(len(row["project"] or "-") for row in found)))
-    wide = {"session": -8, "date": -10, "project": -project, "sent": 6, "received": 8, "cost": 8}
-    for name in ("received", "project", "sent", "date"):
-        if width - sum(2 + abs(size) for size in wide.values()) < SHORTEST_REQUEST:
-            del wide[name]
-
-    def row(cells: Mapping[str, str]) -> str:
-        return "  ".join(
-            f"{cells[name]:<{-size}}" if size < 0 else f"{cells[name]:>{size}}" for name, size in wide.items()
-        )
-
-    yield Text(f"{row({name: name for name in wide})}  asked for", style="bold")
-    for one in found:
-        cells = Cost.of(one).cells() | {
-            "session": output.visible((one["session_id"] or "gone")[:8]),
-            "date": output.when(one["started_at"] or one["last_at"])[:10],
-            "project": output.one_line(one["project"] or "-", project),
-        }
-        line = Text(row(cells)).append(f"  {output.one_line(one['request'] or '-')}")
-        line.stylize("cyan", 0, len(cells["session"]))
-        yield line
 
 
 def short(tokens: int) -> str:

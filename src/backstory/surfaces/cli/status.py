@@ -4,24 +4,37 @@ do where something is wrong."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
-from rich.text import Text
+import click
 
 from backstory import config, dirty, errors, paths
 from backstory.capture import spool
-from backstory.claude_md import status as claude_md
 from backstory.clients import claude_code, claude_settings
 from backstory.model import ProjectOverview
-from backstory.recall.brief import left_open
 from backstory.store import claude_files, projects, sessions, spend, tellings
 from backstory.store.file.connection import Connection
-from backstory.surfaces.cli import claude_md_output, output, pausing, status_line, terminal, worker_status
+from backstory.surfaces.cli import pausing, status_line, worker_status
+from backstory.surfaces.cli.common import busy, folder, prints, project_option, store
 from backstory.surfaces.cli.worker_status import Chosen, Queue
-from backstory.synthesis.runner import midnight
+from backstory.surfaces.shapes import (
+    WRAP,
+    Facts,
+    Line,
+    Reply,
+    Shown,
+    counted,
+    lately,
+    number_of,
+    one_line,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from backstory.claude_md.status import Status as FileStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +59,16 @@ class Status:
     spent_today: float
     cap: float
     told: tuple[int, int]  # texts and tokens today
-    claude_md: claude_md.Status | None
+    claude_md: FileStatus | None
     model_trouble: str | None
     open: int  # things that earlier sessions left open, as the brief counts them
 
 
 def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: int) -> Status:
+    from backstory.claude_md.status import status as of_files
+    from backstory.recall.brief import left_open
+    from backstory.synthesis.runner import midnight
+
     place = paths.place(project)
     known = projects.id_at(db, place)
     overview = projects.overview(db)
@@ -81,7 +98,7 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
         spent_today=spend.since(db, midnight(now)),
         cap=config.number("spend.daily_usd", env),
         told=tellings.total(db, since=midnight(now)),
-        claude_md=claude_md.status(db, root) if root else None,
+        claude_md=of_files(db, root) if root else None,
         model_trouble=worker_status.model_trouble(queue, synthesizer, now),
         open=len(left_open(db, project, claude_code.session_id(env))),
     )
@@ -103,7 +120,7 @@ def to_do(status: Status) -> list[str]:
     """A line for each thing that is wrong, with what to do; the worst first."""
     capture, lines = status.capture, []
     if capture.failed:
-        what = output.number_of(capture.failed, "event", "events")
+        what = number_of(capture.failed, "event", "events")
         lines.append(f"{what} could not be stored ({capture.last_failure}): backstory doctor")
     if capture.plugin is False:
         lines.append("nothing is captured, the plugin is not registered with Claude Code: backstory install")
@@ -119,26 +136,37 @@ def to_do(status: Status) -> list[str]:
     return lines
 
 
-def plain(status: Status) -> dict[str, Any]:
-    texts, tokens = status.told
-    here, sections = status.project, status.claude_md
-    return {
-        "root": paths.text(status.root),
-        "memory": asdict(here) if here else None,
-        "projects": status.all_projects,
-        "open": status.open,
-        "capture": asdict(status.capture),
+@click.command("status")
+@project_option
+@prints
+def status(project: str) -> Reply:
+    """Show how it is: memory, capture, CLAUDE.md; and what to do.
+
+    `backstory claude-md status` has more about CLAUDE.md, `backstory worker --status` about what waits,
+    `backstory doctor` tries every part out."""
+    from backstory.surfaces.cli.claude_md_output import plain_status
+
+    with store() as (db, now), busy("looking"):
+        seen = look(db, folder(), project, os.environ, now)
+    here, texts_and_tokens = seen.project, zip(("texts", "tokens"), seen.told, strict=True)
+    value = {
+        "root": paths.text(seen.root),
+        "memory": here,
+        "projects": seen.all_projects,
+        "open": seen.open,
+        "capture": seen.capture,
         "synthesis": {
-            **asdict(status.synthesizer),
-            **status.queue.plain,
-            "spent_today": status.spent_today,
-            "daily_usd": status.cap,
+            **plain(seen.synthesizer),
+            **plain(seen.queue),
+            "spent_today": seen.spent_today,
+            "daily_usd": seen.cap,
         },
-        "told_today": {"texts": texts, "tokens": tokens},
-        "claude_md": claude_md_output.plain_status(sections, _on_stop()) if sections else None,
+        "told_today": dict(texts_and_tokens),
+        "claude_md": plain_status(seen.claude_md, _on_stop()) if seen.claude_md else None,
         "trees": here.trees if here else 0,
-        "to_do": to_do(status),
+        "to_do": to_do(seen),
     }
+    return Reply(value, _lines(seen, now))
 
 
 def _on_stop() -> str:
@@ -148,44 +176,40 @@ def _on_stop() -> str:
         return str(error)
 
 
-def show(status: Status, now: int) -> None:
-    out = terminal.console()
-    trees = status.project.trees if status.project else 0
-    terminal.facts(
-        out,
+def _lines(status: Status, now: int) -> Iterator[Shown]:
+    trees, (texts, tokens) = status.project.trees if status.project else 0, status.told
+    yield Facts(
         [
             ("memory", _memory(status, now)),
             ("open", _open(status.open)),
             ("capture", _capture(status.capture, now)),
             ("synthesis", _synthesis(status)),
-            ("told today", _told(status.told)),
+            ("told today", counted((texts, "text", "texts"), (tokens, "token", "tokens")) or "nothing"),
             ("CLAUDE.md", _claude_md(status, now)),
-            ("trees", output.number_of(trees, "tree", "trees") if trees else "none"),
-        ],
+            ("trees", number_of(trees, "tree", "trees") if trees else "none"),
+        ]
     )
     for line in to_do(status):
-        said = Text(output.one_line(line, 300), style="yellow")
-        terminal.hanging(out, Text("to do: ", style="yellow"), said, indent=7)
+        yield Line((("to do: ", "yellow"), (one_line(line, 300), "yellow")), WRAP, 7)
 
 
 def _memory(status: Status, now: int) -> str:
     here = status.project
-    elsewhere = f"; {output.number_of(status.all_projects, 'project', 'projects')} in all"
-    if here is None or not (here.sessions or here.memories):
+    elsewhere = f"; {number_of(status.all_projects, 'project', 'projects')} in all"
+    if here is None or not (here.sessions or here.turns or here.memories):
         return f"nothing of this folder yet{elsewhere if status.all_projects else ''}"
     parts = [
-        output.number_of(here.sessions, "session", "sessions"),
-        output.number_of(here.turns, "turn", "turns"),
-        output.number_of(here.memories, "memory", "memories"),
+        number_of(here.sessions, "session", "sessions"),
+        number_of(here.turns, "turn", "turns"),
+        number_of(here.memories, "memory", "memories"),
+        *([number_of(here.documents, "document", "documents")] if here.documents else []),
     ]
-    if here.documents:
-        parts.append(output.number_of(here.documents, "document", "documents"))
-    return f"{', '.join(parts)}, the newest {output.lately(here.last_used, now)}{elsewhere}"
+    return f"{', '.join(parts)}, the newest {lately(here.last_used, now)}{elsewhere}"
 
 
 def _open(number: int) -> str:
     """Only where there is something: a new project has nothing, and nothing to learn from that."""
-    things = output.number_of(number, "thing", "things")
+    things = number_of(number, "thing", "things")
     lists = f"`backstory open` lists {'it' if number == 1 else 'them'}"
     return f"{things} left by the last session; {lists}" if number else ""
 
@@ -196,7 +220,7 @@ def _capture(seen: Capture, now: int) -> str:
         False: "plugin not in Claude Code's settings",
         None: "Claude Code's settings cannot be read",
     }[seen.plugin]
-    last = f"last event {output.lately(seen.last_event, now)}" if seen.last_event else "no event yet"
+    last = f"last event {lately(seen.last_event, now)}" if seen.last_event else "no event yet"
     parts = [plugin, last, f"{seen.waiting:,} waiting", f"{seen.failed:,} failed"]
     return ", ".join([*parts, *(["paused here"] if seen.paused else [])])
 
@@ -209,23 +233,16 @@ def _synthesis(status: Status) -> str:
     return f"{who}{cost}; {runs}, {worker_status.waiting_told(status.queue)}"
 
 
-def _told(told: tuple[int, int]) -> str:
-    texts, tokens = told
-    if not texts:
-        return "nothing"
-    return f"{output.number_of(texts, 'text', 'texts')}, {output.number_of(tokens, 'token', 'tokens')}"
-
-
 def _claude_md(status: Status, now: int) -> str:
     seen = status.claude_md
     if seen is None:
         return "not kept by backstory; `backstory init` sets that up"
     changed = len(seen.pending) + len(seen.outside)
-    behind = f"{output.number_of(changed, 'file', 'files')} changed since" if changed else "up to date"
-    last = f"the last sync {output.lately(seen.synced_at, now)}" if seen.synced_at else "never synced"
+    behind = f"{number_of(changed, 'file', 'files')} changed since" if changed else "up to date"
+    last = f"the last sync {lately(seen.synced_at, now)}" if seen.synced_at else "never synced"
     edited = sum(section.is_edited for file in seen.files if file.state for section in file.state.sections)
     stale = sum(len(file.stale) for file in seen.files)
-    parts = [output.number_of(len(seen.files), "file", "files"), behind, last]
-    parts += [f"{output.number_of(edited, 'section', 'sections')} edited by hand"] if edited else []
-    parts += [f"{output.number_of(stale, 'stale reference', 'stale references')}"] if stale else []
+    parts = [number_of(len(seen.files), "file", "files"), behind, last]
+    parts += [f"{number_of(edited, 'section', 'sections')} edited by hand"] if edited else []
+    parts += [f"{number_of(stale, 'stale reference', 'stale references')}"] if stale else []
     return ", ".join(parts)

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from backstory.gist import of_summary
-from backstory.memory.turn import COMPLETE, Turn, commit_line
-from backstory.memory.turn import facts as facts_of
-from backstory.model import Document, DocumentHit, Hit, Memory, Part, Session, Summary
-from backstory.recall.excerpt import in_a_line, of_turn, parts_of_turn
+from backstory.memory.turn import Turn, commit_line
+from backstory.model import Document, DocumentHit, Hit, Memory, Part
+from backstory.recall.excerpt import in_a_line, parts_of_turn
 from backstory.recall.timeline import Timeline
+from backstory.surfaces import shapes
+from backstory.surfaces.cli import output
 from backstory.surfaces.cli.output import SHOWN, number_of, one_line, visible, when
+from backstory.surfaces.shapes import (
+    CUT,
+    WHOLE,
+    Line,
+    Raw,
+    Shown,
+    Table,
+    is_title_in_text,
+    session_gist,
+    titled,
+)
 
 SHORTEST_ABOUT = 20
-SHOWN_OF_BEST_TURN, SHOWN_OF_TURN, SHOWN_AS_JSON = 700, 400, 2_000  # characters of a turn that was found
+SHOWN_OF_BEST_TURN, SHOWN_OF_TURN = 700, 400  # characters of a turn that was found
 ROWS_OF_BEST_TURN, ROWS_OF_TURN = 10, 4  # of its pieces, in a terminal
 NARROW, ROWS_LISTED = 100, 2  # columns; rows of a memory in a list below that
 STYLES = {"active": "green", "damaged": "red"}
@@ -36,6 +46,37 @@ def console() -> Console:
     return _Console(highlight=False, width=wide, soft_wrap=wide is not None)
 
 
+def tell(shown: Iterable[Shown]) -> None:
+    """Sentences broken between words, lines in colours and as wide as the terminal."""
+    out = console()
+    for one in shown:
+        if isinstance(one, str):
+            output.say(visible(one))
+        elif isinstance(one, Raw):
+            out.print(Text(visible(one.text)), soft_wrap=True, end="")
+        elif isinstance(one, Line):
+            _line(out, one)
+        else:
+            for line in one.lines(out.width, cell_len) if isinstance(one, Table) else one.lines():
+                _line(out, line)
+
+
+def _line(out: Console, line: Line) -> None:
+    head, *rest = [Text(visible(text), style=style) for text, style in output.pieces_of(line)]
+    if line.long == CUT:
+        return one_row(out, Text().join([head, *rest]))
+    if line.long == WHOLE:
+        return out.print(Text().join([head, *rest]), soft_wrap=True)
+    if not rest or not line.indent:
+        head, rest = Text(), [head, *rest]
+    rows = Text().join(rest).wrap(out, max(SHORTEST_ABOUT, out.width - line.indent))
+    for number, row in enumerate(rows[: line.most or None]):
+        row.rstrip()
+        more = " …" if line.most and number == line.most - 1 and len(rows) > line.most else ""
+        out.print(Text.assemble(" " * line.indent if number else head, row, more), soft_wrap=True)
+    return None
+
+
 def progress() -> dict[str, Any]:
     """How progress is shown: to a person at a terminal, never in the way of what is printed."""
     return {
@@ -46,13 +87,7 @@ def progress() -> dict[str, Any]:
 
 
 def gist(memory: Memory, root: str) -> str:
-    """A memory in one line: without what goes without saying, and with paths as seen from the project."""
-    content = memory.content.replace(root + "/", "")
-    if memory.kind == "tool" and "\nInput: " not in content:
-        content = content.partition("\n")[2] or content
-    if memory.kind == "summary" and (told := of_summary(content, SHOWN)):
-        return visible(told)
-    return one_line(content if is_said(memory) else f"{_title(memory)} — {content}")
+    return visible(shapes.gist(memory, root))
 
 
 def _gist_of_turn(turn: Turn, root: str, room: int) -> str:
@@ -60,55 +95,8 @@ def _gist_of_turn(turn: Turn, root: str, room: int) -> str:
     return one_line(in_a_line(turn, max(SHORTEST_ABOUT, min(SHOWN, room))).replace(root + "/", ""))
 
 
-def titled(memory: Memory, root: str) -> str:
-    """The same where nothing else says what kind it is: of traces and notes their text does."""
-    is_plain = memory.kind in ("tool", "note")
-    return gist(memory, root) if is_plain else f"{memory.kind}: {gist(memory, root)}"
-
-
-def is_said(memory: Memory) -> bool:
-    """Does the text itself say what the title says? Then, or without a title, the text is enough."""
-    title = " ".join((memory.title or "").split()).rstrip("….").casefold()
-    return " ".join(memory.content.split()).casefold().startswith(title)
-
-
 def _title(memory: Memory) -> str:
     return " ".join(visible(memory.title or "").split())
-
-
-def about(session: Session) -> str:
-    """What a session was asked and came to, in one line."""
-    told = of_summary(session.summary or "", SHOWN)
-    return visible(told) or one_line(session.summary or session.user_prompt or "")
-
-
-def plain_hit(hit: Hit) -> dict[str, Any]:
-    """A hit as JSON."""
-    return {
-        "score": round(hit.score, 4),
-        "parts": {part.name: round(part.value, 4) for part in hit.parts},
-        "superseded_by": hit.superseded_by,
-        "related": hit.related,
-        "stale": list(hit.stale),
-        **({"project": asdict(hit.project)} if hit.project else {}),
-        **({"asked": hit.asked, "excerpt": of_turn(hit, SHOWN_AS_JSON)} if hit.memory.kind == "turn" else {}),
-        **asdict(hit.memory),
-    }
-
-
-def plain_document_hit(hit: DocumentHit) -> dict[str, Any]:
-    document = hit.chunk.document
-    return {
-        "score": round(hit.score, 4),
-        "parts": {part.name: round(part.value, 4) for part in hit.parts},
-        "heading": hit.chunk.heading,
-        "text": hit.chunk.text,
-        "document_id": document.id,
-        "title": document.title,
-        "source_path": document.source_path,
-        "source_url": document.source_url,
-        "stale": hit.stale,
-    }
 
 
 def _explained(out: Console, parts: Sequence[Part]) -> None:
@@ -135,7 +123,7 @@ def hits(found: Sequence[Hit], here: str, explain: bool = False) -> None:
             one_row(out, Text(f"    in {visible(hit.project.name)}  {visible(root)}", style="yellow"))
         if memory.kind == "turn":
             _turn_hit(out, hit, root, is_best=place == 1)
-        elif not is_said(memory):
+        elif not is_title_in_text(memory):
             one_row(out, Text(f"    {_title(memory)}", style="bold"))
             one_row(out, Text("    " + one_line(memory.content.replace(root + "/", ""))))
         else:
@@ -193,7 +181,7 @@ def timeline(found: Timeline, turns: Mapping[str, Turn], root: str) -> None:
     ]
     for memory in entries:
         if memory.session_id != session_id and (session := by_id.get(memory.session_id or "")):
-            told = about(session) or "no summary"
+            told = visible(session_gist(session)) or "no summary"
             head = f"session {visible(session.id[:8])}  {when(session.started_at)}  {told}"
             one_row(out, Text(head, style="bold"))
         session_id = memory.session_id
@@ -204,7 +192,7 @@ def timeline(found: Timeline, turns: Mapping[str, Turn], root: str) -> None:
         line.append("  superseded" if memory.valid_until else "", style="yellow")
         line.append("  ")
         turn = turns.get(memory.id)
-        told = _gist_of_turn(turn, root, out.width - line.cell_len) if turn else titled(memory, root)
+        told = _gist_of_turn(turn, root, out.width - line.cell_len) if turn else visible(titled(memory, root))
         one_row(out, line.append(told, style="bold default" if is_anchor else "default"))
 
 
@@ -236,23 +224,6 @@ def document_hits(found: Sequence[DocumentHit], explain: bool) -> None:
             _explained(out, hit.parts)
 
 
-def sessions(found: Sequence[Session]) -> None:
-    """A row each. Where the terminal is narrow, columns give way to what it was about; the id never does."""
-    out = console()
-    rows = [
-        {
-            "session": visible(one.id[:8]),  # its beginning is enough to name a session
-            "started": when(one.started_at),
-            "status": one.status,
-            "branch": one_line(one.branch or "-", 20),
-            "memories": f"{one.memories:,}",
-            "about": about(one) or "-",
-        }
-        for one in found
-    ]
-    table(out, rows, {"memories"}, ("branch", "memories", "status", "started"), last=SHORTEST_ABOUT)
-
-
 def table(
     out: Console,
     rows: Sequence[Mapping[str, str]],
@@ -282,71 +253,6 @@ def table(
             line.append("  " if number else "").append(cell, style=style)
         line.rstrip()
         one_row(out, line)
-
-
-def session(
-    found: Session,
-    turns: Sequence[Turn],
-    made: Sequence[Memory],
-    root: str,
-    summary: Summary | None = None,
-    made_by: str | None = None,
-) -> None:
-    """One session: what it came to, and then as it went, turn by turn. What a tool use left stands only where
-    no turn tells of it."""
-    out = console()
-    traces = [memory for memory in made if memory.kind == "tool"]
-    counted = (
-        number_of(len(turns), "turn", "turns"),
-        number_of(len(made) - len(traces), "memory", "memories"),
-        number_of(len(traces), "trace", "traces"),
-    )
-    branch = f"on {found.branch}" if found.branch else ""
-    about = visible(", ".join(filter(None, [found.status, branch, *counted])))
-    out.print(Text(visible(found.id), style="bold cyan").append(f"  {about}", style="not bold default"))
-    if summary:
-        _summary(out, summary, made_by)
-    told: list[tuple[int, list[Text]]] = [(turn.started_at, _turn_rows(turn, root)) for turn in turns]
-    for memory in made:
-        if memory.kind == "tool" and any(_holds(turn, memory) for turn in turns):
-            continue
-        if not (summary and memory.kind == "summary"):  # it stands above
-            line = Text(f"{when(memory.created_at)}  ", style="dim").append(memory.id, style="cyan not dim")
-            line.append("  " + titled(memory, root), style="default not dim")
-            told.append((memory.created_at, [line]))
-    for _, rows in sorted(told, key=lambda entry: entry[0]):
-        for row in rows:
-            one_row(out, row)
-
-
-def _holds(turn: Turn, memory: Memory) -> bool:
-    return turn.started_at <= memory.created_at <= turn.ended_at
-
-
-def _turn_rows(turn: Turn, root: str) -> list[Text]:
-    head = Text(f"{when(turn.started_at)}  ", style="dim").append(turn.id, style="cyan not dim")
-    ended = "" if turn.state == COMPLETE else turn.state
-    said = filter(None, (f"answered: {turn.answer}" if turn.answer else ended, *facts_of(turn)))
-    return [
-        head.append(f"  > {one_line(turn.asked)}" if turn.asked else "", style="bold not dim default"),
-        *(Text("      " + one_line(line.replace(root + "/", ""))) for line in said),
-    ]
-
-
-def _summary(out: Console, summary: Summary, made_by: str | None) -> None:
-    rows = {
-        "request": summary.request,
-        "investigated": summary.investigated,
-        "learned": summary.learned,
-        "completed": summary.completed,
-        "next steps": summary.next_steps,
-        "files read": ", ".join(summary.files_read),
-        "files edited": ", ".join(summary.files_edited),
-        "notes": summary.notes,
-        "summed up by": made_by or "",
-    }
-    facts(out, rows.items())
-    out.print()
 
 
 def facts(out: Console, rows: Iterable[tuple[str, str]]) -> None:
@@ -426,7 +332,7 @@ def memory(
     out.print()
     if turn:
         return _whole_turn(out, turn)
-    if not is_said(found):
+    if not is_title_in_text(found):
         out.print(Text(_title(found), style="bold"))
     out.print(Text(visible(found.content)), soft_wrap=True)  # a command copied from here must stay whole
 

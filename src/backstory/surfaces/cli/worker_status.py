@@ -1,21 +1,23 @@
-"""What people can see of the worker: is there one, what waits for it, and what it could not do."""
+"""`backstory worker`, and what people see of one: does it run, what waits for it, what could it not do?"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import click
-from rich.text import Text
 
-from backstory import config, locks, paths
+from backstory import config, errors, locks, paths
+from backstory.model import now_ms
 from backstory.store import forgetting, queue, spend
 from backstory.store.file.connection import Connection
 from backstory.store.forgetting import Run
-from backstory.surfaces.cli import output, terminal
+from backstory.surfaces.cli import common, output
+from backstory.surfaces.cli.common import prints
+from backstory.surfaces.shapes import WRAP, Line, Reply, Shown, done, plain
 
 DAY_MS = 24 * 3_600_000
 
@@ -52,6 +54,18 @@ def synthesizer(env: Mapping[str, str]) -> Chosen:
     return Chosen(setting, "claude", model, find_cli(env))
 
 
+class Skipped(NamedTuple):
+    reason: str
+    items: int
+
+
+class Trouble(NamedTuple):
+    state: str  # waiting, or who observed in place of the model
+    reason: str
+    items: int
+    at: int
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
     """What waits and why."""
@@ -59,19 +73,15 @@ class Queue:
     waiting: int  # items
     since: int | None
     due: int  # sessions that a worker would begin with now
-    skipped: tuple[tuple[str, int], ...]
-    troubles: tuple[tuple[str, str, int, int], ...]
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        skipped = [{"reason": reason, "items": number} for reason, number in self.skipped]
-        return {**asdict(self), "skipped": skipped, "troubles": plain_troubles(self.troubles)}
+    skipped: list[Skipped]
+    troubles: list[Trouble]
 
 
 def look(db: Connection, now: int) -> Queue:
     waiting, since = queue.waiting(db)
     due = queue.due(db, now, config.synthesizer(os.environ))
-    return Queue(waiting, since, len(due), tuple(queue.skipped(db)), tuple(queue.troubles(db)))
+    skipped = [Skipped(*one) for one in queue.skipped(db)]
+    return Queue(waiting, since, len(due), skipped, [Trouble(*one) for one in queue.troubles(db)])
 
 
 def running(folder: str) -> int | None:
@@ -92,30 +102,55 @@ def _lives(pid: int) -> bool:
     return True
 
 
-def status(db: Connection, folder: str, now: int, as_json: bool) -> None:
-    pid = running(folder)
-    seen = look(db, now)
+@click.command()
+@click.option("--status", is_flag=True, help="Only say whether one runs, what waits, and what went wrong.")
+@prints
+def worker(status: bool) -> Reply | None:
+    """Make memories of what was captured, here and now.
+
+    Hooks start a worker by themselves; one at a time is enough."""
+    folder = common.folder()
+    if status:
+        with common.store() as (db, now):
+            return _status(db, folder, now)
+    if os.environ.get("BACKSTORY_WORKER") == "1":  # we were started by a worker's own model session
+        return None
+    from backstory.surfaces.worker import run
+
+    announce(os.environ)
+    began = now_ms()
+    if not run(folder):
+        raise errors.NotFound(another(folder))
+    if not (common.is_script() or sys.stdout.isatty()):
+        return None
+    with common.store() as (db, _):
+        return _worked(db, began)
+
+
+def _status(db: Connection, folder: str, now: int) -> Reply:
+    pid, seen = running(folder), look(db, now)
     setting = config.synthesizer(os.environ)
     days, last = config.number("retention.days", os.environ), forgetting.last_run(db)
-    if as_json:
-        retention = {"days": days, "last": asdict(last) if last else None}
-        plain = {"running": pid is not None, "pid": pid, "synthesizer": setting, **seen.plain}
-        output.as_json({**plain, "retention": retention})
-        return
-    out = terminal.console()
+    value = {
+        "running": pid is not None,
+        "pid": pid,
+        "synthesizer": setting,
+        **plain(seen),
+        "retention": {"days": days, "last": last},
+    }
+    shown: list[Shown] = []
     if setting == "off":
         off = "the synthesizer is off, nothing is observed; `backstory config synthesizer auto` turns it on"
-        out.print(Text(off, style="yellow"))
-    hint = "" if setting == "off" else " (hooks start one when there is work)"
-    if pid is None:
-        out.print(Text("no worker runs").append(hint, style="dim"))
+        shown.append(Line(((off, "yellow"),), WRAP, 2))
+    if pid:
+        shown.append(Line(((f"a worker runs, process {pid}", "green"),)))
     else:
-        out.print(Text(f"a worker runs, process {pid}", style="green"))
-    out.print(Text(waiting_told(seen)))
+        hint = "" if setting == "off" else " (hooks start one when there is work)"
+        shown.append(Line(("no worker runs", (hint, "dim"))))
+    shown.append(waiting_told(seen))
     if days:
-        out.print(Text(retention_told(days, last, now)))
-    for line in troubles_told(seen, now):
-        out.print(Text(output.visible(line), style="yellow"))
+        shown.append(retention_told(days, last, now))
+    return Reply(value, shown + [Line(((line, "yellow"),), WRAP, 2) for line in troubles_told(seen, now)])
 
 
 def retention_told(days: float, last: Run | None, now: int) -> str:
@@ -162,10 +197,6 @@ def model_trouble(seen: Queue, chosen: Chosen, now: int) -> str | None:
     return None
 
 
-def plain_troubles(troubles: Sequence[tuple[str, str, int, int]]) -> list[dict[str, Any]]:
-    return [dict(zip(("state", "reason", "items", "at"), one, strict=True)) for one in troubles]
-
-
 def items(number: int) -> str:
     return output.number_of(number, "item", "items")
 
@@ -185,16 +216,13 @@ def another(folder: str) -> str:
     return f"another worker is at it{whose}; `backstory worker --status` shows what waits for it"
 
 
-def done(db: Connection, since: int, as_json: bool) -> None:
+def _worked(db: Connection, since: int) -> Reply:
     """What a worker did that began then."""
-    observed = queue.observed(db, since)
-    cost = spend.since(db, since)
+    observed, cost = queue.observed(db, since), spend.since(db, since)
     waiting, _ = queue.waiting(db)
-    if as_json:
-        output.as_json({"observed": observed, "usd": cost, "waiting": waiting})
-        return
-    how = {by: by if by == "skipped" else f"observed by {by}" for by in observed}
-    told = [f"{items(number)} {how[by]}" for by, number in observed.items()]
-    told += [f"${cost:.4f} spent"] if cost else []
-    told += [f"{items(waiting)} still wait{'s' * (waiting == 1)}"] if waiting else []
-    terminal.console().print(Text("; ".join(told) or "there was nothing to do"))
+    parts = [
+        f"{items(number)} {by if by == 'skipped' else f'observed by {by}'}" for by, number in observed.items()
+    ]
+    parts += [f"${cost:.4f} spent"] if cost else []
+    parts += [f"{items(waiting)} still wait{'s' * (waiting == 1)}"] if waiting else []
+    return done("; ".join(parts) or "there was nothing to do", observed=observed, usd=cost, waiting=waiting)
