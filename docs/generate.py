@@ -24,7 +24,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from backstory import config
 from backstory.surfaces.cli.config import ABOUT
-from backstory.surfaces.cli.groups import GROUPS, RARE
+from backstory.surfaces.cli.groups import GROUPS, LATE, RARE
 from backstory.surfaces.cli.main import cli
 from backstory.surfaces.mcp import listing, memory
 from backstory.surfaces.mcp.server import ToolServer, server
@@ -68,6 +68,8 @@ In a project without a tree Claude Code is told of `docmem_create`, `docmem_list
 and of the rest as soon as there is one.
 """
 TITLES = {listing.MEMORY: "Memories and documents", listing.DOCMEM: "Trees"}
+for late in LATE:
+    cli.get_command(click.Context(cli), late)  # which loads it
 
 
 def pages() -> dict[str, str]:

@@ -107,7 +107,9 @@ def hook(payload: dict[str, object], *mode: str) -> list[object]:
 def leaves(command: click.Command, names: tuple[str, ...] = ()) -> list[str]:
     if not isinstance(command, click.Group):
         return [" ".join(names)]
-    return [leaf for name, one in command.commands.items() for leaf in leaves(one, (*names, name))]
+    context = click.Context(command)
+    inner = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
+    return [leaf for name, one in inner if one for leaf in leaves(one, (*names, name))]
 
 
 def measure(folder: Path, project: Path) -> dict[str, object]:

@@ -16,10 +16,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 
-from rich.text import Text
+import click
 
 from backstory import config, paths, paused
 from backstory.capture import spool
@@ -36,10 +36,11 @@ from backstory.store.file.connection import version as schema_of
 from backstory.store.file.disk import existing
 from backstory.surfaces import erasing
 from backstory.surfaces.cli import config as settings
-from backstory.surfaces.cli import install, output, pausing, terminal, worker_status
+from backstory.surfaces.cli import install, pausing, worker_status
 from backstory.surfaces.cli import spend as spends
-from backstory.surfaces.cli.common import lost, unusable
+from backstory.surfaces.cli.common import busy, folder, lost, prints, unusable
 from backstory.surfaces.opened import open_drained
+from backstory.surfaces.shapes import WRAP, Line, Reply, number_of, size, when
 from backstory.synthesis.runner import midnight
 
 OLDEST_CLIENT = (2, 1, 197)  # the oldest Claude Code this was tried with
@@ -81,18 +82,24 @@ def examine(folder: str, env: Mapping[str, str], claude: str | None = None) -> l
     return found
 
 
-def report(found: list[Check], *, as_json: bool) -> None:
-    if as_json:
-        output.as_json([asdict(check) for check in found])
-        return
-    out = terminal.console()
-    for check in found:
-        sign, colour = SIGNS[check.level]
-        line = Text(f"{sign} ", style=colour).append(f"{check.name:<12}", style="bold not dim default")
-        line.append(f" {output.visible(check.finding)}", style="default")
-        if check.advice:
-            line.append(f" → {output.visible(check.advice)}", style=colour)
-        out.print(line)
+@click.command("doctor")
+@click.option("--claude", metavar="PATH", help="The Claude Code to look at.  [default: from PATH]")
+@prints
+def doctor(claude: str | None) -> Reply:
+    """Check every part, and say what to do where one fails.
+
+    A test event is sent all the way through, from the hook to a search, and removed again."""
+    with busy("checking every part"):
+        checks = examine(folder(), os.environ, claude)
+    bad = [check.name for check in checks if check.level == "bad"]
+    return Reply(checks, map(_line, checks), no=f"to mend: {', '.join(bad)}" if bad else "")
+
+
+def _line(check: Check) -> Line:
+    sign, colour = SIGNS[check.level]
+    advice = f" → {check.advice}" if check.advice else ""
+    pieces = ((f"{sign} ", colour), (f"{check.name:<12}", "bold"), f" {check.finding}", (advice, colour))
+    return Line(pieces, WRAP, 2)
 
 
 def _guarded(name: str, check: Callable[[], Check], *, is_told: bool) -> Check:
@@ -202,12 +209,7 @@ def _database(folder: str) -> Check:
     path = paths.database(folder)
     recovery.verify(folder, now_ms())
     with closing(connect(path)) as db:
-        remembered, met = memories.count(db), sessions.count(db)
-        schema = schema_of(db)
-    what = output.number_of(remembered, "memory", "memories")
-    whose = output.number_of(met, "session", "sessions")
-    finding = f"schema {schema}, {what}, {whose}, {output.size(os.path.getsize(path))}"
-    return Check("database", "ok", finding)
+        return Check("database", "ok", f"sound, schema {schema_of(db)}, {size(os.path.getsize(path))}")
 
 
 def _backup(folder: str) -> Check:
@@ -219,13 +221,13 @@ def _backup(folder: str) -> Check:
         return Check("backup", "warn", *gone)
     found = backup.listed(folder)
     if backup.only_in_the_database(folder) > LATE_MS:
-        finding = f"the newest is of {output.when(found[0].at)}" if found else "there is none"
+        finding = f"the newest is of {when(found[0].at)}" if found else "there is none"
         return Check("backup", "warn", finding, "backstory backup now")
     if not found:
         return Check("backup", "ok", "none yet: one is made every day that Claude Code is used")
-    size = output.size(sum(one.size for one in found))
-    many = output.number_of(len(found), "backup", "backups")
-    return Check("backup", "ok", f"{many}, the newest of {output.when(found[0].at)}, {size}")
+    total = size(sum(one.size for one in found))
+    many = number_of(len(found), "backup", "backups")
+    return Check("backup", "ok", f"{many}, the newest of {when(found[0].at)}, {total}")
 
 
 def _retention(folder: str, env: Mapping[str, str]) -> Check:
@@ -256,7 +258,7 @@ def _search(folder: str) -> Check:
     except EmbedderAway as away:
         return Check("search", "warn", f"by words only: {away}", "`backstory config embedder` tells which")
     waiting = f", {total - made:,} wait for theirs" if total > made else ""
-    return Check("search", "ok", f"{model}, {output.number_of(made, 'vector', 'vectors')}{waiting}")
+    return Check("search", "ok", f"{model}, {number_of(made, 'vector', 'vectors')}{waiting}")
 
 
 def _spool(folder: str) -> Check:
@@ -264,7 +266,7 @@ def _spool(folder: str) -> Check:
     waiting = len(spool.waiting(place))
     failed = spool.failures(place)
     if failed:
-        payloads = output.number_of(len(failed), "payload", "payloads")
+        payloads = number_of(len(failed), "payload", "payloads")
         finding = f"{payloads} could not be stored; the last: {failed[-1][1]}"
         return Check("spool", "warn", finding, f"look at {place}/failed; delete what is not needed")
     return Check("spool", "ok", f"{waiting} waiting, none failed")

@@ -3,6 +3,7 @@ types."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ GROUPS = {
 }
 # They are called by Claude Code or by scripts, or do what happens by itself.
 RARE = "deemphasize help mcp prune reindex reinforce slash statusline worker"
+LATE = ("doctor", "status")  # they load much, so the module of that name is imported where one is run
 MORE = "`backstory help --all` lists the rarely used ones as well, `backstory COMMAND --help` tells of one."
 
 
@@ -27,14 +29,21 @@ class Commands(click.Group):
         except BrokenPipeError as error:
             raise BrokenPipeError from error  # without its number, which click would exit with 1 for
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in LATE and cmd_name not in self.commands:
+            module = import_module(f"backstory.surfaces.cli.{cmd_name}")
+            self.add_command(getattr(module, cmd_name))
+        return super().get_command(ctx, cmd_name)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for names in (*GROUPS.values(), RARE) for name in names.split() if name in self.commands]
+        every = {*self.commands, *LATE}
+        return [name for names in (*GROUPS.values(), RARE) for name in names.split() if name in every]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         is_all = ctx.meta.get("all commands", False)
         for title, names in {**GROUPS, **({"Rarely used": RARE} if is_all else {})}.items():
-            known = [(name, self.commands[name]) for name in names.split() if name in self.commands]
-            wide = max(map(len, self.commands))
+            known = [(name, one) for name in names.split() if (one := self.get_command(ctx, name))]
+            wide = max(map(len, self.list_commands(ctx)))
             rows = [
                 (f"{name:<{wide}}", command.get_short_help_str(formatter.width - wide - 6))
                 for name, command in known

@@ -36,7 +36,6 @@ from backstory.surfaces.cli import (
     slash,
     spend,
     stats,
-    status,
     worker_status,
 )
 from backstory.surfaces.cli import projects as projects_command
@@ -259,22 +258,6 @@ def uninstall(claude: str | None, as_json: bool) -> None:
     output.answer(as_json, done, output.wrapped("\n".join(done)))
 
 
-@cli.command()
-@click.option("--claude", metavar="PATH", help="The Claude Code to look at.  [default: from PATH]")
-@json_option
-def doctor(claude: str | None, as_json: bool) -> None:
-    """Check every part, and say what to do where one fails.
-
-    A test event is sent all the way through, from the hook to a search, and removed again."""
-    from backstory.surfaces.cli import doctor as checks
-
-    with common.busy("checking every part"):
-        found = checks.examine(folder(), os.environ, claude)
-    checks.report(found, as_json=as_json)
-    if any(check.level == "bad" for check in found):
-        sys.exit(1)
-
-
 groups = (
     sessions.sessions,
     backup.backup,
@@ -295,7 +278,6 @@ commands = (
     redact.redact,
     sessions.sessions,
     spend.spend,
-    status.status,
     worker_status.worker,
     backfill.command,
     help_command,
