@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from backstory.gist import of_summary
-from backstory.model import DocumentHit, Hit, Memory, Node, NodeHit, Session
+from backstory.model import DocumentHit, Hit, Memory, Node, NodeHit, Part, Session
 from backstory.safety.fence import UNRULY
 
 SHOWN = 200  # characters of a text in one line
@@ -33,6 +33,7 @@ class Line:
     long: str = CUT
     indent: int = 0  # of its further rows
     most: int = 0  # rows; 0: as many as there are
+    end: Piece = ""  # what stands at the end of a line also where that is cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +269,11 @@ def is_title_in_text(memory: Memory) -> bool:
 
 def _title(memory: Memory) -> str:
     return " ".join((memory.title or "").split())
+
+
+def score_parts(parts: Sequence[Part]) -> Line:
+    """Why a hit scored."""
+    return Line((("    " + "  ".join(f"{part.name} {part.value:+.2f}" for part in parts), "dim"),))
 
 
 def session_gist(session: Session) -> str:

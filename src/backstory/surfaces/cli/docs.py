@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 
 import click
 
 from backstory import errors, paths
-from backstory.model import MODES
+from backstory.model import MODES, DocumentHit
 from backstory.store import documents, projects
 from backstory.store.file.connection import Connection, transaction
-from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import FILL_SECONDS, json_option, only, project_and_json, store, typed
+from backstory.surfaces.cli.common import FILL_SECONDS, only, prints, project_option, store, typed
+from backstory.surfaces.shapes import (
+    WHOLE,
+    Column,
+    Line,
+    Piece,
+    Reply,
+    Shown,
+    done,
+    listing,
+    one_line,
+    score_parts,
+    when,
+)
+
+DOCUMENTS = (
+    Column("document", lambda one: one.id),
+    Column("updated", lambda one: when(one.updated_at), gives_way=1),
+    Column("chunks", right=True, gives_way=2),
+    Column("title", lambda one: one_line(one.title or "untitled", 60)),
+    Column("source", lambda one: one.source_path or one.source_url or "inline", least=20),
+)
 
 
 @click.group()
@@ -26,8 +46,9 @@ def docs() -> None:
 @docs.command("ingest")
 @click.argument("sources", nargs=-1, required=True, metavar="PATH|URL...")
 @click.option("--title", help="What to call it.  [default: its first heading]")
-@project_and_json
-def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: bool) -> None:
+@project_option
+@prints
+def ingest(sources: tuple[str, ...], title: str | None, project: str) -> Reply:
     """Take in files, whole folders or web pages. What did not change is skipped; `-` reads standard input."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -35,7 +56,7 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: b
     from backstory.recall.documents.file import SUPPORTED
     from backstory.surfaces.cli import terminal
 
-    done: list[recall.Ingested] = []
+    taken: list[recall.Ingested] = []
     problems: list[str] = []
     every = [one for given in sources for one in recall.files_in(os.path.expanduser(given))]
     if not every:
@@ -54,16 +75,10 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: b
             except errors.BackstoryError as error:
                 problems.append(f"{given}: {error}")
             else:
-                done.append(one)
-    if as_json:
-        output.as_json({"documents": [asdict(one) for one in done], "problems": problems})
-    else:
-        for one in done:
-            click.echo(output.visible(str(one)))
-    for problem in problems:
-        click.echo(f"backstory: {output.visible(problem)}", err=True)
-    if problems:
-        raise errors.NotFound(f"{len(problems)} of {len(every)} could not be ingested.")
+                taken.append(one)
+    no = f"{len(problems)} of {len(every)} could not be ingested." if problems else ""
+    notes = [f"backstory: {problem}" for problem in problems]
+    return Reply({"documents": taken, "problems": problems}, map(str, taken), notes, no)
 
 
 @docs.command("search")
@@ -71,70 +86,74 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str, as_json: b
 @click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to look.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 @click.option("--limit", default=5, show_default=True, help="How many, 1 to 100.")
-@project_and_json
-def search(query: tuple[str, ...], mode: str, explain: bool, limit: int, project: str, as_json: bool) -> None:
+@project_option
+@prints
+def search(query: tuple[str, ...], mode: str, explain: bool, limit: int, project: str) -> Reply:
     """Find passages in this project's documents."""
     from backstory.recall.index import Index
     from backstory.recall.search import search_documents
-    from backstory.surfaces.cli import terminal
 
     with store() as (db, _):
         found = search_documents(
             Index.configured(), db, project, typed(query), mode=mode, limit=limit, patience=FILL_SECONDS
         )
-    if as_json:
-        output.as_json(found.hits)
-    else:
-        terminal.document_hits(found.hits, explain)
-    if found.notice:
-        click.echo(found.notice, err=True)
-    if not found.hits:
-        raise errors.NotFound("No documents found. `backstory docs list` shows what there is.")
+    none = "No documents found. `backstory docs list` shows what there is."
+    notes = [found.notice] if found.notice else []
+    return Reply(found.hits, _hits(found.hits, explain), notes, "" if found.hits else none)
+
+
+def _hits(hits: Sequence[DocumentHit], explain: bool) -> Iterator[Shown]:
+    for place, hit in enumerate(hits, 1):
+        document = hit.chunk.document
+        title = (one_line(document.title or "untitled", 60), "bold")
+        heading = (f"  {hit.chunk.heading}" if hit.chunk.heading else "", "magenta")
+        yield Line((f"{place:>2}. ", title, heading), end=(f"  score {hit.score:.2f}", "green"))
+        yield Line(("    " + one_line(hit.chunk.text),))
+        where = hit.stale or document.source_path or document.source_url or "inline"
+        yield Line(("    ", (where, "yellow" if hit.stale else "dim")))
+        if explain:
+            yield score_parts(hit.parts)
 
 
 @docs.command("list")
-@project_and_json
-def listing(project: str, as_json: bool) -> None:
+@project_option
+@prints
+def list_documents(project: str) -> Reply:
     """List this project's documents."""
-    from backstory.surfaces.cli import terminal
-
     with store() as (db, _):
         here = projects.at(db, paths.place(project))
         found = documents.listed(db, here.id) if here else []
-    if as_json:
-        output.as_json([asdict(document) for document in found])
-    else:
-        terminal.documents(found)
-    if not found:
-        raise errors.NotFound("No documents here yet. `backstory docs ingest PATH` takes one in.")
+    none = "No documents here yet. `backstory docs ingest PATH` takes one in."
+    return listing(found, DOCUMENTS, none=none)
 
 
 @docs.command("show")
 @click.argument("document", metavar="ID")
-@json_option
-def show(document: str, as_json: bool) -> None:
+@prints
+def show(document: str) -> Reply:
     """Show a document as it was cut into chunks."""
     with store() as (db, _):
         known = _document_id(db, document)
         chunks = documents.chunks(db, known)
-    if as_json:
-        output.as_json([{"heading": heading, "text": text} for heading, text in chunks])
-        return
-    for heading, text in chunks:
-        click.secho(output.visible(heading), bold=True)
-        click.echo(output.visible(text) + "\n")
+    value = [{"heading": heading, "text": text} for heading, text in chunks]
+    return Reply(value, (Line(piece, WHOLE) for chunk in chunks for piece in _chunk(*chunk)))
+
+
+def _chunk(heading: str, text: str) -> Iterator[tuple[Piece, ...]]:
+    yield ((heading, "bold"),)
+    yield (text + "\n",)
 
 
 @docs.command("remove")
 @click.argument("document", metavar="ID")
-@json_option
-def remove(document: str, as_json: bool) -> None:
+@prints
+def remove(document: str) -> Reply:
     """Remove a document from what can be searched. The file itself stays."""
     with store() as (db, _):
         known = _document_id(db, document)
         with transaction(db):
             documents.remove(db, known)
-    output.answer(as_json, {"removed": known}, f"Document removed: {known}")
+    return done(f"Document removed: {known}", removed=known)
 
 
 def _document_id(db: Connection, prefix: str) -> str:

@@ -36,7 +36,7 @@ def plain_lines(shown: Shown) -> Iterator[str]:
 
 def pieces_of(line: Line) -> Iterator[tuple[str, str]]:
     """(text, style) of each; only what may stay whole has ends of lines in it."""
-    for piece in line.pieces:
+    for piece in (*line.pieces, line.end):
         text, style = (piece, "") if isinstance(piece, str) else piece
         yield text if line.long == shapes.WHOLE else text.replace("\n", " "), style
 

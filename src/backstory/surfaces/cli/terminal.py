@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.text import Text
 
 from backstory.memory.turn import Turn, commit_line
-from backstory.model import Document, DocumentHit, Hit, Memory, Part
+from backstory.model import Hit, Memory, Part
 from backstory.recall.excerpt import in_a_line, parts_of_turn
 from backstory.recall.timeline import Timeline
 from backstory.surfaces import shapes
 from backstory.surfaces.cli import output
-from backstory.surfaces.cli.output import SHOWN, number_of, one_line, visible, when
+from backstory.surfaces.cli.output import SHOWN, one_line, visible, when
 from backstory.surfaces.shapes import (
     CUT,
     WHOLE,
@@ -62,9 +62,11 @@ def tell(shown: Iterable[Shown]) -> None:
 
 
 def _line(out: Console, line: Line) -> None:
-    head, *rest = [Text(visible(text), style=style) for text, style in output.pieces_of(line)]
+    head, *rest, end = [Text(visible(text), style=style) for text, style in output.pieces_of(line)]
     if line.long == CUT:
-        return one_row(out, Text().join([head, *rest]))
+        cut = Text().join([head, *rest])
+        cut.truncate(max(1, out.width - end.cell_len), overflow="ellipsis")
+        return one_row(out, cut.append_text(end))
     if line.long == WHOLE:
         return out.print(Text().join([head, *rest]), soft_wrap=True)
     if not rest or not line.indent:
@@ -171,9 +173,8 @@ def memories(found: Sequence[Memory], turns: Mapping[str, Turn], root: str) -> N
             one_row(out, line.append_text(told))
 
 
-def timeline(found: Timeline, turns: Mapping[str, Turn], root: str) -> None:
+def timeline(found: Timeline, turns: Mapping[str, Turn], root: str) -> Iterator[Shown]:
     """A line each, oldest first, with the session's name where it changes."""
-    out = console()
     by_id = {session.id: session for session in found.sessions}
     session_id = None
     entries = [
@@ -181,47 +182,22 @@ def timeline(found: Timeline, turns: Mapping[str, Turn], root: str) -> None:
     ]
     for memory in entries:
         if memory.session_id != session_id and (session := by_id.get(memory.session_id or "")):
-            told = visible(session_gist(session)) or "no summary"
-            head = f"session {visible(session.id[:8])}  {when(session.started_at)}  {told}"
-            one_row(out, Text(head, style="bold"))
+            about = session_gist(session) or "no summary"
+            yield Line(((f"session {session.id[:8]}  {when(session.started_at)}  {about}", "bold"),))
         session_id = memory.session_id
         is_anchor = memory.id == found.anchor.id
-        line = Text("    " if is_anchor and found.turn else "")  # it stands within its turn
-        line.append(">>> " if is_anchor else "    ", style="green")
-        line.append(f"{when(memory.created_at)}  ", style="dim").append(memory.id, style="cyan")
-        line.append("  superseded" if memory.valid_until else "", style="yellow")
-        line.append("  ")
         turn = turns.get(memory.id)
-        told = _gist_of_turn(turn, root, out.width - line.cell_len) if turn else visible(titled(memory, root))
-        one_row(out, line.append(told, style="bold default" if is_anchor else "default"))
-
-
-def documents(found: Sequence[Document]) -> None:
-    out = console()
-    for document in found:
-        row = Text(document.id, style="cyan").append(f"  {when(document.updated_at)}  ", style="dim")
-        row.append(f"{number_of(document.chunks, 'chunk', 'chunks'):>11}  ", style="default")
-        row.append(one_line(document.title or "untitled", 60), style="bold default")
-        row.append(f"  {one_line(document.source_path or document.source_url or 'inline')}", style="dim")
-        one_row(out, row)
-
-
-def document_hits(found: Sequence[DocumentHit], explain: bool) -> None:
-    out = console()
-    for place, hit in enumerate(found, 1):
-        document = hit.chunk.document
-        score = f"  score {hit.score:.2f}"
-        room = out.width - 4 - len(score)
-        title = one_line(document.title or "untitled", max(1, min(60, room)))
-        heading = one_line(hit.chunk.heading or "", max(1, room - len(title) - 2))
-        head = Text(f"{place:>2}. ").append(title, style="bold")
-        head.append(f"  {heading}" if len(heading) > 1 else "", style="magenta").append(score, style="green")
-        one_row(out, head)
-        one_row(out, Text("    " + one_line(hit.chunk.text)))
-        where = hit.stale or document.source_path or document.source_url or "inline"
-        one_row(out, Text("    " + one_line(where), style="yellow" if hit.stale else "dim"))
-        if explain:
-            _explained(out, hit.parts)
+        gist = _gist_of_turn(turn, root, SHOWN) if turn else titled(memory, root)
+        yield Line(
+            (
+                "    " if is_anchor and found.turn else "",  # it stands within its turn
+                (">>> " if is_anchor else "    ", "green"),
+                (f"{when(memory.created_at)}  ", "dim"),
+                (memory.id, "cyan"),
+                ("  superseded" if memory.valid_until else "", "yellow"),
+                (f"  {gist}", "bold" if is_anchor else ""),
+            )
+        )
 
 
 def table(
