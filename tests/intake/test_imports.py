@@ -151,22 +151,22 @@ def test_the_fields_of_version_1_are_these(db: sqlite3.Connection) -> None:
         name: " ".join(column.name for column in columns) for name, columns in exchange.columns(db).items()
     }
     memory = (
-        "id project_id session_id kind sector tier title content tags concepts files hashes importance"
-        " salience access_count created_at updated_at last_accessed valid_from valid_until deleted_at author"
-        " action source times"
+        "id project_id session_id kind sector tier source action times title content tags concepts files"
+        " hashes importance salience access_count created_at updated_at last_accessed valid_from valid_until"
+        " deleted_at author"
     )
     assert exchange.VERSION == 1
     assert told == {
-        "project": "id name root created_at roots remote paused_at",
+        "project": "id name root roots remote created_at paused_at",
         "checkout": "path project_id root mark said_by seen_at",
-        "session": "id project_id cwd user_prompt branch head status started_at last_event_at opened_at"
-        " ended_at summary synthesizer attended",
+        "session": "id project_id cwd user_prompt branch head status attended synthesizer started_at"
+        " last_event_at opened_at ended_at summary",
         "session.prompts": "prompt created_at forgotten_at",
         "session.forgotten": "at",
         "session.summary_fields": "request investigated learned completed next_steps files_read files_edited"
         " notes summary made_by memory_id created_at_epoch updated_at_epoch",
         "memory": memory,
-        "memory.turn": "state started_at ended_at record left_open_at",
+        "memory.turn": "state started_at ended_at left_open_at record",
         "memory.uses": "session_id usage_type created_at",
         "archived": f"id project_id archived_at {memory.removeprefix('id project_id ')}",
         "relation": "source_id target_id relationship_type said_by confidence created_at",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from backstory.store.file import backup, connection
+from backstory.store.file.connection import connect
 from tests.helpers.backups import AFTER, BEFORE, path_of, store
 from tests.helpers.chaos import DAY, NOW
 
@@ -52,24 +53,38 @@ def two_days(one_day: Path, made_stores: Path) -> Path:
     return one_day
 
 
+TOY = """\
+-- What a later step may do: a column, a table, and rows moved into it.
+ALTER TABLE memories ADD COLUMN toy TEXT;
+UPDATE memories SET toy = 'toy of ' || id;
+CREATE TABLE toys (memory_id TEXT PRIMARY KEY, toy TEXT NOT NULL) STRICT;
+INSERT INTO toys SELECT id, toy FROM memories;
+"""
+
+
 @pytest.fixture
-def old(data: Path) -> Path:
-    """A store at schema 2 with a session and three notes."""
-    data.mkdir(parents=True)
-    db = sqlite3.connect(path_of(data), isolation_level=None)
-    connection.apply(db, upto=2)
-    db.execute("INSERT INTO projects VALUES (1, 'prj_api', '/x/api', 'api', '/x/api', 3, ?)", (NOW,))
-    db.execute(
-        "INSERT INTO sessions (id, project_id, started_at, last_event_at, number)"
-        " VALUES ('s', 'prj_api', ?, ?, 1)",
-        (NOW, NOW),
-    )
-    for number in range(1, 4):
+def old(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with a session and three notes, to which one more migration is new."""
+    with closing(connect(path_of(data))) as db:
         db.execute(
-            "INSERT INTO memories (row, id, project_id, session_id, kind, sector, tier, content, salience,"
-            " created_at, updated_at, last_accessed) VALUES (?, ?, 'prj_api', 's', 'note', 'semantic',"
-            " 'project', ?, 0.5, ?, ?, ?)",
-            (1 << 32 | number, f"mem_{number}", f"old note {number}", NOW, NOW, NOW),
+            "INSERT INTO projects (number, id, identity, name, root, last_memory, created_at)"
+            " VALUES (1, 'prj_api', 'prj_api', 'api', '/x/api', 3, ?)",
+            (NOW,),
         )
-    db.close()
+        db.execute(
+            "INSERT INTO sessions (id, project_id, started_at, last_event_at, number)"
+            " VALUES ('s', 'prj_api', ?, ?, 1)",
+            (NOW, NOW),
+        )
+        for number in range(1, 4):
+            db.execute(
+                "INSERT INTO memories (row, id, project_id, session_id, kind, sector, tier, content,"
+                " salience, created_at, updated_at, last_accessed)"
+                " VALUES (?, ?, 'prj_api', 's', 'note', 'semantic', 'project', ?, 0.5, ?, ?, ?)",
+                (1 << 32 | number, f"mem_{number}", f"old note {number}", NOW, NOW, NOW),
+            )
+    folder = tmp_path / "migrations"
+    shutil.copytree(connection.MIGRATIONS, folder)
+    (folder / f"{connection.latest() + 1:04}_toy.sql").write_text(TOY)
+    monkeypatch.setattr(connection, "MIGRATIONS", str(folder))
     return data

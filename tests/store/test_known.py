@@ -10,8 +10,7 @@ import pytest
 from backstory import paths
 from backstory.model import Project
 from backstory.store import forgetting, known, moving, projects, turns
-from backstory.store.file import connection
-from backstory.store.file.connection import connect, transaction
+from backstory.store.file.connection import transaction
 from tests.helpers.brief import HOUR, NOW, Told
 
 FAILED = [["pytest", "FAILED tests/test_pay.py::test_refund - assert 1 == 2"]]
@@ -111,15 +110,3 @@ def test_nothing_walks_the_turns(told: Told) -> None:
     assert not [plan for plan in walked if plan.split()[1] in ("t", "turns", "m", "memories", "e")]
     assert any("turns_mending" in plan for plan in plans)
     assert any("turns_by_time" in plan for plan in plans)
-
-
-def test_the_files_of_turns_before_are_known_after_the_migration(tmp_path: Path, project: str) -> None:
-    path = str(tmp_path / "backstory.db")
-    old = sqlite3.connect(path, isolation_level=None)
-    old.row_factory = sqlite3.Row
-    connection.apply(old, upto=10)
-    turn_id = Told(old, project).turn("s1", "paint the door", edited=["src/door.py"])
-    old.close()
-    db = connect(path)
-    assert editing(Told(db, project), "src/door.py") == [turn_id]
-    db.close()

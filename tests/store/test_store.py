@@ -117,14 +117,17 @@ def test_a_damaged_file_is_an_error_that_says_so(tmp_path: Path) -> None:
         connect(str(broken))
 
 
-def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+def test_a_migration_that_fails_leaves_the_store_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "migrations"
     folder.mkdir()
     (folder / "0001_good.sql").write_text("CREATE TABLE first (a INTEGER) STRICT;")
     (folder / "0002_bad.sql").write_text("CREATE TABLE second (a INTEGER) STRICT;\nCREATE NONSENSE;")
     db = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    monkeypatch.setattr(connection, "MIGRATIONS", str(folder))
     with pytest.raises(sqlite3.OperationalError):
-        connection.migrate(db, "x.db", str(folder))
+        connection.migrate(db, "x.db")
     assert connection.version(db) == 1
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
     assert tables == {"first"}

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 
 import pytest
 
 from backstory.memory import terms
-from backstory.memory.turn import ANSWER, ASKED, COMPLETE, INTERRUPTED, OPEN, TYPED, Turn
+from backstory.memory.turn import ANSWER, ASKED, COMPLETE, INTERRUPTED, OPEN
 from backstory.memory.turn import pieces as pieces_of
 from backstory.recall.index import Index
 from backstory.recall.search import search
 from backstory.store import forgetting, life, memories, queue, sessions, turns, vectors
-from backstory.store.file import connection
-from backstory.store.file.connection import connect
 from tests.helpers.brief import Told
 
 NOW = 1_790_000_000_000
@@ -332,56 +329,3 @@ def test_a_trace_that_repeats_in_its_session_is_counted(db: sqlite3.Connection, 
     memory = memories.get(db, first, NOW)
     assert memory is not None
     assert (memory.times, memory.created_at, memory.hashes) == (2, NOW, (str(NOW + 5),))
-
-
-# --- schema 7 -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("store_made_anew")
-def test_prompts_of_the_schema_before_become_turns_that_are_found(tmp_path: Path, project: str) -> None:
-    path = str(tmp_path / "old" / "backstory.db")
-    (tmp_path / "old").mkdir()
-    old = sqlite3.connect(path, isolation_level=None)
-    connection.apply(old, upto=6)
-    old.execute("INSERT INTO projects VALUES (1, 'prj', ?1, 'api', ?1, 4, 0)", (project,))
-    old.execute("INSERT INTO sessions (id, project_id, started_at, number) VALUES ('s1', 'prj', 0, 1)")
-    added = (
-        "INSERT INTO memories (row, id, project_id, session_id, kind, sector, tier, content, salience, words,"
-        " thread, author, created_at, updated_at, last_accessed, deleted_at)"
-        " VALUES (?1, ?2, 'prj', 's1', ?3, 'episodic', 'session', ?4, 0.3, 4, 1, 'user', ?1, ?1, ?1, ?5)"
-    )
-    for number, (name, kind, text, deleted_at) in enumerate(
-        [
-            ("mem_a", "prompt", "where does the walrus sleep", None),
-            ("mem_b", "tool", "Tool: Bash\nCommand: feed heron", None),
-            ("mem_c", "prompt", "a forgotten otter was here", 5),
-            ("mem_d", "note", "the seal swims", None),
-        ],
-        1,
-    ):
-        old.execute(added, (1 << 32 | number, name, kind, text, deleted_at))
-    old.execute("INSERT INTO models (id, dimension) VALUES ('m', 2)")
-    for number in (1, 4):
-        old.execute("INSERT INTO vectors (row, model, vector) VALUES (?, 1, x'0102')", (1 << 32 | number,))
-    old.close()
-
-    db = connect(path)
-    assert found(db, project, "walrus") == ["mem_a"]
-    assert found(db, project, "seal") == ["mem_d"]
-    assert found(db, project, "heron") == ["mem_b"]  # nothing else fits
-    assert found(db, project, "otter") == []
-    (turn,) = turns.of_session(db, "s1")
-    assert (turn.id, turn.state, turn.asked) == ("mem_a", COMPLETE, "where does the walrus sleep")
-    assert turns.spans(db, "mem_a") == [("s1", 1 << 32 | 1, 1 << 32 | 1)]
-    assert with_vector(db) == {1 << 32 | 4}  # of a turn, its pieces have them
-    life.restore(db, "mem_c", None, NOW)
-    assert found(db, project, "otter") == ["mem_c"]
-    forgetting.erase_memory(db, "mem_a", NOW)
-    assert found(db, project, "walrus") == []
-    assert_indexed(db)
-    added_now = Turn("s1", NOW)
-    added_now.prompts = [["and now the walrus again", TYPED]]
-    turns.save(db, added_now, "prj")
-    assert found(db, project, "walrus") == [added_now.id]
-    assert_indexed(db)
-    db.close()

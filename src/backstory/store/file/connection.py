@@ -202,19 +202,19 @@ def version(db: Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def latest(folder: str = MIGRATIONS) -> int:
-    return max(number for number, _ in _migrations(folder))
+def latest() -> int:
+    return max(number for number, _ in _migrations())
 
 
-def migrate(db: Connection, path: str, folder: str = MIGRATIONS) -> None:
-    newest = latest(folder)
+def migrate(db: Connection, path: str) -> None:
+    newest = latest()
     at = version(db)
     if at == newest:
         return
     if at > newest:
         raise SchemaTooNew(f"{path} is at schema {at}, this backstory knows {newest}; upgrade backstory")
     if at == 0 or db.execute("SELECT 1 FROM projects LIMIT 1").fetchone() is None:
-        apply(db, folder)
+        apply(db)
         return
     from backstory.store.file import backup  # for a store that is up to date nobody needs it
 
@@ -227,29 +227,18 @@ def migrate(db: Connection, path: str, folder: str = MIGRATIONS) -> None:
             backup.make_alone(home, int(time.time() * 1000), f"before-{at + 1}")
         except StoreError as error:
             raise type(error)(f"schema {at} is brought up to date only after a backup: {error}") from error
-        apply(db, folder)
+        apply(db)
 
 
-def apply(db: Connection, folder: str = MIGRATIONS, upto: int | None = None) -> None:
+def apply(db: Connection, upto: int | None = None) -> None:
     """The migrations that are missing, or those of them up to a number."""
-    from backstory.memory import likeness, terms  # for a store that is up to date nobody needs them
-
-    for function, arguments in (
-        (likeness.simhash, 1),
-        (terms.author_of, 1),
-        (terms.bare, 1),
-        (terms.count_words, 1),
-        (terms.is_question, 1),
-        (terms.line_terms, 3),
-    ):
-        db.create_function(function.__name__, arguments, function, deterministic=True)
-    for number, file in _migrations(folder):
+    for number, file in _migrations():
         if upto is not None and number > upto:
             break
         with transaction(db):
             if version(db) >= number:
                 continue  # another process won
-            with open(os.path.join(folder, file), encoding="utf-8") as script:
+            with open(os.path.join(MIGRATIONS, file), encoding="utf-8") as script:
                 for statement in _statements(script.read()):
                     db.execute(statement)
             db.execute(f"PRAGMA user_version = {number}")
@@ -295,8 +284,8 @@ def _use_wal(db: Connection, busy: float) -> None:
         time.sleep(0.01)
 
 
-def _migrations(folder: str) -> list[tuple[int, str]]:
-    return sorted((int(file[:4]), file) for file in os.listdir(folder) if file.endswith(".sql"))
+def _migrations() -> list[tuple[int, str]]:
+    return sorted((int(file[:4]), file) for file in os.listdir(MIGRATIONS) if file.endswith(".sql"))
 
 
 def _statements(script: str) -> Iterator[str]:
