@@ -7,6 +7,7 @@
     ├── Conflict         somebody else changed it meanwhile
     ├── StoreError       the database cannot be used
     │   ├── SchemaTooNew     a newer backstory wrote it
+    │   ├── SchemaTooOld     backstory 0.1 wrote it, and only that can read it
     │   ├── Damaged          what SQLite reads there is no database any more
     │   └── Unavailable      SQLite cannot read or write it now: the disk is full, the file is read-only
     │       └── Busy             another process has it locked
@@ -44,6 +45,10 @@ class StoreError(BackstoryError):
 
 
 class SchemaTooNew(StoreError):
+    pass
+
+
+class SchemaTooOld(StoreError):
     pass
 
 

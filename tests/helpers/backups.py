@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import shutil
 import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from backstory.store.file import backup
+from backstory.store.file import backup, connection
 from backstory.store.file.connection import connect
 from backstory.surfaces.opened import open_drained
+from tests.conftest import REPOSITORY
 from tests.helpers.chaos import FORK, NOW, bash, contents, exit_code_of_a_fork, put, rows, start
 
 PAGE = 4096
@@ -143,6 +146,37 @@ def killed_at_each_step(program: str, data: Path, *args: str) -> Iterator[int]:
                 assert nth > 3  # else it was never killed
                 return
     raise AssertionError("it does not end")
+
+
+# --- other versions -----------------------------------------------------------------------------------------
+
+TOY = """\
+-- What a later step may do: a column, a table, and rows moved into it.
+ALTER TABLE memories ADD COLUMN toy TEXT;
+UPDATE memories SET toy = 'toy of ' || id;
+CREATE TABLE toys (memory_id TEXT PRIMARY KEY, toy TEXT NOT NULL) STRICT;
+INSERT INTO toys SELECT id, toy FROM memories;
+"""
+
+
+def with_a_toy(folder: Path) -> str:
+    """The migrations, and one more."""
+    made = folder / "migrations"
+    shutil.copytree(connection.MIGRATIONS, made)
+    (made / f"{connection.latest() + 1:04}_toy.sql").write_text(TOY)
+    return str(made)
+
+
+VERSION_0_1 = REPOSITORY / "tests" / "store" / "version_0_1"
+
+
+def of_version_0_1(path: Path, schema: int = 12) -> Path:
+    """A store as hooks and commands of backstory 0.1 made it; what `backstory export` of that wrote is beside
+    it. Its schemas are told apart by the number alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.decompress((VERSION_0_1 / "backstory.db.gz").read_bytes()))
+    write_at(path, 60, schema.to_bytes(4, "big"))
+    return path
 
 
 def half(data: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from backstory.store.file import backup, connection
 from backstory.store.file.connection import connect
-from tests.helpers.backups import AFTER, BEFORE, path_of, store
+from tests.helpers.backups import AFTER, BEFORE, path_of, store, with_a_toy
 from tests.helpers.chaos import DAY, NOW
 
 
@@ -53,15 +53,6 @@ def two_days(one_day: Path, made_stores: Path) -> Path:
     return one_day
 
 
-TOY = """\
--- What a later step may do: a column, a table, and rows moved into it.
-ALTER TABLE memories ADD COLUMN toy TEXT;
-UPDATE memories SET toy = 'toy of ' || id;
-CREATE TABLE toys (memory_id TEXT PRIMARY KEY, toy TEXT NOT NULL) STRICT;
-INSERT INTO toys SELECT id, toy FROM memories;
-"""
-
-
 @pytest.fixture
 def old(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store with a session and three notes, to which one more migration is new."""
@@ -83,8 +74,5 @@ def old(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 " VALUES (?, ?, 'prj_api', 's', 'note', 'semantic', 'project', ?, 0.5, ?, ?, ?)",
                 (1 << 32 | number, f"mem_{number}", f"old note {number}", NOW, NOW, NOW),
             )
-    folder = tmp_path / "migrations"
-    shutil.copytree(connection.MIGRATIONS, folder)
-    (folder / f"{connection.latest() + 1:04}_toy.sql").write_text(TOY)
-    monkeypatch.setattr(connection, "MIGRATIONS", str(folder))
+    monkeypatch.setattr(connection, "MIGRATIONS", with_a_toy(tmp_path))
     return data

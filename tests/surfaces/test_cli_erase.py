@@ -21,11 +21,12 @@ from backstory.docmem.tree import Made
 from backstory.intake.note import keep
 from backstory.recall.documents.ingest import ingest
 from backstory.store import forgetting, life, moving, projects
-from backstory.store.file import backup
-from backstory.store.file.connection import apply, connect, transaction
+from backstory.store.file import backup, connection
+from backstory.store.file.connection import connect, transaction
 from backstory.store.keep import build_on, keep_memory, wording
 from backstory.surfaces import erasing, worker
 from tests.conftest import Run
+from tests.helpers.backups import of_version_0_1, with_a_toy
 from tests.helpers.chaos import bash, drain, event, log_text, prompt, put, rows
 from tests.helpers.turn_payloads import commit, happened
 
@@ -262,23 +263,48 @@ def test_everywhere_takes_it_out_of_backups_and_what_was_set_aside(planted: Path
     (planted / "set-aside").mkdir()
     aside = planted / "set-aside" / "backstory-20260101T000000Z.db"
     shutil.copyfile(daily.path, aside)
-    old = planted / "backups" / "backstory-20260102T000000Z-before-8.db"
-    with closing(sqlite3.connect(old, isolation_level=None)) as db:
-        apply(db, upto=7)
-        db.execute("INSERT INTO projects VALUES (1, 'prj_x', '/x', 'x', '/x', 3, 0)")
-        db.execute("INSERT INTO sessions (id, project_id, started_at, number) VALUES ('s1', 'prj_x', 0, 1)")
-        db.execute("INSERT INTO prompts (session_id, prompt, created_at) VALUES ('s1', ?, 0)", (WORD,))
-    assert len(holding(planted)) >= 7
+    assert len(holding(planted)) >= 6
     done = run("erase", "--session", "s1", "--everywhere", "--yes")
     assert done.code == 0, done.err
-    assert done.out.count("Backup without it: ") == 3
+    assert done.out.count("Backup without it: ") == 2
     assert holding(planted) == []
-    assert not old.exists()
     for path in (daily.path, aside):
         backup.check(str(path))
         with closing(sqlite3.connect(path)) as db:
             assert [row[0] for row in db.execute("SELECT id FROM sessions")] == ["s2"]
-    assert any(one.reason == "manual" for one in backup.listed(str(planted)))
+
+
+def test_everywhere_removes_backups_of_an_older_schema_once_there_is_a_new_one(
+    planted: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daily = backup.make(str(planted), NOW - 2 * DAY)
+    monkeypatch.setattr(connection, "MIGRATIONS", with_a_toy(tmp_path))
+    done = run("erase", "--session", "s1", "--everywhere", "--yes")
+    assert done.code == 0, done.err
+    # The daily one, and that from before the migration.
+    assert done.out.count("(removed: of an older schema; ") == 2
+    assert holding(planted) == []
+    assert not Path(daily.path).exists()
+    assert [(one.reason, one.schema) for one in backup.listed(str(planted))] == [
+        ("manual", connection.latest())
+    ]
+
+
+def test_stores_of_backstory_0_1_are_named_and_left(planted: Path, run: Run) -> None:
+    kept = [
+        of_version_0_1(planted / "set-aside" / "backstory.db"),
+        of_version_0_1(planted / "backups" / "backstory-20260102T000000Z-before-8.db", schema=7),
+    ]
+    content = [path.read_bytes() for path in kept]
+    for everywhere in ((), ("--everywhere",)):
+        done = run("erase", "--match", WORD, "--yes", *everywhere)
+        assert done.code == 0, done.err
+        for path in kept:
+            assert f"Left: {path}: is of backstory 0.1 and was not looked into" in done.out
+    done = run("redact", "--yes")
+    for path in kept:
+        assert f"Not changed: {path}: is of backstory 0.1 and was not looked into" in done.out
+    assert [path.read_bytes() for path in kept] == content
 
 
 def test_a_transcript_does_not_bring_it_back_into_a_restored_backup(

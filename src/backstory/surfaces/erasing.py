@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from backstory import config, log
 from backstory.errors import BackstoryError
 from backstory.store import forgetting, projects, redaction
-from backstory.store.file import backup
+from backstory.store.file import backup, older
 from backstory.store.file.backup import Backup
 from backstory.store.file.connection import Connection, latest, transaction
 from backstory.store.forgetting import Conditions, Forgetting, Preview, Run
@@ -69,6 +69,7 @@ def is_unfinished(home: str) -> bool:
 def finish(home: str, db: Connection, now: int) -> Finished:
     """Go on with all that was begun."""
     done = Finished(now)
+    of_before = older.files(home)
     for one in forgetting.erasing(db):
         mark(home)
         ids, session_ids = forgetting.hidden_ids(db, one.at)
@@ -78,6 +79,7 @@ def finish(home: str, db: Connection, now: int) -> Finished:
         if one.said_by == "user":
             with backup.alone(home):
                 old = _clear_backups(home, one, ids, session_ids, done)
+            done.left += [(path, f"{older.NOT_TOUCHED}; {older.THEN}") for path in of_before]
         done.memories += forgetting.sweep(db, one)
         _replace(home, db, old, now, done)
         forgetting.done_erasing(db, one)
@@ -118,6 +120,8 @@ def _clear_backups(
     old: list[Backup] = []
     for copy in (*backup.listed(home), *backup.set_aside(home)):
         try:
+            if older.wrote(copy.path):
+                continue
             if one.erasing == "everywhere" and copy.schema == latest():
                 if backup.rewritten(home, copy, lambda db: _erase_in_copy(db, one, ids, session_ids)):
                     done.changed.append(copy.path)

@@ -91,7 +91,7 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
     hook.sh has to say: that backstory is being set up, that nothing can be captured."""
     import json
 
-    from backstory.errors import Busy, Damaged, SchemaTooNew, StoreError, Unavailable
+    from backstory.errors import Busy, Damaged, SchemaTooNew, SchemaTooOld, StoreError, Unavailable
     from backstory.recall import brief
     from backstory.store import tellings
     from backstory.store.file.connection import may_be_unavailable
@@ -123,9 +123,10 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
                 pass  # others write. The prompt's hook notes it again; what was shown can wait
     except StoreError as error:
         log.write("warning", f"no brief: {error}")
-        is_fault = isinstance(error, Damaged | SchemaTooNew | Unavailable) and not isinstance(error, Busy)
+        is_other = isinstance(error, SchemaTooNew | SchemaTooOld)
+        is_fault = is_other or (isinstance(error, Damaged | Unavailable) and not isinstance(error, Busy))
         _answer(notice or (f"{NAME}nothing is told: {error}" if is_fault else ""), "")
-        needed = True
+        needed = not is_other  # the worker could not open it either
     if needed:
         start_worker(folder, env)
 

@@ -6,5 +6,6 @@ recovery     restores one of them, because somebody asks for it or because the f
 rescue       takes what can still be read of a damaged file into a sound one
 pages        reads the rows of a damaged file
 disk         says what is wrong with a disk that is full, or a folder that cannot be written
+older        knows the stores of backstory 0.1, which are refused and never changed
 swap         puts another file in its place, while no process has it open
 """

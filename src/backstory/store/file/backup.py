@@ -50,10 +50,14 @@ class Backup:
 
     @property
     def schema(self) -> int | None:
-        """None where there is no database in it any more."""
-        with open(self.path, "rb") as file:
-            head = file.read(100)
-        return int.from_bytes(head[60:64], "big") if head.startswith(b"SQLite format 3\0") else None
+        return schema_of(self.path)
+
+
+def schema_of(path: str) -> int | None:
+    """As the header says; None where there is no database in it any more."""
+    with open(path, "rb") as file:
+        head = file.read(100)
+    return int.from_bytes(head[60:64], "big") if head.startswith(b"SQLite format 3\0") else None
 
 
 class alone:

@@ -11,7 +11,7 @@ import sqlite3
 import time
 
 from backstory import paths
-from backstory.errors import Busy, Damaged, SchemaTooNew, StoreError, Unavailable
+from backstory.errors import Busy, Damaged, SchemaTooNew, SchemaTooOld, StoreError, Unavailable
 from backstory.store.file import disk
 
 TYPE_CHECKING = False
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Connection = sqlite3.Connection  # other rooms take the name from here; sqlite3 is imported in the store only
 BUSY_SECONDS = 10
+TABLES = "SELECT name, sql FROM sqlite_master WHERE type = 'table'"
 MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 
 
@@ -34,6 +35,7 @@ def connect(path: str, hurry: float | None = None) -> Connection:
     except (sqlite3.DatabaseError, UnicodeDecodeError, OSError) as error:
         raise refusal(path, error) from error
     try:
+        _expect_known(db, path)
         if hurry is not None and 0 < version(db) < latest():
             raise StoreError(f"{path} is about to be brought up to date; try again in a moment")
         migrate(db, path)
@@ -206,13 +208,56 @@ def latest() -> int:
     return max(number for number, _ in _migrations())
 
 
+def oldest() -> int:
+    """The first that this backstory knows."""
+    return _migrations()[0][0]
+
+
+def _expect_known(db: Connection, path: str) -> None:
+    at = version(db)
+    if at > latest():
+        raise SchemaTooNew(f"{path} is at schema {at}, this backstory knows {latest()}; upgrade backstory")
+    expect_ours(db, path)
+
+
+def expect_ours(db: Connection, path: str) -> None:
+    """Raise where only backstory 0.1 can read it. The number may be damaged: then the tables are today's."""
+    at = version(db)
+    if not 0 < at < oldest():
+        return
+    ours = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        apply(ours)
+        if set(map(tuple, db.execute(TABLES))) != set(ours.execute(TABLES)):
+            raise too_old(path, at)
+    finally:
+        ours.close()
+
+
+def too_old(path: str, schema: int) -> SchemaTooOld:
+    import shlex
+
+    folder, name = os.path.split(path)
+    where = "backstory 0.1 (docs/troubleshooting.md: where it is)"
+    if path != paths.database(folder):
+        return SchemaTooOld(
+            f"run `backstory backup restore {shlex.quote(path)}` and `backstory export memory.jsonl`"
+            f" with {where} and BACKSTORY_HOME set to an empty folder, then `backstory import memory.jsonl`"
+            f" with this one: that backup is at schema {schema}, of 0.1"
+        )
+    return SchemaTooOld(
+        f"run `backstory export memory.jsonl` with {where},"
+        f" `cd {shlex.quote(folder)} && mkdir -p set-aside && mv {name}* set-aside/`,"
+        " `backstory import --attach memory.jsonl` with this one:"
+        f" the store is at schema {schema}, of 0.1. Capture goes on meanwhile"
+    )
+
+
 def migrate(db: Connection, path: str) -> None:
     newest = latest()
     at = version(db)
     if at == newest:
         return
-    if at > newest:
-        raise SchemaTooNew(f"{path} is at schema {at}, this backstory knows {newest}; upgrade backstory")
     if at == 0 or db.execute("SELECT 1 FROM projects LIMIT 1").fetchone() is None:
         apply(db)
         return

@@ -14,7 +14,7 @@ from functools import cache
 
 from backstory import log, paths
 from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
-from backstory.store.file import backup, disk, rescue, swap
+from backstory.store.file import backup, disk, older, rescue, swap
 from backstory.store.file.connection import apply, fts_indexes, is_read_only_by_itself, latest, transaction
 
 TYPE_CHECKING = False
@@ -121,6 +121,7 @@ def _what_is_wrong(folder: str) -> str | None:
         return None
     if os.path.getsize(path) == 0:
         return "it is empty" if backup.listed(folder) else None
+    older.expect_file_ours(path)
     schema, fault = _examined(path)
     if schema > latest():
         # The header may be damaged. But there is a backup from before each migration, and most change tables.
@@ -218,6 +219,7 @@ def _newest_good(folder: str, made: str) -> Backup | None:
 
 
 def _expect_usable(path: str) -> None:
+    older.expect_file_ours(path)
     schema, fault = _examined(path)
     if fault or not schema:
         raise backup.damage(path, fault)

@@ -19,7 +19,7 @@ from backstory import errors, paths
 from backstory.memory.kinds import KINDS, SECTORS, TIERS
 from backstory.model import Filters, Project, now_ms
 from backstory.store import memories, projects, sessions
-from backstory.store.file import backup, disk
+from backstory.store.file import backup, disk, older
 from backstory.store.file.connection import Connection
 from backstory.store.open import open_store
 from backstory.surfaces import shapes
@@ -270,7 +270,7 @@ def store() -> Iterator[tuple[Connection, int]]:
 def lost(db: Connection, home: str) -> tuple[str, str] | None:
     """A store without memories, beside a backup with some, has most likely lost its file: what there is, and
     how to get it back."""
-    if memories.count(db) or (found := backup.with_memories(home)) is None:
+    if memories.count(db) or (found := backup.with_memories(home)) is None or older.wrote(found.path):
         return None
     name = "latest" if found.name == backup.listed(home)[0].name else found.name
     made, size = output.when(found.at), output.size(found.size)

@@ -78,7 +78,11 @@ def examine(folder: str, env: Mapping[str, str], claude: str | None = None) -> l
     found: list[Check] = []
     for name, check in checks:
         is_told = any(one.name == "settings" and one.level == "bad" for one in found)
-        found.append(_guarded(name, check, is_told=is_told))
+        made = _guarded(name, check, is_told=is_told)
+        same = [one.name for one in found if one.level == "bad" and one.finding == made.finding]
+        if same and made.level == "bad":
+            made = Check(name, "bad", f"not checked, for the reason of {same[0]} above")
+        found.append(made)
     return found
 
 

@@ -12,6 +12,7 @@ import click
 from backstory import errors, paths
 from backstory.safety import redact as table
 from backstory.store import claude_files, nodes, projects, redaction
+from backstory.store.file import older
 from backstory.store.file.connection import Connection
 from backstory.store.file.swap import BESIDE
 from backstory.store.redaction import Finding, Redact
@@ -154,9 +155,12 @@ def _redacted_file(path: str, redact_text: Redact) -> bytes | None:
 
 def _left(db: Connection, home: str, redact_text: Redact, listed: Collection[str]) -> Iterator[Left]:
     """The other files with a secret. Among them may be a log that was rotated while it was rewritten."""
+    of_before = older.files(home)
     for path, inside in _files(home):
         try:
-            if not path.endswith(".db"):
+            if path in of_before:
+                yield path, older.NOT_TOUCHED, older.THEN
+            elif not path.endswith(".db"):
                 if path not in listed and _redacted_file(path, redact_text) is not None:
                     yield path, "holds a secret", "delete it"
             elif rows := redaction.count(path, redact_text):
