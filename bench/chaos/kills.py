@@ -33,6 +33,7 @@ from backstory.surfaces.cli import main as cli
 from backstory.surfaces.mcp import start
 from chaos.shots import Say, Shooting
 from tests.conftest import HOOK
+from tests.helpers.backups import with_a_toy
 from tests.helpers.chaos import (
     MINUTE,
     SOURCE,
@@ -365,17 +366,17 @@ def is_sound(path: str) -> bool:
 
 
 def migrations(folder: Path, wanted: int, seed: int) -> Row:
-    """From each version that was released to this one, with its backup before."""
+    """From today's schema to one with a step more, with its backup before."""
     row, shooting = Row("migration"), Shooting(seed)
+    old, today = folder / "old", connection.MIGRATIONS
+    _store(old)
+    before = rows(old, STATE), rows(old, PROMPTS)
+    connection.MIGRATIONS = with_a_toy(folder)
     number = 0
     while not _enough(row, shooting, wanted):
         number += 1
-        schema = shooting.dice.randrange(1, connection.latest())
-        old, data = folder / f"schema-{schema}", folder / f"migrated-{number}"
-        if not old.exists():
-            _old_store(old, schema)
+        data = folder / f"migrated-{number}"
         shutil.copytree(old, data)
-        before = rows(data, STATE), rows(data, PROMPTS)
 
         def work(say: Say, data: Path = data) -> None:
             connect(str(data / "backstory.db")).close()
@@ -389,26 +390,31 @@ def migrations(folder: Path, wanted: int, seed: int) -> Row:
             after = rows(data, STATE), rows(data, PROMPTS)
             for was, now in zip(before, after, strict=True):
                 row.compare({str(one) for one in was}, Counter(map(str, now)))
+            toys = {one["memory_id"] for one in rows(data, "SELECT memory_id FROM toys")}
+            for one in {one["id"] for one in before[0]} - toys:
+                row.lose(f"the toy of {one}")
             good = [one for one in backup.listed(str(data)) if is_sound(one.path)]
             if not good or (ended and len(good) > 1):
                 row.lose(f"{len(good)} good backups of {old.name}")
         shutil.rmtree(data)
+    connection.MIGRATIONS = today
     return row
 
 
-def _old_store(data: Path, schema: int) -> None:
-    data.mkdir(parents=True)
-    dice = random.Random(schema)  # noqa: S311
-    with closing(sqlite3.connect(data / "backstory.db", isolation_level=None)) as db:
-        db.execute("PRAGMA journal_mode = WAL")
-        connection.apply(db, upto=1)
-        db.execute("INSERT INTO projects VALUES (1, 'prj_a', '/a', 'a', '/a', ?, 1)", (MEMORIES,))
+def _store(data: Path) -> None:
+    dice = random.Random(7)  # noqa: S311
+    with closing(connect(str(data / "backstory.db"))) as db:
+        db.execute(
+            "INSERT INTO projects (number, id, identity, name, root, last_memory, created_at)"
+            " VALUES (1, 'prj_a', 'prj_a', 'a', '/a', ?, 1)",
+            (MEMORIES,),
+        )
         db.execute("BEGIN")
         for session in range(MEMORIES // 20):
             db.execute(
-                "INSERT INTO sessions (id, project_id, status, cwd, branch, head, started_at, user_prompt)"
-                " VALUES (?, 'prj_a', 'completed', '/a', 'main', 'abc', ?, 'mend it')",
-                (f"s{session}", session * 1000),
+                "INSERT INTO sessions (id, number, project_id, status, cwd, branch, head, started_at,"
+                " user_prompt) VALUES (?, ?, 'prj_a', 'completed', '/a', 'main', 'abc', ?, 'mend it')",
+                (f"s{session}", session, session * 1000),
             )
             said = f"please {text_of(dice)}"
             values = (f"s{session}", said, session * 1000 + 1)
@@ -428,7 +434,6 @@ def _old_store(data: Path, schema: int) -> None:
                 ),
             )
         db.execute("COMMIT")
-        connection.apply(db, upto=schema)
 
 
 def backups(folder: Path, wanted: int, seed: int) -> Row:
@@ -436,7 +441,7 @@ def backups(folder: Path, wanted: int, seed: int) -> Row:
     row, shooting = Row("backup"), Shooting(seed)
     for data, rounds in _stores(row, shooting, folder, wanted):
         shutil.rmtree(data)
-        _old_store(data, connection.latest())
+        _store(data)
         for number in rounds:
             command = f"echo {text_of(shooting.dice)}"
             accepted(data, bash(command))
