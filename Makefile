@@ -71,6 +71,7 @@ chaos: $(VENV)/installed-dev
 	BACKSTORY_RECOVERY_VARIANTS=200 $(BIN)/python -m pytest -q tests/store/test_recovery*.py || failed=1; \
 	BACKSTORY_MCP_FUZZ=5000 $(BIN)/python -m pytest -q tests/surfaces/test_mcp_fuzz.py || failed=1; \
 	BACKSTORY_SOAK_WRITES=$${BACKSTORY_SOAK_WRITES:-10000} $(BIN)/python -m pytest -q tests/surfaces/test_docmem_two_servers.py || failed=1; \
+	BACKSTORY_ENDED_SERVERS=200 $(BIN)/python -m pytest -q tests/surfaces/test_listener.py -k ended_while_it_starts || failed=1; \
 	exit $$failed
 
 # Every screen, and the seconds it took, from `claude plugin marketplace add` to the first memory that is told.

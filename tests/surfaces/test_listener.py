@@ -1,24 +1,35 @@
 """What hooks ask the memory server over its socket: the right server is found, whoever misbehaves is cut off,
-and nothing stays behind."""
+and nothing stays behind.
+
+BACKSTORY_ENDED_SERVERS=200 ends so many while they start; `make chaos` does."""
 
 from __future__ import annotations
 
+import glob
+import itertools
 import json
 import os
 import signal
 import socket
 import stat
+import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from backstory.store.file.connection import connect
 from backstory.surfaces import asking
-from backstory.surfaces.mcp import listener
+from backstory.surfaces.mcp import ending, listener, listing, start, tool_context
+from backstory.surfaces.mcp.ending import Ending
 from tests.helpers.asked import (
     AGAIN,
     ANSWER,
@@ -29,8 +40,8 @@ from tests.helpers.asked import (
     listening,
     sockets,
 )
-from tests.helpers.chaos import eventually, log_text, rows
-from tests.helpers.mcp_client import serving
+from tests.helpers.chaos import Json, eventually, log_text, rows
+from tests.helpers.mcp_client import Wire, serving
 
 
 @pytest.fixture
@@ -236,8 +247,6 @@ def test_a_project_goes_by_its_real_folder(data: Path, told: Path, tmp_path: Pat
 
 
 def test_a_path_that_is_short_enough_lies_in_the_data_folder(tmp_path: Path) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         data = Path(folder) / "d"
         with listening(data, tmp_path):
@@ -284,7 +293,86 @@ def test_a_stale_socket_is_passed_by_and_removed_by_the_next_server(data: Path, 
     assert SPOKEN in ask(data, told, "prompt", AGAIN)
     assert time.monotonic() - started < asking.SECONDS / 2
     with listening(data, told, 4712):
+        listener.sweep(str(data))
         assert len(sockets(data)) == 2, "that one, and the one that listens"
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The short folder of another data folder, which is gone, with a socket that nobody listens at."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as temporary:
+        monkeypatch.setattr(asking, "SHORT", f"{temporary}/ours-")
+        folder = Path(asking.short_folder("/another"))
+        folder.mkdir(mode=0o700)
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(folder / "1-x-2.sock"))
+        yield folder
+
+
+def age(folder: Path) -> None:
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (1, 1), follow_symlinks=False)
+
+
+def test_what_a_server_of_another_data_folder_left_goes_once_it_is_old(data: Path, elsewhere: Path) -> None:
+    (elsewhere / "3-x-4.sock.").touch()
+    (elsewhere / "5-x-6.sock").symlink_to(elsewhere / "1-x-2.sock")
+    listener.sweep(str(data))
+    assert len(os.listdir(elsewhere)) == 3
+    age(elsewhere)
+    listener.sweep(str(data))
+    assert not elsewhere.exists()
+
+
+def test_what_another_server_still_listens_at_stays(data: Path, elsewhere: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(elsewhere / "3-x-4.sock"))
+        other.listen(0)
+        age(elsewhere)
+        for _ in range(3):  # more than it takes
+            listener.sweep(str(data))
+        assert os.listdir(elsewhere) == ["3-x-4.sock"]
+
+
+@pytest.mark.parametrize("way", ["open to others", "behind a link", "no socket", "no time", "another name"])
+def test_what_may_not_be_ours_or_takes_long_is_not_swept(
+    way: str, data: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = {"1-x-2.sock"}
+    if way == "open to others":
+        elsewhere.chmod(0o755)
+    elif way == "behind a link":
+        elsewhere = elsewhere.rename(elsewhere.with_name("theirs"))
+        Path(asking.short_folder("/another")).symlink_to(elsewhere)
+    elif way == "no socket":
+        (elsewhere / "notes").write_text("mine")
+        left = {"notes"}
+    elif way == "no time":
+        monkeypatch.setattr(listener, "SWEEP_SECONDS", -1.0)
+    elif way == "another name":
+        elsewhere = elsewhere.rename(elsewhere.with_name("theirs"))
+    age(elsewhere)
+    listener.sweep(str(data))
+    assert set(os.listdir(elsewhere)) == left
+
+
+def test_a_short_folder_that_goes_while_a_server_begins_is_made_again(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last server in it ends at that moment."""
+    data, real = tmp_path / ("long" * 30), asking.is_private
+    gone: list[str] = []
+
+    def going(folder: str) -> bool:
+        if is_private := real(folder) and not gone:
+            os.rmdir(folder)
+            gone.append(folder)
+        return is_private or real(folder)
+
+    monkeypatch.setattr(asking, "is_private", going)
+    with listening(data, place):
+        assert gone == [asking.short_folder(str(data))]
+        assert listener._is_served(where(data, place))
 
 
 def test_a_server_that_ends_before_it_listens_does_not_begin_to(
@@ -324,3 +412,128 @@ def test_ten_servers_at_once_leave_no_socket(data: Path, place: Path) -> None:
         assert eventually(lambda: not any(name.endswith(killed) for name in sockets(data)), 30)
     assert eventually(lambda: not sockets(data))
     assert not os.path.exists(asking.short_folder(str(data)))
+
+
+# --- the end comes while it begins --------------------------------------------------------------------------
+
+SERVERS_ENDED = int(os.environ.get("BACKSTORY_ENDED_SERVERS", "9"))
+AT_ONCE = 3
+ENDS: list[Callable[[Wire], None]] = [
+    lambda wire: wire.process.send_signal(signal.SIGINT),
+    lambda wire: wire.process.send_signal(signal.SIGTERM),
+    lambda wire: wire.process.stdin.close() if wire.process.stdin else None,
+]
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "a test", "version": "1"},
+}
+START: list[Json] = [
+    {"id": 1, "method": "initialize", "params": HELLO},
+    {"method": "notifications/initialized"},
+    {"id": 2, "method": "tools/list", "params": {}},
+]
+
+
+def test_whenever_the_end_comes_no_socket_is_left(
+    data: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before each line of a start in turn. When the end is done, the server is gone with all its threads."""
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(place))
+    monkeypatch.setattr(tool_context, "warm_up", lambda ready: ready())
+    left: dict[int, list[str]] = {}
+
+    def end() -> None:
+        last.come()
+        look()
+
+    def look() -> None:
+        if found := [*sockets(data), *glob.glob(asking.short_folder(str(data)))]:
+            left.setdefault(number, found)
+
+    for number in itertools.count(1):
+        monkeypatch.setattr(listener, "_is_over", threading.Event())
+        last = Ending()
+        if not _before_line(number, partial(start._beside, listing.MEMORY, last), end):
+            break
+        look()
+        listener.end()
+    listener.end()
+    assert left == {}
+    assert number > 50
+
+
+def _before_line(number: int, begin: Callable[[], None], end: Callable[[], None]) -> bool:
+    """Begin, in a thread; the end comes in another one before the line of that number. Is there one?"""
+    lines = itertools.count(1)
+    at_the_end = threading.Thread(target=end)
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_globals.get("__name__") not in (start.__name__, listener.__name__, ending.__name__):
+            return None
+        if event == "line" and next(lines) == number:
+            at_the_end.start()
+            at_the_end.join(0.05)  # unless it waits for who begins
+        return trace
+
+    def run() -> None:
+        sys.settrace(trace)
+        begin()
+
+    beside = threading.Thread(target=run)
+    beside.start()
+    beside.join()
+    if at_the_end.ident is None:
+        return False
+    at_the_end.join()
+    return True
+
+
+@pytest.mark.slow
+def test_a_real_server_that_is_ended_while_it_starts_leaves_no_socket(tmp_path: Path, place: Path) -> None:
+    """At moments that are spread over the start, and at the first sign of the socket."""
+    folders = [tmp_path / f"{number}{'x' * 80}" for number in range(AT_ONCE)]  # too long: they lie in /tmp
+
+    def some(number: int) -> list[str]:
+        left: list[str] = []
+        whole = 0.0
+        for turn in range(number, SERVERS_ENDED, AT_ONCE):
+            at = turn / SERVERS_ENDED * whole if whole and turn % 2 else None
+            seconds = _end_early(folders[number], place, ENDS[turn // AT_ONCE % len(ENDS)], at, left)
+            whole = whole or seconds
+        return left
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        assert [name for left in pool.map(some, range(AT_ONCE)) for name in left] == []
+    assert not any(os.path.exists(asking.short_folder(str(folder))) for folder in folders)
+
+
+def _end_early(
+    data: Path, place: Path, end: Callable[[Wire], None], seconds: float | None, left: list[str]
+) -> float:
+    """Start a server, and end it after so many seconds, or once there is a sign of its socket: how long that
+    took."""
+    places = (data / "run", Path(asking.short_folder(str(data))))
+    with Wire(data, place, cold=True) as wire:
+        started = time.monotonic()
+        for message in START:
+            wire.write(json.dumps({"jsonrpc": "2.0", **message}))
+
+        def files() -> list[str]:
+            return [
+                name
+                for folder in places
+                if folder.is_dir()
+                for name in os.listdir(folder)
+                if f"-{wire.process.pid}." in name
+            ]
+
+        while (seconds is None and not files()) or (seconds and time.monotonic() - started < seconds):
+            assert time.monotonic() - started < 60
+            time.sleep(0.001 if seconds else 0)
+        took = time.monotonic() - started
+        end(wire)
+        wire.process.wait(30)
+        if names := files():
+            left.append(f"{wire.process.returncode} after {took:.3f} s: {', '.join(names)}")
+        return took

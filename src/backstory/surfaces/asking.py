@@ -32,6 +32,7 @@ LONGEST_PATH = 103  # bytes of a socket's path; Linux takes 107
 MOST_SERVERS = 4  # that are tried
 MOST_TRIES = 3  # prompts of a session without an answer
 SOCKET = ".sock"
+SHORT = f"/tmp/backstory-{os.geteuid()}-"  # noqa: S108  how our folders there begin; checked by is_private
 
 
 # --- where a server listens ---------------------------------------------------------------------------------
@@ -58,7 +59,7 @@ def _key(project: str) -> str:
 
 def short_folder(data: str) -> str:
     """Where sockets lie if their paths in the data folder would be too long; in run/ there are links then."""
-    return f"/tmp/backstory-{os.geteuid()}-{digest(os.fsencode(data))[:12]}"  # noqa: S108  checked by is_private
+    return SHORT + digest(os.fsencode(data))[:12]
 
 
 def is_private(folder: str) -> bool:

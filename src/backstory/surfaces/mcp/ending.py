@@ -42,10 +42,12 @@ class Ending:
             signal.signal(number, self._handle)
         threading.Thread(target=self._listen, args=(told,), daemon=True).start()
 
-    def also(self, act: Callable[[], None]) -> None:
-        """What is to be done then, after what was told before."""
+    def also(self, act: Callable[[], None]) -> bool:
+        """What is to be done then, after what was told before. False: it has come; begin nothing that
+        would be left."""
         if act not in self._last:
             self._last.append(act)
+        return not self._came.locked()  # asked afterwards: whoever comes now finds the act
 
     def come(self) -> bool:
         """False: somebody else is at it, or was."""

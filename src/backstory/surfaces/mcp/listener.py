@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 import struct
 import threading
 import time
@@ -42,6 +43,8 @@ WAITING = 8  # connections that the system keeps for us
 SECONDS_READING = 0.2  # a hook sends its request at once
 SECONDS_HEARING = 0.5  # until the hook hangs up
 LEFT_SECONDS = 60  # a socket that is that old and not ready yet is of a server that was killed
+OLD_SECONDS = 3_600  # of a socket of another data folder
+SWEEP_SECONDS = 1.0
 
 
 class Listener:
@@ -56,34 +59,56 @@ class Listener:
         run = asking.run_folder(data)
         paths.make_folder(run)
         os.chmod(run, 0o700)
-        sweep(data)
         self._files = [os.path.join(run, name)]
         if asking.is_too_long(self._files[0] + "."):
-            short = asking.short_folder(data)
-            with suppress(FileExistsError):
-                os.mkdir(short, 0o700)
-            if not asking.is_private(short):
-                raise BadInput(f"{short} is not for us alone; remove it, or move the data folder")
-            self._files.append(os.path.join(short, name))
-        self._socket = _bound(self._files[-1])
-        if len(self._files) > 1:
-            with suppress(FileNotFoundError):
-                os.unlink(self._files[0])
-            os.symlink(self._files[1], self._files[0])
+            self._files.append(os.path.join(asking.short_folder(data), name))
+        try:
+            self._socket = self._bound()
+        except FileNotFoundError:  # a server that ended meanwhile has removed the short folder: it was empty
+            self._socket = self._bound()
         self.thread = threading.Thread(target=self._listen, name="listener", daemon=True)
         self.thread.start()
 
     def close(self) -> None:
         """Remove the socket. A request that is being answered may end with the process."""
         self._is_over.set()
-        for path in self._files:
-            _remove(path)
+        self._remove_files()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        if len(self._files) > 1:
+
+    def _bound(self) -> socket.socket:
+        """A socket that listens. It gets its name when it is ready, so that no hook connects before."""
+        link, path = self._files[0], self._files[-1]
+        if link != path:
+            short = os.path.dirname(path)
+            with suppress(FileExistsError):
+                os.mkdir(short, 0o700)
+            if os.path.lexists(short) and not asking.is_private(short):
+                raise BadInput(f"{short} is not for us alone; remove it, or move the data folder")
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            _remove(path + ".")
+            made.bind(path + ".")
+            os.chmod(path + ".", 0o600)
+            made.listen(WAITING)
+            os.rename(path + ".", path)
+            if link != path:
+                _remove(link)
+                os.symlink(path, link)
+        except OSError:
+            made.close()
+            self._remove_files()
+            raise
+        return made
+
+    def _remove_files(self) -> None:
+        link, path = self._files[0], self._files[-1]
+        for file in (path + ".", path, link):
+            _remove(file)
+        if link != path:
             with suppress(OSError):  # others are there
-                os.rmdir(os.path.dirname(self._files[1]))
+                os.rmdir(os.path.dirname(path))
 
     def _listen(self) -> None:
         while not self._is_over.is_set():
@@ -141,28 +166,57 @@ def note(db: Connection, request: dict[str, str], told: Telling, now: int) -> No
 
 
 def sweep(data: str) -> None:
-    """Remove the sockets of servers that were killed."""
-    for folder in (asking.run_folder(data), asking.short_folder(data)):
-        with suppress(OSError):
-            for name in os.listdir(folder) if asking.is_private(folder) else ():
-                path = os.path.join(folder, name)
-                if name.endswith(asking.SOCKET):
-                    _remove_if_left(path)
-                elif name.endswith(asking.SOCKET + "."):  # not ready yet, or killed on the way
-                    with suppress(OSError):
-                        if time.time() - os.lstat(path).st_mtime > LEFT_SECONDS:
-                            os.unlink(path)
+    """Remove the sockets of servers that were killed, for as long as that is quick. Of other data folders,
+    which may be gone, only what is old: where machines share /tmp, a server of another one seems dead."""
+    deadline = time.monotonic() + SWEEP_SECONDS
+    own = asking.short_folder(data)
+    for folder in (asking.run_folder(data), own):
+        _sweep(folder, own, 0, deadline)
+    with suppress(OSError), os.scandir(os.path.dirname(own)) as entries:
+        for entry in entries:
+            is_ours = entry.path.startswith(asking.SHORT) and asking.is_private(entry.path)
+            if is_ours and _is_older(entry.path, OLD_SECONDS):
+                _sweep(entry.path, entry.path, OLD_SECONDS, deadline)
+                with suppress(OSError):  # it is not empty
+                    os.rmdir(entry.path)
+            if time.monotonic() > deadline:
+                return
 
 
-def _remove_if_left(path: str) -> None:
-    target = path
+def _sweep(folder: str, linked: str, seconds: float, deadline: float) -> None:
+    """In a folder, of what is older. Its links lead to sockets of the same names in `linked`, or nowhere."""
     with suppress(OSError):
-        target = os.readlink(path)
-    line = asking.connected(target, asking.SECONDS)
+        for name in os.listdir(folder) if asking.is_private(folder) else ():
+            path = os.path.join(folder, name)
+            if time.monotonic() > deadline:
+                return
+            if name.endswith(asking.SOCKET + "."):  # not ready yet, or killed on the way
+                is_left = _is_older(path, max(seconds, LEFT_SECONDS))
+            else:
+                target = os.path.join(linked, name) if os.path.islink(path) else path
+                is_left = name.endswith(asking.SOCKET) and _is_older(path, seconds) and not _is_served(target)
+            if is_left:
+                _remove(path)
+
+
+def _is_older(path: str, seconds: float) -> bool:
+    try:
+        return time.time() - os.lstat(path).st_mtime >= seconds
+    except OSError:
+        return False
+
+
+def _is_served(path: str) -> bool:
+    """Does a server listen at this socket? No link is followed."""
+    try:
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            return False
+    except OSError:
+        return False
+    line = asking.connected(path, asking.SECONDS)
     if line is not None:
         line.close()
-    elif not _is_busy(target):
-        _remove(path)
+    return line is not None or _is_busy(path)
 
 
 def _is_busy(path: str) -> bool:
@@ -176,22 +230,6 @@ def _is_busy(path: str) -> bool:
         except OSError:
             return False
         return True
-
-
-def _bound(path: str) -> socket.socket:
-    """A socket that listens. It gets its name when it is ready, so that no hook connects before."""
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        _remove(path + ".")
-        made.bind(path + ".")
-        os.chmod(path + ".", 0o600)
-        made.listen(WAITING)
-        os.rename(path + ".", path)
-    except OSError:
-        made.close()
-        _remove(path + ".")
-        raise
-    return made
 
 
 def _is_ours(line: socket.socket) -> bool:
@@ -249,6 +287,7 @@ def _remove(path: str) -> None:
 
 # --- the one of this process --------------------------------------------------------------------------------
 
+_beginning_or_ending = threading.Lock()
 _listening: list[Listener] = []
 _is_over = threading.Event()
 
@@ -256,15 +295,18 @@ _is_over = threading.Event()
 def begin(data: str, project: str, store: Store, index: Callable[[], Index]) -> None:
     """Listen, unless nothing is to be told at any moment. Without it nothing is told, and that is all."""
     try:
-        if any(config.choice(name, os.environ) == "on" for name in SETTINGS.values()):
-            _listening.append(Listener(data, project, store, index))
+        if not any(config.choice(name, os.environ) == "on" for name in SETTINGS.values()):
+            return
+        with _beginning_or_ending:  # so that the end waits for a socket that is half made, and knows of it
+            if not _is_over.is_set():
+                _listening.append(Listener(data, project, store, index))
+        sweep(data)
     except (BackstoryError, OSError) as error:
         log.write("warning", f"nothing is told at prompts: {error}")
-    if _is_over.is_set():  # it came while we were at it
-        end()
 
 
 def end() -> None:
-    _is_over.set()
-    while _listening:
-        _listening.pop().close()
+    with _beginning_or_ending:
+        _is_over.set()
+        while _listening:
+            _listening.pop().close()

@@ -37,8 +37,8 @@ MOST_SHOWN = 300_000  # characters; without a word from us Claude Code keeps rep
 def serve(handshake: Handshake, ending: Ending) -> None:
     """Answer on stdin and stdout until they close."""
     logging.basicConfig(handlers=[_ToOurLog()], level=logging.WARNING, force=True)
-    if handshake.server != listing.MEMORY:
-        ending.also(live.end)
+    if handshake.server != listing.MEMORY and not ending.also(live.end):
+        return
     asyncio.run(server(handshake.server).talk(handshake, ending))
 
 

@@ -103,7 +103,7 @@ def _beside(server: str, ending: Ending) -> None:
     """What is done in a thread once the handshake is over, while the mcp package is imported.
 
     What else is to run beside the calls starts here, before the warm-up, which takes a while. Whatever must
-    not outlive the server is told to the `ending` first: `ending.also(stop)`, then `start()`.
+    not outlive the server is told to the `ending` first: `if ending.also(stop): start()`.
     """
     if server != listing.DOCMEM:
         from backstory.surfaces.mcp import listener
@@ -113,8 +113,8 @@ def _beside(server: str, ending: Ending) -> None:
             if data := paths.data_folder(os.environ):
                 listener.begin(data, project(), undrained, index)
 
-        ending.also(listener.end)
-        warm_up(listen)  # before it is ready, a hook would wait in vain
+        if ending.also(listener.end):
+            warm_up(listen)  # before it is ready, a hook would wait in vain
 
 
 def _is_anything_left() -> bool:
