@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -47,7 +49,12 @@ def test_standard_output_and_input_will_do(run: Run, tmp_path: Path, monkeypatch
     assert run("export").out == told
 
 
-def test_a_file_is_not_overwritten_unless_it_is_said(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("nameless", [True, False], ids=["files without a name", "no such files"])
+def test_a_file_is_not_overwritten_unless_it_is_said(
+    nameless: bool, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not nameless:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     file = tmp_path / "mine.txt"
     file.write_text("precious")
     refused = run("export", str(file))
@@ -67,6 +74,43 @@ def test_a_file_is_not_overwritten_unless_it_is_said(run: Run, tmp_path: Path) -
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     nowhere = run("export", str(tmp_path / "no" / "file"))
     assert (nowhere.code, "cannot be written (No such file or directory)" in nowhere.err) == (2, True)
+    assert run("export", str(tmp_path / "new")).code == 0
+    assert (tmp_path / "new").read_bytes() == file.read_bytes()
+
+
+# `backstory export`, and SIGKILL at a call of `os`, or amid the lines.
+KILLED = """
+import os, signal, sys
+from backstory.store import exchange
+from backstory.surfaces.cli.main import main
+def die(*args, **how):
+    os.kill(os.getpid(), signal.SIGKILL)
+def lines(db, chosen):
+    yield from ({"type": "memory", "text": "x" * 100_000} for _ in range(10))
+    die()
+name = sys.argv.pop()
+setattr(exchange, name, lines) if name == "export" else setattr(os, name, die)
+main()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system has no files without a name")
+@pytest.mark.parametrize("options", [(), ("--force",)])
+@pytest.mark.parametrize("moment", ["export", "fsync", "link"])
+def test_an_export_that_is_killed_leaves_no_file(
+    moment: str, options: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
+    run("add", "the walrus sleeps")
+    target = tmp_path / "target"
+    target.mkdir()
+    if options:
+        (target / "all.jsonl").write_text("before")
+    args = ["export", str(target / "all.jsonl"), *options, moment]
+    ran = subprocess.run([sys.executable, "-c", KILLED, *args], check=False)
+    assert ran.returncode == -signal.SIGKILL
+    assert [(path.name, path.read_text()) for path in target.iterdir()] == [
+        ("all.jsonl", "before") for _ in options
+    ]
 
 
 def test_an_export_is_not_printed_to_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
