@@ -1,7 +1,7 @@
 """Every error that backstory raises on purpose.
 
     BackstoryError
-    ├── BadPayload       a hook payload that cannot be read; it goes to failed/, never away
+    ├── BadPayload       a hook payload that cannot be read; it goes to failed/, redacted
     ├── BadInput         a person or a model asked for something impossible
     ├── NotFound         the thing asked for is not there
     ├── Conflict         somebody else changed it meanwhile

@@ -252,7 +252,8 @@ def test_where_a_file_may_not_grow_the_hook_ends_well_and_the_half_payload_is_re
     drain(data, now=milliseconds() + 2 * MINUTE)
 
     assert failures(data)[name].startswith("not JSON")
-    assert (data / "spool" / "failed" / name).read_bytes() == half
+    kept = (data / "spool" / "failed" / name).read_bytes()
+    assert kept == half[: half.rindex(b'"')], "without the string that is cut off"
     assert spool_check(data).level == "warn"
     assert "not JSON" in spool_check(data).finding
 

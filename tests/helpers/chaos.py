@@ -284,12 +284,12 @@ def suicidal(call: str, nth: int) -> str:
     """A drain that kills itself just before the nth call of a function of `os` with a path in the spool."""
     return f"""{DRAIN}
 real, calls = os.{call}, 0
-def counted(*args):
+def counted(*args, **how):
     global calls
     calls += "/spool/" in str(args[0])
     if calls == {nth}:
         die()
-    return real(*args)
+    return real(*args, **how)
 os.{call} = counted
 {GO}"""
 

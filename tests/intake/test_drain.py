@@ -155,8 +155,9 @@ INSTANTS = {
     "after the commit, before the first unlink": suicidal("unlink", 1),
     "between two unlinks": suicidal("unlink", 3),
     "after the last unlink, before the first reason": suicidal("open", 1),
-    "between a reason and its payload": suicidal("rename", 1),
-    "between two payloads put aside": suicidal("rename", 2),
+    "between a reason and its payload": suicidal("open", 2),
+    "after a payload was put aside, before it is removed": suicidal("utime", 1),
+    "between two payloads put aside": suicidal("open", 3),
     "just before the last commit": suicidal_at_statement("COMMIT", 2),
 }
 
@@ -199,7 +200,7 @@ def test_a_drain_killed_before_its_commit_has_stored_nothing(data: Path) -> None
 
 def test_a_drain_killed_between_the_reason_and_the_payload_puts_it_aside_the_next_time(data: Path) -> None:
     name = put(data, b"junk")
-    with start(suicidal("rename", 1), str(data)) as victim:
+    with start(suicidal("open", 2), str(data)) as victim:
         victim.communicate(timeout=30)
 
     assert spooled(data) == [name]

@@ -7,11 +7,14 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from backstory import paths
+from backstory.capture.event import PUT_ASIDE_LIMIT, redacted_payload
+from backstory.intake import drain as intake_drain
 from backstory.intake.drain import drain as drain_spool
 from backstory.store.file.connection import connect
 from tests.helpers.chaos import (
@@ -35,6 +38,7 @@ from tests.helpers.chaos import (
     spooled,
     tool_use,
 )
+from tests.helpers.secret_texts import POSITIVES
 from tests.helpers.traces import commands, without
 
 GOOD = bash("true")
@@ -79,6 +83,15 @@ UNREADABLE: dict[str, tuple[Json | bytes, str]] = {
 }
 
 
+# What is put aside is text, without a string that is cut off.
+KEPT: dict[bytes, str] = {
+    b'{"session_id": "a': '{"session_id": ',
+    b'{"session_id": "\xff\xfe\xff"}': '{"session_id": ',
+    bytes(range(256)): "",
+    json.dumps(event("\ud800")).encode(): json.dumps(event("?")),
+}
+
+
 @pytest.mark.parametrize(("payload", "reason"), UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_a_payload_that_cannot_be_read_is_put_aside_with_its_reason_and_nothing_else_suffers(
     payload: Json | bytes, reason: str, data: Path
@@ -86,6 +99,7 @@ def test_a_payload_that_cannot_be_read_is_put_aside_with_its_reason_and_nothing_
     put(data, bash("echo before"), at=NOW - 3)
     name = put(data, payload, at=NOW - 2)
     raw = (data / "spool" / "new" / name).read_bytes()
+    kept = KEPT.get(raw, raw.decode(errors="replace"))
     put(data, bash("echo behind"), at=NOW - 1)
 
     done = drain(data)
@@ -94,11 +108,83 @@ def test_a_payload_that_cannot_be_read_is_put_aside_with_its_reason_and_nothing_
     assert commands(data) == ["echo before", "echo behind"]
     assert spooled(data) == []
     assert failures(data)[name].startswith(reason)
-    assert (data / "spool" / "failed" / name).read_bytes() == raw
+    aside = data / "spool" / "failed" / name
+    assert aside.read_text() == kept
+    assert (aside.stat().st_mode & 0o777, int(aside.stat().st_mtime * 1000)) == (0o600, NOW - 2)
     (line,) = log_text(data).splitlines()
     assert "WARNING" in line
     assert name in line
     assert reason in line
+
+
+CUTS: dict[str, Callable[[bytes, str], bytes]] = {
+    "a field is missing": lambda raw, _: raw,
+    "no JSON": lambda raw, _: b"junk " + raw,
+    "cut off behind it": lambda raw, _: raw[:-2],
+    "cut off in it": lambda raw, secret: raw[: raw.index(secret.encode()) + len(secret) // 2 + 1],
+    "not UTF-8": lambda raw, _: b"\xe9" + raw,
+    "of two bytes each": lambda raw, _: raw.decode().encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS.keys())
+@pytest.mark.parametrize("in_ascii", [True, False])
+def test_no_secret_is_put_aside(cut: Callable[[bytes, str], bytes], in_ascii: bool) -> None:
+    for _, context, secret, _ in POSITIVES:
+        payload = {"session_id": "s1", "prompt": f"a walrus. {context.format(secret)}"}
+        spelled = json.dumps(secret, ensure_ascii=in_ascii)[1:-1]
+        kept = redacted_payload(cut(json.dumps(payload, ensure_ascii=in_ascii).encode(), spelled))
+        assert secret not in kept and spelled not in kept
+        assert spelled[: len(spelled) // 2 + 1] not in kept or "[redacted:" in kept
+
+
+def test_neither_the_payload_nor_the_reason_has_a_secret(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = next(secret for _, _, secret, kind in POSITIVES if kind == "github-token")
+
+    def stumble(folder: str) -> paths.Place:
+        raise ZeroDivisionError(f"no place for {folder}")
+
+    monkeypatch.setattr(paths, "place", stumble)
+    name = put(data, bash(f"export GITHUB_TOKEN={secret}; make", cwd=f"/{secret}"))
+    drain(data)
+
+    assert failures(data)[name].startswith(
+        "could not be understood: ZeroDivisionError: no place for /[redacted:"
+    )
+    (aside,) = [path for path in (data / "spool" / "failed").iterdir() if path.name == name]
+    payload = json.loads(aside.read_text())
+    assert payload["tool_input"]["command"].startswith("export GITHUB_TOKEN=[redacted:")
+    assert payload["tool_input"]["command"].endswith("; make")
+    texts = [path.read_text() for path in data.rglob("*") if path.is_file() and path.suffix != ".db"]
+    assert not any(secret in text for text in texts)
+
+
+HUGE = {
+    "a text": json.dumps({"prompt": "the password of the token " * 400_000}).encode(),
+    "a list that is cut off": json.dumps(["the password is x"] * 500_000).encode()[:-1],
+    "quotation marks": b'"' * 10_000_000,
+    "fields": json.dumps({f"password{number}": "x" for number in range(200_000)}).encode(),
+}
+
+
+@pytest.mark.parametrize("raw", HUGE.values(), ids=HUGE.keys())
+def test_of_a_huge_payload_a_part_is_put_aside_and_soon(raw: bytes) -> None:
+    started = time.process_time()
+    assert len(redacted_payload(raw)) <= PUT_ASIDE_LIMIT
+    assert time.process_time() - started < 5
+
+
+def test_what_redaction_stumbles_over_is_not_kept(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(raw: bytes) -> str:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(intake_drain, "redacted_payload", stumble)
+    name = put(data, b"junk", at=NOW - 1)
+    put(data, bash("echo behind"))
+    drain(data)
+    assert (data / "spool" / "failed" / name).read_text() == ""
+    assert failures(data)[name].startswith("not JSON")
+    assert commands(data) == ["echo behind"]
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ are: they say which project this is, and which file to look at.
 from __future__ import annotations
 
 import json
+import re
 
 from backstory.blob import digest
 from backstory.capture import changes
@@ -25,7 +26,8 @@ from backstory.clients.canonical import (
     TURN_END,
 )
 from backstory.errors import BadPayload
-from backstory.safety.clean import TEXT_LIMIT, clean, excerpt, storable
+from backstory.safety.clean import CUT_MARGIN, TEXT_LIMIT, clean, excerpt, storable
+from backstory.safety.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,8 +43,10 @@ CHANGE_LIMIT = 2_000  # characters of a text that was written or replaced, for s
 PRINTED_LIMIT = 24_000  # of what a shell printed, to look for errors and commits in
 EXCERPT_LIMIT = 4_000  # of any one string in a result that is too large to be a memory
 EXCERPT_ROOM = 8_000  # of such a result altogether
+PUT_ASIDE_LIMIT = 200_000  # of a payload that could not be stored
 SAYING = (NOTIFICATION, TURN_END, COMPACTION)  # what has only the id of the prompt before it
 TELLING = (SHELL, SEARCH, ASK, PLAN, AGENT)  # of their results a trace or a turn says something
+_STRING = re.compile(r'(?s)"(?:[^"\\]|\\.)*+"?')  # of JSON
 
 
 def read_event(raw: bytes, *, spool_name: str, at: int, ignored: Ignored = ALWAYS) -> Event:
@@ -53,6 +57,40 @@ def read_event(raw: bytes, *, spool_name: str, at: int, ignored: Ignored = ALWAY
         raise BadPayload(clean(str(error), REASON_LIMIT)) from error
     except RecursionError as error:
         raise BadPayload("nested too deep") from error
+
+
+def redacted_payload(raw: bytes) -> str:
+    """What may be kept of a payload that could not be stored: as it came where it is short and says nothing
+    secret. What cannot be read cannot be redacted, and is left out: a string that was cut off may end with
+    half a secret."""
+    text = _text(raw)
+    try:
+        value = json.loads(text)
+        kept = _excerpt_of(value, SAID_LIMIT, [SAID_LIMIT])
+        written = text if kept == value else json.dumps(kept, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        written = clean(_STRING.sub(_redacted_string, text[:SAID_LIMIT]), SAID_LIMIT)
+        if len(text) > SAID_LIMIT:
+            written = written[:-CUT_MARGIN]
+    return redact(written)[:PUT_ASIDE_LIMIT]  # a value may show what it is only beside its name
+
+
+def _text(raw: bytes) -> str:
+    """Up to what is no text."""
+    raw = raw.partition(b"\0")[0]
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        return raw[: error.start].decode("utf-8", "surrogatepass")
+
+
+def _redacted_string(string: re.Match[str]) -> str:
+    try:
+        value = json.loads(string[0], strict=False)
+    except ValueError:
+        return ""
+    kept = excerpt(value, SAID_LIMIT)
+    return string[0] if kept == value else json.dumps(kept, ensure_ascii=False)
 
 
 def past_event(

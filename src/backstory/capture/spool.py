@@ -2,7 +2,7 @@
 
     tmp/     being written; what a killed hook left behind is taken over after a minute
     new/     complete, waiting
-    failed/  could not be read; beside each payload lies <name>.reason
+    failed/  could not be stored: what may be kept of it, and beside it <name>.reason
 
 A payload leaves new/ only after the transaction that stored it is on disk, so a drain that dies anywhere is
 simply done again.
@@ -53,18 +53,29 @@ def remove(folder: str, name: str) -> None:
     _unlink(os.path.join(folder, "new", name))
 
 
-def fail(folder: str, name: str, reason: str) -> None:
-    """Put a payload aside. The reason is written first, so no payload ever lies there without one."""
-    aside = os.path.join(folder, "failed", name)
+def fail(folder: str, name: str, reason: str, text: str | None) -> None:
+    """Put a payload aside, with the text that may be kept of it; None: it could not be read, and stays as it
+    is. The reason is written first, so no payload ever lies there without one."""
+    came, aside = os.path.join(folder, "new", name), os.path.join(folder, "failed", name)
     paths.make_folder(os.path.dirname(aside))  # somebody may have tidied it away
-    _unlink(aside + REASON)  # a link would lead elsewhere
-    handle = os.open(aside + REASON, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with open(handle, "w", encoding="utf-8", errors="replace") as file:
-        file.write(reason + "\n")
     try:
-        os.rename(os.path.join(folder, "new", name), aside)
+        at = os.stat(came).st_mtime_ns
+        _write(aside + REASON, reason + "\n")
+        if text is None:
+            os.rename(came, aside)
+        else:
+            _write(aside, text)
+            os.utime(aside, ns=(at, at))
+            os.unlink(came)
     except FileNotFoundError:
-        pass
+        pass  # two drains at once: the other one was faster
+
+
+def _write(path: str, text: str) -> None:
+    _unlink(path)  # a link would lead elsewhere
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with open(handle, "w", encoding="utf-8", errors="replace", newline="") as file:
+        file.write(text)
 
 
 def salvage(folder: str, now: int) -> int:

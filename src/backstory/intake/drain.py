@@ -15,12 +15,13 @@ import time
 from backstory import dirty, log, paths
 from backstory.blob import blob_id
 from backstory.capture import ignore, spool
-from backstory.capture.event import read_event
+from backstory.capture.event import REASON_LIMIT, read_event, redacted_payload
 from backstory.errors import BadInput, BadPayload
 from backstory.intake import checkouts
 from backstory.intake.item import item_of
 from backstory.intake.remember import Prepared, remember
 from backstory.intake.trace import trace
+from backstory.safety.clean import clean
 from backstory.store import sessions, turns
 from backstory.store.file.connection import Connection, transaction
 
@@ -168,10 +169,24 @@ def _list(lists: dict[str, list[str]]) -> None:
 
 
 def _put_aside(folder: str, name: str, reason: str) -> bool:
+    reason = clean(reason, REASON_LIMIT)  # it may quote the payload
     try:
-        spool.fail(folder, name, reason)
+        spool.fail(folder, name, reason, _redacted(folder, name))
     except OSError as error:  # it stays in new/, and the next drain tries again
         log.write("error", f"payload {name} could not be put aside ({error}): {reason}")
         return False
     log.write("warning", f"payload {name} put aside in {folder}/failed: {reason}")
     return True
+
+
+def _redacted(folder: str, name: str) -> str | None:
+    """What may be kept of a payload; None where it may not be read."""
+    try:
+        return redacted_payload(spool.read(folder, name) or b"")
+    except PermissionError:
+        return None
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001  it must not hold up those behind it
+        log.write("error", f"nothing is kept of payload {name}: {type(error).__name__}")
+        return ""
