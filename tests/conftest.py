@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from backstory.store.file import connection
 from backstory.store.file.connection import connect
@@ -113,6 +114,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     if _started and not item.get_closest_marker("slow"):
         pytest.fail(f"this starts a server or a client, so mark it with @pytest.mark.slow: {_started[0]}")
 
+
+# Hypothesis measures examples by the clock, and a busy machine makes any of them slow. What a fixture makes
+# serves all examples of a property.
+UNMINDED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("any machine", deadline=None, suppress_health_check=UNMINDED)
+settings.load_profile("any machine")
 
 # Compiled files stay where the environment says otherwise: tests start Python hundreds of times.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backstory.claude_md.read import files as trees
@@ -367,7 +367,7 @@ PATHS = st.lists(st.lists(PARTS, min_size=1, max_size=4).map("/".join), min_size
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100)
 @given(PATHS, LINES, LINES, LINES)
 @example(["a/b", "a/ab/b"], ["*", "!/a"], [], [])
 @example(["a/b"], ["/*", "!/a/", "/a/*"], [], [])

@@ -25,7 +25,7 @@ from string import ascii_lowercase, digits
 from typing import IO, Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backstory.claude_md.write import dynamic, writer
@@ -50,9 +50,6 @@ Views = list[tuple[str, str]]
 OPEN, END = "<!-- AUTO-MANAGED: {} -->", "<!-- END AUTO-MANAGED -->"
 NAMES = ["a", "build-commands", "c3"]
 SOURCE = str(REPOSITORY / "src")
-SLOW = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
 
 # Pieces of files, of bodies and of node texts.
 
@@ -185,7 +182,7 @@ def aimed(puts: list[tuple[str, str]], names: list[str]) -> list[tuple[str, str]
 # Any file.
 
 
-@settings(SLOW, max_examples=400)
+@settings(max_examples=400)
 @given(ANY, st.lists(st.tuples(st.sampled_from(NAMES), TEXT), max_size=4))
 def test_in_any_file_only_what_is_between_sound_markers_changes(
     text: bytes, puts: list[tuple[str, str]]
@@ -209,7 +206,7 @@ def test_in_any_file_only_what_is_between_sound_markers_changes(
         assert len(theirs(text)) <= len(text)
 
 
-@settings(SLOW, max_examples=400)
+@settings(max_examples=400)
 @given(ANY, st.lists(st.tuples(st.sampled_from(NAMES), TEXT), max_size=3, unique_by=lambda new: new[0]))
 def test_to_any_file_sections_are_added_in_one_piece_or_not_at_all(
     text: bytes, new: list[tuple[str, str]]
@@ -231,7 +228,7 @@ def test_to_any_file_sections_are_added_in_one_piece_or_not_at_all(
     assert with_new(made, new) == made
 
 
-@settings(SLOW, max_examples=400)
+@settings(max_examples=400)
 @given(ANY, st.lists(st.tuples(st.sampled_from(NAMES), TEXT), max_size=3), VIEWS, VIEWS)
 def test_in_any_file_docmem_and_sections_do_not_mind_each_other(
     text: bytes, puts: list[tuple[str, str]], views: Views, later: Views
@@ -252,7 +249,7 @@ def test_in_any_file_docmem_and_sections_do_not_mind_each_other(
     assert outside(dynamic.without(both)) == outside(text)
 
 
-@settings(SLOW, max_examples=400)
+@settings(max_examples=400)
 @given(TEXT)
 @example("\r x")
 @example("```\n@a\n```\n\n# @b\n```\n@c")
@@ -303,7 +300,7 @@ def model(written: list[bytes]) -> Model:
 MODELS = st.lists(WRITTEN, min_size=4, max_size=4).map(model)
 
 
-@settings(SLOW, max_examples=250)
+@settings(max_examples=250)
 @given(MODELS, st.lists(st.one_of(st.tuples(st.sampled_from(NAMES), TEXT), VIEWS), max_size=8))
 def test_a_sound_file_is_what_the_model_of_it_says_after_every_write(
     model: Model, writes: list[tuple[str, str] | Views]
@@ -348,7 +345,7 @@ EDITS = st.tuples(st.integers(0, 6), WRITTEN)
 STEPS = st.lists(st.one_of(st.tuples(st.sampled_from(NAMES), TEXT), VIEWS, EDITS), max_size=6)
 
 
-@settings(SLOW, max_examples=40)
+@settings(max_examples=40)
 @given(MODELS, STEPS)
 def test_a_real_file_that_a_person_edits_between_our_writes_is_what_the_model_says(
     model: Model, steps: list[Any]
@@ -442,7 +439,7 @@ def workers() -> Iterator[Workers]:
 PUTS = st.lists(TEXT, min_size=1, max_size=3)
 
 
-@settings(SLOW, max_examples=25)
+@settings(max_examples=25)
 @given(MODELS, st.tuples(PUTS, PUTS), st.tuples(VIEWS, VIEWS), st.lists(VIEWS, max_size=3))
 def test_whoever_writes_at_once_both_parts_arrive_and_a_persons_text_stays(
     workers: Workers,
@@ -466,7 +463,7 @@ def test_whoever_writes_at_once_both_parts_arrive_and_a_persons_text_stays(
         assert os.listdir(project) == ["CLAUDE.md"]
 
 
-@settings(SLOW, max_examples=25)
+@settings(max_examples=25)
 @given(ANY, st.lists(st.tuples(st.sampled_from(NAMES), TEXT), max_size=4), VIEWS)
 def test_whoever_writes_at_once_into_any_file_nothing_outside_of_our_parts_changes(
     workers: Workers, text: bytes, puts: list[tuple[str, str]], views: Views
@@ -490,7 +487,7 @@ def test_whoever_writes_at_once_into_any_file_nothing_outside_of_our_parts_chang
                 assert any(same(said, text) for text in allowed[section.name])  # where it was spaced, it is
 
 
-@settings(SLOW, max_examples=15)
+@settings(max_examples=15)
 @given(st.one_of(st.none(), st.lists(WRITTEN, max_size=3).map(b"".join)), VIEWS)
 def test_whoever_adds_sections_at_once_adds_each_once(
     workers: Workers, text: bytes | None, views: Views

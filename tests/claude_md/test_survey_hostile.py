@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backstory.claude_md.learn import learn
@@ -51,7 +51,7 @@ def all_of(root: Path, content: bytes) -> Survey:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(st.binary(max_size=300))
 @example(b"\x00")
 @example(b"\xff\xfe<\x00?\x00")
@@ -76,7 +76,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100)
 @given(JSON)
 def test_values_of_the_wrong_kind_are_passed_over(tmp_path: Path, value: object) -> None:
     all_of(tmp_path / "project", json.dumps(value).encode())

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backstory.docmem import tree
@@ -131,7 +131,7 @@ def test_any_text_any_context_and_any_shape_survive_toml(made: list[Made]) -> No
 
 
 @given(trees(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60)))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20)
 def test_a_stored_tree_survives_toml_byte_for_byte(tmp_path: Path, made: list[Made]) -> None:
     db = connect(str(tmp_path / "backstory.db"))
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory import paths
@@ -382,7 +382,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 @given(st.lists(st.tuples(texts, texts, st.booleans(), st.integers(0, 3)), max_size=8), st.data())
 def test_whatever_is_stored_makes_the_round_trip(
     tmp_path_factory: pytest.TempPathFactory, notes: list[tuple[str, str, bool, int]], data: Any

@@ -6,7 +6,7 @@ import sqlite3
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.errors import BadInput
@@ -337,7 +337,7 @@ def test_signs_that_mean_something_to_the_index_mean_nothing_here(
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.one_of(
         st.text(min_size=1, max_size=60),
@@ -357,7 +357,7 @@ def test_no_query_raises_anything_but_bad_input(db: sqlite3.Connection, project:
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.from_regex(r"[a-z]{2,8}([A-Z][a-z]{1,8}){1,3}", fullmatch=True))
 def test_whatever_a_name_is_it_is_found_in_both_spellings(
     db: sqlite3.Connection, project: str, camel: str

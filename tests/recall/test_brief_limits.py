@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.intake.drain import drain
@@ -159,7 +159,7 @@ def test_no_text_breaks_out_of_its_line_or_of_the_fence(told: Told, source: str)
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(
     st.lists(
         st.one_of(

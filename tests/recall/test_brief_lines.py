@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.memory import open_ends
@@ -19,7 +19,7 @@ from backstory.safety import fence
 from backstory.store.standing import Outcome, Standing
 from tests.helpers.brief import NOW, under
 
-ANY = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY = settings(max_examples=150)
 
 
 def row(**fields: Any) -> Standing:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -318,7 +318,7 @@ STEP = st.tuples(
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(STEP, max_size=40))
 def test_the_arrays_say_what_a_naive_model_says_and_what_a_new_corpus_says(
     template: Path, tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int, int]]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.errors import BadInput, Busy, EmbedderAway
@@ -124,7 +124,7 @@ def test_bad_input_is_refused_with_what_to_do(
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.text(min_size=1, max_size=60))
 def test_no_query_breaks_the_search(db: sqlite3.Connection, project: str, query: str) -> None:
     keep(db, project, 'a "quoted" NEAR(x) AND col:umn* text', now=NOW)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backstory.errors import BadInput, NotFound
@@ -141,7 +141,7 @@ def test_it_never_falls_below_the_floor(db: sqlite3.Connection, project: str) ->
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["up", "down"]), st.floats(0.001, 1), st.integers(0, 400)), max_size=12
