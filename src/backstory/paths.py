@@ -73,6 +73,11 @@ def database(folder: str) -> str:
     return os.path.join(folder, "backstory.db")
 
 
+def recovered(folder: str) -> str:
+    """What recoveries had to say that nobody has acknowledged yet."""
+    return os.path.join(folder, "recovered.txt")
+
+
 def spool(folder: str) -> str:
     return os.path.join(folder, "spool")
 

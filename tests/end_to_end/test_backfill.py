@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,3 +90,50 @@ def test_what_was_captured_of_a_real_session_is_all_that_its_transcript_tells(
     assert changed.get("events") is None
     assert set(changed) == {"transcripts", "transcript_entries"}
     assert len(changed["transcripts"][1]) == len(transcripts) == 3
+
+
+def test_what_a_damaged_database_lost_of_a_real_session_comes_back_from_its_transcript(
+    home: Path, data: Path, tmp_path: Path
+) -> None:
+    """Two sessions, a backup between them; nothing can be read of the damaged file."""
+    project = repository(tmp_path / "greeting")
+    with ScriptedModel(
+        say("Hello."),
+        use("Bash", command="echo one"),
+        use("Write", file_path=str(project / "hello.txt"), content="hello\n"),
+        say("The greeting is there."),
+    ) as model:
+        env = environment(home, model.url)
+        env["PATH"] = os.pathsep.join((forked_backstory(), str(BIN), env["PATH"]))
+        for prompt in ("say hello", "write it down"):
+            ran = run(prompt, cwd=project, env=env, plugin_dir=REPOSITORY, servers=NO_SERVERS)
+            assert ran.code == 0, ran.stderr
+            backstory("sessions", cwd=project)  # drains
+            wait_until_no_worker(data)
+            if prompt == "say hello":
+                backstory("backup", "now", cwd=project)
+    before = remembered_of(data)
+    assert {prompt for _, prompt in before["prompts"]} == {"say hello", "write it down"}
+    (data / "backstory.db").write_bytes(b"garbage" * 1000)
+    for file in (home / ".claude" / "projects").rglob("*.jsonl"):
+        age(file, 2)
+
+    said = backstory("sessions", cwd=project).stderr
+
+    offered = re.search(r"`backstory (backfill --since \S+)`", said)
+    assert offered is not None, said
+    assert {prompt for _, prompt in remembered_of(data)["prompts"]} == {"say hello"}
+    read = backstory(*offered[1].split(), cwd=project)
+    assert read.returncode == 0, read.stderr
+    assert remembered_of(data) == before
+
+
+def remembered_of(data: Path) -> dict[str, list[Any]]:
+    """Without times: a hook runs a little after what it tells of."""
+    return {
+        "prompts": sorted(rows(data, "SELECT session_id, prompt FROM prompts")),
+        "memories": sorted(
+            rows(data, "SELECT session_id, id, content, times FROM memories WHERE kind IN ('tool', 'turn')")
+        ),
+        "pieces": sorted(rows(data, "SELECT text FROM turn_pieces")),
+    }

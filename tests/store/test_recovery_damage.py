@@ -19,11 +19,21 @@ import pytest
 from backstory.errors import SchemaTooNew, StoreError
 from backstory.recall.index import Index
 from backstory.recall.search import search
-from backstory.store.file import backup, recovery
+from backstory.store.file import backup, recovery, rescue
 from backstory.store.file.connection import latest
-from backstory.store.file.pages import Pages
 from backstory.surfaces.opened import open_drained
-from tests.helpers.backups import AFTER, BEFORE, PAGE, database, names, path_of, root_page, stored, write_at
+from tests.helpers.backups import (
+    AFTER,
+    BEFORE,
+    PAGE,
+    database,
+    names,
+    path_of,
+    root_page,
+    spoil_pages_of,
+    stored,
+    write_at,
+)
 from tests.helpers.chaos import DAY, NOW, PYTHON, SOURCE, assert_sound, log_text
 from tests.helpers.damage import Table, contents_of, copied, fill, wreck
 from tests.helpers.trees import assert_trees_sound
@@ -84,6 +94,16 @@ def lost(
     ]
 
 
+def is_read(data: Path) -> bool:
+    """Whether SQLite reads the schema of the file that was damaged, and the tables by it."""
+    damaged = [one.path for one in backup.set_aside(str(data))] or [path_of(data)]
+    with closing(sqlite3.connect(f"file:{damaged[0]}?mode=ro", uri=True)) as db:
+        try:
+            return db.execute("SELECT name FROM sqlite_master").fetchone() is not None
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            return False
+
+
 def test_whatever_is_damaged_the_store_opens_with_everything_from_its_backup(full: Path, data: Path) -> None:
     copied(full / "data", data)
     last, backed_up = contents_of(path_of(data)), contents_of(backup.listed(str(data))[0].path)
@@ -103,12 +123,16 @@ def test_whatever_is_damaged_the_store_opens_with_everything_from_its_backup(ful
             failures[number] = (kinds, repr(error))
         else:
             later = [
-                (table, key) for table, rows in last.items() for key in rows if key not in backed_up[table]
+                (table, key)
+                for table, rows in last.items()
+                if table != "events"  # the ledger forgets what is to come from transcripts
+                for key in rows
+                if key not in backed_up[table]
             ]
-            new += len(later)
+            new += len(later) if is_read(data) else 0
             rescued += sum(key in now[table] for table, key in later)
     assert failures == {}
-    assert rescued > new * 0.6  # of what is newer than the backup
+    assert rescued > new * 0.85  # of what is newer than the backup, where SQLite reads anything at all
 
 
 def test_without_a_backup_it_opens_with_what_could_be_read(full: Path, data: Path) -> None:
@@ -125,33 +149,6 @@ def test_without_a_backup_it_opens_with_what_could_be_read(full: Path, data: Pat
         except Exception as error:  # noqa: BLE001
             failures[number] = (kinds, repr(error))
     assert failures == {}
-
-
-def test_the_pages_are_read_as_sqlite_reads_them(full: Path, data: Path) -> None:
-    copied(full / "data", data)
-    with closing(sqlite3.connect(path_of(data), isolation_level=None)) as db:
-        db.execute("CREATE TABLE odd (a INTEGER PRIMARY KEY, b ANY) STRICT")
-        numbers = [0, 1, -1, 127, -128, 2**15, -(2**23), 2**31, 2**47, 2**63 - 1, -(2**63)]
-        for value in (*numbers, 0.5, -1e300, None, "", "ü\n", b"\0\xff", "long " * 5_000, b"x" * 70_000):
-            db.execute("INSERT INTO odd (b) VALUES (?)", (value,))
-        db.executemany("INSERT INTO odd VALUES (?, 'far')", [(-(2**63),), (2**40,), (2**63 - 1,)])
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        with closing(Pages(path_of(data), PAGE)) as pages:
-            for name, root, sql in db.execute(
-                "SELECT name, rootpage, sql FROM sqlite_master WHERE type = 'table'"
-            ):
-                if root and "WITHOUT ROWID" not in sql:
-                    mine = list(pages.table(root))
-                    assert [row for row, _ in mine] == [
-                        row
-                        for (row,) in db.execute(f"SELECT rowid FROM {name} ORDER BY rowid")  # noqa: S608
-                    ]
-                elif root:
-                    mine = [(0, row) for row in pages.index(root)]
-                theirs = db.execute(f"SELECT * FROM {name}").fetchall() if root else []  # noqa: S608
-                if name in ("odd", "events", "prompts"):
-                    assert [row[1:] for _, row in mine] == [list(row[1:]) for row in theirs]
-            assert pages.faults == 0
 
 
 # --- what only looks like something else --------------------------------------------------------------------
@@ -199,8 +196,12 @@ def test_damage_that_looks_like_something_else_is_mended(damage: str, two_days: 
         recovery.verify(str(two_days), NOW)
     said = recovery.notice(str(two_days)) or ""
     assert "the database was damaged" in said
-    everything = {*BEFORE, *AFTER} - ({AFTER[70]} if damage == "a text that is no text" else set())
-    assert set(stored(two_days)) == everything
+    read = {
+        "a text that is no text": {*AFTER} - {AFTER[70]},
+        "an unknown format": set(),
+        "SQL that is no text": set(),
+    }
+    assert set(stored(two_days)) == {*BEFORE, *read.get(damage, AFTER)}
     assert_whole(two_days)
 
 
@@ -211,24 +212,9 @@ def test_a_reader_of_a_text_that_is_none_gets_the_store_recovered(two_days: Path
     assert_whole(two_days)
 
 
-def new_table(data: Path) -> None:
-    with closing(sqlite3.connect(path_of(data))) as db:
-        db.execute("CREATE TABLE of_tomorrow (row INTEGER PRIMARY KEY)")
-
-
-def backup_before(data: Path) -> None:
-    shutil.copy(
-        backup.listed(str(data))[0].path,
-        data / f"backups/backstory-20270101T000000Z-before-{latest() + 1}.db",
-    )
-
-
-@pytest.mark.parametrize("sign", [new_table, backup_before])
-def test_a_store_of_a_newer_backstory_is_not_taken_for_damaged(
-    sign: Callable[[Path], None], two_days: Path
-) -> None:
-    sign(two_days)
+def test_a_store_of_a_newer_backstory_is_not_taken_for_damaged(two_days: Path) -> None:
     with closing(sqlite3.connect(path_of(two_days))) as db:
+        db.execute("CREATE TABLE of_tomorrow (row INTEGER PRIMARY KEY)")
         db.execute(f"PRAGMA user_version = {latest() + 1}")
     for _ in range(2):
         with pytest.raises(SchemaTooNew, match="upgrade"):
@@ -289,16 +275,16 @@ def test_a_row_of_the_backup_stays_where_the_damaged_file_calls_it_otherwise(two
 # --- what is not the file's fault ---------------------------------------------------------------------------
 
 
-def test_where_nothing_can_be_rescued_the_backup_is_restored_and_the_loss_told(
+def test_where_the_rescue_itself_fails_the_backup_is_restored_and_the_loss_told(
     two_days: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_at(database(two_days), 0, b"#" * 100)
-    monkeypatch.setenv("PATH", "/nowhere")  # no program copies the damaged file
-    with open_drained(str(two_days), now=NOW):
-        pass
+    spoil_pages_of(two_days, AFTER[70])
+    monkeypatch.setattr(rescue, "AGREEMENTS", (("memories", "DELETE FROM nowhere"),))
+    with pytest.raises(StoreError, match="Ask again"), open_drained(str(two_days), now=NOW) as db:
+        db.execute("SELECT content FROM memories").fetchall()
     assert set(stored(two_days)) == set(BEFORE)
     assert "nothing newer than it could be read" in (recovery.notice(str(two_days)) or "")
-    assert "rescue: FileNotFoundError" in log_text(two_days)
+    assert "rescue: OperationalError" in log_text(two_days)
     assert_whole(two_days)
 
 
@@ -315,7 +301,7 @@ shutil.copytree(store, disk, dirs_exist_ok=True)
 from backstory.store.file import recovery
 def files():
     found = [os.path.join(at, name) for at, _, names in os.walk(disk) for name in names]
-    kept = [path for path in found if not path.endswith((".lock", ".log"))]
+    kept = [path for path in found if not path.endswith((".lock", ".log", "-shm")) and os.path.getsize(path)]
     return {path: hashlib.sha256(open(path, "rb").read()).hexdigest() for path in kept}
 before, error = files(), ""
 try:
@@ -328,7 +314,7 @@ print(json.dumps([error, before == files()]))
 
 @pytest.mark.parametrize("room", [100, 1_000], ids=["for no copy", "for a copy of the backup"])
 def test_a_full_disk_is_named_and_nothing_changes(room: int, two_days: Path, tmp_path: Path) -> None:
-    write_at(database(two_days), 0, b"#" * 100)
+    spoil_pages_of(two_days, AFTER[70])
     disk = tmp_path / "disk"
     disk.mkdir()
     program = [PYTHON, "-I", "-S", "-c", ON_A_FULL_DISK, SOURCE, str(two_days), str(disk), str(room)]

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from backstory import dirty
 from backstory.clients import claude_code
-from backstory.store.file import backup
+from backstory.store.file import backup, recovery
 from backstory.surfaces import hook
 from tests.helpers.asked import earlier_sessions, now_ms
 from tests.helpers.chaos import Json, Ran, event, put, rows, run_hook
@@ -99,6 +100,26 @@ def test_quiet_there_is_no_line_but_the_brief(data: Path, remembered: Path) -> N
     assert ran.line == "" and ran.context
     put(data, b"no JSON")
     assert start(remembered, BACKSTORY_DISPLAY="quiet").line.startswith("backstory: 1 event of the last day")
+
+
+@pytest.mark.slow
+def test_after_a_recovery_the_line_offers_backfill_until_it_is_acknowledged(
+    data: Path, remembered: Path
+) -> None:
+    (data / "backstory.db").write_bytes(b"garbage" * 1000)
+    ran = start(remembered)
+    assert "is damaged" in ran.line and not ran.context, "the worker sees to it"
+    recovery.verify(str(data), now_ms())
+    ran = start(remembered)
+    day = time.strftime("%Y-%m-%d", time.localtime(backup.listed(str(data))[0].at / 1000))
+    assert ran.line == (
+        f"backstory: the database was damaged and is restored; `backstory backfill --since {day}` brings back"
+        " what Claude Code has of the rest; `backstory doctor` says more, and `backstory backup now` ends"
+        " this note"
+    )
+    assert ran.context, "and the model has the brief"
+    recovery.acknowledge(str(data))
+    assert "11 sessions remembered" in start(remembered).line
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from backstory.clients.canonical import TURN_END
 from backstory.clients.claude_transcript import WORKTREES, number_of
 from backstory.errors import StoreError
 from backstory.intake.item import item_of
-from backstory.intake.remember import Past, Prepared, remember
+from backstory.intake.remember import SAME_MS, Past, Prepared, remember
 from backstory.intake.trace import Trace, trace
 from backstory.store import life, sessions, transcripts, turns
 from backstory.store.file.connection import Connection, transaction
@@ -92,9 +92,10 @@ class _Session:
 
 
 def is_running(db: Connection, transcript: Transcript, now: int) -> bool:
-    """Does the session go on? Then its live capture ends it, if there is one."""
+    """Does the session go on? Then its live capture ends it, if there is one that keeps up."""
     session = sessions.by_ids(db, [transcript.session_id]).get(transcript.session_id)
-    if session is None or transcripts.is_begun(db, transcript.session_id):
+    is_behind = session is None or transcript.last > session.last_event_at + SAME_MS
+    if is_behind or session is None or transcripts.is_begun(db, transcript.session_id):
         return now - transcript.last < RUNNING_MS  # by what is in it: a copy of the file is newer
     return session.status == "active" and now - session.last_event_at < sessions.SILENT_MS
 

@@ -158,8 +158,10 @@ def _memory(db: Connection, prepared: Prepared, project_id: str, is_housekeeping
     """What a prompt or a tool use leaves behind at once; turns gather the rest."""
     event = prepared.event
     if event.kind == PROMPT and event.text:
-        row = sessions.keep_prompt(db, event.session_id, event.text, event.at)
-        if prepared.past:
+        if not prepared.past:
+            sessions.keep_prompt(db, event.session_id, event.text, event.at)
+        elif not _was_said(db, event, prepared.past):  # a recovery may have found it, and lost its turn
+            row = sessions.keep_prompt(db, event.session_id, event.text, event.at)
             prepared.past.known_prompts.add(row)
     elif event.use and prepared.trace and not is_housekeeping:
         return memories.add_trace(
@@ -225,6 +227,8 @@ class _Turns:
         asked_at = prepared.past.asked_at if prepared.past and event.kind not in BEGINNING else 0
         if turn is not None and turn.ended_at < asked_at - SAME_MS:
             return  # its prompt was captured, and the turn of that was erased since
+        if prepared.past and self._is_there(turn, event):
+            return
         if turn is not None and _is_silent(turn, event) and turn.state == OPEN and event.kind in BEGINNING:
             turn.state = INTERRUPTED  # as turns.close_silent says, which may come too late to say so
             self._touched[id(turn)] = turn
@@ -233,6 +237,15 @@ class _Turns:
             self._touched[id(turn)] = turn
         if not is_late:
             self._latest[session_id] = turn
+
+    def _is_there(self, turn: Turn | None, event: Event) -> bool:
+        """Whether a turn has the event, though the ledger does not, as after a recovery."""
+        begun = derived("turn", event.session_id, event.key) if event.kind in BEGINNING else None
+        if any(one is turn or one.id == begun for one in self._touched.values()):
+            return False
+        if begun and turns.by_ids(self._db, [begun]):
+            return True
+        return turn is not None and event.at < turn.ended_at
 
     def _at(self, session_id: str, at: int) -> Turn | None:
         """The turn that a session was in at that time, be it stored or of this batch."""

@@ -167,6 +167,12 @@ def _forget_what_is_late(db: Connection, turn: Turn, at: int) -> None:
     sessions.hide_prompts(db, *span, at)
 
 
+def mend_pieces(db: Connection) -> None:
+    """Those of all turns, where some may be missing."""
+    for row in db.execute(f"{_SELECT} ORDER BY t.row").fetchall():
+        put_pieces(db, _turn(row), row["project_id"])
+
+
 def put_pieces(db: Connection, turn: Turn, project_id: str) -> None:
     """Only what is new is written: most of a turn that goes on stays as it was."""
     wanted = turns.pieces(turn, projects.root_of(db, project_id))

@@ -157,12 +157,28 @@ def _print(answer: Mapping[str, object]) -> None:
 
 
 def _fault(folder: str, now: int) -> str:
-    """What is wrong with capture, and what to do."""
+    """What is wrong with capture, or was with the store, and what to do."""
     count = spool.recently_failed(paths.spool(folder), now - DAY_MS)
     if not count:
-        return ""
+        return _recovered(folder)
     events = "event" if count == 1 else "events"
     return f"{NAME}{count} {events} of the last day could not be read; backstory doctor says which, and why"
+
+
+def _recovered(folder: str) -> str:
+    """What a recovery leaves to do, until somebody has acknowledged it."""
+    try:
+        with open(paths.recovered(folder), encoding="utf-8") as file:
+            _, offer, rest = file.read().rpartition("`backstory backfill")
+    except OSError:
+        return ""
+    if not offer:
+        return ""  # nothing was lost
+    command = offer + rest.partition("`")[0]
+    return (
+        f"{NAME}the database was damaged and is restored; {command}` brings back what Claude Code has of the"
+        " rest; `backstory doctor` says more, and `backstory backup now` ends this note"
+    )
 
 
 def _line(db: Connection, event: Event, project_id: str | None, opening: Brief, now: int) -> str:

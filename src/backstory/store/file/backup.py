@@ -32,6 +32,7 @@ UNFINISHED = ".making"
 FAILED = "backup.failed"  # in the data folder; its time is when
 RETRY_MS = 3600 * 1000
 JSON = re.compile(r"json_valid\((\w+)\)")
+MAGIC = b"SQLite format 3\0"  # how a database begins
 NAME = re.compile(r"backstory-(\d{8}T\d{6}Z)(?:-(before-\d+|manual))?\.db")
 
 
@@ -57,7 +58,7 @@ def schema_of(path: str) -> int | None:
     """As the header says; None where there is no database in it any more."""
     with open(path, "rb") as file:
         head = file.read(100)
-    return int.from_bytes(head[60:64], "big") if head.startswith(b"SQLite format 3\0") else None
+    return int.from_bytes(head[60:64], "big") if head.startswith(MAGIC) else None
 
 
 class alone:
@@ -328,7 +329,7 @@ def damage(path: str, fault: str) -> Damaged:
 def is_store(path: str) -> bool:
     """Is that a database of backstory, be it damaged?"""
     with open(path, "rb") as file:
-        if file.read(16) != b"SQLite format 3\0":
+        if file.read(16) != MAGIC:
             return False
     try:
         with read_only(path) as db:

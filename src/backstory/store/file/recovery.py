@@ -15,14 +15,20 @@ from functools import cache
 from backstory import log, paths
 from backstory.errors import Damaged, SchemaTooNew, StoreError, Unavailable
 from backstory.store.file import backup, disk, older, rescue, swap
-from backstory.store.file.connection import apply, fts_indexes, is_read_only_by_itself, latest, transaction
+from backstory.store.file.connection import (
+    apply,
+    fts_indexes,
+    is_read_only_by_itself,
+    latest,
+    transaction,
+    version,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from backstory.store.file.backup import Backup
 
 
-SCRATCH = ".scratch"
 MADE = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%'"
 
 
@@ -49,13 +55,19 @@ class Recovery:
             lost = "everything in the damaged file could be read and was taken over, nothing is lost"
         elif self.backup:
             lost = (
-                f"{number} newer than it could be read from the damaged file; what else is newer is lost,"
-                " and what was deleted since may be there again"
+                f"{number} newer than it could be read from the damaged file; {self.offer}; what else is"
+                " newer is lost, and what was deleted since may be there again"
             )
         else:
-            lost = f"{number} could be read from the damaged file; what else was stored is lost"
+            lost = f"{number} could be read from the damaged file; {self.offer}; what else was stored is lost"
         damage = f"the database was damaged ({self.reason})"
         return f"{damage}; {used}; {lost}. The damaged file is kept as {self.aside}"
+
+    @property
+    def offer(self) -> str:
+        """How to get back what is lost, as far as Claude Code has it."""
+        since = f" --since {_when(self.backup.at)[:10]}" if self.backup else ""
+        return f"`backstory backfill{since}` brings back what Claude Code's transcripts have of the rest"
 
 
 def restore(folder: str, path: str, now: int) -> str:
@@ -104,7 +116,7 @@ def recover(folder: str, now: int) -> Recovery | None:
 def notice(folder: str) -> str | None:
     """What recoveries had to say that nobody has acknowledged yet."""
     try:
-        with open(_notice(folder), encoding="utf-8") as file:
+        with open(paths.recovered(folder), encoding="utf-8") as file:
             return file.read().strip() or None
     except FileNotFoundError:
         return None
@@ -112,7 +124,7 @@ def notice(folder: str) -> str | None:
 
 def acknowledge(folder: str) -> None:
     with suppress(FileNotFoundError):
-        os.unlink(_notice(folder))
+        os.unlink(paths.recovered(folder))
 
 
 def _what_is_wrong(folder: str) -> str | None:
@@ -123,12 +135,8 @@ def _what_is_wrong(folder: str) -> str | None:
         return "it is empty" if backup.listed(folder) else None
     older.expect_file_ours(path)
     schema, fault = _examined(path)
-    if schema > latest():
-        # The header may be damaged. But there is a backup from before each migration, and most change tables.
-        befores = {f"before-{number}" for number in range(latest() + 1, min(schema, latest() + 1_000) + 1)}
-        copies = [copy for copy in backup.listed(folder) if os.path.isfile(copy.path)]
-        is_known = any(copy.reason in befores or copy.schema == schema for copy in copies)
-        if is_known or (not fault and not _has_our_tables(path)):
+    if schema > latest():  # or the header is damaged
+        if not fault and not _has_our_tables(path):
             raise _too_new(path, schema)
         return fault or f"it says that it is at schema {schema}, and has the tables of {latest()}"
     return fault or _refusal_to_be_written(path)
@@ -149,7 +157,7 @@ def _rebuilt(folder: str, now: int, reason: str) -> Recovery:
     made = swap.making(folder)
     used = _newest_good(folder, made)
     try:
-        rescued = _merged(folder, made, used is not None)
+        rescued = _merged(folder, made)
     except Exception as error:  # whatever is in the damaged file, the backup is good
         is_ours = isinstance(error, sqlite3.Error) and disk.is_of_the_surroundings(error)
         if is_ours or disk.unusable(error, folder):
@@ -162,6 +170,8 @@ def _rebuilt(folder: str, now: int, reason: str) -> Recovery:
         rescued.broken.append("everything")
     with closing(_building(made)) as db:
         apply(db)
+        if "turn_pieces" in rescued.broken:
+            _mended_pieces(db)
         _mended_indexes(db)
     backup.check(made)
     at = swap.free(folder, now)
@@ -174,15 +184,20 @@ def _rebuilt(folder: str, now: int, reason: str) -> Recovery:
 def _clear(folder: str) -> None:
     """What was being built takes room that is needed."""
     with suppress(OSError):
-        swap.remove(swap.making(folder) + SCRATCH)
+        swap.making(folder)
 
 
-def _merged(folder: str, made: str, is_backup: bool) -> rescue.Rescued:
-    with closing(_building(made)) as db:
-        page_size = db.execute("PRAGMA page_size").fetchone()[0] if is_backup else None
-        with closing(rescue.Wreck(paths.database(folder), made + SCRATCH, page_size)) as wreck:
-            apply(db, upto=wreck.schema)
-            return rescue.merge(wreck, db)
+def _merged(folder: str, made: str) -> rescue.Rescued:
+    rescued = rescue.Rescued()
+    path = paths.database(folder)
+    with closing(_building(made)) as db, backup.read_only(path) as wreck:
+        schema = rescue.schema_of(wreck)
+        if schema is None:
+            rescued.broken.append("everything")
+            return rescued
+        # As the damaged file says, unless it can be no more than damage.
+        apply(db, upto=schema if version(db) <= schema <= latest() and schema else latest())
+        return rescue.merge(wreck, db)
 
 
 def _building(made: str) -> sqlite3.Connection:
@@ -305,14 +320,19 @@ def _mended_indexes(db: sqlite3.Connection) -> None:
             db.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
 
 
+def _mended_pieces(db: sqlite3.Connection) -> None:
+    from backstory.store import turns
+
+    db.row_factory = sqlite3.Row
+    with transaction(db):
+        turns.mend_pieces(db)
+    db.row_factory = None
+
+
 def _note(folder: str, at: int, sentence: str) -> None:
-    handle = os.open(_notice(folder), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    handle = os.open(paths.recovered(folder), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     with open(handle, "w", encoding="utf-8") as file:
         file.write(f"{_when(at)}: {sentence}\n")
-
-
-def _notice(folder: str) -> str:
-    return os.path.join(folder, "recovered.txt")
 
 
 def _when(at: int) -> str:

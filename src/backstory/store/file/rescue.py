@@ -1,44 +1,60 @@
-"""What can still be read of a damaged database, into a sound one.
+"""What SQLite still reads of a damaged database, into a sound one.
 
 The damaged file is newer than the backup it is merged into, so where both have a row the damaged file's is
 right: a memory that was forgotten since stays forgotten. A row that only the backup has was deleted since,
-or lay on a page that is lost. It is taken for deleted only where all pages of the table are in order and an
-index of it, which lies on other pages, has the same rows.
+or lies where SQLite cannot read. It is taken for deleted only where SQLite finds nothing wrong with the table
+and an index of it, which lies on other pages.
 """
 
 from __future__ import annotations
 
-import errno
-import os
 import sqlite3
-import subprocess
-from contextlib import closing, suppress
-from typing import NamedTuple
 
-from backstory.store.file import swap
-from backstory.store.file.connection import apply, latest, marks, own_tables
-from backstory.store.file.pages import MAGIC, Pages, header
+from backstory.ids import derived
+from backstory.store.file import disk
+from backstory.store.file.connection import marks, own_tables, version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Row = list[object]
+    Row = tuple[object, ...]
 
+# What is wrong with a place in a file: also a text that is none, and SQL that is quoted though it is no text.
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 DERIVED = (
     "line_changes",  # what running processes have yet to read again; they meet another file anyway
     "docmem_servers",  # what running processes say of themselves
     "docmem_views",
 )
-STORED_AS: dict[str, type] = {"INTEGER": int, "TEXT": str, "REAL": float, "BLOB": bytes}
 YEAR_2100 = 4_102_444_800_000  # no time of ours is later
+ZEROES = "\0" * 4  # no text has these, but a page that lost some sectors has
 
+# A session whose row is lost, by what it left.
+SESSIONS_LEFT = """
+INSERT OR IGNORE INTO sessions (id, project_id, number, status, started_at, last_event_at)
+SELECT session_id, project_id, max(thread), 'interrupted', min(created_at), max(updated_at)
+FROM memories WHERE session_id NOT IN (SELECT id FROM sessions) GROUP BY session_id
+"""
 
-class Column(NamedTuple):
-    name: str
-    kind: type
-    default: str  # SQL
-    key: int  # its place in the primary key, from 1; 0: none
+# What tables have to say of each other, after rows of two files came together.
+AGREEMENTS = (
+    ("turn_pieces", "DELETE FROM turn_pieces WHERE turn NOT IN (SELECT row FROM memories)"),
+    ("edited_files", "DELETE FROM edited_files WHERE turn NOT IN (SELECT row FROM memories)"),
+    ("archived_memories", "DELETE FROM archived_memories WHERE id IN (SELECT id FROM memories)"),
+    (
+        "vectors",
+        "DELETE FROM vectors WHERE length(vector) <> (SELECT dimension FROM models WHERE number = model)",
+    ),
+    *(
+        (  # a row number is never used again, though the project's counter be lost
+            table,
+            "UPDATE projects SET last_memory = max(last_memory, coalesce("
+            f" (SELECT max(row) & 4294967295 FROM {table} WHERE row >> 32 = number), 0))",
+        )
+        for table in ("memories", "turn_pieces", "document_chunks", "docmem_nodes")
+    ),
+)
 
 
 class Rescued:
@@ -49,204 +65,186 @@ class Rescued:
         self.broken: list[str] = []  # tables of which a part is missing, as far as can be told
 
 
-class Wreck:
-    """A damaged file, as a copy with a header that is right and with what was in its log."""
-
-    __slots__ = ("_scratch", "pages", "roots", "schema")
-
-    def __init__(self, path: str, scratch: str, page_size: int | None) -> None:
-        """The page size is as its own header says, where nobody knows better."""
-        self._scratch = scratch
-        swap.remove(scratch)  # what a kill left in the way
-        for end in ("", "-wal"):
-            if os.path.exists(path + end):
-                _copy(path + end, scratch + end)
-        with open(scratch, "r+b") as file:
-            head = file.read(18)
-            size = page_size or int.from_bytes(head[16:18], "big")
-            if page_size is None and (not head.startswith(MAGIC) or size < 512 or size & size - 1):
-                size = 4096
-            count = max(1, os.path.getsize(scratch) // size)
-            file.truncate(count * size)
-            file.seek(0)
-            file.write(header(size, count))
-        with closing(sqlite3.connect(scratch)) as db, suppress(sqlite3.DatabaseError, UnicodeDecodeError):
-            db.execute("SELECT 1 FROM sqlite_master").fetchone()  # to close it then brings the log in
-        self.pages = Pages(scratch, size)
-        entries = [row for _, row in self.pages.table(1) if len(row) == 5]
-        self.roots = {
-            str(name): root for _, name, _, root, _ in entries if isinstance(root, int) and root > 0
-        }
-        self.schema = _schema({(name, sql) for _, name, _, _, sql in entries})
-
-    def close(self) -> None:
-        self.pages.close()
-        swap.remove(self._scratch)
+def schema_of(wreck: sqlite3.Connection) -> int | None:
+    """None where SQLite reads nothing at all of the file."""
+    try:
+        wreck.execute("PRAGMA cell_size_check = ON")  # a page that makes no sense is refused as a whole
+        own_tables(wreck)
+        return version(wreck)
+    except UNREADABLE as error:
+        if disk.is_of_the_surroundings(error):
+            raise
+        return None
 
 
-def _copy(path: str, target: str) -> None:
-    """By another process: only SQLite opens these files in ours. What the disk cannot read becomes zeroes."""
-    copy = ["dd", f"if={path}", f"of={target}", "bs=4096", "conv=noerror,sync"]
-    ran = subprocess.run(copy, check=False, capture_output=True, env={**os.environ, "LC_ALL": "C"})
-    if b"No space left" in ran.stderr:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
-
-
-def _schema(entries: set[tuple[object, object]]) -> int | None:
-    """The one that has most of these tables. The number in the header may be as wrong as anything."""
-    best, most = None, 1
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        for number in range(1, latest() + 1):
-            apply(db, upto=number)
-            tables = set(db.execute("SELECT name, sql FROM sqlite_master WHERE sql > ''"))
-            if len(entries & tables) >= most:
-                best, most = number, len(entries & tables)
-    return best
-
-
-def merge(wreck: Wreck, db: sqlite3.Connection) -> Rescued:
-    """What the wreck has into the store, which is at the same schema."""
+def merge(wreck: sqlite3.Connection, db: sqlite3.Connection) -> Rescued:
+    """What can be read of the wreck into the store."""
     rescued = Rescued()
-    made = db.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage > 0").fetchall()
-    taken = set(wreck.roots.values())
-    # Where the wreck does not say where a table begins, it is where it was when the backup was made.
-    roots = {name: wreck.roots.get(name, 0 if root in taken else root) for name, root in made}
-    tables = own_tables(db)
     db.execute("PRAGMA foreign_keys = OFF")  # rows come table by table
+    db.execute("CREATE TEMPORARY TABLE backed_up AS SELECT key FROM events")
+    tables = own_tables(db)
     for table in tables:
         if table not in DERIVED:
             db.execute("BEGIN")
-            _merge_table(wreck.pages, roots, db, table, rescued)
+            _Table(wreck, db, table).merge(rescued)
             db.execute("COMMIT")
     db.execute("BEGIN")
+    if "turns" in tables:
+        db.execute(SESSIONS_LEFT)
     _drop_orphans(db)
-    if "docmem_nodes" in tables:
+    if "docmem_nodes" in rescued.broken:
         for (project,) in db.execute("SELECT DISTINCT project FROM docmem_nodes").fetchall():
             _replant(db, project)
-    if "turn_pieces" in tables:
-        db.execute("DELETE FROM turn_pieces WHERE turn NOT IN (SELECT row FROM memories)")
-    if "edited_files" in tables:
-        db.execute("DELETE FROM edited_files WHERE turn NOT IN (SELECT row FROM memories)")
-    if "vectors" in tables:
-        db.execute("DELETE FROM archived_memories WHERE id IN (SELECT id FROM memories)")  # they came back
-        db.execute(  # these can be made again
-            "DELETE FROM vectors WHERE length(vector) <> (SELECT dimension FROM models WHERE number = model)"
-        )
-    for table in ("memories", "turn_pieces", "document_chunks", "docmem_nodes"):
-        if table in tables:  # a row number is never used again, though the project's counter be lost
-            db.execute(
-                "UPDATE projects SET last_memory = max(last_memory, coalesce("
-                f" (SELECT max(row) & 4294967295 FROM {table} WHERE row >> 32 = number), 0))"
-            )
+    for table, agreement in AGREEMENTS:
+        if table in tables:
+            db.execute(agreement)
+    if rescued.broken and "transcripts" in tables:
+        _let_backfill_bring(db, rescued.broken)
     db.execute("COMMIT")
     return rescued
 
 
-def _merge_table(
-    pages: Pages, roots: dict[str, int], db: sqlite3.Connection, table: str, rescued: Rescued
-) -> None:
-    columns = [column.name for column in _columns(db, table)]
-    names, count = ", ".join(columns), 0
-    key = [name for _, name in sorted((one.key, one.name) for one in _columns(db, table) if one.key)]
-    places = [columns.index(name) for name in key]
-    this = " AND ".join(f"{name} = ?" for name in key)
-    links = {
-        columns.index(name): f"SELECT 1 FROM {parent} WHERE {target} = ?"
-        for _, _, parent, name, target, *_ in db.execute(f"PRAGMA foreign_key_list({table})")
-        if parent != table
-    }
-    targets = {
-        link[4]
-        for other in own_tables(db)
-        for link in db.execute(f"PRAGMA foreign_key_list({other})")
-        if link[2] == table
-    }
+class _Table:
+    """One table of both files."""
 
-    def put(row: Row) -> bool:
-        name = [row[at] for at in places]
+    def __init__(self, wreck: sqlite3.Connection, db: sqlite3.Connection, name: str) -> None:
+        self._wreck, self._db, self._name = wreck, db, name
+        stored = {row[1] for row in wreck.execute(f"PRAGMA table_info({name})")}
+        columns = db.execute(f"PRAGMA table_info({name})").fetchall()
+        self._key = [row[1] for row in sorted(columns, key=lambda row: row[5]) if row[5]]
+        self._columns = [row[1] for row in columns if row[1] in stored]
+        self._names = ", ".join(self._columns)
+        self._this = " AND ".join(f"{column} = ?" for column in self._key)
+        self._links = {
+            row[3]: f"SELECT 1 FROM {row[2]} WHERE {row[4]} = ?"
+            for row in db.execute(f"PRAGMA foreign_key_list({name})")
+            if row[2] != name
+        }
+        self._targets = {
+            row[4]
+            for other in own_tables(db)
+            for row in db.execute(f"PRAGMA foreign_key_list({other})")
+            if row[2] == name
+        }
+        has_rowid = not any(row[1] == name and row[4] for row in wreck.execute("PRAGMA main.table_list"))
+        self._place = ["rowid"] if has_rowid else self._key
+        self._indexes = [
+            row[1]
+            for row in wreck.execute(f"PRAGMA index_list({name})").fetchall()
+            if not row[4] and (has_rowid or row[3] != "pk")  # of all rows, and not the table itself
+        ]
+        self._faults = 0
+
+    def merge(self, rescued: Rescued) -> None:
+        if not set(self._key) <= set(self._columns):  # the damaged file has no such table any more
+            rescued.broken.append(self._name)
+            return
+        count, seen, refused = 0, set(), []
+        for row in self._rows():
+            seen.add(self._key_of(row))
+            try:
+                count += self._put(row)
+            except sqlite3.IntegrityError:
+                refused.append(row)
+        is_sound = not self._faults and self._is_sound()
+        keys = self._db.execute(f"SELECT {', '.join(self._key)} FROM {self._name}")
+        missing = [key for key in keys if key not in seen]
+        if is_sound and seen and self._indexes:
+            self._db.executemany(f"DELETE FROM {self._name} WHERE {self._this}", missing)
+            count, missing = count + len(missing), []
+        for row in refused:  # another row had its name until now
+            try:
+                count += self._put(row)
+            except sqlite3.IntegrityError:
+                is_sound = False
+        rescued.rows[self._name] = count
+        if missing or not is_sound:
+            rescued.broken.append(self._name)
+
+    def _is_sound(self) -> bool:
+        try:
+            verdict = self._wreck.execute(f"PRAGMA integrity_check({self._name})").fetchone()
+        except UNREADABLE:
+            return False
+        return bool(verdict[0] == "ok")
+
+    def _key_of(self, row: Row) -> Row:
+        return tuple(row[self._columns.index(column)] for column in self._key)
+
+    def _put(self, row: Row) -> bool:
+        """Whether that changed anything."""
+        key = self._key_of(row)
         # Not an upsert: its way with conflicts would be forced on the triggers.
-        ours = db.execute(f"SELECT {names} FROM {table} WHERE {this}", name).fetchone()
+        ours = self._db.execute(f"SELECT {self._names} FROM {self._name} WHERE {self._this}", key).fetchone()
         if ours is None:
-            db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks(columns)})", row)
+            values = marks(self._columns)
+            self._db.execute(f"INSERT INTO {self._name} ({self._names}) VALUES ({values})", row)
             return True
-        differs = [at for at, value in enumerate(row) if ours[at] != value]
-        for at in differs:  # a row keeps the name that others call it by, and refers to what there is
-            is_orphan = at in links and row[at] and not db.execute(links[at], (row[at],)).fetchone()
-            if is_orphan or columns[at] in targets:
+        differs = {
+            column: value for column, value, own in zip(self._columns, row, ours, strict=True) if value != own
+        }
+        for column, value in differs.items():
+            # A row keeps the name that others call it by, and refers to what there is.
+            query = self._links.get(column) if value else None
+            if column in self._targets or (query and not self._db.execute(query, (value,)).fetchone()):
                 raise sqlite3.IntegrityError
         if differs:
-            changes = ", ".join(f"{columns[at]} = ?" for at in differs)
-            db.execute(f"UPDATE {table} SET {changes} WHERE {this}", [*(row[at] for at in differs), *name])
+            changes = ", ".join(f"{column} = ?" for column in differs)
+            self._db.execute(
+                f"UPDATE {self._name} SET {changes} WHERE {self._this}", [*differs.values(), *key]
+            )
         return bool(differs)
 
-    seen, refused = set(), []
-    faults = pages.faults
-    for row in _rows(pages, roots[table], db, table):
-        seen.add(tuple(row[at] for at in places))
-        try:
-            count += put(row)
-        except sqlite3.IntegrityError:
-            refused.append(row)
-    is_sound = pages.faults == faults
-    witness = _keys_in_an_index(pages, roots, db, table, key)
-    missing = [name for name in db.execute(f"SELECT {', '.join(key)} FROM {table}") if name not in seen]
-    if is_sound and seen and witness == seen:
-        for name in missing:
-            count += db.execute(f"DELETE FROM {table} WHERE {this}", name).rowcount
-        missing = []
-    for row in refused:  # another row had its name until now
-        try:
-            count += put(row)
-        except sqlite3.IntegrityError:
-            is_sound = False
-    rescued.rows[table] = count
-    if missing or not is_sound or witness not in (seen, None):
-        rescued.broken.append(table)
+    def _rows(self) -> Iterator[Row]:
+        """Those that can be read. SQLite stops at the first place that it cannot read; so the reading begins
+        anew at each row that is known to be there, and at last from the end."""
+        seen: set[Row] = set()
+        yield from self._stretch(seen)
+        if not self._faults:
+            return
+        for place in sorted(self._places(), key=repr):
+            if place not in seen:
+                yield from self._stretch(seen, place)
+        yield from self._stretch(seen, way="DESC")
+
+    def _stretch(self, seen: set[Row], since: Row | None = None, way: str = "ASC") -> Iterator[Row]:
+        """From one place on, until there is an unreadable one or one that was `seen`."""
+        size, place = len(self._place), ", ".join(self._place)
+        order = ", ".join(f"{column} {way}" for column in self._place)
+        sign = ">="
+        for limit in ("", "LIMIT 1"):  # Python holds a row back where SQLite cannot read the one behind it
+            where = f"WHERE ({place}) {sign} ({marks(self._place)})" if since else ""
+            query = f"SELECT {place}, {self._names} FROM {self._name} {where} ORDER BY {order} {limit}"
+            try:
+                for row in self._wreck.execute(query, since or ()):
+                    since, sign = row[:size], ">" if way == "ASC" else "<"
+                    if since in seen:
+                        return
+                    seen.add(since)
+                    if all(map(_is_plausible, self._columns, row[size:])):
+                        yield row[size:]
+                    else:
+                        self._faults += 1
+                return
+            except UNREADABLE:
+                self._faults += 1
+
+    def _places(self) -> set[Row]:
+        """Of all rows that an index of the damaged file has, or the backup."""
+        query = f"SELECT {', '.join(self._place)} FROM {self._name}"
+        places = set(self._db.execute(query))
+        for index in self._indexes:
+            try:
+                places.update(self._wreck.execute(f"{query} INDEXED BY {index}"))
+            except UNREADABLE:
+                continue
+        return places
 
 
-def _keys_in_an_index(
-    pages: Pages, roots: dict[str, int], db: sqlite3.Connection, table: str, key: list[str]
-) -> set[tuple[object, ...]] | None:
-    """The keys of the rows of a table, as the first index says that has them; None where none does."""
-    is_number = [one.kind for one in _columns(db, table) if one.key] == [int]
-    for _, index, _, _, is_partial in db.execute(f"PRAGMA index_list({table})").fetchall():
-        columns = [row[2] for row in db.execute(f"PRAGMA index_xinfo({index})")]
-        if columns[-1] is None and is_number:
-            columns[-1] = key[0]  # the number of the row
-        if not is_partial and set(key) <= set(columns) and index in roots:
-            places = [columns.index(name) for name in key]
-            faults = pages.faults
-            rows = [row for row in pages.index(roots[index]) if len(row) == len(columns)]
-            return {tuple(row[at] for at in places) for row in rows} if pages.faults == faults else None
-    return None
-
-
-def _rows(pages: Pages, root: int, db: sqlite3.Connection, table: str) -> Iterator[Row]:
-    """Those that are what the table may hold. One from before a column was added has its default."""
-    columns = _columns(db, table)
-    has_rowid = not any(row[1] == table and row[4] for row in db.execute("PRAGMA main.table_list"))
-    # Without row numbers, those of the key come first.
-    order = list(columns) if has_rowid else sorted(columns, key=lambda one: one.key or len(columns))
-    number = next((at for at, one in enumerate(order) if one.key and one.kind is int), None)
-    defaults = [db.execute(f"SELECT {one.default}").fetchone()[0] for one in order]
-    back = [order.index(column) for column in columns]
-    numbered = pages.table(root) if has_rowid else ((None, row) for row in pages.index(root))
-    for rowid, stored in numbered:
-        row = [*stored, *defaults[len(stored) :]]
-        if has_rowid and number is not None:
-            row[number] = rowid
-        if len(row) == len(order) and all(map(_is_plausible, row, order)):
-            yield [row[at] for at in back]
-        else:
-            pages.faults += 1
-
-
-def _is_plausible(value: object, column: Column) -> bool:
-    if value is None:
-        return True
-    if column.name.endswith("_at") and not (isinstance(value, int) and 0 <= value < YEAR_2100):
-        return False
-    return isinstance(value, column.kind) or (column.kind is float and isinstance(value, int))
+def _is_plausible(column: str, value: object) -> bool:
+    if column.endswith("_at") and value is not None:
+        return isinstance(value, int) and 0 <= value < YEAR_2100
+    return not (isinstance(value, str) and ZEROES in value)
 
 
 def _drop_orphans(db: sqlite3.Connection) -> None:
@@ -269,81 +267,70 @@ def _drop_orphans(db: sqlite3.Connection) -> None:
                 changed += db.execute(f"{change} WHERE {lost}").rowcount
 
 
+def _let_backfill_bring(db: sqlite3.Connection, broken: list[str]) -> None:
+    """What happened since the backup and is not there may come again, from transcripts: the ledger would take
+    it for stored. An event is there with its turn; and where traces or prompts are lost, only with its trace
+    (what was said before is not said again: intake/remember.py)."""
+    is_whole = not {"memories", "prompts"}.intersection(broken)
+    gone = []
+    for key, session_id, has_turn in db.execute(
+        "SELECT key, session_id, EXISTS (SELECT 1 FROM turns t WHERE t.session_id = e.session_id"
+        " AND e.created_at BETWEEN t.started_at AND t.ended_at)"
+        " FROM events e WHERE key NOT IN temp.backed_up"
+    ):
+        trace = "SELECT 1 FROM memories WHERE id = ?", (derived("tool", session_id, key),)
+        if not has_turn or not (is_whole or db.execute(*trace).fetchone()):
+            gone.append((key,))
+    db.executemany("DELETE FROM events WHERE key = ?", gone)
+    db.execute("DELETE FROM transcripts")  # each is read again; what is in the ledger is not stored again
+
+
+# The node that no root leads to: one whose parent is lost, or else one of a circle.
+ASTRAY = """
+WITH RECURSIVE reached AS (
+    SELECT id FROM docmem_nodes WHERE project = ?1 AND parent_id IS NULL
+    UNION SELECT n.id FROM reached r JOIN docmem_nodes n ON n.project = ?1 AND n.parent_id = r.id
+)
+SELECT row, (SELECT id FROM reached WHERE id = root_id) FROM docmem_nodes
+WHERE project = ?1 AND id NOT IN reached
+ORDER BY parent_id IN (SELECT id FROM docmem_nodes WHERE project = ?1), parent_id, order_value, row LIMIT 1
+"""
+
+
 def _replant(db: sqlite3.Connection, project: int) -> None:
     """Nodes whose parent is lost go to the end of their tree; where its root is lost too they are roots. What
     follows from a node's place is found out anew: rows of two files may share one, or lead in a circle."""
     from backstory.gist import tokens
     from backstory.store import nodes
 
-    found = db.execute(
-        "SELECT id, parent_id, order_value, root_id, size, hash, token_count, row FROM docmem_nodes"
-        " WHERE project = ? ORDER BY parent_id, order_value, row",
+    while astray := db.execute(ASTRAY, (project,)).fetchone():
+        db.execute(
+            "UPDATE docmem_nodes SET parent_id = ?2, order_value = coalesce((SELECT max(order_value)"
+            " FROM docmem_nodes WHERE project = ?1 AND parent_id = ?2), 0) + 1 WHERE row = ?3",
+            (project, astray[1], astray[0]),
+        )
+    db.execute("UPDATE docmem_nodes SET order_value = 1 WHERE project = ? AND parent_id IS NULL", (project,))
+    for (parent_id,) in db.execute(
+        "SELECT DISTINCT parent_id FROM docmem_nodes WHERE project = ? AND parent_id IS NOT NULL"
+        " GROUP BY parent_id, order_value HAVING count(*) > 1",
+        (project,),
+    ).fetchall():
+        nodes.renumber(db, project, parent_id)
+    rows = db.execute(
+        "SELECT row, id, parent_id, order_value, context_type, context_name, context_value, text"
+        " FROM docmem_nodes WHERE project = ?",
         (project,),
     ).fetchall()
-    parent: dict[str, str | None] = {row[0]: row[1] for row in found}
-    order: dict[str, float] = {row[0]: row[2] for row in found}
-    root: dict[str, str] = {row[0]: row[3] for row in found}
-    below: dict[str | None, list[str]] = {}
-    for name, above in parent.items():
-        below.setdefault(above, []).append(name)
-    for name in _astray(parent, below):
-        parent[name] = root[name] if root[name] in parent and parent[root[name]] is None else None
-        siblings = below.setdefault(parent[name], [])
-        order[name] = order[siblings[-1]] + 1.0 if siblings and parent[name] else 1.0
-        siblings.append(name)
-    for above, siblings in below.items():
-        if above is not None and len({order[name] for name in siblings}) < len(siblings):
-            order.update((name, float(number)) for number, name in enumerate(siblings, 1))
-    read = _with_all_below(below.get(None, []), below)
-    size = dict.fromkeys(read, 1)
-    for name in read:
-        above = parent[name]
-        root[name] = name if above is None else root[above]
-    for name in reversed(read):
-        if (above := parent[name]) is not None:
-            size[above] += size[name]
-    for name, *was, row in found:
-        kind, called, value, text = db.execute(
-            "SELECT context_type, context_name, context_value, text FROM docmem_nodes WHERE row = ?", (row,)
-        ).fetchone()
-        new_hash = nodes.digest(parent[name], (kind, called, value), text, order[name])
-        new = [parent[name], order[name], root[name], size[name], new_hash, tokens(text)]
-        if new != was:
-            db.execute(
-                "UPDATE docmem_nodes SET parent_id = ?, order_value = ?, root_id = ?, size = ?, hash = ?,"
-                " token_count = ? WHERE row = ?",
-                (*new, row),
-            )
-
-
-def _astray(parent: dict[str, str | None], below: dict[str | None, list[str]]) -> list[str]:
-    """Nodes that no root leads to, but for those below other such nodes: taken out of `below`."""
-    lost = [above for above in below if above is not None and above not in parent]
-    astray = [name for above in lost for name in below.pop(above)]
-    apart = set(parent).difference(_with_all_below([*below.get(None, ()), *astray], below))
-    while apart:  # they lead in a circle
-        name, trail = min(apart), set[str]()
-        while name not in trail:
-            trail.add(name)
-            name = parent[name] or ""
-        below[parent[name]].remove(name)
-        astray.append(name)
-        apart.difference_update(_with_all_below([name], below))
-    return astray
-
-
-def _with_all_below(tops: list[str], below: dict[str | None, list[str]]) -> list[str]:
-    """A parent before its children."""
-    met = list(tops)
-    for name in met:  # it grows on the way
-        met += below.get(name, ())
-    return met
-
-
-def _columns(db: sqlite3.Connection, table: str) -> list[Column]:
-    """Those that are stored."""
-    return [
-        Column(name, STORED_AS[kind], default or "NULL", key)
-        for _, name, kind, _, default, key, is_computed in db.execute(f"PRAGMA table_xinfo({table})")
-        if not is_computed
-    ]
+    parents = {row[1]: row[2] for row in rows}
+    size = dict.fromkeys(parents, 0)
+    for row, name, parent_id, order, *context, text in rows:
+        root, above = name, name
+        while above is not None:
+            size[above] += 1
+            root, above = above, parents[above]
+        new_hash = nodes.digest(parent_id, (context[0], context[1], context[2]), text, order)
+        db.execute(
+            "UPDATE docmem_nodes SET root_id = ?, hash = ?, token_count = ? WHERE row = ?",
+            (root, new_hash, tokens(text), row),
+        )
+    db.executemany("UPDATE docmem_nodes SET size = ? WHERE row = ?", ((size[row[1]], row[0]) for row in rows))

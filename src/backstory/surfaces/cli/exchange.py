@@ -18,8 +18,8 @@ from backstory import errors, paths
 from backstory.clients import claude_code
 from backstory.store import exchange, projects
 from backstory.store.exchange import Chosen
+from backstory.store.file.backup import MAGIC
 from backstory.store.file.connection import Connection
-from backstory.store.file.pages import MAGIC
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import (
     FOLDER,
