@@ -99,6 +99,7 @@ def root_of(table: str) -> Callable[[Path], None]:
 DAMAGE: dict[str, Callable[[Path], None]] = {
     "everything": garbage,
     "some traces": leaf_of("Guard the after-5 parser"),
+    "some turns": leaf_of('{"prompts": [["mend the after-5 parser'),
     "memories": root_of("memories"),
     "turns": root_of("turns"),
     "sessions": root_of("sessions"),

@@ -240,12 +240,12 @@ class _Turns:
 
     def _is_there(self, turn: Turn | None, event: Event) -> bool:
         """Whether a turn has the event, though the ledger does not, as after a recovery."""
-        begun = derived("turn", event.session_id, event.key) if event.kind in BEGINNING else None
-        if any(one is turn or one.id == begun for one in self._touched.values()):
-            return False
-        if begun and turns.by_ids(self._db, [begun]):
-            return True
-        return turn is not None and event.at < turn.ended_at
+        touched = {turn.id for turn in self._touched.values()}
+        if event.kind in BEGINNING:
+            begun = derived("turn", event.session_id, event.key)
+            if begun not in touched and turns.by_ids(self._db, [begun]):
+                return True
+        return turn is not None and turn.id not in touched and event.at < turn.ended_at
 
     def _at(self, session_id: str, at: int) -> Turn | None:
         """The turn that a session was in at that time, be it stored or of this batch."""

@@ -92,7 +92,7 @@ def merge(wreck: sqlite3.Connection, db: sqlite3.Connection) -> Rescued:
     if "turns" in tables:
         db.execute(SESSIONS_LEFT)
     _drop_orphans(db)
-    if "docmem_nodes" in rescued.broken:
+    if "docmem_nodes" in tables:
         for (project,) in db.execute("SELECT DISTINCT project FROM docmem_nodes").fetchall():
             _replant(db, project)
     for table, agreement in AGREEMENTS:
@@ -317,20 +317,22 @@ def _replant(db: sqlite3.Connection, project: int) -> None:
     ).fetchall():
         nodes.renumber(db, project, parent_id)
     rows = db.execute(
-        "SELECT row, id, parent_id, order_value, context_type, context_name, context_value, text"
-        " FROM docmem_nodes WHERE project = ?",
+        "SELECT row, id, parent_id, order_value, context_type, context_name, context_value, text,"
+        " root_id, hash, token_count, size FROM docmem_nodes WHERE project = ?",
         (project,),
     ).fetchall()
     parents = {row[1]: row[2] for row in rows}
-    size = dict.fromkeys(parents, 0)
-    for row, name, parent_id, order, *context, text in rows:
-        root, above = name, name
+    size, roots = dict.fromkeys(parents, 0), dict(parents)
+    for name in parents:
+        above: str | None = name
         while above is not None:
             size[above] += 1
-            root, above = above, parents[above]
-        new_hash = nodes.digest(parent_id, (context[0], context[1], context[2]), text, order)
-        db.execute(
-            "UPDATE docmem_nodes SET root_id = ?, hash = ?, token_count = ? WHERE row = ?",
-            (root, new_hash, tokens(text), row),
-        )
-    db.executemany("UPDATE docmem_nodes SET size = ? WHERE row = ?", ((size[row[1]], row[0]) for row in rows))
+            roots[name], above = above, parents[above]
+    for row, name, parent_id, order, kind, called, value, text, *derived_before in rows:
+        new_hash = nodes.digest(parent_id, (kind, called, value), text, order)
+        derived_now = [roots[name], new_hash, tokens(text), size[name]]
+        if derived_now != derived_before:
+            db.execute(
+                "UPDATE docmem_nodes SET root_id = ?, hash = ?, token_count = ?, size = ? WHERE row = ?",
+                (*derived_now, row),
+            )
