@@ -320,6 +320,7 @@ def test_without_a_backup_a_new_store_begins_and_the_spool_is_not_lost(data: Pat
     said = recovery.notice(str(data))
     assert said is not None
     assert "there was no backup; nothing could be read" in said
+    assert "`backstory backfill` brings back what Claude Code's transcripts have" in said
     assert mode(database(data)) == 0o600
     assert_sound(data)
 
@@ -332,6 +333,17 @@ def test_without_a_backup_what_can_be_read_is_rescued(data: Path) -> None:
     assert set(stored(data)) == set(BEFORE) - on_it
     assert f"{len(BEFORE) - len(on_it)} memories could be read" in done.sentence()
     assert_sound(data)
+
+
+def test_without_a_backup_the_tables_count_and_not_the_number_of_the_schema(data: Path) -> None:
+    store(data, *BEFORE)
+    write_at(database(data), 60, (1).to_bytes(4, "big"))
+    write_at(database(data), 32, b"\xcc\xc2\xea\x1c\xfa\xe8\x0a\xbe")
+    before = len(rows(data, "SELECT key FROM events")), len(rows(data, "SELECT * FROM observation_queue"))
+    recovery.verify(str(data), NOW)
+    assert set(stored(data)) == set(BEFORE)
+    after = len(rows(data, "SELECT key FROM events")), len(rows(data, "SELECT * FROM observation_queue"))
+    assert after == before == (len(BEFORE), len(BEFORE))
 
 
 def test_a_backup_of_the_schema_before_is_brought_up_to_date_first(old: Path) -> None:

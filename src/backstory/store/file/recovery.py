@@ -21,7 +21,6 @@ from backstory.store.file.connection import (
     is_read_only_by_itself,
     latest,
     transaction,
-    version,
 )
 
 TYPE_CHECKING = False
@@ -195,8 +194,9 @@ def _merged(folder: str, made: str) -> rescue.Rescued:
         if schema is None:
             rescued.broken.append("everything")
             return rescued
-        # As the damaged file says, unless it can be no more than damage.
-        apply(db, upto=schema if version(db) <= schema <= latest() and schema else latest())
+        names = {row[0] for row in wreck.execute("SELECT name FROM sqlite_master")}
+        is_its_own = 0 < schema <= latest() and _are_tables_of(schema, names)
+        apply(db, upto=schema if is_its_own else latest())
         return rescue.merge(wreck, db)
 
 
@@ -245,12 +245,16 @@ def _expect_usable(path: str) -> None:
 def _examined(path: str) -> tuple[int, str]:
     """(schema, what is wrong): also that it has tables which are not those of its schema."""
     schema, fault = backup.examine(path)
-    if not fault and schema <= latest():
-        ours = {name for name, _ in _tables_of(schema)}
-        known = ours.union(name for name, _ in _tables_of(latest()))
-        if known.intersection(name for name, _ in _tables_in(path)) != ours:
-            fault = f"its tables are not those of schema {schema}"
-    return schema, fault
+    if fault or schema > latest():
+        return schema, fault
+    are_its_own = _are_tables_of(schema, {name for name, _ in _tables_in(path)})
+    return schema, "" if are_its_own else f"its tables are not those of schema {schema}"
+
+
+def _are_tables_of(schema: int, names: set[str]) -> bool:
+    ours = {name for name, _ in _tables_of(schema)}
+    known = ours.union(name for name, _ in _tables_of(latest()))
+    return known & names == ours
 
 
 def _has_our_tables(path: str) -> bool:
