@@ -164,9 +164,12 @@ def _memory(db: Connection, prepared: Prepared, project_id: str, is_housekeeping
             row = sessions.keep_prompt(db, event.session_id, event.text, event.at)
             prepared.past.known_prompts.add(row)
     elif event.use and prepared.trace and not is_housekeeping:
+        memory_id = derived("tool", event.session_id, event.key)
+        if prepared.past and memories.row_of(db, memory_id) is not None:
+            return memory_id  # a recovery found it
         return memories.add_trace(
             db,
-            memory_id=derived("tool", event.session_id, event.key),
+            memory_id=memory_id,
             project_id=project_id,
             session_id=event.session_id,
             content=prepared.trace.content,

@@ -110,8 +110,6 @@ def add_trace(
     now: int,
 ) -> str:
     """Store what a tool use did. The same again in the same session is counted: it happened last now."""
-    if row_of(db, memory_id) is not None:  # another machine remembers it too, or a recovery found it
-        return memory_id
     content_hash = digest(f"{session_id}\n{content}".encode())
     row = db.execute(
         "UPDATE memories SET times = times + 1, updated_at = max(updated_at, ?2), hashes = ?3"
@@ -120,6 +118,8 @@ def add_trace(
     ).fetchone()
     if row:
         return str(row["id"])
+    if row_of(db, memory_id) is not None:  # it came with what another machine remembers
+        return memory_id
     return add(
         db,
         memory_id=memory_id,
