@@ -17,23 +17,17 @@ The sets of verdicts, with the folder of their needs:
     python bench/newcomer.py                      the figures of the verdicts, before and after
     python bench/newcomer.py --repositories DIR --write DIR [--source DIR]
                                                   the texts that readers judge, of this backstory or another
-    python bench/newcomer.py --repositories DIR --start [--seconds 60]
-                                                  RUNS every command printed for them, as you, in these
-                                                  clones, as their CLAUDE.md corrects it: does each start?
-                                                  Only in a machine made for it, with what they need.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +35,6 @@ import report
 from report import Budget
 from rich.console import Console
 from rich.table import Table
-
-from backstory.claude_md import verify
-from backstory.claude_md.write import settings
-from backstory.model import Command
 
 HERE = Path(__file__).parent / "newcomer"
 TRUE, USEFUL, RECALL, COMMITTED = 0.97, 0.75, 0.70, 12
@@ -69,15 +59,11 @@ def main() -> int:
     parser = report.options(__doc__)
     parser.add_argument("--repositories", metavar="DIR", help="clones of the repositories, by their names")
     parser.add_argument("--write", metavar="DIR", help="where the texts go that readers judge")
-    parser.add_argument("--start", action="store_true", help="run every command that is printed for them")
-    parser.add_argument("--seconds", type=float, default=60, help="for each command with --start")
     parser.add_argument("--source", metavar="DIR", help="the src/ of another backstory")
     parser.add_argument("--verdicts", metavar="DIR", default=str(HERE / "verdicts"))
     given = parser.parse_args()
     if given.repositories and given.write:
         return _write(Path(given.repositories), Path(given.write), given.source)
-    if given.repositories and given.start:
-        return _start(Path(given.repositories), given)
     found = [_figures(folder) for folder in sorted(Path(given.verdicts).iterdir(), reverse=True)]
     figures = {one.label: one for one in found}
     return report.tell(
@@ -120,41 +106,6 @@ def _text(told: dict[str, Any]) -> str:
         said = "\n\n".join(file["text"].values())
         parts.append(f"===== {file['path']} ({file['action']}) =====\n\n{said}\n")
     return "\n".join(parts)
-
-
-# The commands.
-
-
-def _start(repositories: Path, given: argparse.Namespace) -> int:
-    """Install first, then the others. What failed may have done so for want of a toolchain: `tail` tells."""
-    table = Table("repository", "command", "from", "outcome")
-    outcomes = []
-    for path in sorted(repositories.iterdir()):
-        commands = [Command(**one) for one in _init(path, given.source)["survey"]["commands"]]
-        written = [path / name for name in ("CLAUDE.md", "AGENTS.md") if (path / name).is_file()]
-        for file in written:
-            commands = [*settings.read(file.read_bytes()).corrected(commands)]
-        ready = [replace(one, line=f"{one.after} && {one.line}") if one.after else one for one in commands]
-        for ran in verify.run(str(path), verify.checks({"": ready}), os.environ, seconds=given.seconds):
-            missing = _missing(ran) if ran.state == verify.NOT_FOUND else ""
-            outcomes.append({"repository": path.name, "command": ran.check.command.line, "state": ran.state})
-            outcomes[-1] |= {"missing": missing, "tail": ran.tail[-300:]}
-            table.add_row(path.name, ran.check.command.line, ran.check.command.source, ran.state + missing)
-    wrong = [one for one in outcomes if one["state"] == verify.USAGE_ERROR]
-    states = Counter(str(one["state"]) for one in outcomes)
-    return report.tell(
-        "newcomer_start",
-        given,
-        {"commands": len(outcomes), "states": states, "outcomes": outcomes},
-        [Budget("commands that are called wrongly", "at most", 0, len(wrong))],
-        lambda console: console.print(table, ", ".join(f"{said}: {n}" for said, n in states.items())),
-    )
-
-
-def _missing(ran: verify.Outcome) -> str:
-    """What was not found, in the shell's words."""
-    said = [line for line in ran.tail.splitlines() if "not found" in line or "No such file" in line]
-    return f": {said[-1].strip()[-80:]}" if said else ""
 
 
 # The verdicts.

@@ -73,21 +73,6 @@ offline_option = click.option("--offline", is_flag=True, help="Fetch nothing: no
     help="Your command for a role, as in 'test=make check', in place of what is found; `none` says that there"
     f" is none, `.` takes what is found again. Repeatable, also for one role. The roles: {ROLES}.",
 )
-@click.option(
-    "--verify",
-    "is_verified",
-    is_flag=True,
-    help="List the commands that were found, ask, run them, and say which work. Only at a terminal: this runs"
-    " code of the repository, and --yes does not answer for you.",
-)
-@click.option(
-    "--verify-seconds",
-    type=click.FloatRange(1, 3_600),
-    default=120,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long --verify lets a command run.",
-)
 @offline_option
 @click.option("--dry-run", is_flag=True, help="Only show what would be written.")
 @click.option(
@@ -103,8 +88,6 @@ def init(
     off: tuple[str, ...],
     wanted: tuple[str, ...],
     commands: tuple[str, ...],
-    is_verified: bool,
-    verify_seconds: float,
     offline: bool,
     dry_run: bool,
     yes: bool,
@@ -121,12 +104,10 @@ def init(
     from backstory.claude_md import init as claude_md
     from backstory.claude_md.learn import LATE, learn
     from backstory.surfaces.cli import claude_md_output as shown
-    from backstory.surfaces.cli import verify, wizard
+    from backstory.surfaces.cli import wizard
 
     root = _root(project)
     may_ask = _is_terminal() and not (yes or dry_run or as_json)
-    if is_verified:
-        verify.require_a_person()
     if not (yes or existing or dry_run or may_ask):
         why = "--json asks nobody" if as_json else "nobody is here to ask"
         raise errors.BadInput(NOBODY_TO_ASK.format(why=why))
@@ -151,9 +132,7 @@ def init(
     def plan(wishes: Wishes) -> list[Planned]:
         return claude_md.plan(root, known, wishes.folders, wishes.existing, had, wishes.choices)
 
-    wishes, seen = wizard.Wishes(tuple(folders), existing, choices), None
-    if is_verified:
-        wishes, seen = _asked(lambda: verify.verified(root, known, wishes, plan, verify_seconds))
+    wishes = wizard.Wishes(tuple(folders), existing, choices)
     planned = _asked(lambda: wizard.talk(root, known, wishes, plan)) if may_ask else plan(wishes)
     kept: dict[str, str] = {}
     offered: list[tuple[str, str]] = []
@@ -162,7 +141,7 @@ def init(
             kept, offered = claude_md.carry_out(db, folder(), root, planned, now=now)
     # Nobody who stops reading keeps it from being written, so all is said after that.
     if as_json:
-        return output.as_json(_as_json(root, known, planned, by_hand, not dry_run, seen))
+        return output.as_json(_as_json(root, known, planned, by_hand, not dry_run))
     if not may_ask:
         shown.without_file(folders, planned)
         (top,) = (one for one in planned if not one.folder and one.action != "import")
@@ -452,7 +431,6 @@ def _as_json(
     planned: list[Planned],
     by_hand: list[str],
     is_written: bool,
-    seen: list[dict[str, Any]] | None,
 ) -> dict[str, Any]:
     from backstory.claude_md.init import COVERED, OFF, REMOVED
     from backstory.claude_md.read.patterns import shape
@@ -482,7 +460,6 @@ def _as_json(
         ],
         "by_hand": [paths.text(path) for path in by_hand],
         "written": is_written,
-        **({} if seen is None else {"verified": seen}),
     }
 
 
