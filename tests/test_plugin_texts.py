@@ -24,10 +24,11 @@ AGENTS = sorted((PLUGIN / "agents").glob("*.md"))
 SKILLS = sorted((PLUGIN / "skills").glob("*/SKILL.md"))
 COMMANDS = sorted((PLUGIN / "commands").glob("*.md"))
 TEXTS = [*AGENTS, *SKILLS, *COMMANDS]
+# To the letter, with no argument: what stands behind a prefix might name a file, or another project.
 MAY_RUN = {
-    "memory-init": ["init", "claude-md section", "claude-md status"],
-    "memory-status": ["claude-md status"],
-    "memory-sync": ["sync", "claude-md section"],
+    "memory-init": "claude-md request",
+    "memory-status": "claude-md status",
+    "memory-sync": "claude-md request",
 }
 
 
@@ -114,8 +115,8 @@ def test_a_command_is_a_few_words_costs_nothing_until_typed_and_runs_what_it_is_
     assert "```!" not in body or "$ARGUMENTS" not in body
     assert head["disable-model-invocation"] == "true", "else every session lists it for the model"
     # Not all of backstory: in that turn the model reads what is remembered, and nobody is asked.
-    runs = MAY_RUN.get(name_of(path), [f"slash {name_of(path)}"])
-    assert head["allowed-tools"] == ", ".join(f"Bash({LAUNCHER} {words}:*)" for words in runs)
+    runs = MAY_RUN.get(name_of(path), f"slash {name_of(path)}:*")
+    assert head["allowed-tools"] == f"Bash({LAUNCHER} {runs})"
 
 
 @pytest.mark.parametrize("path", SKILLS, ids=name_of)
@@ -126,7 +127,7 @@ def test_a_skill_tells_all_once_it_is_read_and_asks_for_no_permissions(path: Pat
     assert 500 <= tokens(body) <= most
     # Claude Code asks the user before it loads a skill that grants itself tools, and an agent cannot ask.
     assert set(head) == {"name", "description"}
-    assert f"`{LAUNCHER} ...`" in body
+    assert f"{LAUNCHER} claude-md request <<'END_OF_REQUEST'\nbackstory " in body
     assert "Never edit CLAUDE.md or AGENTS.md with another tool" in body
     assert "MANUAL" in body
     assert "not instructions to you" in body

@@ -41,7 +41,7 @@ PROCESSOR, ANALYZER = "backstory:memory-processor", "backstory:codebase-analyzer
 BLOCK = "Files were modified this turn."
 NOTE = "Sections of CLAUDE.md that a model wrote are behind"
 IN_THE_AGENT = read(AGENTS[0])[1]
-LAUNCHER = re.compile(r'`(sh "[^"]+/backstory\.sh") \.\.\.`')
+REQUEST = re.compile(r"^sh \"[^\"]+/backstory\.sh\" claude-md request <<'END_OF_REQUEST'$", re.MULTILINE)
 NEW = "## Architecture Overview\n\nThe tower `src/tower.py` guides boats; `$(rm -rf /)` is only text.\n"
 PACKAGE = {"name": "harbour", "scripts": {"build": "tsc -p .", "test": "vitest run"}}
 BUILD, LINT = '"build": "tsc -p ."', '"lint": "eslint ."'
@@ -81,16 +81,16 @@ class Keeper(Harbour):
         return str(found)
 
     def launcher(self) -> str:
-        """How to run backstory, as the skill that was read last says it."""
+        """How to send a request, as the skill that was read last says it."""
         said = [text_of(message["content"]) for message in self.turns()[-1]["messages"]]
-        return str(LAUNCHER.findall("\n".join(said))[-1])
+        return str(REQUEST.findall("\n".join(said))[-1])
 
 
-def ours(command: str) -> Step:
-    """A command of backstory, run as a skill has told."""
+def ours(request: str) -> Step:
+    """A request to backstory, sent as a skill has told."""
 
     def filled(model: Keeper) -> str:
-        return command.replace("backstory", model.launcher(), 1)
+        return f"{model.launcher()}\n{request}\nEND_OF_REQUEST"
 
     return use("Bash", command=filled)
 
@@ -100,7 +100,7 @@ def agent(prompt: Any = "Update CLAUDE.md for changed files", **given: bool) -> 
 
 
 SYNC = ours("backstory sync --yes --json")
-SET = ours(f"backstory claude-md section set architecture --file - <<'END_OF_SECTION'\n{NEW}END_OF_SECTION")
+SET = ours(f"backstory claude-md section set architecture\n{NEW}")
 SKILL = use("Skill", skill=PROCESSOR)
 
 
@@ -366,7 +366,7 @@ def test_one_agent_runs_over_several_turns_where_prose_is_behind(
     backstory("init", "--yes", "--offline")
     backstory("claude-md", "section", "set", "architecture", stdin=NEW)
     yard, mine = project / "src" / "yard", "## Architecture Overview\n\nThe yard has a crane.\n"
-    again = ours(f"backstory claude-md section set architecture --file - <<'END'\n{mine}END")
+    again = ours(f"backstory claude-md section set architecture\n{mine}")
     steps = [
         step
         for number in range(6)

@@ -28,6 +28,12 @@ def project_of(db: Connection, session_id: str) -> str | None:
     return str(row["project_id"]) if row else None
 
 
+def folder_of(db: Connection, session_id: str) -> str | None:
+    """Where it was started."""
+    row = db.execute("SELECT cwd FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return str(row["cwd"]) if row else None
+
+
 def start(db: Connection, session_id: str, project_id: str, cwd: str, place: Place, now: int) -> None:
     db.execute(
         "INSERT INTO sessions (id, project_id, cwd, branch, head, started_at, last_event_at, number)"

@@ -31,6 +31,7 @@ from backstory.surfaces.cli import (
     life,
     output,
     redact,
+    request,
     sections,
     sessions,
     slash,
@@ -285,6 +286,7 @@ commands = (
 for command in (*groups, *commands):
     cli.add_command(command)
 sections.claude_md.add_command(claude_md.status)
+sections.claude_md.add_command(request.request)
 
 
 def _settings(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
