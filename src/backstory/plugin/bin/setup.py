@@ -3,6 +3,9 @@
 backstory.sh starts this in the background when a session begins. It is a file of its own, stdlib only,
 because there is no backstory yet. The environment is built beside the old one and a link is switched at the
 end, so an upgrade never leaves a half-installed backstory; capture needs none of it and records meanwhile.
+
+Nobody is asked, so only wheels are installed, of versions and with hashes that the tests ran with: no build
+code of a package is run.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +22,17 @@ import time
 
 TIME_OUT = 900
 READY = "has been set up; start a new session"
+# Of the environment pip is told where packages come from, how to get there, and where its cache is; nothing
+# that would have it put them elsewhere (PIP_TARGET) or build them (PIP_NO_BINARY).
+PASSED_ON = frozenset(
+    "HOME LANG LC_ALL LC_CTYPE LD_LIBRARY_PATH LOGNAME NETRC PATH TMPDIR USER"
+    " XDG_CACHE_HOME XDG_CONFIG_DIRS XDG_CONFIG_HOME"
+    " ALL_PROXY HTTPS_PROXY HTTP_PROXY NO_PROXY all_proxy https_proxy http_proxy no_proxy"
+    " CURL_CA_BUNDLE REQUESTS_CA_BUNDLE SSL_CERT_DIR SSL_CERT_FILE"
+    " PIP_CACHE_DIR PIP_CERT PIP_CLIENT_CERT PIP_CONFIG_FILE PIP_DEFAULT_TIMEOUT PIP_EXTRA_INDEX_URL"
+    " PIP_FIND_LINKS PIP_INDEX_URL PIP_KEYRING_PROVIDER PIP_NO_CACHE_DIR PIP_NO_COMPILE PIP_NO_INDEX"
+    " PIP_PROXY PIP_RETRIES PIP_TIMEOUT PIP_TRUSTED_HOST".split()
+)
 SETTING_UP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "setting_up.txt")
 
 
@@ -81,8 +97,7 @@ def _is_on_path(folder: str) -> bool:
 def _build(root: str, data: str, home: str) -> str | None:
     shutil.rmtree(home, ignore_errors=True)
     python = os.path.join(home, "bin", "python")
-    # -I: the working folder is somebody's project. Versions and hashes are those that the tests ran with.
-    pip = [python, "-I", "-m", "pip", "install", "--disable-pip-version-check"]
+    pip = [python, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--only-binary=:all:"]
     pinned = os.path.join(root, "requirements", "run.txt")
     steps = [
         (
@@ -90,19 +105,50 @@ def _build(root: str, data: str, home: str) -> str | None:
             [sys.executable, "-I", "-m", "venv", home],
         ),
         ("pip could not install what it needs", [*pip, "--require-hashes", "-r", pinned]),
-        ("pip could not install it", [*pip, "--no-deps", "--no-build-isolation", root]),
+        # Our own is built by the wheels above, and nothing is fetched for that.
+        ("pip could not install it", [*pip, "--no-index", "--no-deps", "--no-build-isolation", root]),
     ]
     with open(os.path.join(data, "setup.log"), "a", encoding="utf-8", opener=_through_no_link) as log:
         for problem, command in steps:
             log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {' '.join(command)}\n")
             log.flush()
+            begun = log.tell()
             try:
-                subprocess.run(command, stdout=log, stderr=log, check=True, timeout=TIME_OUT)
+                # The working folder is somebody's project; in ours no relative path leads into it.
+                subprocess.run(
+                    command,
+                    cwd=data,
+                    env=_environment(),
+                    stdout=log,
+                    stderr=log,
+                    check=True,
+                    timeout=TIME_OUT,
+                )
             except (OSError, subprocess.SubprocessError) as error:
                 log.write(f"{error}\n")
-                return problem
+                log.flush()
+                return _without_wheel(log.name, begun) or problem
     with open(os.path.join(home, "ready"), "w", encoding="utf-8"):
         return None
+
+
+def _environment() -> dict[str, str]:
+    passed_on = {name: said for name, said in os.environ.items() if name in PASSED_ON}
+    if not os.path.isabs(passed_on.get("PIP_CONFIG_FILE", "/")):
+        del passed_on["PIP_CONFIG_FILE"]
+    return passed_on
+
+
+def _without_wheel(log: str, begun: int) -> str | None:
+    """What to say where pip was offered no wheel of something."""
+    with open(log, "rb") as file:
+        file.seek(begun)
+        said = file.read().decode("utf-8", "replace")
+    found = re.search(r"No matching distribution found for ([\w.=+-]{1,60})", said)
+    if not found or "Retrying" in said:  # the network may be away
+        return None
+    here = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    return f"there is no wheel of {found[1]} for {here}, and nothing is built unasked; see docs/install.md"
 
 
 def _switch(data: str, home: str) -> None:
@@ -142,4 +188,4 @@ def _through_no_link(path: str, flags: int) -> int:
 
 
 if __name__ == "__main__":
-    main(os.path.realpath(sys.argv[1]), sys.argv[2])
+    main(os.path.realpath(sys.argv[1]), os.path.abspath(sys.argv[2]))
