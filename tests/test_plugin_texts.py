@@ -115,7 +115,7 @@ def test_a_command_is_a_few_words_costs_nothing_until_typed_and_runs_what_it_is_
     assert "```!" not in body or "$ARGUMENTS" not in body
     assert head["disable-model-invocation"] == "true", "else every session lists it for the model"
     # Not all of backstory: in that turn the model reads what is remembered, and nobody is asked.
-    runs = MAY_RUN.get(name_of(path), f"slash {name_of(path)}:*")
+    runs = MAY_RUN.get(name_of(path), f"slash {name_of(path)}")
     assert head["allowed-tools"] == f"Bash({LAUNCHER} {runs})"
 
 
@@ -157,7 +157,7 @@ def test_texts_name_the_commands_they_are_there_for() -> None:
     assert called["memory-status"] == {"claude-md status"}
     assert called["memory-sync"] == {"sync --all"}
     for name in ("forget", "open", "pause", "recall", "remember", "resume", "why"):
-        assert called[name] == {f"slash {name} --session"}
+        assert called[name] == {f"slash {name}"}
 
 
 def test_texts_name_each_other_by_the_names_that_claude_code_gives_them() -> None:

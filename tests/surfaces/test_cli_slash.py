@@ -34,7 +34,8 @@ def typed(run: Run, data: Path, project: str, monkeypatch: pytest.MonkeyPatch) -
         if captured:
             put(data, prompt(text) | {"session_id": session, "cwd": project}, at=at)
         name = text.split(maxsplit=1)[0].rpartition(":")[2].lstrip("/")
-        return run("slash", name, "--session", session)
+        monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", session)
+        return run("slash", name)
 
     return act
 

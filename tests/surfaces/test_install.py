@@ -736,7 +736,7 @@ def test_a_slash_command_during_the_set_up_is_no_failure(tmp_path: Path, home: P
     launcher, own = _launcher(tmp_path, "/no/python"), tmp_path / "plugin data"
     own.mkdir()
     env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(own)}
-    command = ["sh", str(launcher), "slash", "open", "--session", "s1"]
+    command = ["sh", str(launcher), "slash", "open"]
     for status in ("", launcher.with_name("setting_up.txt").read_text()):
         (own / "setup.status").write_text(status)
         ran = subprocess.run(command, env=env, capture_output=True, text=True, check=False)

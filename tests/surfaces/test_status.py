@@ -86,7 +86,7 @@ def test_the_session_that_asks_is_not_yet_remembered(worked: None, line: Line) -
 
 
 def test_everything_that_counts_what_is_open_says_the_same(
-    data: Path, project: str, worked: None, line: Line, run: Run
+    data: Path, project: str, worked: None, line: Line, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last session on the branch counts; what an older one left open was seen by it."""
     at = int(time.time() * 1000) - 30_000
@@ -102,7 +102,8 @@ def test_everything_that_counts_what_is_open_says_the_same(
     assert run("status", "--json").json["open"] == told.open
     assert f"open  {told.open} things left" in run("status").out
     assert "things left by the last session; `backstory open` lists them\n" in run("status").out
-    assert len(run("slash", "open", "--session", "now").out.splitlines()) == told.open + 2
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "now")
+    assert len(run("slash", "open").out.splitlines()) == told.open + 2
     assert len(run("open").out.splitlines()) == len(run("open", "--json").json) == told.open
 
 

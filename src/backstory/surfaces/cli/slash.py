@@ -134,10 +134,9 @@ INSTEAD = {"remember": "memory_add", "recall": "memory_search", "forget": "memor
 
 @click.command(hidden=True)
 @click.argument("name", type=click.Choice(list(ACTIONS)))
-@click.option("--session", default="", help="The session that it was typed in.")
-def slash(name: str, session: str) -> None:
-    """What a slash command of the plugin runs."""
-    session = session or claude_code.session_id(os.environ)
+def slash(name: str) -> None:
+    """What a slash command of the plugin runs, in the session that it was typed in."""
+    session = claude_code.session_id(os.environ)
     cwd = claude_code.project_folder(os.environ)
     with store() as (db, now):
         here = projects.at(db, paths.place(cwd))
