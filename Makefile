@@ -56,6 +56,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python bench/recall_speed.py --sizes 10000,100000
 	$(BIN)/python bench/mcp_start.py
 	$(BIN)/python bench/docmem.py
+	$(BIN)/python bench/flows.py
 	$(BIN)/python bench/exchange.py
 	$(BIN)/python bench/claude_md.py
 	$(BIN)/python bench/newcomer.py

@@ -440,6 +440,17 @@ def test_what_init_should_find_is_written_down_for_packages_of_five_languages() 
     assert all(len(one["facts"]) == len(set(one["facts"])) for one in expected)
 
 
+def test_a_flow_is_traced_through_the_rooms_that_it_crosses(bench: Bench, tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+
+    bench("flows.py", "--flow", "memory_search, warm", "--crossed", "--json", figures)
+
+    flow = json.loads(figures.read_text())["flows"]["memory_search, warm"]
+    rooms = {function.partition("/")[0] for function in flow["crossed"]}
+    assert {"surfaces", "recall", "store"} <= rooms
+    assert flow["modules"] <= flow["functions"] == len(flow["crossed"])
+
+
 def test_a_small_store_is_exported_and_imported(bench: Bench, tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
 
