@@ -81,7 +81,6 @@ def said(call: str) -> str:
         ("at_prompt", claude_code.AT_PROMPT),
         ("at_file", claude_code.AT_FILE),
         ("at_failure", claude_code.AT_FAILURE),
-        ("at_subagent", claude_code.AT_SUBAGENT),
     ],
 )
 def test_a_text_for_the_model_has_the_same_shape(name: str, event: str) -> None:
@@ -99,14 +98,9 @@ def test_a_text_for_the_user_has_the_same_shape() -> None:
 def test_the_fields_are_the_same() -> None:
     assert value("prompt_field") == claude_code.TEXT_FIELDS[claude_code.AT_PROMPT]
     assert value("error_field") == claude_code.TEXT_FIELDS[claude_code.AT_FAILURE]
-    assert value("task_field") == claude_code.TEXT_FIELDS[claude_code.AT_SUBAGENT]
     for name in claude_code.PATHS:
         assert re.search(value("file"), json.dumps({"tool_input": {name: "/a b.py"}}))
         assert re.search(value("file"), json.dumps({name: "/a"}, separators=(",", ":")))
     assert not re.search(value("file"), json.dumps({"content": '"file_path": "/a"'}))
     assert not re.search(value("file"), json.dumps({"file_path": "relative"}))
     assert re.search(value("failed"), json.dumps({"tool_name": "Bash"}))
-    for tool, field in claude_code.NAMING.items():
-        if claude_code.TOOLS.get(tool, ("", {}))[0] == canonical.AGENT:
-            assert re.search(value("ours"), json.dumps({field: f"{claude_code.OURS}memory-updater"}))
-            assert not re.search(value("ours"), json.dumps({field: "general-purpose"}))

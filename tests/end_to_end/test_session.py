@@ -29,11 +29,7 @@ MEMORY = ("memory",)
 OURS = "mcp__plugin_backstory_memory__"
 LOAD = use("ToolSearch", query=f"select:{OURS}memory_search,{OURS}memory_add")
 SEARCH, ADD = use(f"{OURS}memory_search", query="tusks"), use(f"{OURS}memory_add", content="Tusks are ivory.")
-WITH_PROMPT, WITH_TASK, WITH_FILE = (
-    "backstory, with your prompt",
-    "backstory, with your task",
-    "about this file",
-)
+WITH_PROMPT, WITH_FILE = "backstory, with your prompt", "about this file"
 
 
 @pytest.fixture(scope="module")
@@ -179,23 +175,15 @@ def test_after_a_compaction_the_model_is_told_what_this_session_decided_and_chan
     assert "the flippers" in told
 
 
-def test_a_subagent_is_told_about_its_task_and_a_failing_test_how_it_was_mended(
-    home: Path, data: Path, project: Path, plugin: Path
-) -> None:
+def test_a_failing_test_brings_how_it_was_mended(home: Path, data: Path, project: Path, plugin: Path) -> None:
     listening = f"until ls {data}/run/*.sock; do sleep 0.05; done"
     failing = f"echo FAILED {TEST}; exit 1"
-    task = {"description": "look", "prompt": AGAIN, "subagent_type": "general-purpose"}
-    agent = use("Agent", run_in_background=False, **task)
-    steps = (use("Bash", command=listening), use("Bash", command=failing), agent, say("done"))
-    with ScriptedModel(*steps) as model:
-        model.when(say("looked"), last_user=AGAIN)
+    with ScriptedModel(use("Bash", command=listening), use("Bash", command=failing), say("done")) as model:
         env = variables(home, model)
         ran = run("go on", cwd=project, env=env, plugin_dir=plugin, servers=MEMORY)
         assert ran.text == "done"
         told = [json.dumps(request) for request in model.requests]
-    assert [SPOKEN in text for text in told] == [False, False, True, True, True]
-    assert [text.count(WITH_TASK) for text in told] == [0, 0, 0, 1, 0], "the subagent alone"
+    assert [SPOKEN in text for text in told] == [False, False, True]
     moments = rows(data, "SELECT moment FROM tellings ORDER BY id")
-    assert [row["moment"] for row in moments] == ["start", "failure", "subagent"]
+    assert [row["moment"] for row in moments] == ["start", "failure"]
     assert eventually(lambda: not sockets(data))
-    assert [name for name in os.listdir(data / "run") if "task" in name] == []

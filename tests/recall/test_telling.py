@@ -266,22 +266,6 @@ def test_a_folder_without_a_project_is_told_nothing(told: Told) -> None:
     assert at_failure(told) is None
 
 
-# --- at a subagent's start ----------------------------------------------------------------------------------
-
-
-def at_subagent(told: Told, task: str) -> Telling | None:
-    return telling.at_subagent(Index(None), told.db, told.project, "present", task, NOW)
-
-
-def test_a_subagent_is_told_what_concerns_its_task_whatever_was_told_before(lived: Told) -> None:
-    note(lived, Telling(tellings.START, "brief", (walrus(lived),)))
-    for _ in range(2):
-        one = at_subagent(lived, "find out why the walrus drops herrings on the pier")
-        assert one and one.ids == (walrus(lived),) and one.moment == tellings.SUBAGENT
-        note(lived, one)
-    assert at_subagent(lived, "run the tests") is None
-
-
 # --- at a file ----------------------------------------------------------------------------------------------
 
 

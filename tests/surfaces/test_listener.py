@@ -110,12 +110,9 @@ def test_what_an_earlier_session_knows_is_told_and_noted_with_its_reason(data: P
     [
         ("file", "{}/walrus/parser.py"),
         ("failure", f"Exit code 1\nFAILED {TEST} - AssertionError: unclosed"),
-        ("subagent", AGAIN),
     ],
 )
-def test_a_file_a_failing_test_and_a_task_are_told_about(
-    moment: str, text: str, data: Path, told: Path
-) -> None:
+def test_a_file_and_a_failing_test_are_told_about(moment: str, text: str, data: Path, told: Path) -> None:
     if moment == "file":
         keep_prompt(data, told, "s2", AGAIN)
     assert SPOKEN in ask(data, told, moment, text.format(told))
@@ -130,9 +127,7 @@ def test_a_prompt_with_a_secret_is_noted_without_it(data: Path, told: Path) -> N
     assert "hunter22" not in str(rows(data, "SELECT * FROM tellings"))
 
 
-@pytest.mark.parametrize(
-    ("setting", "moment"), [("PROMPT", "prompt"), ("PROMPT", "subagent"), ("FILES", "file")]
-)
+@pytest.mark.parametrize(("setting", "moment"), [("PROMPT", "prompt"), ("FILES", "file")])
 def test_what_is_switched_off_is_not_told(
     setting: str, moment: str, data: Path, told: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,7 +76,7 @@ def say(text: str, project: Path, script: Path = HOOK, session: str = "s2", **mo
 def use(
     mode: str, tool: str, given: Json, project: Path, script: Path, session: str = "s2", **more: object
 ) -> Ran:
-    name = {"file": "PreToolUse", "task": "PreToolUse", "subagent": "SubagentStart"}.get(mode, mode)
+    name = {"file": "PreToolUse"}.get(mode, mode)
     payload = event(name, session_id=session, cwd=str(project), tool_name=tool, tool_input=given, **more)
     return run_hook(payload, mode, env=env_of(project, session), script=script, cwd=project)
 
@@ -250,7 +250,7 @@ def test_without_python_the_outbox_is_told_all_the_same(
     assert answer(say(AGAIN, told, PATH=str(tools))) == "news"
 
 
-# --- files, failures, subagents -----------------------------------------------------------------------------
+# --- files, failures ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -323,36 +323,6 @@ def test_a_failing_test_that_was_mended_before_is_told_about_and_captured(
     assert len(spooled(data)) == 3
 
 
-def test_a_subagent_is_told_what_concerns_its_task(data: Path, told: Path, patient: Path) -> None:
-    given = {"description": "look", "prompt": AGAIN, "subagent_type": "general-purpose"}
-    assert use("task", "Agent", given, told, patient).silent
-    said = answer(use("subagent", "", {}, told, patient), claude_code.AT_SUBAGENT)
-    assert SPOKEN in said
-    assert use("subagent", "", {}, told, patient).silent, "no task, nothing to tell"
-    assert spooled(data) == [] and tallies(data) == {}
-
-
-def test_of_two_tasks_nobody_knows_whose_is_which_until_the_next_prompt(
-    data: Path, told: Path, patient: Path
-) -> None:
-    given = {"description": "look", "prompt": AGAIN, "subagent_type": "general-purpose"}
-    for _ in range(2):
-        use("task", "Agent", given, told, patient)
-    for _ in range(3):
-        assert use("subagent", "", {}, told, patient).silent
-    assert len(tallies(data)) == 2
-    say("go on", told, patient)
-    assert list(tallies(data)) == ["s2.prompts"]
-    use("task", "Agent", given, told, patient)
-    assert SPOKEN in answer(use("subagent", "", {}, told, patient), claude_code.AT_SUBAGENT)
-
-
-def test_our_own_agent_is_told_nothing(data: Path, told: Path, patient: Path) -> None:
-    given = {"description": "look", "prompt": AGAIN, "subagent_type": "backstory:memory-updater"}
-    assert use("task", "Agent", given, told, patient).silent
-    assert tallies(data) == {}
-
-
 def test_tallies_of_sessions_that_were_killed_go_after_a_week(data: Path, told: Path, patient: Path) -> None:
     for name, days in (("old.prompts", 8), ("new.prompts", 1)):
         asking.put(str(data / "run" / name), "done")
@@ -386,7 +356,7 @@ def test_nothing_of_a_paused_project_is_spooled(line: str, is_paused: bool, data
         assert run_hook(prompt("a secret plan"), env=env_of(project)).silent
     assert bool(spooled(data)) != is_paused
     if is_paused:
-        for mode in ("prompt", "stop", "drain", "end", "failure", "file", "task", "subagent", "allow"):
+        for mode in ("prompt", "stop", "drain", "end", "failure", "file", "allow"):
             assert run_hook(prompt("a secret plan"), mode, env=env_of(place)).silent
         said = "backstory: paused here; /backstory:resume or `backstory resume` goes on"
         assert started(place).line == said

@@ -261,10 +261,8 @@ def _is_ours(tool: str, given: dict[str, object]) -> bool:
 # A text for the model that the user does not see, and one for the user; hook.sh writes the same.
 CONTEXT = '{"hookSpecificOutput": {"hookEventName": "%s", "additionalContext": %s}}'
 MESSAGE = '{"systemMessage": "%s"}'
-AT_PROMPT, AT_FILE, AT_FAILURE, AT_SUBAGENT = (
-    "UserPromptSubmit PreToolUse PostToolUseFailure SubagentStart".split()
-)
-TEXT_FIELDS = {AT_PROMPT: "prompt", AT_FAILURE: "error", AT_SUBAGENT: "prompt"}  # that it is told about
+AT_PROMPT, AT_FILE, AT_FAILURE = "UserPromptSubmit PreToolUse PostToolUseFailure".split()
+TEXT_FIELDS = {AT_PROMPT: "prompt", AT_FAILURE: "error"}  # that it is told about
 
 
 def session_started(message: str, context: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What a model is told unasked: at the first prompt, at a file, at a failing test, at a subagent's start.
+"""What a model is told unasked: at the first prompt, at a file, at a failing test.
 
 Most of the time that is nothing: a memory that does not help costs attention every time it is told. Each of
 these has a gate, and what a gate cannot decide is not told. bench/telling.py measures them on real sessions.
@@ -134,23 +134,7 @@ def at_prompt(
     if not is_substantive(prompt) or not _is_first(db, session_id, prompt):
         return None
     found = candidates(index, db, cwd, session_id, prompt, now, others)
-    return _telling(tellings.PROMPT, "with your prompt", prompt, chosen(found))
-
-
-def at_subagent(
-    index: Index,
-    db: Connection,
-    cwd: str,
-    session_id: str,
-    task: str,
-    now: int,
-    others: Collection[str] = (),
-) -> Telling | None:
-    """What concerns the task of a subagent. It has not seen what its session was told."""
-    if not is_substantive(task):
-        return None
-    found = candidates(index, db, cwd, session_id, task, now, others, told=())
-    return _telling(tellings.SUBAGENT, "with your task", task, chosen(found))
+    return _telling(prompt, chosen(found))
 
 
 def is_substantive(prompt: str) -> bool:
@@ -228,16 +212,16 @@ def chosen(found: Sequence[Candidate], gate: Gate = GATE) -> list[Candidate]:
     return [candidate for candidate in passing if not candidate.is_told]
 
 
-def _telling(moment: str, source: str, about: str, passing: Sequence[Candidate]) -> Telling | None:
+def _telling(about: str, passing: Sequence[Candidate]) -> Telling | None:
     if not passing:
         return None
     head = "From earlier sessions; memory_search with an id shows a memory whole."
-    source = f"backstory, {source}"
+    source = "backstory, with your prompt"
     room = (room_of(PROMPT_TOKENS) - room_for(fence.fence(head, source))) // len(passing) - 1
     items = [_item(candidate.turn, _fitting(candidate.turn, about), room) for candidate in passing]
     text = fence.fence("\n".join([head, *items]), source)
     reason = {candidate.turn.id: candidate.figures() for candidate in passing}
-    return Telling(moment, text, tuple(reason), cut(plain(clean(about, 4 * QUERY)), ASKED), reason)
+    return Telling(tellings.PROMPT, text, tuple(reason), cut(plain(clean(about, 4 * QUERY)), ASKED), reason)
 
 
 def _fitting(turn: Turn, prompt: str) -> list[tuple[int, int, str]]:

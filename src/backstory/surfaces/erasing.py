@@ -25,7 +25,7 @@ from backstory.surfaces.opened import open_drained
 
 MARKER = "erasing"  # in the data folder: something is not erased yet, or old bytes may still be there
 LOGS, OUTBOX, FAILED = "logs", "outbox", os.path.join("spool", "failed")
-LISTS = ("known", "run")  # what hooks look into: files and tests by name, tasks of subagents as they came
+LISTS = ("known", "run")  # what hooks look into: files and tests by name
 
 
 @dataclass(slots=True)

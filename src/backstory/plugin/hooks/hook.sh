@@ -17,8 +17,6 @@
 # These are no events of a session, and nothing of them is kept:
 #
 #   hook.sh file      a file is about to be read or edited: the model is told what is known of it
-#   hook.sh task      a subagent is about to start, with this task
-#   hook.sh subagent  it starts: it is told what concerns its task
 #   hook.sh allow     a tool of ours is about to be used: need the user be asked?
 #
 # hook.sh prints only answers to the client and always exits with 0: whatever goes wrong, the agent is not
@@ -29,17 +27,16 @@ plugin_data=${CLAUDE_PLUGIN_DATA:-}
 project=${CLAUDE_PROJECT_DIR:-.}
 session=${CLAUDE_CODE_SESSION_ID:-}
 # In a payload: a tool that changes a file, the beginning of a command, a failed command, a file without signs
-# that JSON escapes, a task for an agent of ours.
+# that JSON escapes.
 edit='"tool_name": ?"(Edit|MultiEdit|NotebookEdit|Write)"'
 command='"command": ?"'
 failed='"tool_name": ?"Bash"'
 file='"(file_path|notebook_path)": ?"/[^"\\]*"'
-ours='"subagent_type": ?"backstory:'
-# The fields that have a prompt, what a failed command printed, a subagent's task.
-prompt_field=prompt error_field=error task_field=prompt
+# The fields that have a prompt, and what a failed command printed.
+prompt_field=prompt error_field=error
 # Around a string of JSON: a text for the model at one of these events, if there is one; for the user.
 context() { [ -z "$2" ] || printf '{"hookSpecificOutput": {"hookEventName": "%s", "additionalContext": %s}}\n' "$@"; }
-at_prompt=UserPromptSubmit at_file=PreToolUse at_failure=PostToolUseFailure at_subagent=SubagentStart
+at_prompt=UserPromptSubmit at_file=PreToolUse at_failure=PostToolUseFailure
 message() { printf '{"systemMessage": "%s"}\n' "$1"; }
 # --- end ---
 
@@ -111,7 +108,7 @@ if [ -e "$data/paused" ] && is_paused; then
   drop
 fi
 
-# --- before a tool and at a subagent's start: nothing is kept -----------------------------------------------
+# --- before a tool: nothing is kept -------------------------------------------------------------------------
 
 tell_of_file() { # each file once a session, and of two at most
   [ -s "$data/known/files" ] && [ "${BACKSTORY_RECALL_FILES:-}" != off ] && can_ask || drop
@@ -125,28 +122,8 @@ tell_of_file() { # each file once a session, and of two at most
   context $at_file "$(ask file "$path" </dev/null)"
 }
 
-put_task_aside() {
-  [ "${BACKSTORY_RECALL_PROMPT:-}" != off ] && can_ask || drop
-  task=$data/run/$session.task.$name
-  # -v: of a task for an agent of ours no line is left
-  { LC_ALL=C grep -vE "$ours" >"$task" || rm -f "$task" || cat >/dev/null; } 2>/dev/null
-}
-
-tell_subagent() {
-  cat >/dev/null 2>&1
-  can_ask || return
-  set -- "$data/run/$session".task.*
-  [ $# = 1 ] && [ -f "$1" ] || return # of several tasks, which one is this subagent's?
-  task=$data/run/$session.taken.$name
-  mv "$1" "$task" 2>/dev/null || return
-  context $at_subagent "$(ask subagent "$task_field" <"$task")"
-  rm -f "$task" 2>/dev/null
-}
-
 case $mode in
   file) tell_of_file; exit 0 ;;
-  task) put_task_aside; exit 0 ;;
-  subagent) tell_subagent; exit 0 ;;
   allow)
     [ "${BACKSTORY_PERMISSIONS:-}" != ask ] && (run_python "$run" allow) || drop
     exit 0
@@ -238,8 +215,6 @@ tell_from() { # a file of the outbox and the server's text, as one
 
 answer_prompt() {
   [ -n "$session" ] || return
-  set -- "$data/run/$session".task.* # of subagents that never started
-  [ ! -f "$1" ] || rm -f "$@" 2>/dev/null
   waiting=$data/outbox/$session
   set -- "$waiting".* # of hooks that were killed before they had told it
   if [ -f "$waiting" ]; then # that was written later, and all of theirs is in it

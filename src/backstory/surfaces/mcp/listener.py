@@ -35,7 +35,6 @@ Store = Callable[[], AbstractContextManager[Connection]]
 
 SETTINGS = {
     tellings.PROMPT: "recall.prompt",
-    tellings.SUBAGENT: "recall.prompt",
     tellings.FILE: "recall.files",
     tellings.FAILURE: "recall.files",
 }
@@ -153,8 +152,6 @@ def answer(
     text = clean(request["text"])
     if moment == tellings.FAILURE:
         return telling.at_failure(db, cwd, session, text, now), False
-    if moment == tellings.SUBAGENT:
-        return telling.at_subagent(index(), db, cwd, session, text, now), False
     return telling.at_prompt(index(), db, cwd, session, text, now), telling.is_substantive(text)
 
 
