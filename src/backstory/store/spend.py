@@ -27,11 +27,14 @@ def add(db: Connection, session_id: str, spent: Spent, now: int) -> None:
     )
 
 
-def since(db: Connection, at: int) -> float:
-    """US dollars spent from a moment on."""
-    return float(
-        db.execute("SELECT coalesce(sum(usd), 0) FROM spend WHERE created_at >= ?", (at,)).fetchone()[0]
+def since(db: Connection, at: int, project_id: str | None = None, session_id: str | None = None) -> float:
+    """US dollars spent from a moment on: for a project, for a session, or for all."""
+    rows = db.execute(
+        "SELECT coalesce(sum(usd), 0) FROM spend WHERE created_at >= ?1 AND (?3 IS NULL OR session_id = ?3)"
+        " AND (?2 IS NULL OR session_id IN (SELECT id FROM sessions WHERE project_id = ?2))",
+        (at, project_id, session_id),
     )
+    return float(rows.fetchone()[0])
 
 
 def by_day(db: Connection, since: int) -> list[dict[str, Any]]:

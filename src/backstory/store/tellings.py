@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from backstory.store.file.connection import Connection
 
 # The moments at which a model is told something.
-START, COMPACT, PROMPT, FILE, FAILURE, SUBAGENT, SEARCH = (
-    "start compact prompt file failure subagent search".split()
-)
+START, COMPACT, PROMPT, FILE, FAILURE, SEARCH = "start compact prompt file failure search".split()
 
 
 def note(
@@ -91,17 +89,27 @@ _SELECT = (
 )
 # What was told to a session that was forgotten is not told of either; see sessions.SHOWN.
 _SHOWN = f"NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = t.session_id AND NOT {sessions.SHOWN})"
+_CHOSEN = (
+    f"t.at >= ?1 AND (?2 IS NULL OR t.project_id = ?2) AND (?3 IS NULL OR t.session_id = ?3) AND {_SHOWN}"
+)
+
+
+def counts(
+    db: Connection, at: int, project_id: str | None = None, session_id: str | None = None
+) -> dict[str, dict[str, int]]:
+    """How often something was told at each moment, and how many tokens that was; chosen as in `since`."""
+    rows = tuples(db).execute(
+        f"SELECT t.moment, count(*), sum(t.tokens) FROM tellings t WHERE {_CHOSEN} GROUP BY t.moment",
+        (at, project_id, session_id),
+    )
+    return {moment: {"times": times, "tokens": tokens} for moment, times, tokens in rows}
 
 
 def since(
     db: Connection, at: int, project_id: str | None = None, session_id: str | None = None
 ) -> list[TellingRecord]:
     """What was told from then on: of a project, of a session, or of all; the oldest first."""
-    return _read(
-        db,
-        f"t.at >= ? AND (?2 IS NULL OR t.project_id = ?2) AND (?3 IS NULL OR t.session_id = ?3) AND {_SHOWN}",
-        (at, project_id, session_id),
-    )
+    return _read(db, _CHOSEN, (at, project_id, session_id))
 
 
 def of_memory(db: Connection, memory_id: str) -> list[TellingRecord]:

@@ -90,7 +90,7 @@ def why(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
     found = tellings.since(db, 0, session_id=session)
     if not found:
         return "Nothing was told in this session."
-    return fence.fence("\n".join(stats.session_lines(db, found)), "backstory why")
+    return fence.fence("\n".join(stats.session_lines(found)), "backstory why")
 
 
 def pause(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:

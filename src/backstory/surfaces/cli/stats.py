@@ -1,30 +1,25 @@
-"""`backstory stats` and `backstory why`: what was captured, what a model was told and why, and what it did
-with that. What cannot be known is said, and nothing is called a saving: how a session would have gone without
-memory cannot be known."""
+"""`backstory stats` and `backstory why`: what was captured, what a model was told and asked for, what it all
+cost; and of each text when and why it was told."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
-from statistics import median
 from typing import Any
 
 import click
 
 from backstory import errors, paths
 from backstory.clients import claude_code
-from backstory.memory import usage
 from backstory.model import Memory, Session, TellingRecord
 from backstory.safety import fence
-from backstory.store import life, memories, projects, sessions, stats, tellings, turns
+from backstory.store import life, memories, projects, sessions, spend, stats, tellings, turns
 from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import common, output
 from backstory.surfaces.cli.common import json_option, project_option, store
 
 DAY_MS = 24 * 3_600_000
-EXAMPLES = 3
 RECALL = "recall"  # what answered a search that the user typed; the others are tools of the model
 MOMENTS = {
     tellings.START: "at the start of a session",
@@ -32,21 +27,8 @@ MOMENTS = {
     tellings.PROMPT: "with a prompt",
     tellings.FILE: "about a file that it opened",
     tellings.FAILURE: "about a test that failed",
-    tellings.SUBAGENT: "with the task of a subagent",
     tellings.SEARCH: "because it searched",
 }
-SIGNS = {
-    usage.ID: "for certain: the model named its id",
-    usage.FILE: "probably: the model then opened a file that only the memory named",
-    usage.PERHAPS: "perhaps: a rare word of it came back in what the model did or answered",
-    usage.NONE: "no sign of it in what came next",
-    usage.TOO_EARLY: "too new to say: no turn has ended since",
-    usage.TOO_LATE: "nothing to see: the session ended, and no turn came after it",
-}
-UNKNOWN = (
-    "What cannot be known: whether the model would have opened a file anyway, whether it read a text and left"
-    " no sign, and how the session would have gone without memory."
-)
 
 
 @click.command("stats")
@@ -58,10 +40,9 @@ UNKNOWN = (
 )
 @json_option
 def command(project: str, everywhere: bool, session: str | None, days: int, as_json: bool) -> None:
-    """Count what was captured, told and used, and what it cost.
+    """Count what was captured, what the model was told and asked for, and what memories cost.
 
-    Used is what can be checked in the same turn or the next: the model named a told memory's id, or opened a
-    file that only the memory named. `backstory why ID` shows each case."""
+    `backstory why` shows each text that was told, and why."""
     with store() as (db, now):
         session_id = common.session_id(db, session) if session else None
         here = None if everywhere or session_id else projects.at(db, paths.place(project))
@@ -79,74 +60,15 @@ def count(
     db: Connection, since: int, project_id: str | None, session_id: str | None = None
 ) -> dict[str, Any]:
     """All figures; without a project, of all of them."""
-    sizes: defaultdict[str, list[int]] = defaultdict(list)  # by moment
-    signs: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    by_chance = 0
-    for telling in tellings.since(db, since, project_id, session_id):
-        done, before = stats.done_after(db, telling)
-        sizes[telling.moment].append(telling.tokens)
-        signs[telling.moment][_sign_of(db, telling, done, before)[0]] += 1
-        by_chance += bool(done and usage.opened(stats.files_of_others(db, telling), done, before))
-    by_moment = {
-        moment: {
-            "times": len(sizes[moment]),
-            "tokens": sum(sizes[moment]),
-            "median": int(median(sizes[moment])),
-            "signs": {sign: signs[moment][sign] for sign in usage.SIGNS},
-        }
-        for moment in MOMENTS
-        if moment in sizes
-    }
-    again = _again(db, since, project_id, session_id)
+    chosen = (since, project_id, session_id)
+    told = tellings.counts(db, *chosen)
+    asked = told.pop(tellings.SEARCH, {"times": 0, "tokens": 0})
     return {
-        "captured": stats.captured(db, since, project_id, session_id),
-        "told": by_moment,
-        "file_by_chance": by_chance,
-        "again": {
-            what: {"times": len(found), "examples": [asdict(one) for one in found[:EXAMPLES]]}
-            for what in ("error", "search")
-            for found in [[one for one in again if one.what == what]]
-        },
+        "captured": stats.captured(db, *chosen),
+        "told": {moment: told[moment] for moment in MOMENTS if moment in told},
+        "asked": asked,
+        "spent": {"usd": spend.since(db, *chosen)},
     }
-
-
-def _again(db: Connection, since: int, project_id: str | None, session_id: str | None) -> list[usage.Again]:
-    if session_id:
-        project_id = sessions.project_of(db, session_id)
-    chosen = [project_id] if project_id else [project.id for project in projects.every(db)]
-    by_session: defaultdict[str, list[TellingRecord]] = defaultdict(list)
-    for telling in tellings.since(db, 0, project_id):
-        by_session[telling.session_id].append(telling)
-
-    def was_told(session: str, until: int) -> set[str]:
-        before = (telling for telling in by_session[session] if telling.at <= until)
-        return {memory_id for telling in before for memory_id in telling.memory_ids}
-
-    return [
-        again
-        for chosen_id in chosen
-        for again in usage.found_again(stats.worked(db, chosen_id), since, was_told, session_id)
-    ]
-
-
-def _sign_of(
-    db: Connection, telling: TellingRecord, done: usage.Done | None, before: frozenset[str]
-) -> tuple[str, str]:
-    """The sign that a model used what it was told, and what shows it."""
-    return usage.sign_of_use(
-        telling.memory_ids,
-        stats.files_of(db, telling),
-        telling.text,
-        done,
-        before,
-        lambda word: stats.is_rare(db, word),
-        has_ended=done is None and _has_ended(db, telling.session_id),
-    )
-
-
-def _has_ended(db: Connection, session_id: str) -> bool:
-    session = sessions.by_ids(db, [session_id]).get(session_id)
-    return session is not None and session.ended_at is not None
 
 
 def _print(counted: dict[str, Any]) -> None:
@@ -162,42 +84,21 @@ def _print(counted: dict[str, Any]) -> None:
         f"Learned from them: {number_of(captured['facts'], 'fact', 'facts')} (decisions, fixes,"
         f" preferences); noted on request: {number_of(captured['notes'], 'note', 'notes')}.\n"
     )
-    told = counted["told"]
-    if not told:
-        output.say("Told: nothing yet. A session is told something at its start, and where it searches.")
-        return
-    many, tokens = (sum(one[figure] for one in told.values()) for figure in ("times", "tokens"))
-    output.say(f"Told the model {number_of(many, 'text', 'texts')}, about {tokens:,} tokens:")
+    told, asked = counted["told"], counted["asked"]
+    if told:
+        many, tokens = (sum(one[figure] for one in told.values()) for figure in ("times", "tokens"))
+        output.say(f"Told the model {number_of(many, 'text', 'texts')} unasked, about {tokens:,} tokens:")
+    else:
+        output.say("Told: nothing yet. A session is told something at its start.")
     for moment, figures in told.items():
         what = number_of(figures["times"], "brief", "briefs") if moment == tellings.START else None
         each = f", about {figures['tokens']:,} tokens"
         output.say(f"  {what or format(figures['times'], ',')} {MOMENTS[moment]}{each}", indent=4)
-    signs = Counter[str]()
-    for figures in told.values():
-        signs.update(figures["signs"])
-    output.say("\nUsed, as far as what the model did in that turn or the next one shows:")
-    for sign, sentence in SIGNS.items():
-        if signs[sign] or sign not in (usage.TOO_EARLY, usage.TOO_LATE):
-            chance = f" (by chance alone one would expect about {counted['file_by_chance']})"
-            output.say(f"  {signs[sign]:,} {sentence}{chance if sign == usage.FILE else ''}", indent=4)
-    _print_again(counted["again"])
-    output.say(f"\n{UNKNOWN}")
-
-
-def _print_again(again: dict[str, Any]) -> None:
-    if any(found["times"] for found in again.values()):
-        output.say("\nFound again although memory knew it, because the session was not told:")
-    for what, many, sentence in (
-        ("error", "errors", "that an earlier session had met and mended"),
-        ("search", "searches", "that an earlier session had made"),
-    ):
-        found = again[what]
-        if found["times"]:
-            examples = ", for example" if found["times"] > len(found["examples"]) else ""
-            output.say(f"  {output.number_of(found['times'], what, many)} {sentence}{examples}:", indent=4)
-        for one in found["examples"]:
-            text = output.one_line(one["text"], 80)
-            output.say(f"    {text}  (in session {one['session_id'][:8]}; known from {one['known']})")
+    output.say(
+        f"Asked: it searched {number_of(asked['times'], 'time', 'times')}, and was answered about"
+        f" {asked['tokens']:,} tokens.\n"
+    )
+    output.say(f"Spent: ${counted['spent']['usd']:,.4f} on the model that writes memories.")
 
 
 # --- why ----------------------------------------------------------------------------------------------------
@@ -230,20 +131,20 @@ def explained(
     """What is known of a telling, a session or a memory, for a script and as lines."""
     number = given.removeprefix("#")
     if number.isdecimal() and len(number) < 10 and (telling := tellings.by_number(db, int(number))):
-        told = _plain(db, telling)
+        told = asdict(telling)
         return told, _telling_lines(told)
     if number != given:
         raise errors.NotFound(
             f"There is no telling {given}; `backstory why SESSION` lists those of a session."
         )
     if session_id := _session(db, given, is_here=is_here):
-        found = [_plain(db, one) for one in tellings.since(db, 0, session_id=session_id)]
+        found = [asdict(one) for one in tellings.since(db, 0, session_id=session_id)]
         return found, _lines_of_session(session_id, found)
     memory = memories.get(db, common.memory_id(db, given, project, anywhere=True), now)
     if memory is None:
         raise errors.NotFound(f"{given} is archived; `backstory restore {given}` brings it back")
     about = _origin(db, memory)
-    about["told"] = [_plain(db, one) for one in tellings.of_memory(db, memory.id)]
+    about["told"] = [asdict(one) for one in tellings.of_memory(db, memory.id)]
     return about, _memory_lines(memory, about)
 
 
@@ -261,11 +162,6 @@ def _session(db: Connection, given: str, *, is_here: bool) -> str | None:
         return given
     found = [one.id for one in sessions.starting_with(db, given)] if len(given) > 3 else []
     return common.only("session", given, found, "backstory sessions") if found else None
-
-
-def _plain(db: Connection, telling: TellingRecord) -> dict[str, Any]:
-    sign, shown_by = _sign_of(db, telling, *stats.done_after(db, telling))
-    return {**asdict(telling), "sign": sign, "shown_by": shown_by}
 
 
 def _origin(db: Connection, memory: Memory) -> dict[str, Any]:
@@ -310,10 +206,10 @@ def _memory_lines(memory: Memory, about: dict[str, Any]) -> list[str]:
     if about["built_on"]:
         lines.append(f"Rests on: {', '.join(about['built_on'])}")
     if not about["told"]:
-        lines.append("Told: never, since tellings are noted")
+        lines.append("Told: never")
     for one in about["told"]:
         lines.append(f"Told: {_line(one)}, session {output.visible(one['session_id'][:8])}")
-        lines += [f"      {line}" for line in (*_reasons(one, memory.id), _sign(one))]
+        lines += [f"      {line}" for line in _reasons(one, memory.id)]
     return lines
 
 
@@ -324,9 +220,9 @@ def _lines_of_session(session_id: str, found: Sequence[dict[str, Any]]) -> list[
     return [f"Session {output.visible(session_id)}:", *_session_lines(found), more]
 
 
-def session_lines(db: Connection, found: Sequence[TellingRecord]) -> list[str]:
+def session_lines(found: Sequence[TellingRecord]) -> list[str]:
     """What a session was told, for a model that is asked about it."""
-    return _session_lines([_plain(db, telling) for telling in found])
+    return _session_lines([asdict(telling) for telling in found])
 
 
 def _session_lines(found: Sequence[dict[str, Any]]) -> list[str]:
@@ -334,7 +230,7 @@ def _session_lines(found: Sequence[dict[str, Any]]) -> list[str]:
     lines = [f"It was told {output.number_of(len(found), 'text', 'texts')}, about {total:,} tokens:"]
     for one in found:
         lines += [_line(one), f"      {', '.join(one['memory_ids'][:8]) or 'no memory'}{_more(one)}"]
-        lines += [f"      {line}" for line in (*_reasons(one), _sign(one))]
+        lines += [f"      {line}" for line in _reasons(one)]
     return lines
 
 
@@ -343,7 +239,7 @@ def _telling_lines(one: dict[str, Any]) -> list[str]:
         f"{_line(one)}, session {output.visible(one['session_id'])}",
         f"Memories: {', '.join(one['memory_ids']) or 'none'}",
     ]
-    lines += [line[:1].upper() + line[1:] for line in (*_reasons(one), _sign(one))]
+    lines += [line[:1].upper() + line[1:] for line in _reasons(one)]
     erased = "(what it told was forgotten or erased, and is not shown)"
     return [*lines, "", *(output.visible(fence.unfenced(one["text"])) or erased).splitlines()]
 
@@ -367,15 +263,14 @@ def _reasons(one: dict[str, Any], memory_id: str | None = None) -> list[str]:
     if moment == tellings.SEARCH:
         asked = f"with {output.one_line(str(reason['tool']), 60)}" if "tool" in reason else ""
         return [f"because the model asked {asked}".rstrip()]
-    if moment not in (tellings.PROMPT, tellings.SUBAGENT):
+    if moment != tellings.PROMPT:
         return []
-    said = "prompt" if moment == tellings.PROMPT else "task"
     lines = []
     for known, figures in reason.items():
         if isinstance(figures, dict) and memory_id in (None, known):
             where = "on this branch" if figures.get("branch") else "in a session of yours"
             covers = figures.get("covers")
-            words = f"; its words cover {covers * 100:.0f} % of the {said}" if covers else ""
+            words = f"; its words cover {covers * 100:.0f} % of the prompt" if covers else ""
             whose = f"{known}: " if memory_id is None and len(reason) > 1 else ""
             lines.append(f"{whose}because it was made {where}{_earlier(figures)}{words}")
     return lines
@@ -390,12 +285,6 @@ def _earlier(figures: dict[str, Any]) -> str:
 
 def _more(telling: dict[str, Any]) -> str:
     return f" and {len(telling['memory_ids']) - 8} more" if len(telling["memory_ids"]) > 8 else ""
-
-
-def _sign(one: dict[str, Any]) -> str:
-    shown = f" ({output.one_line(one['shown_by'], 80)})" if one["shown_by"] else ""
-    is_known = one["sign"] in (usage.ID, usage.FILE, usage.PERHAPS)
-    return f"{'used ' if is_known else ''}{SIGNS[one['sign']]}{shown}"
 
 
 COMMANDS = (command, why)
