@@ -18,7 +18,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from backstory.intake.drain import drain as intake_drain
 from backstory.memory.turn import Turn
 from backstory.store import turns
 from backstory.store.file.connection import connect
+from backstory.surfaces import worker
 from tests.conftest import HOOK, REPOSITORY
 
 Json = dict[str, Any]
@@ -130,6 +131,12 @@ def drain(data: Path, now: int = NOW) -> Drained:
         return intake_drain(db, str(data / "spool"), now=now)
     finally:
         db.close()
+
+
+def settle(data: Path, now: int = NOW) -> None:
+    """What the worker does before it looks for items."""
+    with closing(connect(str(data / "backstory.db"))) as db:
+        worker.settle(db, now)
 
 
 def rows(data: Path, sql: str, *values: object) -> list[Json]:

@@ -6,7 +6,9 @@ there and its events are stored. The repositories are real.
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -15,10 +17,10 @@ import pytest
 
 from backstory import paths
 from backstory.intake import checkouts
-from backstory.intake.drain import drain as intake_drain
 from backstory.store import projects
+from backstory.store.file import backup
 from backstory.store.file.connection import connect, transaction
-from tests.helpers.chaos import NOW, drain, event, prompt, put, rows
+from tests.helpers.chaos import NOW, drain, event, prompt, put, rows, run_hook, settle
 from tests.helpers.forged_git import git
 
 HOME, AWAY = "the memory of the first checkout", ""
@@ -52,12 +54,13 @@ class World:
         return self.folder / name
 
     def lived(self, at: Path, words: str) -> None:
-        """A session in this folder, drained."""
+        """A session in this folder, drained, and the worker was there."""
         self.now += 60_000
         common = {"session_id": f"s-{self.now}", "cwd": str(at)}
         put(self.data, prompt(words, **common), at=self.now)
         put(self.data, event("Stop", last_assistant_message="Done.", **common), at=self.now + 1)
         drain(self.data, now=self.now + 2)
+        settle(self.data, now=self.now + 2)
 
     def sees(self, at: Path) -> str:
         """What was asked in the first session of the project that this folder is taken for."""
@@ -556,38 +559,36 @@ def test_another_history_changes_nothing_of_the_project_and_takes_its_session_al
     assert world.sees(evil) == "asked by a stranger"
 
 
-def test_a_history_that_takes_long_is_left_to_the_worker(
+def test_a_history_that_takes_too_long_is_asked_for_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[float] = []
-
-    def slow(root: str, seconds: float) -> tuple[str, ...] | None:
-        asked.append(seconds)
-        return ("a" * 40,) if seconds > 30 else None
-
-    monkeypatch.setattr("backstory.git.root_commits", slow)
+    monkeypatch.setattr("backstory.git.root_commits", lambda root, seconds: asked.append(seconds))
     _ready(world)
     world.lived(world.home, "again")
-    assert asked == [1.0], "nobody waits for it twice"
-    db = connect(str(world.data / "backstory.db"))
-    checkouts.learn(db, NOW, 60.0, slow=True)
-    checkouts.learn(db, NOW, 60.0, slow=True)
-    db.close()
-    assert asked == [1.0, 60.0]
-    assert rows(world.data, "SELECT roots FROM projects") == [{"roots": "a" * 40}]
+    assert asked == [checkouts.SECONDS]
+    assert rows(world.data, "SELECT count(*) AS n FROM projects WHERE roots <> ''") == [{"n": 0}]
 
 
-def test_a_hurried_drain_does_not_walk_through_a_history(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drain_does_not_walk_through_a_history(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(root: str, seconds: float) -> None:
-        raise AssertionError("a session waits for this")
+        raise AssertionError("somebody waits for this")
 
     home = world.repository()
     world.commit(home)
     monkeypatch.setattr("backstory.git.root_commits", never)
     put(world.data, prompt("go", cwd=str(home)), at=NOW)
-    db = connect(str(world.data / "backstory.db"))
-    intake_drain(db, str(world.data / "spool"), now=NOW, hurried=True)
-    db.close()
+    drain(world.data)
     assert rows(world.data, "SELECT mark FROM checkouts") == [{"mark": None}]
+
+
+@pytest.mark.slow
+def test_a_hook_starts_the_worker_that_looks_at_a_new_checkout(world: World) -> None:
+    home = world.repository()
+    world.commit(home)
+    connect(str(world.data / "backstory.db")).close()
+    backup.make(str(world.data), int(time.time() * 1000))  # else the worker comes for that
+    more = {"BACKSTORY_SYNTHESIZER": "off", "BACKSTORY_WORKER_IDLE_SECONDS": "0"}
+    run_hook(prompt("go", cwd=str(home)), "prompt", env={**os.environ, **more}, cwd=home)
+    roots = git(home, "rev-list", "--max-parents=0", "HEAD")
+    assert rows(world.data, "SELECT roots FROM projects") == [{"roots": roots}]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.helpers.chaos import DAY, NOW, Json, bash, drain, event, prompt, put, rows, turns_of
+from tests.helpers.chaos import DAY, NOW, Json, bash, drain, event, prompt, put, rows, settle, turns_of
 from tests.helpers.traces import without
 
 
@@ -23,9 +23,10 @@ def the_session(data: Path) -> Json:
 
 def test_a_session_that_is_silent_for_a_day_was_interrupted(data: Path) -> None:
     put(data, bash("make"), at=NOW)
-    drain(data, now=NOW + DAY)
+    drain(data, now=NOW)
+    settle(data, now=NOW + DAY)
     assert the_session(data)["status"] == "active"
-    drain(data, now=NOW + DAY + 1)
+    settle(data, now=NOW + DAY + 1)
     assert the_session(data) == {
         "status": "interrupted",
         "started_at": NOW,

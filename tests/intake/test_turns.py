@@ -29,6 +29,7 @@ from tests.helpers.chaos import (
     prompt,
     put,
     rows,
+    settle,
     spooled,
     suicidal_at_statement,
     tool_use,
@@ -162,9 +163,9 @@ def test_the_end_of_a_session_interrupts_only_what_is_open(
 
 def test_a_turn_is_interrupted_after_a_day_of_silence(data: Path) -> None:
     happened(data, prompt("mend the walrus"))
-    drain(data, now=NOW + DAY)
+    settle(data, now=NOW + DAY)
     assert turns_of(data)[0].state == OPEN
-    drain(data, now=NOW + DAY + 1)
+    settle(data, now=NOW + DAY + 1)
     (turn,) = turns_of(data)
     assert turn.state == INTERRUPTED
     assert rows(data, "SELECT content FROM memories") == [

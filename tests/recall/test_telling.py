@@ -16,7 +16,7 @@ from backstory.recall import search, telling
 from backstory.recall.index import Index
 from backstory.recall.telling import FILE_TOKENS, PROMPT_TOKENS, Candidate, Gate, Telling
 from backstory.safety import fence
-from backstory.store import projects, sessions, tellings
+from backstory.store import known, projects, sessions, tellings
 from backstory.store.file.connection import transaction
 from tests.helpers.brief import HOUR, NOW, Told
 
@@ -340,8 +340,8 @@ def test_a_session_hears_of_two_files_at_most_and_of_a_source_once(lived: Told) 
 
 def test_known_files_are_those_that_may_bring_something(lived: Told) -> None:
     root = paths.place(lived.project).root
-    assert telling.known_files(lived.db, NOW) == [f"{root}/src/pier.py"]
-    assert telling.known_files(lived.db, NOW + 30 * DAY) == []
+    assert known.files(lived.db, NOW) == [f"{root}/src/pier.py"]
+    assert known.files(lived.db, NOW + 30 * DAY) == []
 
 
 # --- at a failing test --------------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def test_a_failing_test_brings_the_turn_that_mended_it(told: Told) -> None:
     assert (one.moment, one.about) == (tellings.FAILURE, "tests/test_walrus.py::test_juggling")
     assert "off by one" in one.text and "abc1234" in one.text
     assert len(one.text) <= 4 * FILE_TOKENS
-    assert telling.known_tests(told.db, NOW) == ["tests/test_walrus.py::test_juggling"]
+    assert known.tests(told.db, NOW) == ["tests/test_walrus.py::test_juggling"]
     note(told, one)
     assert at_failure(told) is None, "once"
     assert at_failure(told, session="s1") is None, "it is its own"

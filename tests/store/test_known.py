@@ -12,6 +12,7 @@ from backstory.model import Project
 from backstory.store import forgetting, known, moving, projects, turns
 from backstory.store.file.connection import transaction
 from tests.helpers.brief import HOUR, NOW, Told
+from tests.helpers.chaos import DAY
 
 FAILED = [["pytest", "FAILED tests/test_pay.py::test_refund - assert 1 == 2"]]
 
@@ -72,21 +73,21 @@ def test_files_go_with_a_session_that_is_moved_to_another_project(told: Told, tm
 
 
 def test_only_files_that_few_turns_edited_lately_are_listed_with_their_whole_path(told: Told) -> None:
-    told.turn("s1", "old", edited=["src/old.py"], at=NOW - 100 * HOUR)
+    told.turn("s1", "old", edited=["src/old.py"], at=NOW - 8 * DAY)
     told.turn("s1", "door", edited=["src/door.py"], at=NOW - 2 * HOUR)
     for number in range(known.FEW + 1):
         told.turn("s2", f"hot {number}", edited=["src/hot.py"], at=NOW - HOUR + number)
     told.turn("s3", "lock", edited=["src/lock.py"], at=NOW)
     root = paths.place(told.project).root
-    assert known.files(told.db, NOW - 50 * HOUR) == [f"{root}/src/lock.py", f"{root}/src/door.py"]
+    assert known.files(told.db, NOW) == [f"{root}/src/lock.py", f"{root}/src/door.py"]
 
 
 def test_tests_that_passed_after_they_had_failed_are_listed(told: Told) -> None:
     told.turn("s1", "mend the refund", passed=FAILED)
     told.turn("s2", "still broken", failed=[["go test", "--- FAIL: TestOther (0s)"]])
     told.turn("s3", "mend the lint", passed=[["ruff check", "src/pay.py:1:1: F401 unused"]])
-    assert known.tests(told.db, NOW - HOUR) == ["tests/test_pay.py::test_refund"]
-    assert known.tests(told.db, NOW + HOUR) == []
+    assert known.tests(told.db, NOW) == ["tests/test_pay.py::test_refund"]
+    assert known.tests(told.db, NOW + 8 * DAY) == []
 
 
 def test_nothing_walks_the_turns(told: Told) -> None:
@@ -100,8 +101,8 @@ def test_nothing_walks_the_turns(told: Told) -> None:
 
     asked: list[str] = []
     told.db.set_trace_callback(asked.append)
-    known.files(told.db, NOW - HOUR)
-    known.tests(told.db, NOW - HOUR)
+    known.files(told.db, NOW)
+    known.tests(told.db, NOW)
     known.editing(told.db, here(told), "src/door.py")
     told.db.set_trace_callback(None)
     for statement in asked:

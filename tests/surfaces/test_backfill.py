@@ -23,6 +23,7 @@ from backstory.store import turns
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.cli.backfill import offer
 from tests.conftest import Run
+from tests.helpers.chaos import settle
 from tests.helpers.stored import contents, differing
 from tests.helpers.transcripts import SECOND, THEN, Log, age, worked
 
@@ -292,6 +293,7 @@ def test_what_was_captured_live_is_not_stored_again(
     log.write(folder)
     log.spool(data)
     drained(data)
+    settle(data)
     before = contents(data)
 
     found = run("backfill", "--json").json

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run
-from tests.helpers.chaos import event, prompt, put
+from tests.helpers.chaos import event, prompt, put, settle
 from tests.helpers.embedder import loaded_embedder  # noqa: F401  for all tests here
 from tests.helpers.forged_git import git, repository
 from tests.helpers.mcp_client import serving
@@ -105,12 +105,15 @@ def test_a_folder_is_attached_by_a_person_s_word(run: Run, project: str, other: 
     assert "already" in run("projects", "attach", str(other), "--to", known).out
 
 
-def test_without_saying_which_it_is_the_one_with_the_same_remote(run: Run, tmp_path: Path) -> None:
+def test_without_saying_which_it_is_the_one_with_the_same_remote(
+    run: Run, data: Path, tmp_path: Path
+) -> None:
     url = "https://forge.example/team/app.git"
     for name in ("one", "claims"):
         git(repository(tmp_path / name), "remote", "add", "origin", url)
         git(tmp_path / name, "commit", "-q", "--allow-empty", "--amend", "-m", name)
     run("add", "the heron stands in the pond", "--project", str(tmp_path / "one"))
+    settle(data)
     assert run("search", "heron", "--project", str(tmp_path / "claims")).code == 1
     assert run("projects", "attach", str(tmp_path / "claims"), "--yes").code == 0
     assert "heron" in run("search", "heron", "--project", str(tmp_path / "claims")).out

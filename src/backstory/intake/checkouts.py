@@ -1,12 +1,8 @@
-"""Whose a checkout is: the drain walks through its history once, and notes what it found.
-
-Never where somebody waits for a session to start. A history that takes long is left to the worker.
-"""
+"""Whose a checkout is: the worker has git walk through its history once, and notes what it found."""
 
 from __future__ import annotations
 
 import os
-import time
 
 from backstory import log, paths
 from backstory.errors import Unavailable
@@ -18,32 +14,20 @@ if TYPE_CHECKING:
     from backstory.store.file.connection import Connection
 
 AT_ONCE = 20
+SECONDS = 60.0  # for a history; of one that takes longer the path must do
 
 
-def learn(
-    db: Connection,
-    now: int,
-    seconds: float,
-    *,
-    until: float | None = None,
-    slow: bool = False,
-    most: int | None = AT_ONCE,
-) -> None:
-    """Look at the checkouts that nobody has looked at, so many seconds at each, and no more of them after
-    `until` (as time.monotonic says); with `slow` also at those that took longer before. While others write,
-    that can wait."""
+def learn(db: Connection, now: int, *, most: int | None = AT_ONCE) -> None:
+    """Look at the checkouts that nobody has looked at. While others write, that can wait."""
     try:
         with may_be_unavailable():
-            for path, root in projects.unread(db, -1 if most is None else most, slow=slow):
-                left = seconds if until is None else min(seconds, until - time.monotonic())
-                if left <= 0:
-                    break
-                _look(db, path, root, now, left, slow)
+            for path, root in projects.unread(db, -1 if most is None else most):
+                _look(db, path, root, now)
     except Unavailable:
         pass
 
 
-def _look(db: Connection, path: str, root: str, now: int, seconds: float, slow: bool) -> None:
+def _look(db: Connection, path: str, root: str, now: int) -> None:
     place = paths.place(root) if os.path.isdir(root) else None
     if place is None or place.location != path:
         with transaction(db):
@@ -51,13 +35,13 @@ def _look(db: Connection, path: str, root: str, now: int, seconds: float, slow: 
         return
     roots: tuple[str, ...] | None = ()
     if place.common and place.head and not place.is_shallow:
-        from backstory import git  # it loads a good deal, and most drains have nothing to learn
+        from backstory import git
 
-        roots = git.root_commits(root, seconds)
+        roots = git.root_commits(root, SECONDS)
     with transaction(db):
         if roots is None:
             log.write("info", f"the history of {root} could not be read; it is known by its path")
-            projects.note_mark(db, path, place.mark if slow else projects.SLOW)
+            projects.note_mark(db, path, place.mark)
             return
         move = projects.settle(db, place, roots, now)
         if move is None:

@@ -17,12 +17,10 @@ from backstory.blob import blob_id
 from backstory.capture import ignore, spool
 from backstory.capture.event import REASON_LIMIT, read_event, redacted_payload
 from backstory.errors import BadInput, BadPayload
-from backstory.intake import checkouts
 from backstory.intake.item import item_of
 from backstory.intake.remember import Prepared, remember
 from backstory.intake.trace import trace
 from backstory.safety.clean import clean
-from backstory.store import sessions, turns
 from backstory.store.file.connection import Connection, transaction
 
 TYPE_CHECKING = False
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 
 BATCH_EVENTS = 250
 BATCH_BYTES = 16_000_000
-LEARN_SECONDS = 1.0  # for the history of a checkout that is new
 HURRIED_EVENTS = 25  # a batch where somebody waits: small enough to stop in time
 HURRIED_BYTES = 200_000  # to read, clean and redact a megabyte takes a sixth of a second
 
@@ -81,12 +78,6 @@ def drain(
         if deadline is not None and time.monotonic() >= deadline:
             break
     done.left = len(waiting)
-    if not hurried:
-        checkouts.learn(db, now, LEARN_SECONDS, until=deadline)
-    if sessions.any_silent(db, now):
-        with transaction(db):
-            sessions.mark_interrupted(db, now)
-            turns.close_silent(db, now)
     return done
 
 

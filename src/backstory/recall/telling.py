@@ -40,7 +40,7 @@ QUERY = 600  # characters of a prompt that are searched for
 FEWEST_WORDS = 3  # that are not generic
 POOL = 20  # hits that are looked at
 ITEMS = 2  # of them that are told
-DAYS = 7  # so long ago at most a session was that is continued, a file was edited, or a test mended
+DAYS = known.DAYS  # so long ago at most a session was that is continued
 LETTERS = 4  # of a word that a prompt and a file's turn must share
 SHARED = 2  # such words
 LOOKED_UP = 20  # of them
@@ -323,16 +323,6 @@ def at_failure(
             text = _beside(head, "about this failure", turn, _speaking(turn, name))
             return Telling(tellings.FAILURE, text, (turn.id,), name, {"test": name, "days": _days(turn, now)})
     return None
-
-
-def known_files(db: Connection, now: int) -> list[str]:
-    """Whole paths of the files that `at_file` may have something to say about, in all projects."""
-    return known.files(db, now - DAYS * DAY_MS)
-
-
-def known_tests(db: Connection, now: int) -> list[str]:
-    """Names of the tests that `at_failure` may have something to say about, in all projects."""
-    return known.tests(db, now - DAYS * DAY_MS)
 
 
 def _has_room(db: Connection, session_id: str) -> bool:

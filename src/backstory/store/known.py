@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 from backstory.memory import failing_tests
+from backstory.memory.salience import DAY_MS
 from backstory.store import projects
 from backstory.store.file.connection import marks, tuples
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from backstory.model import Project
 
+DAYS = 7  # so long ago at most a file was edited, or a test mended
 FEW = 6  # turns: a file that was edited in more is one that everybody knows
 FILES = 5_000  # paths that are listed
 EDITS = 20_000  # of them that are looked at
@@ -80,19 +82,19 @@ def mending(db: Connection, project: Project | None, since: int) -> Iterator[tup
             yield memory_id, session_id or "", at, found
 
 
-def tests(db: Connection, since: int) -> list[str]:
-    """Those that were mended, in all projects, the latest first."""
+def tests(db: Connection, now: int) -> list[str]:
+    """Those that were mended in the last days, in all projects, the latest first."""
     found: dict[str, None] = {}
-    for *_, names in mending(db, None, since):
+    for *_, names in mending(db, None, now - DAYS * DAY_MS):
         found.update(dict.fromkeys(names))
         if len(found) >= TESTS:
             break
     return list(found)[:TESTS]
 
 
-def files(db: Connection, since: int) -> list[str]:
-    """Whole paths of rarely edited files that were edited since then, in all checkouts of their projects; the
-    latest first."""
+def files(db: Connection, now: int) -> list[str]:
+    """Whole paths of rarely edited files that were edited in the last days, in all checkouts of their
+    projects; the latest first."""
     roots: dict[int, list[str]] = {}
     places = tuples(db).execute(
         "SELECT DISTINCT p.number, c.root FROM checkouts c JOIN projects p ON p.id = c.project_id"
@@ -104,7 +106,7 @@ def files(db: Connection, since: int) -> list[str]:
         "SELECT e.path, e.turn >> 32 FROM turns t JOIN memories m ON m.row = t.row"
         " CROSS JOIN edited_files e ON e.turn = t.row"
         f" WHERE t.started_at >= ? AND {_ALIVE} ORDER BY t.started_at DESC LIMIT ?",
-        (since, EDITS),
+        (now - DAYS * DAY_MS, EDITS),
     )
     found: dict[str, None] = {}
     for path, number in dict.fromkeys(rows):

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 GLOBAL = "global"
 GONE = "gone"  # the mark of a checkout whose folder is not there
-SLOW = "slow"  # of one whose history is too long for who waits
 KNOWN_COMMITS = 500  # by which a shallow clone may be known
 
 
@@ -148,7 +147,7 @@ def _checkout(db: Connection, place: Place) -> Row | None:
 
 def _is_another(checkout: Row, place: Place) -> bool:
     """Whether the repository at a known path may be another than when it was looked at."""
-    is_noted = checkout["said_by"] == "user" or checkout["mark"] in (None, SLOW, place.mark)
+    is_noted = checkout["said_by"] == "user" or checkout["mark"] in (None, place.mark)
     return place.common is not None and not is_noted
 
 
@@ -228,12 +227,10 @@ def _shares_a_commit(db: Connection, place: Place, project_id: str) -> bool:
 # --- what a walk through the history has found --------------------------------------------------------------
 
 
-def unread(db: Connection, most: int, *, slow: bool) -> list[tuple[str, str]]:
-    """(path, root) of checkouts whose history nobody has looked at, the latest first; also of `slow` ones."""
+def unread(db: Connection, most: int) -> list[tuple[str, str]]:
+    """(path, root) of checkouts whose history nobody has looked at, the latest first."""
     rows = db.execute(
-        "SELECT path, root FROM checkouts WHERE mark IS NULL OR (?2 AND mark = ?3)"
-        " ORDER BY seen_at DESC, path LIMIT ?1",
-        (most, slow, SLOW),
+        "SELECT path, root FROM checkouts WHERE mark IS NULL ORDER BY seen_at DESC, path LIMIT ?", (most,)
     )
     return [(row["path"], row["root"]) for row in rows]
 

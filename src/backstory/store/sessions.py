@@ -81,15 +81,6 @@ def any_silent(db: Connection, now: int) -> bool:
     return found.fetchone() is not None
 
 
-def mark_interrupted(db: Connection, now: int) -> None:
-    """Sessions that have been silent for a day were interrupted: Claude Code says nothing when it dies."""
-    db.execute(
-        "UPDATE sessions SET status = 'interrupted', ended_at = last_event_at"
-        " WHERE status = 'active' AND last_event_at < ?",
-        (now - SILENT_MS,),
-    )
-
-
 def choose(db: Connection, session_id: str, synthesizer: str) -> None:
     """The session wants to be observed like this, whatever the settings say."""
     db.execute(

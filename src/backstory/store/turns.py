@@ -7,7 +7,7 @@ import json
 from backstory.memory import terms
 from backstory.memory import turn as turns
 from backstory.store import memories, projects, queue, sessions
-from backstory.store.file.connection import marks
+from backstory.store.file.connection import marks, transaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 IMPORTANCE = 0.6
 TITLE = 100  # characters
-SILENT_MS = 24 * 3600 * 1000
+SILENT_MS = sessions.SILENT_MS
 
 
 def latest(db: Connection, session_id: str, at: int | None = None) -> Turn | None:
@@ -233,12 +233,21 @@ def interrupt(db: Connection, memory_id: str, now: int) -> None:
 
 
 def close_silent(db: Connection, now: int) -> None:
-    """Turns of which nothing was heard for a day were interrupted."""
-    rows = db.execute(f"{_SELECT} WHERE t.state = 'open' AND t.ended_at < ?", (now - SILENT_MS,)).fetchall()
-    for row in rows:
-        turn = _turn(row)
-        turn.state = turns.INTERRUPTED
-        save(db, turn, row["project_id"])
+    """Sessions and turns of which nothing was heard for a day were interrupted: Claude Code says nothing when
+    it dies."""
+    if not sessions.any_silent(db, now):
+        return
+    with transaction(db):
+        db.execute(
+            "UPDATE sessions SET status = 'interrupted', ended_at = last_event_at"
+            " WHERE status = 'active' AND last_event_at < ?",
+            (now - SILENT_MS,),
+        )
+        silent = f"{_SELECT} WHERE t.state = 'open' AND t.ended_at < ?"
+        for row in db.execute(silent, (now - SILENT_MS,)).fetchall():
+            turn = _turn(row)
+            turn.state = turns.INTERRUPTED
+            save(db, turn, row["project_id"])
 
 
 _SELECT = "SELECT t.*, m.id, m.project_id FROM turns t JOIN memories m ON m.row = t.row"

@@ -333,12 +333,12 @@ def _list_what_is_known(db: Connection, folder: str, now: int) -> None:
     """The files and tests that there is something to tell about. hook.sh looks into these lists before it
     starts Python."""
     from backstory.errors import BadInput
-    from backstory.recall import telling
+    from backstory.store import known
     from backstory.whole_file import whole_file
 
     is_on = config.choice("recall.files", os.environ) == "on"
     top = os.path.join(folder, "known")
-    for name, find in (("files", telling.known_files), ("tests", telling.known_tests)):
+    for name, find in (("files", known.files), ("tests", known.tests)):
         found = find(db, now) if is_on else []
         lines = [line for line in found if line.strip() and "\n" not in line][:MOST_KNOWN]
         content = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
@@ -424,11 +424,12 @@ def _shared(session_id: str) -> Mapping[str, str]:
 
 
 def _is_work(db: Connection, folder: str, now: int, env: Mapping[str, str]) -> bool:
-    """Something to observe, to back up, or more in the spool than this hook could take."""
-    from backstory.store import queue
+    """Something to observe, a checkout to learn about, a silent session to close, the backup, or more in the
+    spool than this hook could take."""
+    from backstory.store import projects, queue, sessions
     from backstory.store.file import backup
 
-    if queue.due(db, now, config.synthesizer(env)):
+    if queue.due(db, now, config.synthesizer(env)) or projects.unread(db, 1) or sessions.any_silent(db, now):
         return True
     return backup.due(folder, now) or bool(spool.waiting(paths.spool(folder)))
 

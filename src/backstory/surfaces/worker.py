@@ -19,7 +19,7 @@ from backstory.clients import claude_code
 from backstory.errors import Damaged
 from backstory.intake import checkouts
 from backstory.model import now_ms
-from backstory.store import queue
+from backstory.store import queue, turns
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import Connection
 from backstory.surfaces.opened import open_drained
@@ -28,7 +28,6 @@ from backstory.synthesis.local import Local
 from backstory.synthesis.runner import Settings, Worker
 
 DRAIN_SECONDS = 2.0
-LEARN_SECONDS = 60.0  # for the history of a checkout that is new
 
 
 def main() -> None:
@@ -95,7 +94,7 @@ async def _work(folder: str) -> bool:
         missing=str(away or ""),
     )
     with _store(folder) as db:
-        checkouts.learn(db, now_ms(), LEARN_SECONDS, slow=True)
+        settle(db, now_ms())
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, worker.stop)
@@ -105,6 +104,12 @@ async def _work(folder: str) -> bool:
     if backup.due(folder, now_ms()) and not worker.stopped:  # last: the copy of a large store takes its time
         _back_up(folder)
     return worker.stopped
+
+
+def settle(db: Connection, now: int) -> None:
+    """What no reader waits for: sessions that fell silent are closed, new checkouts are looked at."""
+    turns.close_silent(db, now)
+    checkouts.learn(db, now)
 
 
 def _retain(folder: str) -> None:

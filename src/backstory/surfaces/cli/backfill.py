@@ -24,7 +24,6 @@ from backstory.surfaces.cli import common, output
 from backstory.surfaces.cli.common import json_option
 from backstory.surfaces.opened import ANSWER_SECONDS, open_drained
 
-LEARN_SECONDS = 10.0  # for the history of a checkout that is new
 LISTED = 20  # projects, files with unreadable lines
 NOT_READ = {
     "read_before": "remembered already",
@@ -98,7 +97,7 @@ def command(
             if with_model and not _may_ask_the_model(plan, yes):
                 raise errors.NotFound("Nothing was read; without --with-model nothing is sent to a model.")
             done = _run(db, plan, with_model, now)
-            checkouts.learn(db, now, LEARN_SECONDS, most=None)
+            checkouts.learn(db, now, most=None)
             made = stored.made_of(db, done.sessions)
     finally:
         os.close(lock)
