@@ -79,7 +79,8 @@ class Desk:
         self.archive = os.path.join(folder, "export.jsonl")
         self.data, self.project = os.path.join(folder, "data"), os.path.join(folder, "project")
         self.sessions = 0
-        os.makedirs(self.data)
+        for name in ("new", "tmp"):  # as hook.sh makes them
+            os.makedirs(os.path.join(self.data, "spool", name))
         os.makedirs(os.path.join(self.project, "src"))
         for name, text in FILES.items():
             with open(os.path.join(self.project, name), "w", encoding="utf-8") as file:
@@ -93,7 +94,6 @@ class Desk:
         """A turn, as its hooks leave it in the spool."""
         self.sessions += 1
         new = os.path.join(self.data, "spool", "new")
-        os.makedirs(new, exist_ok=True)
         path = os.path.join(self.project, "src", "queue.py")
         use = {
             "tool_name": "Edit",

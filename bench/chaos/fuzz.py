@@ -32,9 +32,9 @@ from backstory.docmem import exchange
 from backstory.errors import BadInput, BadPayload, NotFound
 from backstory.intake.note import keep
 from backstory.model import Node
+from backstory.recall.answer import answer as search
 from backstory.recall.documents.chunk import SIZE, chunks, plain, tokens
 from backstory.recall.index import Index
-from backstory.recall.search import search
 from backstory.store.file.connection import connect
 from tests.helpers.chaos import bash, event, prompt, tool_use
 

@@ -113,13 +113,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a turn that fits a query."""
+class Excerpt:
+    """What is shown of a turn: what was asked, what of it fits, the commits."""
 
-    row: int  # in the order in which the turn is told
-    part: int  # see memory/turn.py
-    text: str
-    worth: float
+    asked: str
+    pieces: tuple[str, ...]
+    commits: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(filter(None, (self.asked, *self.pieces, *self.commits)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +133,8 @@ class Hit:
     superseded_by: str | None = None
     related: int = 0  # how many memories it has to do with
     stale: tuple[str, ...] = ()  # what happened to its files since: 'src/auth.py changed since'
-    asked: str = ""  # of a turn, in short
-    is_pasted: bool = False  # and that was no typed text
-    commits: tuple[str, ...] = ()  # of a turn, a line each
-    pieces: tuple[Piece, ...] = ()  # of a turn: what fits the query, the best first
+    asked: str = ""  # of a turn that fits a query, in short
+    excerpt: Excerpt | None = None  # of a turn
     project: Project | None = None  # where it is another than the one that was asked from
 
 
@@ -144,6 +144,7 @@ class Answer:
     notice: str | None = None  # what the reader should know about how it came about
     waiting: int = 0  # lines that have no vector yet
     by_id: bool = False  # the query was the id of the one hit
+    relations: tuple[tuple[str, str, str], ...] = ()  # of that one: source, relation, target
     fits: bool = True  # else nothing covers enough of the query, and these are the nearest
 
 

@@ -270,7 +270,7 @@ def test_nodes_of_other_projects_are_never_found(trees: Trees, tmp_path: Path) -
 
 
 def test_nodes_memories_and_documents_are_searched_apart(trees: Trees, project: str) -> None:
-    from backstory.recall.search import search as search_memories
+    from backstory.recall.answer import answer as search_memories
     from backstory.recall.search import search_documents
 
     trees.add(trees.root("zoo"), "The walrus sleeps")

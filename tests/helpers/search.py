@@ -8,8 +8,8 @@ from typing import Any
 from backstory.memory import salience
 from backstory.model import Answer, Filters
 from backstory.paths import place
+from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
-from backstory.recall.search import search
 from backstory.store import memories, projects, sessions
 from backstory.store.file.connection import transaction
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
-from backstory.recall.search import search
 from backstory.store import exchange, life
 from backstory.store.file.connection import own_tables, transaction
 from tests.helpers.chaos import NOW

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from backstory.errors import BadInput
 from backstory.intake.note import keep
 from backstory.memory import terms
+from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
-from backstory.recall.search import search
 
 NOW = 1_794_700_800_000  # 2026-11-15, at midnight UTC
 LONG = 200_000

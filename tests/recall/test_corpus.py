@@ -24,11 +24,11 @@ from backstory.memory import terms
 from backstory.model import Project
 from backstory.paths import Place
 from backstory.recall import nearness, rank
+from backstory.recall.answer import answer as search
 from backstory.recall.corpus import Corpus
 from backstory.recall.embedders.protocol import quantise, unit
 from backstory.recall.index import Index
 from backstory.recall.nearness import Vectors
-from backstory.recall.search import search
 from backstory.store import documents, forgetting, life, memories, projects, sessions, vectors
 from backstory.store.file.connection import connect, transaction
 

@@ -14,11 +14,12 @@ import pytest
 
 from backstory.errors import BadInput, NotFound
 from backstory.model import Chunk
+from backstory.recall.answer import answer as search
 from backstory.recall.documents.file import LARGEST
 from backstory.recall.documents.ingest import Ingested, files_in, ingest
 from backstory.recall.embedders.static import Static
 from backstory.recall.index import Index
-from backstory.recall.search import search, search_documents
+from backstory.recall.search import search_documents
 from backstory.store import documents, memories, projects, vectors
 
 NOW = 1_800_000_000_000

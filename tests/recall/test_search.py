@@ -19,10 +19,11 @@ from backstory.intake.note import keep
 from backstory.memory.kinds import SECTORS
 from backstory.model import Answer, Filters, Hit
 from backstory.recall import about, rank
+from backstory.recall.answer import answer as search
 from backstory.recall.embedders.protocol import Patient
 from backstory.recall.embedders.static import Static
 from backstory.recall.index import Index
-from backstory.recall.search import search, search_documents
+from backstory.recall.search import search_documents
 from backstory.store import life, memories
 from backstory.store.file import connection
 from backstory.store.file.connection import connect
@@ -523,7 +524,7 @@ def busy(data: Path, project: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 @pytest.mark.usefixtures("busy")
 def test_a_busy_store_still_answers_and_only_forgets_to_note_it(data: Path) -> None:
     assert "the walrus is awake" in mcp_memory.memory_search("walrus")
-    assert "a recall was not noted" in (data / "logs" / "backstory.log").read_text()
+    assert "a reply was not noted" in (data / "logs" / "backstory.log").read_text()
 
 
 @pytest.mark.usefixtures("busy")

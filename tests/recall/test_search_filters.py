@@ -11,9 +11,9 @@ import pytest
 from backstory.errors import BadInput
 from backstory.intake.note import keep
 from backstory.model import Filters
+from backstory.recall.answer import answer as search
 from backstory.recall.embedders.static import Static
 from backstory.recall.index import Index
-from backstory.recall.search import search
 from backstory.store import life
 from tests.helpers.search import DAY, NOW, add, found, texts
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from backstory.blob import LARGEST, blob_id
 from backstory.intake.note import keep
+from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
-from backstory.recall.search import search
 from backstory.store.file.connection import connect
 from tests.helpers.search import NOW, add
 

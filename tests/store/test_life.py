@@ -17,8 +17,8 @@ from backstory.intake.note import keep
 from backstory.memory import salience
 from backstory.model import Memory
 from backstory.paths import place
+from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
-from backstory.recall.search import search
 from backstory.store import forgetting, life, memories, projects, sessions, vectors
 from backstory.store.file.connection import transaction
 from tests.helpers.brief import Told

@@ -11,9 +11,10 @@ import pytest
 
 from backstory import paths
 from backstory.docmem import tree
+from backstory.recall.answer import answer as search
 from backstory.recall.documents.ingest import ingest
 from backstory.recall.index import Index
-from backstory.recall.search import search, search_documents
+from backstory.recall.search import search_documents
 from backstory.store import life, memories, moving, nodes, projects, vectors
 from backstory.store.file.connection import connect, transaction
 from tests.helpers.chaos import drain, event, prompt, put

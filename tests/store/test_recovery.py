@@ -14,8 +14,8 @@ import pytest
 from backstory import locks
 from backstory.errors import SchemaTooNew, StoreError
 from backstory.intake.note import keep
+from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
-from backstory.recall.search import search
 from backstory.store import forgetting, life
 from backstory.store.file import backup, connection, recovery
 from backstory.store.file.connection import connect, transaction

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from backstory.errors import SchemaTooNew, StoreError
+from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
-from backstory.recall.search import search
 from backstory.store.file import backup, recovery, rescue
 from backstory.store.file.connection import latest
 from backstory.surfaces.opened import open_drained

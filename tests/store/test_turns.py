@@ -9,8 +9,8 @@ import pytest
 from backstory.memory import terms
 from backstory.memory.turn import ANSWER, ASKED, COMPLETE, INTERRUPTED, OPEN
 from backstory.memory.turn import pieces as pieces_of
+from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
-from backstory.recall.search import search
 from backstory.store import forgetting, life, memories, queue, sessions, turns, vectors
 from tests.helpers.brief import Told
 

@@ -14,8 +14,8 @@ import pytest
 
 from backstory.intake.note import keep
 from backstory.recall import brief
+from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
-from backstory.recall.search import search
 from backstory.store import forgetting, life
 from backstory.store.file.connection import connect, own_tables, tuples
 from backstory.store.forgetting import Conditions

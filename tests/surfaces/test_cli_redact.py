@@ -428,8 +428,8 @@ def test_after_a_kill_the_next_look_says_that_old_bytes_are_left(session: Path, 
 def test_a_process_that_searched_before_does_not_find_it_afterwards(
     leaky: Path, project: str, run: Run
 ) -> None:
+    from backstory.recall.answer import answer as search
     from backstory.recall.index import Index
-    from backstory.recall.search import search
 
     index = Index.configured()
     with closing(connect(str(leaky / "backstory.db"))) as db:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +212,7 @@ def test_a_model_is_told_the_title_of_an_observation_and_by_its_id_the_concepts(
     assert "\nID: mem_1\nTitle: The door [2] closes (bugfix)\n" in reply.memories(answer)
     assert " - Close the door — Turned it, tests pass\n" in reply.memories(answer)
     assert "Concepts" not in reply.memories(answer)
-    assert "\nConcepts: hinge, door\n" in reply.memories(answer, relations=[])
+    assert "\nConcepts: hinge, door\n" in reply.memories(replace(answer, by_id=True))
     told = reply.timeline(Timeline(memory, None, (), (), (session,)))
     assert "\n      The door [2] closes - The hinge was upside down.\n" in told
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from backstory.recall.answer import answer
 from backstory.recall.index import Index
-from backstory.recall.search import search
 from backstory.recall.timeline import timeline
-from backstory.store import life
 from backstory.store.file.connection import connect
 from backstory.surfaces.mcp import reply
 from tests.helpers.chaos import MINUTE, NOW, bash, drain, tool_use
@@ -58,9 +57,8 @@ def ask(data: Path, db: sqlite3.Connection, project: str) -> Ask:
 
     def asked(query: str, **how: object) -> str:
         drain(data)
-        answer = search(Index(None), db, project, query, now=NOW, mode="keyword", **how)  # type: ignore[arg-type]
-        related = life.relations(db, answer.hits[0].memory.id) if answer.by_id else None
-        return reply.memories(answer, related)
+        found = answer(Index(None), db, project, query, now=NOW, mode="keyword", **how)  # type: ignore[arg-type]
+        return reply.memories(found)
 
     return asked
 

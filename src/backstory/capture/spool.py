@@ -40,6 +40,14 @@ def waiting(folder: str) -> list[Spooled]:
     return found
 
 
+def is_empty(folder: str) -> bool:
+    """Whether nothing waits, and no hook is at it or was killed while it was."""
+    try:
+        return not any(os.listdir(os.path.join(folder, name)) for name in ("new", "tmp"))
+    except OSError:
+        return False  # the drain says what is wrong
+
+
 def read(folder: str, name: str) -> bytes | None:
     """The payload, or None when another process has already stored it."""
     try:

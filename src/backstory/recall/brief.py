@@ -794,7 +794,7 @@ def _thread(db: Connection, present: list[Turn], own: list[Standing], width: int
 
 
 class _Look:
-    """Looks whether files are still as they were when a memory was made, as recall/fresh.py does, but at no
+    """Looks whether files are still as they were when a memory was made, as recall/answer.py does, but at no
     more of them than one may wait for, and only inside the work tree."""
 
     __slots__ = ("_known", "_read", "_since", "_stats", "root")

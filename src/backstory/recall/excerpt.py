@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from backstory.gist import cut
 from backstory.memory import turn as turns
 from backstory.memory.turn import ANSWER, COMPACTION, COMPLETE, FACTS, PLAN, PROMPT, Turn, facts
-from backstory.model import Hit, Piece
+from backstory.model import Excerpt
 
 ASKED = 100  # characters
 COMMITS = 3
@@ -19,61 +20,56 @@ LABELS = {ANSWER: "answered: ", PLAN: "plan: ", PROMPT: "asked: ", COMPACTION: "
 AROUND = max(map(len, LABELS.values())) + len(APART) + 2  # that may stand around a piece, line ends included
 
 
-class Excerpt(NamedTuple):
-    asked: str
-    pieces: tuple[str, ...]
-    commits: tuple[str, ...]
+class Piece(NamedTuple):
+    """A part of a turn that fits a query."""
+
+    row: int  # in the order in which the turn is told
+    part: int  # see memory/turn.py
+    text: str
 
 
-def of_turn(hit: Hit, room: int) -> str:
-    shown = parts_of_turn(hit, room)
-    return "\n".join(filter(None, (shown.asked, *shown.pieces, *shown.commits)))
-
-
-def parts_of_turn(hit: Hit, room: int) -> Excerpt:
-    """What was asked and done in a turn, and of its pieces those that fit a query: the best of them for as
-    long as there is room, in their order."""
-    if not hit.asked and not hit.pieces:  # found by its id: there is nothing to fit
-        asked, *rest = in_short(hit.memory.content, room).split("\n")
-        return Excerpt(asked, tuple(rest), ())
-    label = f"asked{' (pasted)' if hit.is_pasted else ''}: "
-    asked = f"{label}{cut(hit.asked, min(ASKED, room // 3))}" if hit.asked else ""
-    commits = tuple(cut(line, min(COMMIT, room // 8)) for line in hit.commits[-COMMITS:])
-    left = room - sum(len(line) + 1 for line in (asked, *commits))
-    chosen: list[tuple[Piece, str]] = []
-    for piece in hit.pieces:
+def of_turn(
+    asked: str, pieces: Sequence[Piece], commits: Sequence[str], room: int, *, is_pasted: bool = False
+) -> Excerpt:
+    """What was asked and done in a turn, and of its pieces, the best of which comes first, those that fit a
+    query: for as long as there is room, in their order."""
+    label = f"asked{' (pasted)' if is_pasted else ''}: "
+    title = f"{label}{cut(asked, min(ASKED, room // 3))}" if asked else ""
+    done = tuple(cut(line, min(COMMIT, room // 8)) for line in commits[-COMMITS:])
+    left = room - sum(len(line) + 1 for line in (title, *done))
+    chosen: list[Piece] = []
+    for piece in pieces:
         if piece.part == turns.ASKED:  # it stands there already, but perhaps not the part that fits
-            whole = f"{label}{cut(hit.asked, len(asked) - len(label) + max(left, 0))}"
-            left -= len(whole) - len(asked)
-            asked = whole
+            whole = f"{label}{cut(asked, len(title) - len(label) + max(left, 0))}"
+            left -= len(whole) - len(title)
+            title = whole
             continue
-        text = _without(piece.text, hit.commits[-COMMITS:]) if piece.part == FACTS else piece.text
+        text = _without(piece.text, commits[-COMMITS:]) if piece.part == FACTS else piece.text
         if not chosen:
             text = cut(text, left - AROUND) if left - AROUND >= SHORTEST else ""
         if text.strip() and len(text) + AROUND <= left:
-            chosen.append((piece, text))
+            chosen.append(piece._replace(text=text))
             left -= len(text) + AROUND
-    chosen.sort(key=lambda one: one[0].row)
-    return Excerpt(asked, tuple(_labelled(chosen)), commits)
+    return Excerpt(title, tuple(_labelled(sorted(chosen))), done)
 
 
-def _without(text: str, commits: tuple[str, ...]) -> str:
+def _without(text: str, commits: Sequence[str]) -> str:
     """Facts without the commits, which stand at the end anyway."""
     return "\n\n".join(line for line in text.split("\n\n") if line not in commits)
 
 
-def _labelled(chosen: list[tuple[Piece, str]]) -> list[str]:
+def _labelled(chosen: list[Piece]) -> list[str]:
     lines: list[str] = []
     before = None
-    for piece, text in chosen:
+    for piece in chosen:
         if before is not None and piece.row != before.row + 1:
             lines.append(APART)
         begins = before is None or before.part != piece.part
         if piece.part in LABELS:  # of a text, no line can pose as one of ours
             label = LABELS[piece.part] if begins else BELOW
-            lines.append(label + f"\n{BELOW}".join(text.splitlines()))
+            lines.append(label + f"\n{BELOW}".join(piece.text.splitlines()))
         else:
-            lines.append(text)
+            lines.append(piece.text)
         before = piece
     return lines
 

@@ -1,4 +1,4 @@
-"""Finding memories and documents: surface -> here -> store. (docmem/search.py finds nodes with `ranked`.)
+"""Which lines fit a query: of memories (asked by recall/answer.py), documents, nodes (docmem/search.py).
 
 The keyword index says which lines each word is in, the vectors how near each line is in meaning, and
 recall/rank.py makes one score of both. Where there is no embedder, words alone decide, and the answer says
@@ -8,36 +8,32 @@ so.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from backstory import ids, log, paths
+from backstory import log, paths
 from backstory.errors import BadInput, EmbedderAway, Unavailable
-from backstory.memory import likeness, terms
+from backstory.memory import terms
 from backstory.memory.kinds import KINDS, SECTORS, TIERS
 from backstory.memory.salience import DAY_MS
-from backstory.memory.turn import ANSWER, CHOICE, PASTED, TITLE, TRACE, Turn, commit_line
+from backstory.memory.turn import ANSWER, CHOICE
 from backstory.model import (
     MODES,
-    Answer,
     DocumentAnswer,
     DocumentHit,
     Filters,
-    Hit,
-    Memory,
     Part,
-    Piece,
     Project,
 )
-from backstory.recall import about, fresh, rank
+from backstory.recall import about, rank
 from backstory.recall.corpus import DELETED, SUPERSEDED, Corpus, Source
 from backstory.recall.index import Index
 from backstory.recall.nearness import Column, Floats, Ints
-from backstory.store import documents, life, memories, projects, sessions, turns
+from backstory.store import documents, memories, projects
 from backstory.store import lines as stored_lines
 from backstory.store.file.connection import Connection, may_be_unavailable
 
@@ -93,126 +89,6 @@ class _Asked:
     waiting: int = 0  # lines without a vector
 
 
-def search(
-    index: Index,
-    db: Connection,
-    cwd: str,
-    query: str,
-    *,
-    now: int,
-    mode: str = "hybrid",
-    limit: int = DEFAULT_LIMIT,
-    filters: Filters = NO_FILTERS,
-    include_superseded: bool = False,
-    asking: str | None = None,
-    patience: float = PATIENCE,
-    everywhere: bool = False,
-) -> Answer:
-    """What fits the query best of this folder's project and of the user's global memories, or `everywhere`.
-    The id of a memory finds that one, superseded or not. The turn that asks is no answer to itself."""
-    query = checked(query, mode, limit, filters)
-    project = projects.at(db, paths.place(cwd))
-    named = memories.get(db, query.strip(), now)
-    if (
-        named
-        and not named.deleted_at
-        and (everywhere or named.project_id in (project.id if project else "", projects.GLOBAL))
-    ):
-        by_id = [(named, 1.0, [Part("id", 1.0)])]
-        return Answer(_hits(db, by_id, paths.checkout(cwd), project), by_id=True)
-    if ids.is_memory_id(query.strip()):
-        return Answer(())  # of another project, or erased: its letters are no words
-
-    own = turns.latest(db, asking) if asking else None
-    traces = filters.kind == "tool" or filters.sector == "episodic"
-
-    def wanted(corpus: Corpus, *, traces: bool = traces) -> Column:
-        unwanted = DELETED if include_superseded else DELETED | SUPERSEDED
-        passing: Column = (corpus.column("state") & unwanted) == 0
-        if not traces:
-            passing &= corpus.column("part") != TRACE
-        if filters != NO_FILTERS:
-            passing &= _passing(db, corpus, filters)
-        if own is not None:  # what is being asked just now is no answer to it
-            passing &= corpus.without_turn(own.row or 0)
-        return passing
-
-    look = partial(ranked, index, db, memories, project, query, mode, limit * POOL, patience)
-    found = look(wanted, everywhere=everywhere)
-    if not found.best and not traces:
-        found = look(partial(wanted, traces=True), everywhere=everywhere)
-    best = _each_once(db, _lifted(db, found.best, now), limit, now)
-    with index.lock:
-        covered = [found.covered(one.line) for one, _ in best]
-    fits = mode == "semantic" or not best or any(one.covers >= rank.FITS for one in covered)
-    hits = _hits(db, [(memory, one.score, one.parts) for one, memory in best], paths.checkout(cwd), project)
-    shown = _pieces(db, covered)
-    known = turns.by_ids(db, [hit.memory.id for hit in hits if hit.memory.kind == "turn"])
-    told = tuple(
-        replace(hit, pieces=pieces, **_in_short(known[hit.memory.id])) if hit.memory.id in known else hit
-        for hit, pieces in zip(hits, shown, strict=True)
-    )
-    return Answer(told, found.notice, found.waiting, fits=fits)
-
-
-def _each_once(db: Connection, pool: list[Scored], limit: int, now: int) -> list[tuple[Scored, Memory]]:
-    """The best, without those that say what another one says already: a fact or a summary that was made of a
-    turn which is found as well, and a note that says nearly the same as a better one."""
-    labels = memories.labels(db, [one.row for one in pool])
-    made_of = life.built_on(db, [label.id for label in labels.values() if label.source != "model"])
-    is_turn = {label.id for label in labels.values() if label.kind == "turn"}
-    told_of = {label.session_id for label in labels.values() if label.kind == "turn"}
-
-    def is_told(label: memories.Label) -> bool:
-        return made_of.get(label.id) in is_turn or (label.kind == "summary" and label.session_id in told_of)
-
-    new = [one for one in pool if one.row in labels and not is_told(labels[one.row])]
-    found: list[tuple[Scored, Memory]] = []
-    for start in range(0, len(new), limit):
-        known = memories.at(db, [one.row for one in new[start : start + limit]], now)
-        for one in new[start : start + limit]:
-            memory = known.get(one.row)  # None: erased a moment ago
-            if memory and not _says_the_same(memory, [other for _, other in found]):
-                found.append((one, memory))
-            if len(found) == limit:
-                return found
-    return found
-
-
-def _says_the_same(memory: Memory, others: list[Memory]) -> bool:
-    """Only what was written down can be written down twice; and most differ at a glance."""
-    if memory.kind in ("turn", "tool"):
-        return False
-    words = set(memory.content.split())
-    for other in others:
-        if other.kind not in ("turn", "tool"):
-            theirs = set(other.content.split())
-            alike = len(words & theirs) * 2 >= min(len(words), len(theirs))
-            if alike and likeness.is_near(_whole(memory), _whole(other)):
-                return True
-    return False
-
-
-def _whole(memory: Memory) -> str:
-    return f"{memory.title or ''}\n{memory.content}"
-
-
-def _in_short(turn: Turn) -> dict[str, Any]:
-    return {
-        "asked": turn.asked[:TITLE],
-        "is_pasted": bool(turn.prompts) and all(source == PASTED for _, source in turn.prompts),
-        "commits": tuple(commit_line(commit) for commit in turn.commits),
-    }
-
-
-def _pieces(db: Connection, best: list[Covered]) -> list[tuple[Piece, ...]]:
-    """What of each hit fits the query, the best first."""
-    texts = turns.texts(db, [row for one in best for row, _ in one.pieces])
-    return [
-        tuple(Piece(row, *texts[row], worth) for row, worth in one.pieces if row in texts) for one in best
-    ]
-
-
 def search_documents(
     index: Index,
     db: Connection,
@@ -229,13 +105,15 @@ def search_documents(
     best, notice, waiting, _ = ranked(index, db, documents, project, query, mode, limit, patience)
     known = documents.at(db, [one.row for one in best])
     hits = tuple(
-        DocumentHit(
-            known[one.row], one.score, tuple(one.parts), fresh.gone(known[one.row].document.source_path)
-        )
+        DocumentHit(known[one.row], one.score, tuple(one.parts), _gone(known[one.row].document.source_path))
         for one in best
         if one.row in known
     )
     return DocumentAnswer(hits, notice, waiting)
+
+
+def _gone(path: str | None) -> str | None:
+    return f"{path} is gone" if path and not os.path.lexists(path) else None
 
 
 def living(corpus: Corpus) -> Column:
@@ -383,7 +261,7 @@ def _covered(corpus: Corpus, line: int, words: Sequence[Column], telling: Sequen
     return Covered(covers, tuple((int(corpus.rows[lines[at]]), float(worth[at])) for at in chosen))
 
 
-def _lifted(db: Connection, pool: list[Scored], now: int) -> list[Scored]:
+def lifted(db: Connection, pool: list[Scored], now: int) -> list[Scored]:
     """What memories are worth re-orders those that fit about equally well."""
     worth = memories.worth(db, [one.row for one in pool], now)
     lifted = []
@@ -433,37 +311,8 @@ def _fill(index: Index, db: Connection, corpus: Corpus, patience: float) -> int:
         return len(corpus.without_vector())
 
 
-def _passing(db: Connection, corpus: Corpus, filters: Filters) -> Column:
+def passing(db: Connection, corpus: Corpus, filters: Filters) -> Column:
     passing = np.zeros(corpus.size, np.bool_)
     for number, (first, last) in enumerate(corpus.ranges):
         passing[corpus.among(number, memories.matching(db, first, last, filters))] = True
     return passing
-
-
-def _hits(
-    db: Connection, ranked: list[tuple[Memory, float, list[Part]]], root: str, project: Project | None
-) -> tuple[Hit, ...]:
-    known = sessions.by_ids(db, sorted({memory.session_id for memory, _, _ in ranked if memory.session_id}))
-    successors = life.successors(db, [memory.id for memory, _, _ in ranked if memory.valid_until])
-    related = life.related(db, [memory.id for memory, _, _ in ranked])
-    here = (project.id if project else "", projects.GLOBAL)
-    others = {
-        one: projects.by_id(db, one)
-        for one in {memory.project_id for memory, _, _ in ranked}.difference(here)
-    }
-    return tuple(
-        Hit(
-            memory=memory,
-            score=score,
-            parts=tuple(parts),
-            session=known.get(memory.session_id or ""),
-            superseded_by=successors.get(memory.id),
-            related=related.get(memory.id, 0),
-            # Files of another project are looked at where that lies.
-            stale=fresh.stale(
-                memory, others[memory.project_id].root if memory.project_id in others else root
-            ),
-            project=others.get(memory.project_id),
-        )
-        for memory, score, parts in ranked
-    )

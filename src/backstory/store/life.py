@@ -43,18 +43,30 @@ def reinforce(
     amount: float,
     session_id: str | None,
     now: int,
-    usage_type: str = "reinforced",
 ) -> None:
     """Strengthen a memory from what it is worth now."""
     _amount(amount)
     row = _row(db, known(db, memory_id))
     assert row is not None  # noqa: S101  known a line ago, in the same transaction
+    _strengthen(db, row, amount, now)
+    memories.link(db, session_id, memory_id, "reinforced", now)
+
+
+def recall(db: Connection, ids: Sequence[str], session_id: str | None, now: int) -> None:
+    """A search found these: each is strengthened a little. One that was erased meanwhile is left out."""
+    rows = db.execute(f"SELECT * FROM memories WHERE id IN ({marks(ids)})", list(ids))
+    known = {row["id"]: row for row in rows}
+    for memory_id in filter(known.__contains__, ids):
+        _strengthen(db, known[memory_id], salience.RECALLED, now)
+        memories.link(db, session_id, memory_id, "recalled", now)
+
+
+def _strengthen(db: Connection, row: Row, amount: float, now: int) -> None:
     stored = salience.reinforced(memories.decayed(row, now), amount)
     db.execute(
         "UPDATE memories SET salience = ?, access_count = access_count + 1, last_accessed = ? WHERE id = ?",
-        (stored, now, memory_id),
+        (stored, now, row["id"]),
     )
-    memories.link(db, session_id, memory_id, usage_type, now)
 
 
 def deemphasize(db: Connection, memory_id: str, amount: float, session_id: str | None, now: int) -> None:

@@ -55,6 +55,8 @@ class open_store:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._close()
+        if error is None:
+            return
         may_look = not self._hurried and not self.is_read_only
         if may_look and may_be_damage(paths.database(self._folder), error):
             self._recover()

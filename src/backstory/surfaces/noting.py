@@ -6,7 +6,7 @@ from backstory import log, paths
 from backstory.errors import BackstoryError
 from backstory.gist import tokens
 from backstory.safety.clean import clean
-from backstory.store import projects, sessions, tellings
+from backstory.store import life, projects, sessions, tellings
 from backstory.store.file.connection import may_be_unavailable, transaction, unhurried, wait_at_most
 
 TYPE_CHECKING = False
@@ -61,16 +61,25 @@ def note_search(
     text: str,
     ids: Sequence[str],
     now: int,
-) -> str:
-    """The reply to a search, as it goes to the model. That a store is too busy to note it is no reason to
-    withhold it."""
+    *,
+    recalled: bool = False,
+) -> None:
+    """What a search was answered with; memories that it recalled are worth more from now on. That a store is
+    too busy for it, or a disk slow, is no reason to withhold the reply."""
     try:
-        if session_id and (project_id := project_of(db, session_id, folder)):
-            unhurried(db)
-            wait_at_most(db, PATIENCE)
-            reason = {"tool": tool, "found": len(ids)}
-            about = clean(query, LONGEST_QUERY)
-            note(db, session_id, project_id, tellings.SEARCH, text, ids, now, about=about, reason=reason)
+        unhurried(db)
+        wait_at_most(db, PATIENCE)
+        project_id = project_of(db, session_id, folder) if session_id else None
+        about = clean(query, LONGEST_QUERY)
+        with may_be_unavailable(), transaction(db):
+            if recalled:
+                life.recall(db, ids, session_id, now)
+            if session_id and project_id:
+                reason = {"tool": tool, "found": len(ids)}
+                weight = tokens(text)
+                tellings.note(
+                    db, session_id, project_id, tellings.SEARCH, text, ids,
+                    tokens=weight, at=now, about=about, reason=reason,
+                )  # fmt: skip
     except (BackstoryError, OSError) as error:
         log.write("warning", f"a reply was not noted: {error}")
-    return text

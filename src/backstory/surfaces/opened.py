@@ -26,6 +26,8 @@ def open_drained(
     """`with open_drained(folder, now=now) as db:`; see there. `seconds` and `progress` are the drain's."""
 
     def drain_spool(db: Connection) -> None:
+        if spool.is_empty(paths.spool(folder)):
+            return
         done = drain(db, paths.spool(folder), now=now, seconds=seconds, progress=progress, hurried=hurried)
         if done.stored or done.failed or done.left:
             log.write(

@@ -18,7 +18,7 @@ from backstory.model import DocumentHit, Hit, Memory, Node, NodeHit, Part, Sessi
 from backstory.safety.fence import UNRULY
 
 SHOWN = 200  # characters of a text in one line
-SHOWN_AS_JSON = 2_000  # characters of a turn that was found
+ROOM_AS_JSON = (2_000, 2_000)  # characters of a turn: of the best hit, of the others
 
 CUT, WRAP, WHOLE = "cut", "wrap", "whole"
 Piece = str | tuple[str, str]  # a text; or a text and its style
@@ -170,8 +170,6 @@ def _fields(value: Any) -> dict[str, object]:
 
 
 def _hit(hit: Hit) -> dict[str, object]:
-    from backstory.recall.excerpt import of_turn
-
     is_turn = hit.memory.kind == "turn"
     return {
         **_score(hit),
@@ -179,7 +177,7 @@ def _hit(hit: Hit) -> dict[str, object]:
         "related": hit.related,
         "stale": hit.stale,
         **({"project": hit.project} if hit.project else {}),
-        **({"asked": hit.asked, "excerpt": of_turn(hit, SHOWN_AS_JSON)} if is_turn else {}),
+        **({"asked": hit.asked, "excerpt": str(hit.excerpt or "")} if is_turn else {}),
         **_fields(hit.memory),
     }
 

@@ -27,8 +27,8 @@ from backstory.clients import claude_code
 from backstory.errors import BackstoryError, BadInput, ClientError, EmbedderAway
 from backstory.ids import new_id
 from backstory.model import now_ms
+from backstory.recall.answer import answer
 from backstory.recall.index import Index
-from backstory.recall.search import search
 from backstory.store import documents, forgetting, memories, nodes, projects, sessions, spend, vectors
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import connect, has_fts5, sqlite_version, transaction
@@ -197,8 +197,8 @@ def _canary(folder: str, env: Mapping[str, str]) -> Check:
         return Check("canary", "bad", f"the hook said {said!r}", f"try: sh {hook}")
     now = now_ms()
     with open_drained(folder, now=now) as db:
-        answer = search(Index(None), db, folder, word, now=now, mode="keyword")
-        found = any(hit.memory.session_id == session_id for hit in answer.hits)
+        hits = answer(Index(None), db, folder, word, now=now, mode="keyword").hits
+        found = any(hit.memory.session_id == session_id for hit in hits)
         with transaction(db):
             sessions.purge(db, session_id)
     if not found:

@@ -19,6 +19,7 @@ from backstory.model import MODES
 from backstory.store import life as lives
 from backstory.store import memories, projects
 from backstory.store import turns as stored_turns
+from backstory.surfaces import shapes
 from backstory.surfaces.cli import (
     backfill,
     backup,
@@ -76,14 +77,14 @@ def search(
 
     A turn is shown with what was asked, what of it fits, and its commits; `backstory show ID` has it whole.
     Traces of single tool uses are found where nothing else fits, or with --kind tool or --sector episodic."""
+    from backstory.recall.answer import answer
     from backstory.recall.index import Index
-    from backstory.recall.search import search as find
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):
         chosen = common.filters_from(db, now, filters)
         with common.busy("searching"):  # the first search makes vectors
-            found = find(
+            found = answer(
                 Index.configured(),
                 db,
                 project,
@@ -95,6 +96,7 @@ def search(
                 include_superseded=superseded,
                 patience=common.FILL_SECONDS,
                 everywhere=everywhere,
+                room=shapes.ROOM_AS_JSON if as_json else terminal.ROOM,
             )
         sentence = "No memories found. Other words may do; `backstory sessions` lists what there is."
         none = "" if found.hits else common.nothing(db, sentence, project)
@@ -152,7 +154,7 @@ def show(memory_id: str, project: str, as_json: bool) -> None:
     """Show one memory or turn whole.
 
     The beginning of its id is enough; `backstory search` and `backstory list` show ids."""
-    from backstory.recall.fresh import stale
+    from backstory.recall.answer import stale
     from backstory.surfaces.cli import terminal
 
     with store() as (db, now):

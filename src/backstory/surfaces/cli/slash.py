@@ -49,8 +49,8 @@ def recall(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
     if not hits:
         return "No memories found."
     told = fence.fence("\n\n".join(map(_told, hits)), "backstory recall")
-    ids = [hit.memory.id for hit in hits]
-    return note_search(db, cwd, session, stats.RECALL, typed, told, ids, now)
+    note_search(db, cwd, session, stats.RECALL, typed, told, [hit.memory.id for hit in hits], now)
+    return told
 
 
 def forget(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
@@ -169,19 +169,26 @@ def _typed(db: Connection, session: str, name: str, now: int) -> str | None:
 
 
 def _search(db: Connection, cwd: str, session: str, query: str, now: int) -> list[Hit]:
+    from backstory.recall.answer import answer
     from backstory.recall.index import Index
-    from backstory.recall.search import search
 
-    index = Index.configured()
-    found = search(index, db, cwd, query, now=now, limit=SHOWN, patience=FILL_SECONDS, asking=session)
+    found = answer(
+        Index.configured(),
+        db,
+        cwd,
+        query,
+        now=now,
+        limit=SHOWN,
+        asking=session,
+        patience=FILL_SECONDS,
+        room=(SHOWN_OF_HIT, SHOWN_OF_HIT),
+    )
     return list(found.hits)
 
 
 def _told(hit: Hit) -> str:
-    from backstory.recall.excerpt import of_turn
-
     memory = hit.memory
-    text = of_turn(hit, SHOWN_OF_HIT) if memory.kind == "turn" else memory.content[:SHOWN_OF_HIT]
+    text = str(hit.excerpt) if hit.excerpt else memory.content[:SHOWN_OF_HIT]
     asked = f" {hit.asked}" if memory.kind == "turn" and hit.asked else ""
     body = "\n  ".join(text.strip().splitlines())
     return f"{memory.id}  {output.when(memory.created_at)}  {memory.kind}{asked}\n  {body}"

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from backstory.memory.turn import Turn, commit_line
-from backstory.model import Hit, Memory, Part
-from backstory.recall.excerpt import in_a_line, parts_of_turn
+from backstory.model import Excerpt, Hit, Memory, Part
+from backstory.recall.excerpt import in_a_line
 from backstory.recall.timeline import Timeline
 from backstory.surfaces import shapes
 from backstory.surfaces.cli import output
@@ -30,7 +30,7 @@ from backstory.surfaces.shapes import (
 )
 
 SHORTEST_ABOUT = 20
-SHOWN_OF_BEST_TURN, SHOWN_OF_TURN = 700, 400  # characters of a turn that was found
+ROOM = (700, 400)  # characters of a turn: of the best hit, of the others
 ROWS_OF_BEST_TURN, ROWS_OF_TURN = 10, 4  # of its pieces, in a terminal
 NARROW, ROWS_LISTED = 100, 2  # columns; rows of a memory in a list below that
 STYLES = {"active": "green", "damaged": "red"}
@@ -123,8 +123,8 @@ def hits(found: Sequence[Hit], here: str, explain: bool = False) -> None:
         if hit.project:
             root = hit.project.root
             one_row(out, Text(f"    in {visible(hit.project.name)}  {visible(root)}", style="yellow"))
-        if memory.kind == "turn":
-            _turn_hit(out, hit, root, is_best=place == 1)
+        if hit.excerpt:
+            _turn_hit(out, hit.excerpt, root, is_best=place == 1)
         elif not is_title_in_text(memory):
             one_row(out, Text(f"    {_title(memory)}", style="bold"))
             one_row(out, Text("    " + one_line(memory.content.replace(root + "/", ""))))
@@ -136,10 +136,9 @@ def hits(found: Sequence[Hit], here: str, explain: bool = False) -> None:
             _explained(out, hit.parts)
 
 
-def _turn_hit(out: Console, hit: Hit, root: str, *, is_best: bool) -> None:
+def _turn_hit(out: Console, shown: Excerpt, root: str, *, is_best: bool) -> None:
     """What was asked, the pieces that fit below it, and the commits. A terminal's rows are few: a long piece
     takes some of them, and the whole turn is a command away."""
-    shown = parts_of_turn(hit, SHOWN_OF_BEST_TURN if is_best else SHOWN_OF_TURN)
     if shown.asked:
         one_row(out, Text("    " + one_line(shown.asked.replace(root + "/", ""), SHOWN + 20), style="bold"))
     lines = [line for piece in shown.pieces for line in visible(piece).splitlines() if line.strip()]

@@ -13,12 +13,10 @@ from typing import Annotated, Literal
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
-from backstory import config, log
-from backstory.errors import NotFound, Unavailable
-from backstory.memory import salience
-from backstory.model import Answer, Filters, Memory
+from backstory import config
+from backstory.model import Filters, Memory
 from backstory.store import life, memories
-from backstory.store.file.connection import Connection, may_be_unavailable, transaction, unhurried
+from backstory.store.file.connection import Connection
 from backstory.surfaces.mcp import reply
 from backstory.surfaces.mcp.tool_context import (
     changing,
@@ -110,11 +108,11 @@ def _search(
     *,
     everywhere: bool = False,
 ) -> str:
-    from backstory.recall.search import search
+    from backstory.recall.answer import answer
 
     with store() as (db, now):
         asking = session(db)
-        answer = search(
+        found = answer(
             index(),
             db,
             project(),
@@ -127,13 +125,12 @@ def _search(
             asking=asking,
             everywhere=everywhere,
         )
-        _note_recall(db, answer, asking, now)
-        relations = life.relations(db, answer.hits[0].memory.id) if answer.by_id else None
-        if answer.waiting:
+        text = reply.memories(found, backlog(data_folder()))
+        ids = [hit.memory.id for hit in found.hits]
+        note_search(db, project(), asking, "memory_search", query, text, ids, now, recalled=True)
+        if found.waiting:
             fill_in_background(db)
-        text = reply.memories(answer, relations, backlog(data_folder()))
-        ids = [hit.memory.id for hit in answer.hits]
-        return note_search(db, project(), asking, "memory_search", query, text, ids, now)
+    return text
 
 
 def memory_timeline(
@@ -149,7 +146,8 @@ def memory_timeline(
         anchor = life.living(db, anchor_id.strip(), readable(db))
         found = timeline(db, anchor, depth_before, depth_after, now)
         text, ids = reply.timeline(found), [entry.id for entry in found.entries]
-        return note_search(db, project(), session(db), "memory_timeline", anchor, text, ids, now)
+        note_search(db, project(), session(db), "memory_timeline", anchor, text, ids, now)
+    return text
 
 
 def memory_add(
@@ -244,7 +242,8 @@ def docs_search(
         if answer.waiting:
             fill_in_background(db)
         text = reply.documents(answer)
-        return note_search(db, project(), session(db), "docs_search", query, text, (), now)
+        note_search(db, project(), session(db), "docs_search", query, text, (), now)
+    return text
 
 
 def docs_ingest(
@@ -261,19 +260,6 @@ def docs_ingest(
         done = ingest(db, project(), path=path, url=url, content=content, title=title, now=now)
         fill_in_background(db)
     return reply.ingested(done, title or path)
-
-
-def _note_recall(db: Connection, answer: Answer, session_id: str | None, now: int) -> None:
-    """What was recalled is reinforced. A store too busy for that is no reason to withhold the answer, and
-    neither is a disk that takes its time: this call writes nothing else."""
-    try:
-        with may_be_unavailable():
-            unhurried(db)
-            with transaction(db):
-                for hit in answer.hits:
-                    life.reinforce(db, hit.memory.id, salience.RECALLED, session_id, now, "recalled")
-    except (Unavailable, NotFound) as error:  # NotFound: another process erased it meanwhile
-        log.write("warning", f"a recall was not noted: {error}")
 
 
 def _memory(db: Connection, memory_id: str, now: int) -> Memory:

@@ -5,13 +5,12 @@ Contents are indented, so that no memory can pose as another or as a line of our
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from backstory.gist import of_summary
-from backstory.recall.excerpt import in_short, of_turn
+from backstory.recall.excerpt import in_short
 from backstory.safety import fence
 from backstory.safety.clean import without_middle
 
@@ -21,21 +20,18 @@ if TYPE_CHECKING:
     from backstory.recall.timeline import Timeline
 
 SHOWN = 300  # characters of a memory in a list; its id brings the whole
-SHOWN_OF_BEST_TURN, SHOWN_OF_TURN = 2_000, 700
 SHOWN_OF_WHOLE = 20_000  # a turn may have 100,000, and a reply is paid for
 NO_FIT = "Nothing fits well; nearest:"
 SHOWN_IN_TIMELINE = 200
 SHOWN_OF_CHUNK = 1_500  # enough to answer from; the source has the rest
 
 
-def memories(
-    answer: Answer, relations: Sequence[tuple[str, str, str]] | None = None, backlog: str | None = None
-) -> str:
-    """`relations` are those of the one memory that was asked for by its id, which is shown whole."""
-    notice = "; ".join(told for told in (answer.notice, backlog) if told)
+def memories(answer: Answer, backlog: str | None = None) -> str:
+    """A memory that was asked for by its id is shown whole, with its relations."""
+    notice = "; ".join(filter(None, (answer.notice, backlog)))
     if not answer.hits:
         return _noticed("No memories found.", notice)
-    shown = [_hit(place, hit, relations) for place, hit in enumerate(answer.hits, 1)]
+    shown = [_hit(place, hit, answer) for place, hit in enumerate(answer.hits, 1)]
     shown[0] = shown[0] if answer.fits else f"{NO_FIT}\n{shown[0]}"
     return _noticed(fence.fence("\n\n---\n\n".join(shown), "backstory memory_search"), notice)
 
@@ -90,7 +86,7 @@ def ingested(done: Ingested, name: str | None) -> str:
     return fence.defuse(str(replace(done, title=_cut(_line(name), 80) if name else None)))
 
 
-def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None) -> str:
+def _hit(place: int, hit: Hit, answer: Answer) -> str:
     memory = hit.memory
     lines = [
         f"[{place}] ({memory.sector}, score: {hit.score:.2f}, salience: {memory.salience:.2f})",
@@ -113,23 +109,21 @@ def _hit(place: int, hit: Hit, relations: Sequence[tuple[str, str, str]] | None)
         lines.append(f"Related: {hit.related} {'memory' if hit.related == 1 else 'memories'}")
     if hit.stale:
         lines.append(f"Files: {_line('; '.join(hit.stale))}")
-    if relations is not None and memory.concepts:
+    if answer.by_id and memory.concepts:
         lines.append(f"Concepts: {_line(', '.join(memory.concepts))}")
-    for source, relation, target in relations or ():
+    for source, relation, target in answer.relations:
         lines.append(f"Relation: {source} {relation} {target}")
     left_out = len(memory.content) - SHOWN_OF_WHOLE
-    if relations is not None and left_out > 0:
+    if answer.by_id and left_out > 0:
         lines.append(f"Left out: {left_out:,} characters; `backstory show {memory.id}` prints all")
-    lines.append("Content: " + _indented(_content(place, hit, whole=relations is not None), "  "))
+    lines.append("Content: " + _indented(_content(hit, whole=answer.by_id), "  "))
     return "\n".join(lines)
 
 
-def _content(place: int, hit: Hit, *, whole: bool) -> str:
+def _content(hit: Hit, *, whole: bool) -> str:
     if whole:
         return without_middle(hit.memory.content, SHOWN_OF_WHOLE)
-    if hit.memory.kind == "turn":
-        return of_turn(hit, SHOWN_OF_BEST_TURN if place == 1 else SHOWN_OF_TURN)
-    return _cut(hit.memory.content, SHOWN)
+    return str(hit.excerpt) if hit.excerpt else _cut(hit.memory.content, SHOWN)
 
 
 def _noticed(text: str, notice: str | None) -> str:
