@@ -13,7 +13,7 @@ from backstory.intake.drain import drain
 from backstory.memory.salience import DAY_MS
 from backstory.recall import brief
 from backstory.recall.brief import cut
-from backstory.store import forgetting, life, memories, turns
+from backstory.store import forgetting, life, memories, standing, turns
 from tests.helpers.brief import HOUR, NOW, Told, under
 from tests.helpers.chaos import event, prompt, put, tool_use
 
@@ -765,20 +765,20 @@ def test_what_was_shown_is_linked_as_recalled_and_no_more_salient_for_it(told: T
     told.memory("tool", "Tool: Bash\nCommand: make")
     told.session("present")
     before = memories.get(told.db, shown, NOW)
-    brief.note(told.db, "present", told.brief().ids, NOW)
-    brief.note(told.db, "present", told.brief().ids, NOW + HOUR)
+    standing.note(told.db, "present", told.brief().ids, NOW)
+    standing.note(told.db, "present", told.brief().ids, NOW + HOUR)
     assert links(told.db) == [("present", shown, "recalled", NOW + HOUR)]
     assert memories.get(told.db, shown, NOW) == before
 
 
 def test_a_session_nobody_heard_of_and_a_memory_that_was_erased_link_nothing(told: Told) -> None:
     gone, kept = told.memory("decision", "We use tabs"), told.memory("decision", "We use spaces")
-    brief.note(told.db, "unheard of", (gone, kept), NOW)
+    standing.note(told.db, "unheard of", (gone, kept), NOW)
     assert links(told.db) == []
     told.session("present")
     forgetting.erase_memory(told.db, gone, NOW)
-    brief.note(told.db, "present", (gone, kept), NOW)
-    brief.note(told.db, "present", (), NOW + HOUR)
+    standing.note(told.db, "present", (gone, kept), NOW)
+    standing.note(told.db, "present", (), NOW + HOUR)
     assert links(told.db) == [("present", kept, "recalled", NOW)]
 
 

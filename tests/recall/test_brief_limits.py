@@ -18,6 +18,7 @@ from backstory.memory.salience import DAY_MS
 from backstory.recall import brief
 from backstory.recall.brief import room_for
 from backstory.safety import fence
+from backstory.store import standing
 from backstory.store.file.connection import transaction
 from tests.helpers.bench import bench
 from tests.helpers.brief import HOUR, NOW, Told, under
@@ -205,7 +206,7 @@ def test_neither_the_start_of_the_session_nor_its_own_brief_changes_the_brief(
     )
     assert drain(told.db, str(tmp_path / "data" / "spool"), now=NOW).stored == 1
     assert told.brief(session="new").text == before.text
-    brief.note(told.db, "new", before.ids, NOW + HOUR)
+    standing.note(told.db, "new", before.ids, NOW + HOUR)
     assert told.brief(session="new").text == before.text
     assert told.brief(session="another").text == before.text
 

@@ -18,7 +18,7 @@ from backstory.errors import BadInput, Busy, EmbedderAway
 from backstory.intake.note import keep
 from backstory.memory.kinds import SECTORS
 from backstory.model import Answer, Filters, Hit
-from backstory.recall import about, rank
+from backstory.recall import rank
 from backstory.recall.answer import answer as search
 from backstory.recall.embedders.protocol import Patient
 from backstory.recall.embedders.static import Static
@@ -393,24 +393,24 @@ NAMES = ["Caroline", "Melanie", "user", "assistant"]
     ],
 )
 def test_whom_a_query_is_about(query: str, is_conversation: bool, meant: list[str]) -> None:
-    found = about.authors_meant(query, NAMES, is_conversation)
+    found = rank.authors_meant(query, NAMES, is_conversation)
     assert sorted(NAMES[number] for number in found) == meant
 
 
 def test_where_there_is_one_author_nobody_is_meant() -> None:
-    assert about.authors_meant("what did Anna say", ["Anna"], True) == set()
-    assert about.authors_meant("what did Anna say", [], True) == set()
+    assert rank.authors_meant("what did Anna say", ["Anna"], True) == set()
+    assert rank.authors_meant("what did Anna say", [], True) == set()
 
 
 def test_a_name_of_several_words_is_meant_by_any_of_them() -> None:
     names = ["Anna Maria Berg", "Jo"]
-    assert about.authors_meant("what did berg say", names, False) == {0}
-    assert about.authors_meant("what did jo say", names, False) == {1}
+    assert rank.authors_meant("what did berg say", names, False) == {0}
+    assert rank.authors_meant("what did jo say", names, False) == {1}
 
 
 def test_the_names_of_authors_are_taken_out_of_what_is_embedded() -> None:
-    assert about.without_names("What did Caroline paint?", NAMES) == "What did paint"
-    assert about.without_names("Caroline", NAMES) == "Caroline"  # or nothing would be left
+    assert rank.without_names("What did Caroline paint?", NAMES) == "What did paint"
+    assert rank.without_names("Caroline", NAMES) == "Caroline"  # or nothing would be left
 
 
 def test_what_the_named_author_said_ranks_first(db: sqlite3.Connection, project: str, static: Static) -> None:

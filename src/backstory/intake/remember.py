@@ -18,7 +18,7 @@ from backstory.ids import derived
 from backstory.intake import turn as turns_of_events
 from backstory.intake.turn import BEGINNING
 from backstory.memory.turn import INTERRUPTED, OPEN, is_own_command
-from backstory.store import events, life, memories, projects, queue, sessions, turns
+from backstory.store import events, memories, projects, queue, sessions, turns
 from backstory.store.file.connection import Connection, is_fault_of_the_store, savepoint
 
 TYPE_CHECKING = False
@@ -123,6 +123,8 @@ def _remember(db: Connection, prepared: Prepared, going_on: _Turns) -> bool:
         action = event.use.action if event.use else None
         queue.put(db, event.session_id, *prepared.item, event.at, memory_id, action)
     if event.kind == SESSION_END:
+        from backstory.store import life  # most drains end no session
+
         sessions.end(db, event.session_id, event.at)
         life.promote(db, event.session_id, event.at)
     if not is_housekeeping:

@@ -4,6 +4,7 @@ each surface, which then only formats."""
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import partial
 
 from backstory import ids, paths
@@ -54,7 +55,8 @@ def answer(
     to itself."""
     query = checked(query, mode, limit, filters)
     project = projects.at(db, paths.place(cwd))
-    named = memories.get(db, query.strip(), now)
+    is_id = query.strip().startswith(ids.MEMORY_PREFIX)
+    named = memories.get(db, query.strip(), now) if is_id else None
     here = (project.id if project else "", projects.GLOBAL)
     if named and not named.deleted_at and (everywhere or named.project_id in here):
         best = [(Scored(named.row, 1.0, [Part("id", 1.0)]), named)]
@@ -81,7 +83,8 @@ def answer(
     ranking = look(wanted, everywhere=everywhere)
     if not ranking.best and not traces:
         ranking = look(partial(wanted, traces=True), everywhere=everywhere)
-    best = _each_once(db, lifted(db, ranking.best, now), limit, now)
+    labels = memories.labels(db, [scored.row for scored in ranking.best], now)
+    best = _each_once(db, labels, lifted(labels, ranking.best, now), limit, now)
     with index.lock:
         covered = [ranking.covered(scored.line) for scored, _ in best]
     fits = mode == "semantic" or not best or any(one.covers >= rank.FITS for one in covered)
@@ -89,18 +92,19 @@ def answer(
     return Answer(hits, ranking.notice, ranking.waiting, fits=fits)
 
 
-def _each_once(db: Connection, pool: list[Scored], limit: int, now: int) -> list[tuple[Scored, Memory]]:
+def _each_once(
+    db: Connection, labels: Mapping[int, memories.Label], pool: list[Scored], limit: int, now: int
+) -> list[tuple[Scored, Memory]]:
     """The best, without those that say what another one says already: a fact or a summary that was made of a
     turn which is a hit as well, and a note that says nearly the same as a better one."""
-    labels = memories.labels(db, [scored.row for scored in pool])
     made_of = life.built_on(db, [label.id for label in labels.values() if label.source != "model"])
     of_turns = {label.id: label.session_id for label in labels.values() if label.kind == "turn"}
     sessions_shown = set(of_turns.values())
     new = []
     for scored in pool:
-        label = labels.get(scored.row)
-        is_summary = label is not None and label.kind == "summary" and label.session_id in sessions_shown
-        if label is not None and made_of.get(label.id) not in of_turns and not is_summary:
+        label = labels[scored.row]
+        is_summary = label.kind == "summary" and label.session_id in sessions_shown
+        if made_of.get(label.id) not in of_turns and not is_summary:
             new.append(scored)
     best: list[tuple[Scored, Memory]] = []
     for start in range(0, len(new), limit):

@@ -22,7 +22,6 @@ from backstory.memory.salience import DAY_MS
 from backstory.recall import lead
 from backstory.safety import fence
 from backstory.store import projects, sessions, standing, turns
-from backstory.store.file.connection import unhurried
 from backstory.store.projects import GLOBAL
 
 TYPE_CHECKING = False
@@ -166,13 +165,6 @@ def left_open(db: Connection, cwd: str, session_id: str) -> list[Line]:
         _read_turns(db, [one for one in found.last if here is None or one.session_id == here[0]])
         _leave_off(db, found, project_id, session_id, attended)
     return open_lines(found.open, LONGEST) if found.open else []
-
-
-def note(db: Connection, session_id: str, ids: Sequence[str], now: int) -> None:
-    """The session has seen these memories. Nobody asked for them, so they are no more salient for it."""
-    if ids:
-        unhurried(db)
-        standing.note(db, session_id, ids, now)
 
 
 # --- room: how much fits ------------------------------------------------------------------------------------

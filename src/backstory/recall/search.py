@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ from backstory.model import (
     Part,
     Project,
 )
-from backstory.recall import about, rank
+from backstory.recall import rank
 from backstory.recall.corpus import DELETED, SUPERSEDED, Corpus, Source
 from backstory.recall.index import Index
 from backstory.recall.nearness import Column, Floats, Ints
@@ -190,7 +190,7 @@ def _ask(index: Index, db: Connection, corpus: Corpus, query: str, mode: str, pa
         return _Asked()
     try:
         waiting = _fill(index, db, corpus, patience)
-        vector = index.embedder.embed([about.without_names(query, corpus.names)])[0]
+        vector = index.embedder.embed([rank.without_names(query, corpus.names)])[0]
         floor, weight = (index.floor(), index.embedder.weight) if mode == "hybrid" else (0.0, 1.0)
         sure = index.floor(SURE)
     except EmbedderAway as away:
@@ -203,17 +203,15 @@ def _top(
     db: Connection, corpus: Corpus, query: str, asked: _Asked, wanted: Column, count: int
 ) -> tuple[list[Scored], Callable[[int], Covered]]:
     """The best of the wanted lines. Each shares a word with the query or is nearer than chance explains."""
-    words, meaning, weight = rank.no_words(corpus), rank.no_meaning(corpus), 0.0
-    near = np.zeros(corpus.size, np.bool_)
     if asked.vector is not None and len(asked.vector) == corpus.vectors.dimension:
-        weight = asked.weight
-        meaning = rank.by_meaning(corpus.vectors.cosines(asked.vector, corpus.size))
+        weight, meaning = asked.weight, rank.by_meaning(corpus.vectors.cosines(asked.vector, corpus.size))
         near = (meaning.cosines >= asked.floor) & corpus.vectors.there[: corpus.size]
+    else:
+        weight, meaning, near = 0.0, rank.no_meaning(corpus), np.zeros(corpus.size, np.bool_)
     terms, pairs = _postings(db, corpus, query)
-    if weight < 1:
-        words = rank.by_words(corpus, terms, pairs)
+    words = rank.by_words(corpus, terms, pairs) if weight < 1 else rank.no_words(corpus)
     lines = rank.promising(corpus, words, meaning, wanted & ((words.lines > 0) | near))
-    authors = about.authors_meant(query, corpus.names, corpus.is_conversation())
+    authors = rank.authors_meant(query, corpus.names, corpus.is_conversation())
     scores = rank.fuse(corpus, lines, words, meaning, weight, authors)
     total, rows = scores.total, corpus.memories(lines)
     _, first = np.unique(rows[order := np.lexsort((-rows, -total))], return_index=True)
@@ -261,14 +259,13 @@ def _covered(corpus: Corpus, line: int, words: Sequence[Column], telling: Sequen
     return Covered(covers, tuple((int(corpus.rows[lines[at]]), float(worth[at])) for at in chosen))
 
 
-def lifted(db: Connection, pool: list[Scored], now: int) -> list[Scored]:
-    """What memories are worth re-orders those that fit about equally well."""
-    worth = memories.worth(db, [one.row for one in pool], now)
+def lifted(labels: Mapping[int, memories.Label], pool: list[Scored], now: int) -> list[Scored]:
+    """What memories are worth re-orders those that fit about equally well. One that was erased a moment ago
+    has no label."""
     lifted = []
     for one in pool:
-        if one.row in worth:  # else it was erased a moment ago
-            salience, sector, created_at = worth[one.row]
-            more = rank.lift(one.score, salience, sector, (now - created_at) / DAY_MS)
+        if label := labels.get(one.row):
+            more = rank.lift(one.score, label.salience, label.sector, (now - label.created_at) / DAY_MS)
             score = one.score + sum(part.value for part in more)
             lifted.append(one._replace(score=score, parts=one.parts + more))
     return sorted(lifted, key=lambda one: (-one.score, -one.row))

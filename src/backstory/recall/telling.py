@@ -179,7 +179,7 @@ def candidates(
     if project is None:
         return []
     fits = search.fitting_turns(index, db, project, search.checked(_said(prompt), "keyword", POOL), POOL)
-    ids = memories.labels(db, [fit.row for fit in fits])
+    ids = memories.labels(db, [fit.row for fit in fits], now)
     found = turns.by_ids(db, [label.id for label in ids.values()])
     pairs = [(fit, found.get(ids[fit.row].id)) for fit in fits if fit.row in ids]
     # A question that is not answered yet, perhaps by a session beside this one, tells nothing.

@@ -230,32 +230,27 @@ def at(db: Connection, rows: Sequence[int], now: int) -> dict[int, Memory]:
 
 
 class Label:
-    """What a memory is, without what it says."""
+    """What a memory is and what it is worth, without what it says."""
 
-    __slots__ = ("id", "kind", "session_id", "source")
+    __slots__ = ("created_at", "id", "kind", "salience", "sector", "session_id", "source")
 
-    def __init__(self, id: str, kind: str, session_id: str | None, source: str) -> None:
-        self.id = id
-        self.kind = kind
-        self.session_id = session_id
-        self.source = source
-
-
-def labels(db: Connection, rows: Sequence[int]) -> dict[int, Label]:
-    found = tuples(db).execute(
-        f"SELECT row, id, kind, session_id, source FROM memories WHERE row IN ({marks(rows)})", list(rows)
-    )
-    return {row: Label(*label) for row, *label in found}
+    def __init__(self, row: Row, now: int) -> None:
+        self.id: str = row["id"]
+        self.kind: str = row["kind"]
+        self.session_id: str | None = row["session_id"]
+        self.source: str = row["source"]
+        self.sector: str = row["sector"]
+        self.created_at: int = row["created_at"]
+        self.salience = present(row, now)
 
 
-def worth(db: Connection, rows: Sequence[int], now: int) -> dict[int, tuple[float, str, int]]:
-    """(salience, sector, created at) of memories by their row."""
+def labels(db: Connection, rows: Sequence[int], now: int) -> dict[int, Label]:
     found = db.execute(
-        "SELECT row, salience, sector, importance, last_accessed, access_count, created_at FROM memories"
-        f" WHERE row IN ({marks(rows)})",
+        "SELECT row, id, kind, session_id, source, sector, created_at, salience, importance, last_accessed,"
+        f" access_count FROM memories WHERE row IN ({marks(rows)})",
         list(rows),
     )
-    return {row["row"]: (present(row, now), row["sector"], row["created_at"]) for row in found}
+    return {row["row"]: Label(row, now) for row in found}
 
 
 def standing(db: Connection, project_id: str, kinds: Sequence[str], limit: int, now: int) -> list[Memory]:

@@ -93,7 +93,6 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
 
     from backstory.errors import Busy, Damaged, SchemaTooNew, SchemaTooOld, StoreError, Unavailable
     from backstory.recall import brief
-    from backstory.store import tellings
     from backstory.store.file.connection import may_be_unavailable
     from backstory.surfaces import noting, prose_note
     from backstory.surfaces.opened import open_drained
@@ -115,10 +114,7 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
             try:
                 with may_be_unavailable():
                     _note(db, event.session_id)
-                    brief.note(db, event.session_id, opening.ids, now)
-                if opening.text and project_id:
-                    moment = tellings.COMPACT if event.source == "compact" else tellings.START
-                    noting.note(db, event.session_id, project_id, moment, opening.text, opening.ids, now)
+                    _note_brief(db, event, project_id, opening, now)
             except Unavailable:
                 pass  # others write. The prompt's hook notes it again; what was shown can wait
     except StoreError as error:
@@ -129,6 +125,22 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
         needed = not is_other  # the worker could not open it either
     if needed:
         start_worker(folder, env)
+
+
+def _note_brief(db: Connection, event: Event, project_id: str | None, opening: Brief, now: int) -> None:
+    """The session has seen these memories. Nobody asked for them, so they are no more salient for it."""
+    from backstory.gist import tokens
+    from backstory.store import standing, tellings
+    from backstory.store.file.connection import transaction, unhurried
+
+    if not opening.text or not project_id:
+        return
+    unhurried(db)
+    moment = tellings.COMPACT if event.source == "compact" else tellings.START
+    text, ids = opening.text, opening.ids
+    with transaction(db):
+        standing.note(db, event.session_id, ids, now)
+        tellings.note(db, event.session_id, project_id, moment, text, ids, tokens=tokens(text), at=now)
 
 
 def _adopt(db: Connection) -> None:

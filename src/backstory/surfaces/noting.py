@@ -6,12 +6,12 @@ from backstory import log, paths
 from backstory.errors import BackstoryError
 from backstory.gist import tokens
 from backstory.safety.clean import clean
-from backstory.store import life, projects, sessions, tellings
+from backstory.store import projects, sessions, tellings
 from backstory.store.file.connection import may_be_unavailable, transaction, unhurried, wait_at_most
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from backstory.store.file.connection import Connection
 
@@ -22,34 +22,6 @@ PATIENCE = 0.3  # seconds that a reply may be late for this
 def project_of(db: Connection, session_id: str, folder: str) -> str | None:
     """The project of a session; of one that is not stored yet, the project at its folder."""
     return sessions.project_of(db, session_id) or projects.id_at(db, paths.place(folder))
-
-
-def note(
-    db: Connection,
-    session_id: str,
-    project_id: str,
-    moment: str,
-    text: str,
-    ids: Sequence[str],
-    now: int,
-    *,
-    about: str = "",
-    reason: Mapping[str, object] | None = None,
-) -> None:
-    """Unavailable where the store is busy."""
-    with may_be_unavailable(), transaction(db):
-        tellings.note(
-            db,
-            session_id,
-            project_id,
-            moment,
-            text,
-            ids,
-            tokens=tokens(text),
-            at=now,
-            about=about,
-            reason=reason,
-        )
 
 
 def note_search(
@@ -66,6 +38,8 @@ def note_search(
 ) -> None:
     """What a search was answered with; memories that it recalled are worth more from now on. That a store is
     too busy for it, or a disk slow, is no reason to withhold the reply."""
+    from backstory.store import life  # hooks, which search nothing, need not load it
+
     try:
         unhurried(db)
         wait_at_most(db, PATIENCE)

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING
 
 from backstory import config, log, paths
 from backstory.errors import BackstoryError, BadInput, Unavailable
+from backstory.gist import tokens
 from backstory.model import now_ms
 from backstory.recall import telling
 from backstory.recall.telling import Telling
 from backstory.safety.clean import clean
 from backstory.store import tellings
-from backstory.store.file.connection import Connection
+from backstory.store.file.connection import Connection, may_be_unavailable, transaction
 from backstory.surfaces import asking, noting
 
 if TYPE_CHECKING:
@@ -158,8 +159,19 @@ def answer(
 def note(db: Connection, request: dict[str, str], told: Telling, now: int) -> None:
     session_id = request["session"]
     if project_id := noting.project_of(db, session_id, request["folder"]):
-        moment, text, ids = told.moment, told.text, told.ids
-        noting.note(db, session_id, project_id, moment, text, ids, now, about=told.about, reason=told.reason)
+        with may_be_unavailable(), transaction(db):
+            tellings.note(
+                db,
+                session_id,
+                project_id,
+                told.moment,
+                told.text,
+                told.ids,
+                tokens=tokens(told.text),
+                at=now,
+                about=told.about,
+                reason=told.reason,
+            )
 
 
 def sweep(data: str) -> None:
