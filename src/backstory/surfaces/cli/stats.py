@@ -4,7 +4,7 @@ cost; and of each text when and why it was told."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,7 +17,8 @@ from backstory.safety import fence
 from backstory.store import life, memories, projects, sessions, spend, stats, tellings, turns
 from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import common, output
-from backstory.surfaces.cli.common import json_option, project_option, store
+from backstory.surfaces.cli.common import prints, project_option, store
+from backstory.surfaces.shapes import WRAP, Line, Reply, Shown, number_of, one_line, when
 
 DAY_MS = 24 * 3_600_000
 RECALL = "recall"  # what answered a search that the user typed; the others are tools of the model
@@ -38,8 +39,8 @@ MOMENTS = {
 @click.option(
     "--days", default=30, show_default=True, type=click.IntRange(1, 3660), help="How many days back."
 )
-@json_option
-def command(project: str, everywhere: bool, session: str | None, days: int, as_json: bool) -> None:
+@prints
+def command(project: str, everywhere: bool, session: str | None, days: int) -> Reply:
     """Count what was captured, what the model was told and asked for, and what memories cost.
 
     `backstory why` shows each text that was told, and why."""
@@ -52,8 +53,8 @@ def command(project: str, everywhere: bool, session: str | None, days: int, as_j
         name = here.name if here else f"session {session_id}" if session_id else "all projects"
         with common.busy("counting"):
             counted = count(db, since, here.id if here else None, session_id)
-    counted = {"of": name, "days": None if session_id else days, **counted}
-    output.as_json(counted) if as_json else _print(counted)
+    value = {"of": name, "days": None if session_id else days, **counted}
+    return Reply(value, _shown(value))
 
 
 def count(
@@ -71,34 +72,37 @@ def count(
     }
 
 
-def _print(counted: dict[str, Any]) -> None:
-    period = "" if counted["days"] is None else f", last {output.number_of(counted['days'], 'day', 'days')}"
-    output.say(f"{output.visible(counted['of'])}{period}\n")
-    captured, number_of = counted["captured"], output.number_of
-    output.say(
+def _shown(counted: dict[str, Any]) -> Iterator[Shown]:
+    period = "" if counted["days"] is None else f", last {number_of(counted['days'], 'day', 'days')}"
+    yield f"{counted['of']}{period}"
+    yield ""
+    captured = counted["captured"]
+    yield (
         f"Captured: {number_of(captured['sessions'], 'session', 'sessions')} with"
         f" {number_of(captured['turns'], 'turn', 'turns')} (a prompt and all that was done for it), from"
         f" {number_of(captured['events'], 'event', 'events')} that Claude Code reported."
     )
-    output.say(
+    yield (
         f"Learned from them: {number_of(captured['facts'], 'fact', 'facts')} (decisions, fixes,"
-        f" preferences); noted on request: {number_of(captured['notes'], 'note', 'notes')}.\n"
+        f" preferences); noted on request: {number_of(captured['notes'], 'note', 'notes')}."
     )
+    yield ""
     told, asked = counted["told"], counted["asked"]
     if told:
         many, tokens = (sum(one[figure] for one in told.values()) for figure in ("times", "tokens"))
-        output.say(f"Told the model {number_of(many, 'text', 'texts')} unasked, about {tokens:,} tokens:")
+        yield f"Told the model {number_of(many, 'text', 'texts')} unasked, about {tokens:,} tokens:"
     else:
-        output.say("Told: nothing yet. A session is told something at its start.")
+        yield "Told: nothing yet. A session is told something at its start."
     for moment, figures in told.items():
         what = number_of(figures["times"], "brief", "briefs") if moment == tellings.START else None
         each = f", about {figures['tokens']:,} tokens"
-        output.say(f"  {what or format(figures['times'], ',')} {MOMENTS[moment]}{each}", indent=4)
-    output.say(
+        yield Line((f"  {what or format(figures['times'], ',')} {MOMENTS[moment]}{each}",), WRAP, 4)
+    yield (
         f"Asked: it searched {number_of(asked['times'], 'time', 'times')}, and was answered about"
-        f" {asked['tokens']:,} tokens.\n"
+        f" {asked['tokens']:,} tokens."
     )
-    output.say(f"Spent: ${counted['spent']['usd']:,.4f} on the model that writes memories.")
+    yield ""
+    yield f"Spent: ${counted['spent']['usd']:,.4f} on the model that writes memories."
 
 
 # --- why ----------------------------------------------------------------------------------------------------
@@ -107,8 +111,8 @@ def _print(counted: dict[str, Any]) -> None:
 @click.command()
 @click.argument("known", metavar="[ID]", required=False)
 @project_option
-@json_option
-def why(known: str | None, project: str, as_json: bool) -> None:
+@prints
+def why(known: str | None, project: str) -> Reply:
     """Show where a memory comes from, and who was told of it.
 
     When and why a model was told is shown as well. ID is a memory, a session, or the number of a telling;
@@ -116,13 +120,9 @@ def why(known: str | None, project: str, as_json: bool) -> None:
     with store() as (db, now):
         given = known or claude_code.session_id(os.environ) or _last_session(db, project)
         about, lines = explained(db, given, project, now, is_here=not known)
-    if as_json:
-        return output.as_json(about)
     if not about:
-        raise errors.NotFound(lines[0])
-    for line in lines:
-        output.say(line, indent=6)
-    return None
+        return Reply(about, no=lines[0])
+    return Reply(about, [Line((line,), WRAP, 6) for line in lines])
 
 
 def explained(
@@ -196,8 +196,8 @@ SOURCES = {
 
 
 def _memory_lines(memory: Memory, about: dict[str, Any]) -> list[str]:
-    lines = [f"{memory.id}  {memory.kind}  {output.one_line(memory.title or memory.content, 100)}"]
-    came = f"{SOURCES.get(memory.source, memory.source)}, {output.when(memory.created_at)}"
+    lines = [f"{memory.id}  {memory.kind}  {one_line(memory.title or memory.content, 100)}"]
+    came = f"{SOURCES.get(memory.source, memory.source)}, {when(memory.created_at)}"
     if memory.session_id:
         came += f", in session {output.visible(memory.session_id)}"
     if about["turn"] and about["turn"] != memory.id:
@@ -227,7 +227,7 @@ def session_lines(found: Sequence[TellingRecord]) -> list[str]:
 
 def _session_lines(found: Sequence[dict[str, Any]]) -> list[str]:
     total = sum(telling["tokens"] for telling in found)
-    lines = [f"It was told {output.number_of(len(found), 'text', 'texts')}, about {total:,} tokens:"]
+    lines = [f"It was told {number_of(len(found), 'text', 'texts')}, about {total:,} tokens:"]
     for one in found:
         lines += [_line(one), f"      {', '.join(one['memory_ids'][:8]) or 'no memory'}{_more(one)}"]
         lines += [f"      {line}" for line in _reasons(one)]
@@ -245,9 +245,9 @@ def _telling_lines(one: dict[str, Any]) -> list[str]:
 
 
 def _line(one: dict[str, Any]) -> str:
-    about = f" '{output.one_line(one['about'], 60)}'" if one["about"] else ""
+    about = f" '{one_line(one['about'], 60)}'" if one["about"] else ""
     moment = "with a search of yours" if one["reason"].get("tool") == RECALL else MOMENTS[one["moment"]]
-    return f"#{one['id']}  {output.when(one['at'])}  {moment}{about}, {one['tokens']:,} tokens"
+    return f"#{one['id']}  {when(one['at'])}  {moment}{about}, {one['tokens']:,} tokens"
 
 
 def _reasons(one: dict[str, Any], memory_id: str | None = None) -> list[str]:
@@ -261,7 +261,7 @@ def _reasons(one: dict[str, Any], memory_id: str | None = None) -> list[str]:
     if reason.get("tool") == RECALL:
         return ["because you asked (/backstory:recall)"]
     if moment == tellings.SEARCH:
-        asked = f"with {output.one_line(str(reason['tool']), 60)}" if "tool" in reason else ""
+        asked = f"with {one_line(str(reason['tool']), 60)}" if "tool" in reason else ""
         return [f"because the model asked {asked}".rstrip()]
     if moment != tellings.PROMPT:
         return []
@@ -280,7 +280,7 @@ def _earlier(figures: dict[str, Any]) -> str:
     days = figures.get("days")
     if not isinstance(days, int | float):
         return ""
-    return f", {output.number_of(round(days), 'day', 'days')} earlier" if days >= 1 else ", within a day"
+    return f", {number_of(round(days), 'day', 'days')} earlier" if days >= 1 else ", within a day"
 
 
 def _more(telling: dict[str, Any]) -> str:
