@@ -111,10 +111,11 @@ LATEST = ". The last work"
 
 
 class Brief:
-    __slots__ = ("ids", "open", "text")
+    __slots__ = ("ids", "open", "project_id", "text")
 
     def __init__(self, text: str, ids: tuple[str, ...], open: int = 0) -> None:
         self.text = text  # "": there is nothing to say
+        self.project_id: str | None = None  # whose it is
         self.ids = ids  # of the memories it shows
         self.open = open  # things that are open, also where it has no room for all of them
 
@@ -138,13 +139,18 @@ class Section:
 
 
 def brief(db: Connection, cwd: str, session_id: str, source: str, tokens: float) -> Brief:
-    room = room_of(tokens)
-    if room <= 0:
-        return Brief("", ())
+    room, place = room_of(tokens), paths.place(cwd)
+    project_id = sessions.project_of(db, session_id) or projects.id_at(db, place)
+    told = Brief("", ())
+    if room > 0:
+        found = _read(db, place, project_id, session_id, source)
+        told = _fitted(db, found, _Look(paths.checkout(cwd)), room)
+    told.project_id = project_id
+    return told
+
+
+def _fitted(db: Connection, found: _Found, look: _Look, room: int) -> Brief:
     width = width_of(room)
-    place = paths.place(cwd)
-    look = _Look(paths.checkout(cwd))
-    found = _read(db, place, session_id, source)
     sections = found.sections(db, look, width)
     if all_fit(sections, room):  # a young project has few things to tell, and room to tell them whole
         wide = found.sections(db, look, 2 * width)
@@ -623,8 +629,7 @@ def _newest_of_a_subject(known: Iterable[Content]) -> set[str]:
     return {memory_id for _, memory_id in newest.values()}
 
 
-def _read(db: Connection, place: paths.Place, session_id: str, source: str) -> _Found:
-    project_id = sessions.project_of(db, session_id) or projects.id_at(db, place)
+def _read(db: Connection, place: paths.Place, project_id: str | None, session_id: str, source: str) -> _Found:
     found = _Found(place, source in GOING_ON)
     attended = True
     if project_id:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 
-from backstory import git_objects, paths
+from backstory import paths
 from backstory.ids import new_id
 from backstory.store import counts
 
@@ -206,6 +206,8 @@ def _only(rows: Iterable[Row]) -> str | None:
 
 def _has(place: Place, roots: str) -> bool:
     """Whether a repository has these commits, and not only says so."""
+    from backstory import git_objects  # where a checkout is known nobody asks
+
     objects = paths.inside(place.common, "objects") if place.common else ""
     return bool(objects) and all(git_objects.commit(objects, one) for one in roots.split(","))
 

@@ -94,7 +94,7 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
     from backstory.errors import Busy, Damaged, SchemaTooNew, SchemaTooOld, StoreError, Unavailable
     from backstory.recall import brief
     from backstory.store.file.connection import may_be_unavailable
-    from backstory.surfaces import noting, prose_note
+    from backstory.surfaces import prose_note
     from backstory.surfaces.opened import open_drained
 
     event = claude_code.read(json.loads(payload))
@@ -105,16 +105,15 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
         with open_drained(folder, now=now, seconds=SECONDS_AWAITED, hurried=True) as db:
             room = int(config.number("brief.tokens", os.environ))
             opening = brief.brief(db, event.cwd, event.session_id, event.source, room)
-            project_id = noting.project_of(db, event.session_id, event.cwd)
             fault = notice or _fault(folder, now)
-            _answer(fault or _line(db, event, project_id, opening, now), opening.text)
+            _answer(fault or _line(db, event, opening, now), opening.text)
             _adopt(db)
             needed = _is_work(db, folder, now, env)
             prose_note.take_over(db, folder, event.session_id, event.cwd)
             try:
                 with may_be_unavailable():
                     _note(db, event.session_id)
-                    _note_brief(db, event, project_id, opening, now)
+                    _note_brief(db, event, opening, now)
             except Unavailable:
                 pass  # others write. The prompt's hook notes it again; what was shown can wait
     except StoreError as error:
@@ -127,20 +126,22 @@ def begin(folder: str, payload: bytes, notice: str = "") -> None:
         start_worker(folder, env)
 
 
-def _note_brief(db: Connection, event: Event, project_id: str | None, opening: Brief, now: int) -> None:
+def _note_brief(db: Connection, event: Event, opening: Brief, now: int) -> None:
     """The session has seen these memories. Nobody asked for them, so they are no more salient for it."""
     from backstory.gist import tokens
     from backstory.store import standing, tellings
     from backstory.store.file.connection import transaction, unhurried
 
-    if not opening.text or not project_id:
+    if not opening.text or not opening.project_id:
         return
     unhurried(db)
     moment = tellings.COMPACT if event.source == "compact" else tellings.START
     text, ids = opening.text, opening.ids
     with transaction(db):
         standing.note(db, event.session_id, ids, now)
-        tellings.note(db, event.session_id, project_id, moment, text, ids, tokens=tokens(text), at=now)
+        tellings.note(
+            db, event.session_id, opening.project_id, moment, text, ids, tokens=tokens(text), at=now
+        )
 
 
 def _adopt(db: Connection) -> None:
@@ -193,7 +194,7 @@ def _recovered(folder: str) -> str:
     )
 
 
-def _line(db: Connection, event: Event, project_id: str | None, opening: Brief, now: int) -> str:
+def _line(db: Connection, event: Event, opening: Brief, now: int) -> str:
     """`backstory: 41 sessions remembered, 2 things open, 455 tokens told`"""
     from backstory.gist import tokens
     from backstory.store import sessions
@@ -203,7 +204,9 @@ def _line(db: Connection, event: Event, project_id: str | None, opening: Brief, 
     parts = [f"{tokens(opening.text):,} tokens told"] if opening.text else []
     if event.source == "compact":
         return NAME + parts[0] if parts else ""
-    count, first = sessions.remembered(db, project_id, event.session_id) if project_id else (0, None)
+    count, first = 0, None
+    if opening.project_id:
+        count, first = sessions.remembered(db, opening.project_id, event.session_id)
     if opening.open:
         parts.insert(0, f"{opening.open} {'thing' if opening.open == 1 else 'things'} open")
     if count:
