@@ -41,7 +41,7 @@ MOMENTS = {
 )
 @prints
 def command(project: str, everywhere: bool, session: str | None, days: int) -> Reply:
-    """Count what was captured, what the model was told and asked for, and what memories cost.
+    """Count what was captured, told, asked and spent.
 
     `backstory why` shows each text that was told, and why."""
     with store() as (db, now):
