@@ -314,6 +314,13 @@ def test_what_a_killed_hook_left_behind_is_taken_over_after_a_minute_and_not_bef
     assert sorted(commands(data)) == ["echo old", "echo young"]
 
 
+def test_a_reader_takes_over_what_a_killed_hook_left_behind(data: Path) -> None:
+    put(data, bash("echo old"), at=NOW - MINUTE, into="tmp")
+    assert spooled(data) == []
+    with open_drained(str(data), now=NOW):
+        assert commands(data) == ["echo old"]
+
+
 def test_a_payload_taken_over_keeps_its_time(data: Path) -> None:
     put(data, bash("echo old"), at=NOW - 5 * MINUTE, into="tmp")
     drain(data)

@@ -82,6 +82,15 @@ def test_reinforcing_closes_a_part_of_the_gap_to_one(db: sqlite3.Connection, pro
     assert links(db, memory_id) == {"created", "reinforced"}
 
 
+def test_what_a_search_found_is_strengthened_but_for_what_was_erased_meanwhile(
+    db: sqlite3.Connection, project: str
+) -> None:
+    memory_id = trace(db, project, importance=0.5)
+    life.recall(db, ["mem_000000000000", memory_id], "s1", NOW)
+    assert columns(db, memory_id)["salience"] == pytest.approx(0.5 + salience.RECALLED * 0.5)
+    assert links(db, memory_id) == {"created", "recalled"}
+
+
 def test_reinforcing_starts_from_what_is_left(db: sqlite3.Connection, project: str) -> None:
     memory_id = trace(db, project, importance=0.5)
     later = NOW + 30 * DAY
