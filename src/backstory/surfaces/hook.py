@@ -442,10 +442,11 @@ def _is_work(db: Connection, folder: str, now: int, env: Mapping[str, str]) -> b
     """Something to observe, a checkout to learn about, a silent session to close, the backup, or more in the
     spool than this hook could take."""
     from backstory.store import projects, queue, sessions
-    from backstory.store.file import backup
 
     if queue.due(db, now, config.synthesizer(env)) or projects.unread(db, 1) or sessions.any_silent(db, now):
         return True
+    from backstory.store.file import backup
+
     return backup.due(folder, now) or bool(spool.waiting(paths.spool(folder)))
 
 
