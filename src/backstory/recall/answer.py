@@ -87,7 +87,7 @@ def answer(
     best = _each_once(db, labels, lifted(labels, ranking.best, now), limit, now)
     with index.lock:
         covered = [ranking.covered(scored.line) for scored, _ in best]
-    fits = mode == "semantic" or not best or any(one.covers >= rank.FITS for one in covered)
+    fits = mode == "semantic" or not best or any(fit.covers >= rank.FITS for fit in covered)
     hits = _hits(db, best, covered, cwd, project, room)
     return Answer(hits, ranking.notice, ranking.waiting, fits=fits)
 
@@ -151,7 +151,7 @@ def _hits(
     known = sessions.by_ids(db, sorted({memory.session_id for memory in chosen if memory.session_id}))
     successors = life.successors(db, [memory.id for memory in chosen if memory.valid_until])
     related = life.related(db, [memory.id for memory in chosen])
-    texts = turns.texts(db, [row for one in covered for row, _ in one.pieces])
+    texts = turns.texts(db, [row for fit in covered for row, _ in fit.pieces])
     records = turns.by_ids(db, [memory.id for memory in chosen if memory.kind == "turn"])
     root = paths.checkout(cwd)
     here = (project.id if project else "", projects.GLOBAL)

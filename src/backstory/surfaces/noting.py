@@ -1,19 +1,21 @@
-"""Noting what a model was told, for `backstory why` and `stats`. Hooks load this: no dataclasses."""
+"""Noting what a model was told, for `backstory why` and `stats`."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from backstory import log, paths
 from backstory.errors import BackstoryError
 from backstory.gist import tokens
 from backstory.safety.clean import clean
-from backstory.store import projects, sessions, tellings
-from backstory.store.file.connection import may_be_unavailable, transaction, unhurried, wait_at_most
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from backstory.store.file.connection import Connection
+from backstory.store import life, projects, sessions, tellings
+from backstory.store.file.connection import (
+    Connection,
+    may_be_unavailable,
+    transaction,
+    unhurried,
+    wait_at_most,
+)
 
 LONGEST_QUERY = 200  # characters that are kept of one
 PATIENCE = 0.3  # seconds that a reply may be late for this
@@ -38,8 +40,6 @@ def note_search(
 ) -> None:
     """What a search was answered with; memories that it recalled are worth more from now on. That a store is
     too busy for it, or a disk slow, is no reason to withhold the reply."""
-    from backstory.store import life  # hooks, which search nothing, need not load it
-
     try:
         unhurried(db)
         wait_at_most(db, PATIENCE)
@@ -50,10 +50,17 @@ def note_search(
                 life.recall(db, ids, session_id, now)
             if session_id and project_id:
                 reason = {"tool": tool, "found": len(ids)}
-                weight = tokens(text)
                 tellings.note(
-                    db, session_id, project_id, tellings.SEARCH, text, ids,
-                    tokens=weight, at=now, about=about, reason=reason,
-                )  # fmt: skip
+                    db,
+                    session_id,
+                    project_id,
+                    tellings.SEARCH,
+                    text,
+                    ids,
+                    tokens=tokens(text),
+                    at=now,
+                    about=about,
+                    reason=reason,
+                )
     except (BackstoryError, OSError) as error:
         log.write("warning", f"a reply was not noted: {error}")

@@ -112,7 +112,7 @@ def _search(
 
     with store() as (db, now):
         asking = session(db)
-        found = answer(
+        answered = answer(
             index(),
             db,
             project(),
@@ -125,10 +125,10 @@ def _search(
             asking=asking,
             everywhere=everywhere,
         )
-        text = reply.memories(found, backlog(data_folder()))
-        ids = [hit.memory.id for hit in found.hits]
+        text = reply.memories(answered, backlog(data_folder()))
+        ids = [hit.memory.id for hit in answered.hits]
         note_search(db, project(), asking, "memory_search", query, text, ids, now, recalled=True)
-        if found.waiting:
+        if answered.waiting:
             fill_in_background(db)
     return text
 
