@@ -33,6 +33,13 @@ def _serve(server: str) -> None:
     except Exception as error:  # noqa: BLE001  the edge of the program
         log.crash("mcp")
         sys.exit(f"backstory: {type(error).__name__}: {error} (a fault of backstory; the log has more)")
+    # A thread may still look whether the client hung up, and holds stdin: Python's own end would die of that.
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError:
+        pass  # nobody reads it any more
+    os._exit(0)
 
 
 if __name__ == "__main__":
