@@ -146,7 +146,7 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
     made("backup", "now")
     seal = json.loads(made("add", "a seal", "--json"))["id"]
     made("export", str(folder / "all.jsonl"))
-    made("forget", seal, "--hard", "--yes")
+    made("erase", seal, "--yes")
     hook(tool_use(project, "make"))
     made("sessions")
     document = json.loads(made("docs", "list", "--json"))[0]["id"]

@@ -136,7 +136,7 @@ def test_a_bad_line_is_named_and_nothing_is_imported(run: Run, tmp_path: Path) -
     lines = run("export").out.splitlines()
     lines[3] = lines[3].replace('"kind":"note"', '"kind":"mood"')
     (tmp_path / "bad.jsonl").write_text("\n".join(lines))
-    run("forget", re.findall(r"mem_\w{12}", lines[3])[0], "--hard", "--yes")
+    run("erase", re.findall(r"mem_\w{12}", lines[3])[0], "--yes")
     before = run("export").out
     refused = run("import", str(tmp_path / "bad.jsonl"))
     assert (refused.code, refused.out) == (2, "")

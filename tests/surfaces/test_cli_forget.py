@@ -342,7 +342,6 @@ def test_one_of_them_can_be_restored_alone(stored: Path, run: Run) -> None:
         (["--undo", "last one"], 2, "is no number; `backstory forget --list`"),
         (["--undo", "77"], 1, "there is no forgetting 77"),
         (["mem_x", "--match", "x"], 2, "an ID goes with no condition"),
-        (["--session", "old", "--hard"], 2, "`backstory erase` takes several"),
         (["--match", "nothing has this", "--yes"], 1, "Nothing fits; nothing was forgotten"),
     ],
 )

@@ -215,21 +215,6 @@ def test_a_memory_is_forgotten_and_restored(run: Run) -> None:
     assert run("restore", memory_id, "--json").json["deleted_at"] is None
 
 
-def test_a_memory_is_removed_for_good_only_after_asking(run: Run) -> None:
-    memory_id = run("add", "the walrus sleeps").id
-    for answer in ("n\n", ""):
-        asked = run("forget", memory_id, "--hard", stdin=answer)
-        assert (asked.code, asked.out) == (1, "")
-        assert f"Remove {memory_id} for good?" in asked.err
-    assert run("search", "walrus").code == 0
-    assert run("forget", memory_id, "--hard", stdin="y\n").out == f"Memory erased: {memory_id}\n"
-    assert run("show", memory_id).code == 1
-    other = run("add", "the heron stands").id
-    assert run("forget", other, "--hard", "--yes", "--json").json == {"id": other, "done": "erased"}
-    assert run("restore", other).code == 1
-    assert run("search", "heron").code == 1
-
-
 @pytest.mark.parametrize("command", ["show", "timeline", "reinforce", "deemphasize", "forget", "restore"])
 def test_an_id_that_is_not_there_is_not_found_by_any_command(run: Run, command: str) -> None:
     ran = run(command, "mem_nothing")
@@ -316,7 +301,7 @@ def test_an_archived_memory_has_the_same_types_in_json(run: Run, faded: str) -> 
 
 def test_an_archived_memory_is_removed_for_good_like_any_other(run: Run, faded: str, data: Path) -> None:
     run("prune")
-    removed = run("forget", faded, "--hard", "--yes")
+    removed = run("erase", faded, "--yes")
     db = connect(str(data / "backstory.db"))
     still_there = life.archived(db, faded)
     db.close()

@@ -13,7 +13,7 @@ from backstory.store import forgetting, moving, sessions
 from backstory.store import projects as stored
 from backstory.store.file.connection import Connection, transaction
 from backstory.store.forgetting import Conditions
-from backstory.surfaces.cli import common, forget, output, pausing
+from backstory.surfaces.cli import common, forget, pausing
 from backstory.surfaces.cli.common import named, prints, store, typed
 from backstory.surfaces.shapes import (
     Column,
@@ -25,6 +25,7 @@ from backstory.surfaces.shapes import (
     listing,
     number_of,
     one_line,
+    plain,
     size,
 )
 
@@ -196,7 +197,7 @@ def attach(folder: str, target: str | None, yes: bool) -> Reply:
 @click.option("--dry-run", is_flag=True, help="Only show what it would be.")
 @yes_option
 @prints
-def delete(project: str, everywhere: bool, dry_run: bool, yes: bool) -> None:
+def delete(project: str, everywhere: bool, dry_run: bool, yes: bool) -> Reply:
     """Erase a project for good: its sessions, memories, trees and documents, and that there was one.
 
     It shows first what there is, and asks. What is in the folder itself stays as it is."""
@@ -208,15 +209,17 @@ def delete(project: str, everywhere: bool, dry_run: bool, yes: bool) -> None:
         wanted = Conditions(project_id=one.id)
         if not yes:
             common.tell(f"{one.name} ({one.id}) of {one.root or 'no folder'}")
-        how = {"yes": yes, "dry_run": dry_run, "everywhere": everywhere, "as_json": common.is_script()}
+        erased = Reply({"erased": True})
         if not forgetting.preview(db, wanted, hard=True).is_empty or everywhere or dry_run:
-            forget.erase_all(db, home, now, wanted, **how)
+            erased = forget.erase_all(db, home, now, wanted, yes=yes, dry_run=dry_run, everywhere=everywhere)
+            if dry_run or erased.no:
+                return erased
         else:
             common.ask(yes, "It is empty, and will be deleted.", "Go on?", "deleted")
-        if not dry_run:
-            erasing.erase_project(home, db, one.id, now)
-            pausing.refresh(home, db)
-            click.echo(output.visible(f"{one.name} ({one.id}) is deleted"), err=common.is_script())
+        erasing.erase_project(home, db, one.id, now)
+        pausing.refresh(home, db)
+    value = {**plain(erased.value), "deleted": one.id}
+    return Reply(value, [*erased.shown, f"{one.name} ({one.id}) is deleted"])
 
 
 all_option = click.option("--all", "is_all", is_flag=True, help="Every project, also new ones.")
