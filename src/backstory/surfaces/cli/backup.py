@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,8 +15,23 @@ from backstory.store.file import backup as backups
 from backstory.store.file import recovery
 from backstory.store.file.backup import Backup
 from backstory.store.file.disk import existing
-from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import busy, folder, json_option, sure
+from backstory.surfaces.cli.common import busy, folder, prints, sure
+from backstory.surfaces.cli.output import visible
+from backstory.surfaces.shapes import Column, Reply, Shown, Table, size, when
+
+COLUMNS = (  # in a narrow terminal what the name tells as well gives way
+    Column("backup", lambda one: one.name),
+    Column("made", lambda one: when(one.at), gives_way=4),
+    Column("reason", lambda one: one.reason.replace("-", " migration "), gives_way=1),
+    Column("schema", right=True, gives_way=2),
+    Column(
+        "size",
+        lambda one: "damaged" if one.schema is None else size(one.size),
+        right=True,
+        gives_way=3,
+        style=lambda one: "red" if one.schema is None else "",
+    ),
+)
 
 
 @click.group()
@@ -25,8 +40,8 @@ def backup() -> None:
 
 
 @backup.command()
-@json_option
-def now(as_json: bool) -> None:
+@prints
+def now() -> Reply:
     """Make a backup now; the last five made so are kept, besides those that come by themselves.
 
     Who makes one has also seen what `backstory doctor` says about a recovery.
@@ -38,42 +53,32 @@ def now(as_json: bool) -> None:
         removed = backups.prune(home)
     seen = recovery.notice(home)
     recovery.acknowledge(home)
-    if as_json:
-        output.as_json({**_plain(made), "removed": removed})
-    else:
-        click.echo(f"Backup made: {output.visible(made.path)} ({output.size(made.size)})")
-        if removed:
-            click.echo(f"Removed, as newer ones are there: {', '.join(removed)}")
-    if seen:
-        click.echo(output.visible(seen), err=True)
+    sentences = [f"Backup made: {made.path} ({size(made.size)})"]
+    if removed:
+        sentences.append(f"Removed, as newer ones are there: {', '.join(removed)}")
+    return Reply({**_value(made), "removed": removed}, sentences, [seen] if seen else [])
 
 
 @backup.command("list")
-@json_option
-def listing(as_json: bool) -> None:
+@prints
+def list_backups() -> Reply:
     """List the backups, newest first, and what was set aside."""
     home = folder()
     with busy("looking at backups"):
-        found = backups.listed(home)
-        aside = backups.set_aside(home)
-    if as_json:
-        output.as_json([_plain(one) for one in (*found, *aside)])
-    else:
-        if found:
-            _table(found)
-        for one in aside:
-            click.echo(f"set aside: {output.visible(one.path)} ({output.size(one.size)})")
-    if not found:
-        if os.path.lexists(home) or not os.path.isdir(existing(home)):
-            os.listdir(home)  # or it is said why not
-        raise errors.NotFound("There is no backup yet. `backstory backup now` makes one.")
+        listed, aside = backups.listed(home), backups.set_aside(home)
+    if not listed and (os.path.lexists(home) or not os.path.isdir(existing(home))):
+        os.listdir(home)  # or it is said why not
+    none = "There is no backup yet. `backstory backup now` makes one."
+    shown: list[Shown] = [Table(listed, COLUMNS)] if listed else []
+    shown += (f"set aside: {one.path} ({size(one.size)})" for one in aside)
+    return Reply([_value(one) for one in (*listed, *aside)], shown, no="" if listed else none)
 
 
 @backup.command()
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-def restore(name: str, yes: bool, as_json: bool) -> None:
+@prints
+def restore(name: str, yes: bool) -> Reply:
     """Put a backup in the place of the store: `latest`, the beginning of its name, or any file.
 
     The present store is set aside, not deleted. What it has and the backup has not is not in the store any
@@ -81,7 +86,7 @@ def restore(name: str, yes: bool, as_json: bool) -> None:
     """
     home = folder()
     path = _named(home, name)
-    if not yes and not sure(f"Put {output.visible(path)} in the place of the store?"):
+    if not yes and not sure(f"Put {visible(path)} in the place of the store?"):
         raise errors.NotFound("Nothing was restored; --yes restores it without asking.")
     with _no_worker(home), busy("restoring"):
         had = os.path.exists(paths.database(home))
@@ -90,12 +95,8 @@ def restore(name: str, yes: bool, as_json: bool) -> None:
         except errors.Damaged as error:
             what = str(error).rpartition("; ")[0]
             raise errors.Damaged(f"{what}; `backstory backup list` shows others") from error
-    if as_json:
-        output.as_json({"restored": path, "set_aside": aside if had else None})
-        return
-    click.echo(f"Restored: {output.visible(path)}")
-    if had:
-        click.echo(f"What was there before is kept as {output.visible(aside)}")
+    sentences = [f"Restored: {path}", *([f"What was there before is kept as {aside}"] if had else [])]
+    return Reply({"restored": path, "set_aside": aside if had else None}, sentences)
 
 
 def _named(home: str, name: str) -> str:
@@ -133,24 +134,7 @@ def _no_worker(home: str) -> Iterator[None]:
         os.close(handle)
 
 
-def _table(found: Sequence[Backup]) -> None:
-    """In a narrow terminal what the name tells as well gives way."""
-    from backstory.surfaces.cli import terminal
-
-    rows = [
-        {
-            "backup": one.name,
-            "made": output.when(one.at),
-            "reason": one.reason.replace("-", " migration "),
-            "schema": "-" if one.schema is None else str(one.schema),
-            "size": "damaged" if one.schema is None else output.size(one.size),
-        }
-        for one in found
-    ]
-    terminal.table(terminal.console(), rows, {"schema", "size"}, ("reason", "schema", "size", "made"))
-
-
-def _plain(one: Backup) -> dict[str, Any]:
+def _value(one: Backup) -> dict[str, Any]:
     return {
         "name": one.name,
         "path": one.path,

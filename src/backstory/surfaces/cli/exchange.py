@@ -20,22 +20,23 @@ from backstory.store import exchange, projects
 from backstory.store.exchange import Chosen
 from backstory.store.file.backup import MAGIC
 from backstory.store.file.connection import Connection
-from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import (
     FOLDER,
     bar,
-    json_option,
     moment,
     new_path,
+    prints,
     refresh_views,
     standard_input,
     store,
     typed,
 )
+from backstory.surfaces.shapes import Reply, Shown, counted, done, number_of, one_line, plain
 from backstory.whole_file import whole_file
 
 if TYPE_CHECKING:
     from backstory.intake.imports import Import
+    from backstory.store.exchange import Merge
 
 WORDS = {
     "project": ("project", "projects"),
@@ -62,10 +63,10 @@ SHOWN = 10
 @click.option("--since", metavar="WHEN", help="Only what came or changed after: 2026-11-15, today, 7d.")
 @click.option("--without-turns", is_flag=True, help="Without what you asked and what was answered.")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
-@json_option
+@prints
 def export(
-    file: str, project: str | None, since: str | None, without_turns: bool, force: bool, as_json: bool
-) -> None:
+    file: str, project: str | None, since: str | None, without_turns: bool, force: bool
+) -> Reply | None:
     """Write what is remembered to a file, as JSON Lines.
 
     Without FILE, or with `-`, to standard output. It is all that there is, unless --project names the folder
@@ -85,10 +86,10 @@ def export(
         with _target(file, force) as target, bar("exporting", exchange.total(db)) as step:
             counts = _write(db, chosen, target, step)
     if file == "-":
-        return
-    told = ", ".join(output.number_of(counts[name], *WORDS[name]) for name in WORDS if counts[name])
-    sentence = f"Exported to {output.visible(file)}: {told or 'nothing is remembered yet'}"
-    output.answer(as_json, {"file": os.path.abspath(file), "counts": dict(counts)}, sentence)
+        return None
+    every = counted(*((counts[name], *WORDS[name]) for name in WORDS))
+    sentence = f"Exported to {file}: {every or 'nothing is remembered yet'}"
+    return done(sentence, file=os.path.abspath(file), counts=counts)
 
 
 def _write(db: Connection, chosen: Chosen, target: IO[bytes], step: Callable[[int], None]) -> Counter[str]:
@@ -146,16 +147,10 @@ def _target(file: str, force: bool) -> Iterator[IO[bytes]]:
     type=FOLDER,
     help="With --memory-md: whose notes these are.  [default: the current folder]",
 )
-@json_option
+@prints
 def import_(
-    file: str | None,
-    claude_mem: bool,
-    memory_md: bool,
-    dry_run: bool,
-    attach: bool | None,
-    project: str,
-    as_json: bool,
-) -> None:
+    file: str | None, claude_mem: bool, memory_md: bool, dry_run: bool, attach: bool | None, project: str
+) -> Reply:
     """Take in what `backstory export` wrote, or other memories.
 
     `-` reads standard input. The whole file is checked first; if a line is wrong, it is named and nothing is
@@ -170,7 +165,7 @@ def import_(
             "--claude-mem and --memory-md are two different things; import one, then the other"
         )
     if memory_md:
-        return _memory_md(file, project, dry_run, as_json)
+        return _memory_md(file, project, dry_run)
     if file is None and not claude_mem:
         raise errors.BadInput("name the file to import: backstory import FILE")
     path = os.path.expanduser(CLAUDE_MEM) if file is None else file
@@ -179,13 +174,14 @@ def import_(
         if claude_mem and not is_database:
             raise errors.BadInput(f"{path} is no SQLite database; name claude-mem's claude-mem.db")
         with store() as (db, now):
-            done = (
-                _claude_mem(db, path, dry_run) if is_database else _lines(db, source, path, attach, dry_run)
-            )
+            if is_database:
+                imported = _claude_mem(db, path, dry_run)
+            else:
+                imported = _lines(db, source, path, attach, dry_run)
             if not dry_run:
-                for project_id, root_id in done.merge.trees_changed:
+                for project_id, root_id in imported.merge.trees_changed:
                     refresh_views(db, projects.by_id(db, project_id), [root_id], now)
-    _report(done, path, dry_run, as_json, is_foreign=is_database)
+    return _reply(imported, path, dry_run, is_foreign=is_database)
 
 
 @contextmanager
@@ -221,27 +217,16 @@ def _claude_mem(db: Connection, path: str, dry_run: bool) -> Import:
         return import_lines(db, claude_mem.lines(foreign), attach=False, dry_run=dry_run, named=path)
 
 
-def _memory_md(folder: str | None, project: str, dry_run: bool, as_json: bool) -> None:
+def _memory_md(folder: str | None, project: str, dry_run: bool) -> Reply:
     from backstory.intake.memory_md import take_in
 
     chosen = folder or _claude_memory(project)
     with store() as (db, now):
         taken = take_in(db, chosen, project, now=now, dry_run=dry_run)
-    notes = f"{output.number_of(taken.new, 'new note', 'new notes')}, {taken.known:,} known already"
-    begun = "Would import" if dry_run else "Imported"
-    files = output.number_of(taken.files, "file", "files")
-    value = {
-        "dry_run": dry_run,
-        "folder": chosen,
-        "files": taken.files,
-        "new": taken.new,
-        "known": taken.known,
-    }
-    sentence = "\n".join(
-        [f"{begun} {files} of {output.visible(chosen)}: {notes}"]
-        + [f"Not read: {output.visible(reason)}" for reason in taken.skipped]
-    )
-    output.answer(as_json, {**value, "skipped": list(taken.skipped)}, sentence)
+    begun, files = "Would import" if dry_run else "Imported", number_of(taken.files, "file", "files")
+    notes = f"{number_of(taken.new, 'new note', 'new notes')}, {taken.known:,} known already"
+    sentences = [f"{begun} {files} of {chosen}: {notes}", *(f"Not read: {why}" for why in taken.skipped)]
+    return Reply({"dry_run": dry_run, "folder": chosen, **plain(taken)}, sentences)
 
 
 def _claude_memory(project: str) -> str:
@@ -256,74 +241,66 @@ def _claude_memory(project: str) -> str:
     return next(filter(os.path.isdir, usual), usual[0])
 
 
-def _report(done: Import, path: str, dry_run: bool, as_json: bool, *, is_foreign: bool) -> None:
-    merge = done.merge
-    owners: list[dict[str, Any]] = [
-        {
-            "id": known,
-            "name": merge.names[known],
-            "is": merge.matched[known],
-            "memories": merge.memories[known],
-        }
-        for known in merge.names
+def _reply(imported: Import, path: str, dry_run: bool, *, is_foreign: bool) -> Reply:
+    merge = imported.merge
+    owners = [
+        {"id": one, "name": name, "is": merge.matched[one], "memories": merge.memories[one]}
+        for one, name in merge.names.items()
     ]
-    if as_json:
-        output.as_json(
-            {
-                "dry_run": dry_run,
-                "counts": done.counts,
-                "projects": owners,
-                "attached": merge.attached,
-                "not_attached": merge.unattached,
-                "of_other_projects": merge.taken,
-                "trees_left": merge.trees_left,
-                "redacted": done.redacted,
-            }
-        )
-        return
-    click.echo(f"{'Would be imported' if dry_run else 'Imported'} from {output.visible(path)}:")
-    for name, counts in done.counts.items():
-        told = ", ".join(
-            f"{counts[what]:,} {what}" for what in ("new", "changed", "known", "left") if what in counts
-        )
-        click.echo(f"  {WORDS[name][1] + ':':<17}{told}")
-    for owner in owners[:SHOWN]:
-        if owner["memories"]:
-            number = output.number_of(owner["memories"], "memory", "memories")
-            where = (
-                "told in every project"
-                if owner["id"] == projects.GLOBAL
-                else f"this project is {owner['is']}"
-            )
-            click.echo(f"  {number} of {output.one_line(owner['name'], 60)}: {where}")
-    _say_folders("Attached, so that its memories are told there", merge.attached)
-    _say_folders("Not attached: another project has it here", merge.taken)
-    _say_folders("Not attached, as a file may name any folder", merge.unattached)
+    value = {
+        "dry_run": dry_run,
+        "counts": imported.counts,
+        "projects": owners,
+        "attached": merge.attached,
+        "not_attached": merge.unattached,
+        "of_other_projects": merge.taken,
+        "trees_left": merge.trees_left,
+        "redacted": imported.redacted,
+    }
+    begun = f"{'Would be imported' if dry_run else 'Imported'} from {path}:"
+    return Reply(value, [begun, *_counts(imported), *_owners(merge), *_left(imported, is_foreign, dry_run)])
+
+
+def _counts(imported: Import) -> Iterator[Shown]:
+    for name, counts in imported.counts.items():
+        each = [f"{counts[what]:,} {what}" for what in ("new", "changed", "known", "left") if what in counts]
+        yield f"  {WORDS[name][1] + ':':<17}{', '.join(each)}"
+
+
+def _owners(merge: Merge) -> Iterator[Shown]:
+    for one in [one for one in merge.names if merge.memories[one]][:SHOWN]:
+        number = number_of(merge.memories[one], "memory", "memories")
+        is_global = one == projects.GLOBAL
+        where = "told in every project" if is_global else f"this project is {merge.matched[one]}"
+        yield f"  {number} of {one_line(merge.names[one], 60)}: {where}"
+    yield from _folders("Attached, so that its memories are told there", merge.attached)
+    yield from _folders("Not attached: another project has it here", merge.taken)
+    yield from _folders("Not attached, as a file may name any folder", merge.unattached)
     if merge.unattached:
-        click.echo(
-            "  If it is your own: import it with --attach, or backstory projects attach DIR --to PROJECT"
-        )
-    if is_foreign and any(owner["is"] == exchange.NEW for owner in owners):
-        click.echo(
+        yield "  If it is your own: import it with --attach, or backstory projects attach DIR --to PROJECT"
+
+
+def _left(imported: Import, is_foreign: bool, dry_run: bool) -> Iterator[Shown]:
+    """What was not taken in as it stands in the file, and what to do about that."""
+    if is_foreign and exchange.NEW in imported.merge.matched.values():
+        yield (
             "claude-mem does not say where its projects lie. To have one told in its folder:"
             " backstory projects attach DIR --to PROJECT, or backstory projects merge"
         )
-    for root in merge.trees_left:
-        click.echo(
-            f"Left as it is here: the tree {output.visible(root)}; both have nodes that the other has not"
-        )
-    if done.redacted:
-        lines = output.number_of(done.redacted, "line", "lines")
-        click.echo(f"Something private or secret was left out of {lines}")
+    for root in imported.merge.trees_left:
+        yield f"Left as it is here: the tree {root}; both have nodes that the other has not"
+    if imported.redacted:
+        lines = number_of(imported.redacted, "line", "lines")
+        yield f"Something private or secret was left out of {lines}"
     if dry_run:
-        click.echo("Nothing was changed.")
+        yield "Nothing was changed."
 
 
-def _say_folders(what: str, folders: list[str]) -> None:
+def _folders(what: str, folders: list[str]) -> Iterator[Shown]:
     for folder in folders[:SHOWN]:
-        click.echo(f"{what}: {output.visible(folder)}")
+        yield f"{what}: {folder}"
     if len(folders) > SHOWN:
-        click.echo(f"  and {len(folders) - SHOWN:,} more; --json lists all")
+        yield f"  and {len(folders) - SHOWN:,} more; --json lists all"
 
 
 COMMANDS = (export, import_)

@@ -16,8 +16,8 @@ from backstory.store.file import older
 from backstory.store.file.connection import Connection
 from backstory.store.file.swap import BESIDE
 from backstory.store.redaction import Finding, Redact
-from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import busy, folder, json_option, refresh_views, store
+from backstory.surfaces.cli.common import busy, folder, prints, refresh_views, store
+from backstory.surfaces.shapes import Line, Reply, Shown, number_of, one_line
 
 SHOWN = 10  # of each table
 SEVERAL = ("turns", "documents")  # whose rows are shown as one
@@ -38,8 +38,8 @@ Left = tuple[str, str, str]  # what holds a secret and is not changed, why, and 
     metavar="ID",
     help="Leave this as it is, if it is no secret; the beginning of an id will do; may be given again.",
 )
-@json_option
-def redact(yes: bool, spared: tuple[str, ...], as_json: bool) -> None:
+@prints
+def redact(yes: bool, spared: tuple[str, ...]) -> Reply:
     """Redact secrets that are stored already, of all projects.
 
     For a secret that was stored before backstory knew its shape. Without --yes it only shows what would
@@ -66,26 +66,23 @@ def redact(yes: bool, spared: tuple[str, ...], as_json: bool) -> None:
     names = dict.fromkeys(finding.excerpt for finding in findings if finding.is_name)
     left += [(name, "is a name or an id, stored as it is", "rename the folder or branch") for name in names]
     texts = [finding for finding in findings if not finding.is_name]
-    rows = {(row.what, row.id if row.what in SEVERAL else row.key): row for row in texts}.values()
-    if as_json:
-        output.as_json(
-            {
-                "redacted": yes,
-                "found": [{name: getattr(row, name) for name in PRINTED} for row in rows],
-                "files": files,
-                "left": [dict(zip(("path", "why", "then"), entry, strict=True)) for entry in left],
-                "unfinished": is_unfinished,
-            }
-        )
-    else:
-        _print(list(rows), files, left, yes)
-    if is_unfinished:
-        earlier = "an earlier redaction or erasing was not finished"
-        reason = "another process was reading the store" if yes else earlier
-        raise errors.NotFound(
-            f"{reason}: old text may be left in the file;"
-            f" {'`backstory redact --yes`' if yes else '`backstory erase`'} clears it"
-        )
+    rows = [*{(row.what, row.id if row.what in SEVERAL else row.key): row for row in texts}.values()]
+    value = {
+        "redacted": yes,
+        "found": [{name: getattr(row, name) for name in PRINTED} for row in rows],
+        "files": files,
+        "left": [dict(zip(("path", "why", "then"), entry, strict=True)) for entry in left],
+        "unfinished": is_unfinished,
+    }
+    return Reply(value, _shown(rows, files, left, yes), no=_unfinished(yes) if is_unfinished else "")
+
+
+def _unfinished(yes: bool) -> str:
+    reason = "another process was reading the store"
+    if not yes:
+        reason = "an earlier redaction or erasing was not finished"
+    clears = f"`backstory {'redact --yes' if yes else 'erase'}` clears it"
+    return f"{reason}: old text may be left in the file; {clears}"
 
 
 def _without(findings: list[Finding], spared: tuple[str, ...]) -> list[Finding]:
@@ -165,7 +162,7 @@ def _left(db: Connection, home: str, redact_text: Redact, listed: Collection[str
                     yield path, "holds a secret", "delete it"
             elif rows := redaction.count(path, redact_text):
                 after = " after `backstory backup now`" if inside.startswith("backups/") else ""
-                yield path, f"{output.number_of(rows, 'row', 'rows')} with a secret", f"delete it{after}"
+                yield path, f"{number_of(rows, 'row', 'rows')} with a secret", f"delete it{after}"
         except (errors.Damaged, OSError) as error:
             yield path, str(error).removeprefix(f"{path} "), "delete it if you do not need it"
     for project in projects.every(db):
@@ -175,27 +172,27 @@ def _left(db: Connection, home: str, redact_text: Redact, listed: Collection[str
                     yield managed.path, "holds a secret", "edit it: it is yours, as what git keeps of it"
 
 
-def _print(rows: Sequence[Finding], files: Sequence[str], left: Sequence[Left], yes: bool) -> None:
+def _shown(rows: Sequence[Finding], files: Sequence[str], left: Sequence[Left], yes: bool) -> Iterator[Shown]:
     heading = "Redacted" if yes else "To be redacted"
     for what, number in Counter(row.what for row in rows).items():
         same = [row for row in rows if row.what == what]
         kinds = Counter(kind for row in same for kind in row.kinds)
         counts = ", ".join(f"{kind} {times:,}" for kind, times in kinds.most_common())
-        click.echo(f"{heading}: {number:,} in {what} ({counts})")
+        yield f"{heading}: {number:,} in {what} ({counts})"
         for row in same[:SHOWN]:
-            click.echo(f"  {output.visible(row.id)}  {output.one_line(row.excerpt, 160)}")
+            yield Line((f"  {row.id}  {one_line(row.excerpt, 160)}",))
         if number > SHOWN:
-            click.echo(f"  and {number - SHOWN:,} more; --json lists all")
+            yield f"  and {number - SHOWN:,} more; --json lists all"
     for path in files:
-        click.echo(f"{heading}: {output.visible(path)}")
+        yield f"{heading}: {path}"
     for path, why, then in left:
-        click.echo(f"Not changed: {output.visible(path)}: {output.visible(why)}; {then}")
+        yield f"Not changed: {path}: {why}; {then}"
     if not rows and not files:
-        click.echo("Nothing that is stored needs to be redacted.")
+        yield "Nothing that is stored needs to be redacted."
     elif not yes:
-        click.echo(
+        yield (
             "Nothing was changed. To redact it for good: backstory redact --yes"
             " (with --except ID for each that is no secret)"
         )
     else:
-        click.echo("Whoever had it may still use it: replace the secret where it was issued.")
+        yield "Whoever had it may still use it: replace the secret where it was issued."
