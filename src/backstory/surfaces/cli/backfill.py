@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +21,10 @@ from backstory.model import now_ms
 from backstory.store import sessions
 from backstory.store import transcripts as stored
 from backstory.store.file.connection import Connection, unhurried
-from backstory.surfaces.cli import common, output
-from backstory.surfaces.cli.common import json_option
+from backstory.surfaces.cli import common
+from backstory.surfaces.cli.common import prints
 from backstory.surfaces.opened import ANSWER_SECONDS, open_drained
+from backstory.surfaces.shapes import WHOLE, Column, Line, Reply, Shown, Table, number_of, size, when
 
 LISTED = 20  # projects, files with unreadable lines
 NOT_READ = {
@@ -35,6 +37,12 @@ NOT_READ = {
 # them cost with the default model. The first was measured on 29 public sessions, the others are guesses.
 SHOWN_PER_MB, ANSWERED_PER_MB = 27_000, 2_600
 USD_SHOWN, USD_ANSWERED = 1.0, 5.0
+MADE = (
+    Column("sessions", right=True, style=lambda row: ""),
+    Column("turns", right=True),
+    Column("memories", right=True),
+    Column("project", lambda row: row["root"], least=20, style=lambda row: "cyan"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +71,10 @@ class Plan:
 @click.option("--dry-run", is_flag=True, help="Only say what would be read.")
 @click.option("--with-model", is_flag=True, help="Let the worker show it to a model too; asks first.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
+@prints
 def command(
-    top: str | None,
-    since: str | None,
-    project: str | None,
-    dry_run: bool,
-    with_model: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
+    top: str | None, since: str | None, project: str | None, dry_run: bool, with_model: bool, yes: bool
+) -> Reply:
     """Remember the sessions of which Claude Code has transcripts.
 
     They become sessions and turns. What is remembered already is not read twice, and a run that was ended
@@ -89,11 +91,9 @@ def command(
             with common.busy("looking for transcripts"):
                 plan = _plan(db, folder, after, project, now)
             if project and plan.not_read["left_out"] and not plan.chosen and not plan.not_read["read_before"]:
-                raise errors.NotFound(
-                    f"No session was in {output.visible(project)}; --dry-run alone lists the folders."
-                )
+                raise errors.NotFound(f"No session was in {project}; --dry-run alone lists the folders.")
             if dry_run or not plan.chosen:
-                return _tell_plan(plan, with_model, as_json)
+                return _planned(plan, with_model)
             if with_model and not _may_ask_the_model(plan, yes):
                 raise errors.NotFound("Nothing was read; without --with-model nothing is sent to a model.")
             done = _run(db, plan, with_model, now)
@@ -101,13 +101,13 @@ def command(
             made = stored.made_of(db, done.sessions)
     finally:
         os.close(lock)
-    _tell(plan, done, made, with_model, as_json)
+    return _reply(plan, done, made, with_model)
 
 
 def _folder(top: str | None) -> str:
     folder = os.path.abspath(top) if top else claude_transcript.folder(os.environ)
     if folder is None or not os.path.isdir(folder):
-        there = output.visible(folder) if folder else "~/.claude/projects"
+        there = folder or "~/.claude/projects"
         raise errors.NotFound(
             f"There is no folder {there}; --from FOLDER names the one with the transcripts."
         )
@@ -153,17 +153,17 @@ def _may_ask_the_model(plan: Plan, yes: bool) -> bool:
             f"synthesizer is {setting}, so no model is asked;"
             " `backstory config synthesizer auto` changes that"
         )
-    return yes or common.sure(f"{_told_price(plan)} Go on?")
+    return yes or common.sure(f"{_price_in_words(plan)} Go on?")
 
 
-def _told_price(plan: Plan) -> str:
+def _price_in_words(plan: Plan) -> str:
     cap = config.number("spend.daily_usd", os.environ)
-    usd, sessions = _price(plan), output.number_of(len(plan.chosen), "session", "sessions")
-    told = f"The model would be shown {sessions}, for about ${usd:,.2f}."
+    usd, sessions = _price(plan), number_of(len(plan.chosen), "session", "sessions")
+    sentence = f"The model would be shown {sessions}, for about ${usd:,.2f}."
     if usd > cap:
-        told += f" The cap is ${cap:,.2f} a day, and what goes beyond it is left to rules;"
-        told += f" `backstory config spend.daily_usd {math.ceil(usd)}` raises it."
-    return told
+        sentence += f" The cap is ${cap:,.2f} a day, and what goes beyond it is left to rules;"
+        sentence += f" `backstory config spend.daily_usd {math.ceil(usd)}` raises it."
+    return sentence
 
 
 def _price(plan: Plan) -> float:
@@ -190,94 +190,85 @@ def _run(db: Connection, plan: Plan, with_model: bool, now: int) -> Done:
         raise
 
 
-def _tell_plan(plan: Plan, with_model: bool, as_json: bool) -> None:
+def _planned(plan: Plan, with_model: bool) -> Reply:
     folders = Counter(one.cwd for one in plan.chosen).most_common()
-    if as_json:
-        output.as_json(
-            {
-                "folder": plan.top,
-                "sessions": len(plan.chosen),
-                "bytes": plan.size,
-                "since": min((one.first for one in plan.chosen), default=None),
-                "folders": [{"folder": cwd, "sessions": number} for cwd, number in folders],
-                **plan.not_read,
-                "running": plan.running,
-                "usd": round(_price(plan), 2) if with_model else 0,
-            }
-        )
-        return
-    if not plan.chosen:
-        click.echo(f"Nothing new in {output.visible(plan.top)}.{_skipped(plan)}")
-        return
-    since = output.when(min(one.first for one in plan.chosen))[:10]
-    sessions = output.number_of(len(plan.chosen), "session", "sessions")
-    click.echo(
-        f"{sessions} since {since}, {output.size(plan.size)}, would be read from {output.visible(plan.top)}:"
+    since = min((one.first for one in plan.chosen), default=None)
+    value = {
+        "folder": plan.top,
+        "sessions": len(plan.chosen),
+        "bytes": plan.size,
+        "since": since,
+        "folders": [{"folder": cwd, "sessions": number} for cwd, number in folders],
+        **plan.not_read,
+        "running": plan.running,
+        "usd": round(_price(plan), 2) if with_model else 0,
+    }
+    if since is None:
+        return Reply(value, [" ".join([f"Nothing new in {plan.top}.", *_skipped(plan)])])
+    sessions = number_of(len(plan.chosen), "session", "sessions")
+    shown: list[Shown] = [
+        f"{sessions} since {when(since)[:10]}, {size(plan.size)}, would be read from {plan.top}:",
+        *(Line((f"  {number:>6,}  {cwd}",), WHOLE) for cwd, number in folders[:LISTED]),
+        *_more(len(folders), "folders"),
+        *_skipped(plan),
+    ]
+    return Reply(value, [*shown, _price_in_words(plan)] if with_model else shown)
+
+
+def _skipped(plan: Plan) -> list[str]:
+    why = ", ".join(f"{number:,} {NOT_READ[why]}" for why, number in plan.not_read.items() if number)
+    return [f"Not read: {why}."] if why else []
+
+
+def _more(number: int, what: str) -> list[str]:
+    return [f"  and {number - LISTED:,} more {what}; --json lists all"] if number > LISTED else []
+
+
+def _reply(plan: Plan, done: Done, made: Sequence[dict[str, Any]], with_model: bool) -> Reply:
+    value = {
+        "sessions": len(done.sessions),
+        **{name: sum(row[name] for row in made) for name in ("turns", "memories")},
+        "events": done.events,
+        "projects": made,
+        "known": done.known,
+        "running": done.running,
+        **plan.not_read,
+        "unreadable": done.unreadable,
+        "not_stored": done.odd,
+    }
+    return Reply(value, [*_remembered(done, made), *_not_remembered(plan, done, with_model)])
+
+
+def _remembered(done: Done, made: Sequence[dict[str, Any]]) -> Iterator[Shown]:
+    yield (
+        f"Remembered {number_of(len(done.sessions), 'session', 'sessions')} with"
+        f" {number_of(sum(row['turns'] for row in made), 'turn', 'turns')} and"
+        f" {number_of(sum(row['memories'] for row in made), 'other memory', 'other memories')}."
     )
-    for cwd, number in folders[:LISTED]:
-        click.echo(f"  {number:>6,}  {output.visible(cwd)}")
-    if len(folders) > LISTED:
-        click.echo(f"  and {len(folders) - LISTED:,} more folders; --json lists all")
-    if skipped := _skipped(plan):
-        click.echo(skipped.strip())
-    if with_model:
-        click.echo(_told_price(plan))
-
-
-def _skipped(plan: Plan) -> str:
-    told = ", ".join(f"{number:,} {NOT_READ[why]}" for why, number in plan.not_read.items() if number)
-    return f" Not read: {told}." if told else ""
-
-
-def _tell(plan: Plan, done: Done, made: list[dict[str, Any]], with_model: bool, as_json: bool) -> None:
-    total = {name: sum(row[name] for row in made) for name in ("turns", "memories")}
-    if as_json:
-        output.as_json(
-            {
-                "sessions": len(done.sessions),
-                **total,
-                "events": done.events,
-                "projects": made,
-                "known": done.known,
-                "running": done.running,
-                **plan.not_read,
-                "unreadable": dict(done.unreadable),
-                "not_stored": done.odd,
-            }
-        )
-        return
-    click.echo(
-        f"Remembered {output.number_of(len(done.sessions), 'session', 'sessions')} with"
-        f" {output.number_of(total['turns'], 'turn', 'turns')} and"
-        f" {output.number_of(total['memories'], 'other memory', 'other memories')}."
-    )
-    for row in made[:LISTED]:
-        counts = f"{row['sessions']:>6,} sessions {row['turns']:>7,} turns {row['memories']:>6,} memories"
-        click.echo(f"{counts}  {output.visible(str(row['root']))}")
-    if len(made) > LISTED:
-        click.echo(f"  and {len(made) - LISTED:,} more projects; --json lists all")
+    if made:
+        yield Table(made[:LISTED], MADE)
+    yield from _more(len(made), "projects")
     if any(not os.path.isdir(str(row["root"])) for row in made):
-        click.echo(
+        yield (
             "Some of these folders are not there. If one was moved, its memory comes along with:"
             " backstory projects merge OLD NEW"
         )
+
+
+def _not_remembered(plan: Plan, done: Done, with_model: bool) -> Iterator[Shown]:
+    """What was left out, and what still comes."""
     if done.known:
-        captured = output.number_of(done.known, "session was", "sessions were")
-        click.echo(f"{captured} captured when they went on; nothing in them is new.")
+        captured = number_of(done.known, "session was", "sessions were")
+        yield f"{captured} captured when they went on; nothing in them is new."
     if done.running:
-        click.echo(
-            f"{output.number_of(done.running, 'session goes', 'sessions go')} on, and will be read again."
-        )
-    if skipped := _skipped(plan):
-        click.echo(skipped.strip())
+        yield f"{number_of(done.running, 'session goes', 'sessions go')} on, and will be read again."
+    yield from _skipped(plan)
     for path, number in done.unreadable.most_common(LISTED):
-        click.echo(f"{output.number_of(number, 'line', 'lines')} could not be read in {output.visible(path)}")
+        yield f"{number_of(number, 'line', 'lines')} could not be read in {path}"
     if done.odd:
-        click.echo(f"{output.number_of(done.odd, 'event', 'events')} could not be stored; the log says why.")
+        yield f"{number_of(done.odd, 'event', 'events')} could not be stored; the log says why."
     if with_model:
-        click.echo(
-            "The worker shows them to the model, within the daily cap; `backstory spend` tells the cost."
-        )
+        yield "The worker shows them to the model, within the daily cap; `backstory spend` tells the cost."
 
 
 def offer(home: str) -> str | None:
@@ -301,6 +292,6 @@ def offer(home: str) -> str | None:
     if not new:
         return None
     oldest = transcripts.look_into(min(new, key=lambda file: (file.modified_ns, file.path)))
-    since = f" (since {output.when(oldest.first)[:10]})" if oldest else ""
-    earlier = output.number_of(len(new), "earlier session", "earlier sessions")
+    since = f" (since {when(oldest.first)[:10]})" if oldest else ""
+    earlier = number_of(len(new), "earlier session", "earlier sessions")
     return f"{earlier} of Claude Code{since} can be remembered too: backstory backfill"
