@@ -32,12 +32,6 @@ def project(tmp_path: Path) -> Path:
     return make(tmp_path / "walrus")
 
 
-@pytest.fixture(autouse=True)
-def pager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that does not wait for a key."""
-    monkeypatch.setenv("PAGER", "cat")
-
-
 def test_a_person_is_asked_about_the_file_that_is_there_and_before_anything_is_written(project: Path) -> None:
     (project / "CLAUDE.md").write_text(MINE)
     code, seen = at_terminal(

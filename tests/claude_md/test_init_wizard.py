@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from backstory.claude_md.write import sections
-from backstory.model import Survey
-from backstory.surfaces.cli import claude_md_output
 from tests.conftest import Run
 from tests.helpers.claude_md_project import MINE, make, names, section, snapshot, text, write
 from tests.helpers.terminal import at_terminal
@@ -24,12 +22,6 @@ COMMANDS = "`pip install -e .`, `python -m build`, `pytest tests/feeding_test.py
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     return make(tmp_path / "walrus")
-
-
-@pytest.fixture(autouse=True)
-def pager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that does not wait for a key."""
-    monkeypatch.setenv("PAGER", "cat")
 
 
 def plain(seen: str) -> str:
@@ -51,37 +43,10 @@ def test_sections_are_listed_with_their_sizes(project: Path) -> None:
     assert re.search(r"^  2  on   build-commands +\d+ tokens$", seen, re.MULTILINE)
 
 
-def test_a_long_text_is_shown_in_the_persons_pager(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pager = tmp_path / "pager"
-    pager.write_text("#!/bin/sh\necho IN A PAGER\ncat\n")
-    pager.chmod(0o755)
-    monkeypatch.setenv("PAGER", str(pager))
-    _, seen = talk(project, "look", "n")
-    assert seen.count("IN A PAGER") == 2
-    assert seen.count("- `walrus/`: Feeds walruses") == 2
-
-
-def test_without_settings_for_less_it_shows_colours(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pager = tmp_path / "pager"
-    pager.write_text('#!/bin/sh\necho "LESS is $LESS"\ncat\n')
-    pager.chmod(0o755)
-    monkeypatch.setenv("PAGER", str(pager))
-    monkeypatch.delenv("LESS", raising=False)
-    seen = at_terminal(project, *INIT, turns=((ASKED, "n\n"),))[1]
-    assert "LESS is FRX" in seen
-    monkeypatch.setenv("LESS", "-i")
-    seen = at_terminal(project, *INIT, turns=((ASKED, "n\n"),))[1]
-    page = seen[seen.index("LESS is -i") : seen.index("is made;")]
-    assert "\x1b[1mCLAUDE.md:" not in page
-
-
 def test_sections_are_switched_off_by_number_and_name_and_on_again(project: Path) -> None:
-    code, seen = talk(project, "off 2, 3", "off patterns", "on build-commands", "6", "y")
+    code, seen = talk(project, "look", "off 2, 3", "off patterns", "on build-commands", "6", "y")
     assert code == 0, seen
+    assert seen.count("- `walrus/`: Feeds walruses") == 2
     assert names(project) == ["project-description", "build-commands", "conventions"]
     assert "<!-- backstory: off architecture, patterns, git-insights -->" in text(project)
     assert re.search(r"^  3  off  architecture +\d+ tokens  it is switched off$", seen, re.MULTILINE)
@@ -135,18 +100,6 @@ def test_nothing_is_written_before_a_person_says_so(project: Path, data: Path) -
     assert (code, "Nothing was written." in seen) == (1, True)
     assert snapshot(project) == before
     assert not (data / "backstory.db").exists()
-
-
-@pytest.mark.parametrize(("columns", "is_beside"), [(160, True), (80, False)])
-def test_what_changes_in_a_file_is_shown_side_by_side_where_there_is_room(
-    project: Path, columns: int, is_beside: bool
-) -> None:
-    (project / "CLAUDE.md").write_text(MINE)
-    turns = (("Which?", "merge\n"), (ASKED, "n\n"))
-    seen = plain(at_terminal(project, *INIT, turns=turns, columns=columns)[1])
-    assert ("CLAUDE.md as it is" in seen) == is_beside
-    assert ("+++ CLAUDE.md" in seen) != is_beside
-    assert "## Build Commands" in seen
 
 
 def test_what_becomes_of_the_file_can_be_chosen_again(project: Path) -> None:
@@ -224,17 +177,6 @@ def test_folders_can_be_chosen_again(monorepo: Path) -> None:
     assert re.search(r"packages/api  an application .+  has one written by hand, which stays", plain(seen))
     assert text(monorepo, "packages/api/CLAUDE.md") == MINE
     assert (monorepo / "packages" / "web" / "CLAUDE.md").exists()
-
-
-def test_it_says_why_each_folder_is_proposed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("click.prompt", lambda *_, **__: "all")
-    reasons = Survey(
-        "", "", (), (), (), (), (), ("web",), {"web": "an application of its own"}
-    ).subtree_reasons
-    assert claude_md_output.choose(["web", "api"], reasons) == ["web", "api"]
-    assert "  1  web  an application of its own\n  2  api\n" in capsys.readouterr().err
 
 
 def test_what_is_no_choice_of_folders_is_answered_with_what_is_one(monorepo: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_changed_manifest_changes_the_build_commands(run: Run, ready: Path) ->
     assert file["path"] == "CLAUDE.md"
     assert file["sections"]["build-commands"] == "written"
     assert file["sections"]["architecture"] == "unchanged"
-    assert (told["prose"], told["problems"], told["written"]) == ([], [], True)
+    assert (told["prose"], told["problems"]) == ([], [])
 
 
 def test_only_what_differs_is_written_and_the_rest_of_the_file_stays(run: Run, ready: Path) -> None:
@@ -286,7 +286,7 @@ def test_where_a_file_refused_nothing_is_said_to_be_written(run: Run, ready: Pat
     change(ready, "pyproject.toml", NEW_COMMAND)
     (ready / "CLAUDE.md").chmod(0o444)
     told = run("sync", "--yes", "--json").json
-    assert (told["written"], told["files"][0]["sections"]) == (False, {})
+    assert told["files"][0]["sections"] == {}
 
 
 def test_what_a_model_writes_meanwhile_is_left_to_it(
@@ -405,7 +405,7 @@ def test_a_sync_right_after_init_writes_nothing(run: Run, with_ui: Path) -> None
     before = snapshot(with_ui)
     for options in ((), ("--all", "--offline")):
         told = run("sync", "--yes", "--json", *options).json
-        assert (told["written"], told["lacking"], told["prose"]) == (False, [], [])
+        assert (told["lacking"], told["prose"]) == ([], [])
     assert run("init", "--yes", "--offline").code == 0
     assert snapshot(with_ui) == before
 
@@ -416,8 +416,8 @@ def test_a_sync_right_after_init_writes_nothing_in_a_monorepo(
     monkeypatch.chdir(monorepo)
     assert len(run("init", "--yes", "--offline", "--json").json["files"]) == 3
     before = snapshot(monorepo)
-    assert run("sync", "--yes", "--json").json["written"] is False
-    assert run("sync", "--all", "--offline", "--yes", "--json").json["written"] is False
+    for options in ((), ("--all", "--offline")):
+        assert run("sync", "--yes", *options).out.startswith("Up to date: ")
     assert snapshot(monorepo) == before
 
 
@@ -431,7 +431,7 @@ def test_the_root_leaves_a_folders_commands_to_its_file_also_where_init_is_not_t
     monkeypatch.setenv("BACKSTORY_HOME", str(tmp_path / "another"))
     assert run("init", "--yes", "--offline", "--no-subtrees", "--command", "test=make check").code == 0
     assert "npm run dev" not in section(tmp_path / "clone", "build-commands")
-    assert run("sync", "--yes", "--json").json["written"] is False
+    assert "Written" not in run("sync", "--yes").out
 
 
 def test_a_folder_without_a_file_of_ours_is_told_of_in_the_roots(run: Run, with_ui: Path) -> None:
@@ -621,7 +621,8 @@ def test_a_dry_run_shows_what_a_sync_would_write_and_writes_nothing(run: Run, re
     assert ran.code == 0
     assert "ruff check" in ran.out
     assert ran.out.endswith("Nothing was written.\n")
-    assert run("sync", "--dry-run", "--json").json["written"] is False
+    (file,) = run("sync", "--dry-run", "--json").json["files"]
+    assert file["sections"]["build-commands"] == "would be written"
     assert (ready / "CLAUDE.md").read_bytes() == before
 
 

@@ -116,7 +116,6 @@ def test_a_managed_file_that_is_gone_is_told_and_not_made_again(run: Run, ready:
     change(ready, "pyproject.toml", NEW_COMMAND)
     ran = run("sync", "--yes", "--json")
     assert (ran.code, "CLAUDE.md is gone; `backstory init`" in ran.err) == (1, True)
-    assert ran.json["written"] is False
     assert ran.json["problems"][0]["said"].startswith("is gone; `backstory init`")
     assert not (ready / "CLAUDE.md").exists()
     assert dirty.read(str(ready)) == [str(ready / "pyproject.toml")]
@@ -134,7 +133,8 @@ def test_a_text_that_would_become_empty_says_so(run: Run, ready: Path) -> None:
 
 
 def test_where_nothing_was_written_that_is_said(run: Run, ready: Path) -> None:
-    assert run("sync", "--all", "--offline", "--yes", "--json").json["written"] is False
+    (file,) = run("sync", "--all", "--offline", "--yes", "--json").json["files"]
+    assert set(file["sections"].values()) == {"unchanged"}
     assert run("sync", "--all", "--offline", "--yes").out == "Up to date: CLAUDE.md\n"
     change(ready, "pyproject.toml", NEW_COMMAND)
     (ready / "CLAUDE.md").chmod(0o444)

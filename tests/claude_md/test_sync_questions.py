@@ -40,7 +40,6 @@ def test_without_a_terminal_the_difference_is_shown_and_nothing_written(run: Run
     assert "\x1b" not in ran.out
     ran = run("sync", "--json")
     assert ran.code == 1
-    assert ran.json["written"] is False
     assert ran.json["files"][0]["sections"]["build-commands"] == "would be written"
     assert snapshot(ready) == before
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from backstory import config, dirty, errors, log, paths
 from backstory.model import now_ms
 from backstory.store import projects
-from backstory.surfaces.cli import output, pausing
-from backstory.surfaces.cli.common import folder, project_and_json, store, typed
+from backstory.surfaces.cli import pausing
+from backstory.surfaces.cli.common import folder, is_script, prints, project_option, store, tell, typed
+from backstory.surfaces.shapes import Reply, Shown, one_line, plain
 
 if TYPE_CHECKING:
     from backstory.claude_md.init import Choices, Planned
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from backstory.model import Survey
     from backstory.store.file.connection import Connection
     from backstory.surfaces.cli.wizard import Wishes
-
-T = TypeVar("T")
 
 CHOICES = ("merge", "migrate", "backup", "cancel")
 ROLES = "install, build, run, test, one, check, lint, format, generate, migrate"
@@ -80,7 +78,8 @@ offline_option = click.option("--offline", is_flag=True, help="Fetch nothing: no
     is_flag=True,
     help="Do not ask: merge, and all folders that are proposed, but those with a CLAUDE.md written by hand.",
 )
-@project_and_json
+@project_option
+@prints
 def init(
     existing: str | None,
     subtrees: tuple[str, ...],
@@ -92,8 +91,7 @@ def init(
     dry_run: bool,
     yes: bool,
     project: str,
-    as_json: bool,
-) -> None:
+) -> Reply:
     """Write a CLAUDE.md for a project, and track what changes.
 
     It looks at the files and at git, and shows what it found and what it would write. At a terminal you can
@@ -107,9 +105,9 @@ def init(
     from backstory.surfaces.cli import wizard
 
     root = _root(project)
-    may_ask = _is_terminal() and not (yes or dry_run or as_json)
+    may_ask = _may_ask() and not (yes or dry_run)
     if not (yes or existing or dry_run or may_ask):
-        why = "--json asks nobody" if as_json else "nobody is here to ask"
+        why = "--json asks nobody" if is_script() else "nobody is here to ask"
         raise errors.BadInput(NOBODY_TO_ASK.format(why=why))
     if subtrees and no_subtrees:
         raise errors.BadInput("--subtree names a folder and --no-subtrees says none; leave one of them out")
@@ -117,54 +115,59 @@ def init(
     folders = list(dict.fromkeys(_subtree(root, path) for path in subtrees))
     _decided(root, folders, existing, may_ask=False)  # who cancels need not wait
     advice = None if offline or dry_run else _practices(root)
-    with _progress() as progress:
-        known = learn(root, practices=advice, progress=progress)
-    if known.is_cut:
-        click.echo(f"The project {LATE}; what was not read by then is left out.", err=True)
-    if may_ask:
-        shown.known(known)
-    by_hand: list[str] = []
-    if not (folders or no_subtrees):
-        folders, by_hand = _proposed(root, known, may_ask)
-    existing = _decided(root, folders, existing, may_ask)
-    had = _had(root)
+    with _asking():
+        with _progress() as progress:
+            known = learn(root, practices=advice, progress=progress)
+        limits = [] if known.project.whole else ["There are more files than were looked at."]
+        limits += [f"The project {LATE}; what was not read by then is left out."] if known.is_cut else []
+        if may_ask:
+            tell(shown.known(known), *limits)
+        by_hand: list[str] = []
+        if not (folders or no_subtrees):
+            folders, by_hand = _proposed(root, known, may_ask)
+        existing = _decided(root, folders, existing, may_ask)
+        had, wishes = _had(root), wizard.Wishes(tuple(folders), existing, choices)
 
-    def plan(wishes: Wishes) -> list[Planned]:
-        return claude_md.plan(root, known, wishes.folders, wishes.existing, had, wishes.choices)
+        def plan(wishes: Wishes) -> list[Planned]:
+            return claude_md.plan(root, known, wishes.folders, wishes.existing, had, wishes.choices)
 
-    wishes = wizard.Wishes(tuple(folders), existing, choices)
-    planned = _asked(lambda: wizard.talk(root, known, wishes, plan)) if may_ask else plan(wishes)
+        planned = wizard.talk(root, known, wishes, plan) if may_ask else plan(wishes)
     kept: dict[str, str] = {}
     offered: list[tuple[str, str]] = []
     if not dry_run:
         with store() as (db, now):
             kept, offered = claude_md.carry_out(db, folder(), root, planned, now=now)
+
     # Nobody who stops reading keeps it from being written, so all is said after that.
-    if as_json:
-        return output.as_json(_as_json(root, known, planned, by_hand, not dry_run))
-    if not may_ask:
-        shown.without_file(folders, planned)
-        (top,) = (one for one in planned if not one.folder and one.action != "import")
-        shown.known(known, top.settings)
-        shown.planned(planned, root, by_hand)
-    if dry_run:
-        wizard.look(planned, root)
-        return click.echo("\nNothing was written.")
-    shown.done(planned, root, kept, offered, existing, config.on_stop(os.environ))
+    def reply() -> Iterator[Shown]:
+        if not may_ask:
+            (top,) = (one for one in planned if not one.folder and one.action != "import")
+            yield shown.known(known, top.settings)
+            yield from shown.planned(planned, root, by_hand)
+        if dry_run:
+            yield from shown.texts(planned, root)
+            yield f"\n{shown.NOTHING_WRITTEN}"
+        else:
+            yield from shown.done(planned, root, kept, offered, existing, config.on_stop(os.environ))
+
+    nothing = "gets none: there is nothing left that it would say."
+    without = [] if may_ask else sorted({*folders} - {one.folder for one in planned})
+    notes = [*([] if may_ask else limits), *(f"{one_line(path)} {nothing}" for path in without)]
     if advice and known.practices is None:
-        click.echo(f"best-practices left out: {output.one_line(advice.trouble, 160)}", err=True)
+        notes.append(f"best-practices left out: {one_line(advice.trouble, 160)}")
+    return Reply(_value(root, known, planned, by_hand, not dry_run), reply(), notes)
 
 
 def _proposed(root: str, known: Learned, may_ask: bool) -> tuple[list[str], list[str]]:
     """The folders that get a CLAUDE.md of their own; and those that have one written by hand, which stays
     unless somebody asks for more."""
     from backstory.claude_md.init import hand_written, proposed
-    from backstory.surfaces.cli import claude_md_output as shown
+    from backstory.surfaces.cli import wizard
 
     places, reasons = proposed(known), known.survey.subtree_reasons
     by_hand = [path for path in places if hand_written(root, path)]
     if may_ask:
-        return _asked(lambda: shown.choose(places, reasons, by_hand)), by_hand
+        return wizard.choose(places, reasons, by_hand), by_hand
     return [path for path in places if path not in by_hand], by_hand
 
 
@@ -192,11 +195,11 @@ def _choices(off: tuple[str, ...], wanted: tuple[str, ...], commands: tuple[str,
 def _decided(root: str, folders: list[str], existing: str | None, may_ask: bool) -> str | None:
     """What becomes of files that are there and have nothing of ours."""
     from backstory.claude_md.init import CANCELLED, undecided
-    from backstory.surfaces.cli import claude_md_output as shown
+    from backstory.surfaces.cli import wizard
 
     found = undecided(root, folders)
     if found and may_ask and not existing:
-        existing = _asked(lambda: shown.decide([shown.file_name(path, root) for path in found]))
+        existing = wizard.decide(found, root)
     if found and existing == "cancel":
         raise errors.NotFound(CANCELLED)
     return existing
@@ -224,8 +227,9 @@ def _had(root: str) -> dict[str, frozenset[str]]:
 @offline_option
 @click.option("--yes", is_flag=True, help="Write without asking.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
-@project_and_json
-def sync(everything: bool, offline: bool, yes: bool, dry_run: bool, project: str, as_json: bool) -> None:
+@project_option
+@prints
+def sync(everything: bool, offline: bool, yes: bool, dry_run: bool, project: str) -> Reply:
     """Bring CLAUDE.md up to date with what changed.
 
     What changed is known from Claude Code's edits and from git. Sections that a model wrote are
@@ -236,38 +240,32 @@ def sync(everything: bool, offline: bool, yes: bool, dry_run: bool, project: str
 
     root = _initialised(project)
     practices = None if offline or not everything else _practices(root)
-    may_ask = _is_terminal() and not as_json
     with claude_md.alone(folder(), root):
         with store() as (db, now), _progress() as progress:
             prepared = claude_md.prepare(
                 db, root, everything=everything, now=now, practices=practices, progress=progress
             )
-        is_news = any(change.outcome == "written" for change in prepared.changes)
-        if not as_json:
-            shown.prepared(prepared)
+        tell(*shown.prepared(prepared))
         if dry_run:
-            return (
-                output.as_json(_synced(prepared, None, [])) if as_json else click.echo("Nothing was written.")
-            )
-        if is_news and not yes and not (may_ask and _asked(shown.confirm)):
-            if as_json:
-                output.as_json(_synced(prepared, None, []))
-            nothing = f"Nothing was written{'.' if may_ask else '; --yes writes it.'}"
-            raise errors.NotFound(shown.complaint(prepared, prepared.troubles, nothing))
+            return Reply(_synced(prepared, None, []), [shown.NOTHING_WRITTEN])
+        is_news = any(change.outcome == "written" for change in prepared.changes)
+        if is_news and not yes and not (_may_ask() and _agreed()):
+            nothing = shown.NOTHING_WRITTEN if _may_ask() else "Nothing was written; --yes writes it."
+            no = shown.complaint(prepared, prepared.troubles, nothing)
+            return Reply(_synced(prepared, None, []), no=no)
         with store() as (db, now):  # nobody keeps the store open while a person thinks
             outcomes, refused = claude_md.carry_out(db, folder(), prepared, now=now)
     troubles = [*prepared.troubles, *refused]
-    if as_json:
-        output.as_json(_synced(prepared, outcomes, refused))
-    else:
-        shown.synced(prepared, outcomes, bool(troubles))
-    if troubles:
-        raise errors.NotFound(shown.complaint(prepared, troubles))
+    no = shown.complaint(prepared, troubles)
+    return Reply(
+        _synced(prepared, outcomes, refused), shown.synced(prepared, outcomes, bool(troubles)), no=no
+    )
 
 
 @click.command()
-@project_and_json
-def status(project: str, as_json: bool) -> None:
+@project_option
+@prints
+def status(project: str) -> Reply:
     """Show how far CLAUDE.md is behind: changed files, sections edited by hand, stale references."""
     from backstory.claude_md import status as claude_md
     from backstory.surfaces.cli import claude_md_output as shown
@@ -278,13 +276,10 @@ def status(project: str, as_json: bool) -> None:
         found = claude_md.status(db, root)
         behind = _behind(db, root, now, progress)
         here = projects.at(db, paths.place(root))
-        if paused := pausing.sentence(db, here.id if here else ""):
-            click.echo(f"backstory: {output.visible(paused)}", err=True)
-    if as_json:
-        to_write = [{"file": path, "section": name} for path, name in behind]
-        output.as_json({**shown.plain_status(found, on_stop), "to_write": to_write})
-    else:
-        shown.status(found, behind, on_stop, now)
+        paused = pausing.sentence(db, here.id if here else "")
+    to_write = [{"file": path, "section": name} for path, name in behind]
+    value = {**shown.value_of_status(found, on_stop), "to_write": to_write}
+    return Reply(value, shown.status(found, behind, on_stop, now), [f"backstory: {paused}"] if paused else [])
 
 
 def _behind(db: Connection, root: str, now: int, progress: Progress) -> list[tuple[str, str]]:
@@ -326,16 +321,24 @@ def background(root: str) -> None:
         log.write("warning", f"CLAUDE.md was not brought up to date: {error}")
 
 
-def _is_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()
+def _may_ask() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and not is_script()
 
 
-def _asked(question: Callable[[], T]) -> T:
-    """The answer. Who leaves instead is told that nothing has happened."""
+def _agreed() -> bool:
+    with _asking():
+        return click.confirm("Write this?", err=True)
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Who leaves instead of an answer is told that nothing has happened."""
+    from backstory.surfaces.cli.claude_md_output import NOTHING_WRITTEN
+
     try:
-        return question()
+        yield
     except (click.Abort, KeyboardInterrupt):
-        click.echo("\nNothing was written.", err=True)
+        click.echo(f"\n{NOTHING_WRITTEN}", err=True)
         raise
 
 
@@ -425,26 +428,22 @@ def _progress() -> Iterator[Progress]:
         yield progress
 
 
-def _as_json(
-    root: str,
-    known: Known,
-    planned: list[Planned],
-    by_hand: list[str],
-    is_written: bool,
+def _value(
+    root: str, known: Known, planned: list[Planned], by_hand: list[str], is_written: bool
 ) -> dict[str, Any]:
     from backstory.claude_md.init import COVERED, OFF, REMOVED
     from backstory.claude_md.read.patterns import shape
     from backstory.claude_md.write.sections import cleaned, redacted
 
     found = {
-        "survey": asdict(known.survey),
+        "survey": known.survey,
         "patterns": shape(known.patterns),
-        "pattern_list": [asdict(pattern) for pattern in known.patterns],
-        "insights": asdict(known.insights) if known.insights else None,
+        "pattern_list": known.patterns,
+        "insights": known.insights,
     }
     return {
         "root": paths.text(root),
-        **_redacted(found),
+        **_redacted(plain(found)),
         "files": [
             {
                 "path": paths.text(os.path.relpath(one.path, root)),
@@ -454,7 +453,7 @@ def _as_json(
                 "removed": one.left_for(REMOVED),
                 "off": one.left_for(OFF),
                 "covered": {name: redacted(one.left_out[name].how) for name in one.left_for(COVERED)},
-                "commands": {role: list(lines) for role, lines in one.settings.commands.items()},
+                "commands": one.settings.commands,
             }
             for one in planned
         ],
@@ -471,7 +470,7 @@ def _redacted(value: Any) -> Any:
         return redacted(value)
     if isinstance(value, dict):
         return {name: _redacted(part) for name, part in value.items()}
-    return [_redacted(part) for part in value] if isinstance(value, list | tuple) else value
+    return [_redacted(part) for part in value] if isinstance(value, list) else value
 
 
 def _synced(
@@ -499,5 +498,4 @@ def _synced(
             {"file": told(one.path), "line": one.line, "said": one.said}
             for one in (*prepared.troubles, *refused)
         ],
-        "written": any("written" in sections.values() for sections in outcomes.values()),
     }

@@ -1,19 +1,14 @@
-"""How the CLI prints what it found out about a project and what became of its CLAUDE.md, under the same rules
-as output.py."""
+"""What `backstory init`, `sync` and `claude-md status` have to say about a project and its CLAUDE.md."""
 
 from __future__ import annotations
 
 import os
-import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import click
-from rich.text import Text
-
 from backstory import paths
-from backstory.claude_md.init import CHOICES, COVERED, OFF, REMOVED, Planned
+from backstory.claude_md.init import COVERED, OFF, REMOVED, Planned, draft
 from backstory.claude_md.learn import UNCORRECTED
 from backstory.claude_md.read.commands.roles import COMMAND_ROLES
 from backstory.claude_md.status import FileStatus, Status
@@ -21,9 +16,8 @@ from backstory.claude_md.sync import Prepared, Trouble
 from backstory.claude_md.write.compose import Known
 from backstory.claude_md.write.sections import redacted
 from backstory.claude_md.write.settings import Settings
-from backstory.surfaces.cli import sections
-from backstory.surfaces.cli.output import lately, number_of, one_line, visible
-from backstory.surfaces.cli.terminal import console, facts, table
+from backstory.surfaces.cli.sections import coloured, difference, in_backticks, table, value_of
+from backstory.surfaces.shapes import WHOLE, WRAP, Facts, Line, Shown, lately, number_of, one_line, plain
 
 MOST_LISTED = 20
 MOST_PATTERNS = 12
@@ -37,7 +31,8 @@ ACTIONS = {
     "keep": "stays as it is",
     "import": "gets a first line that imports AGENTS.md",
 }
-
+NOTHING_WRITTEN = "Nothing was written."
+EDITED = "since a person edited it"
 BY_A_MODEL = (
     "A program finds only what files state; in Claude Code, /backstory:memory-init has the code read and adds"
     " what else a newcomer needs."
@@ -56,8 +51,8 @@ AFTER_A_TURN = {
 # --- init ---------------------------------------------------------------------------------------------------
 
 
-def known(found: Known, chosen: Settings = UNCORRECTED) -> None:
-    """What was found out about a project, a row each; commands as somebody has corrected them."""
+def known(found: Known, chosen: Settings = UNCORRECTED) -> Facts:
+    """What was found out about a project; commands as somebody has corrected them."""
     survey = found.survey
     commands = chosen.corrected(survey.commands)
     rows: list[tuple[str, str]] = [
@@ -72,85 +67,31 @@ def known(found: Known, chosen: Settings = UNCORRECTED) -> None:
     rows.append(("workspaces", _some(survey.workspaces)))
     shown = [pattern for pattern in found.patterns if pattern.type != "architecture"]  # in no section
     for pattern in shown[:MOST_PATTERNS]:
-        said = f"{pattern.subject}: {pattern.value}" if pattern.subject else pattern.value
-        rows.append((pattern.type, f"{said} ({pattern.confidence:.0%} of {pattern.cases:,})"))
+        value = f"{pattern.subject}: {pattern.value}" if pattern.subject else pattern.value
+        rows.append((pattern.type, f"{value} ({pattern.confidence:.0%} of {pattern.cases:,})"))
     if found.insights:
         rows.append(("hot files", _some([path for path, _ in found.insights.hot])))
         rows += [("commits", habit) for habit in found.insights.habits]
-        rows += [("decided", said) for _, _, said in found.insights.decisions[:3]]
+        rows += [("decided", decision) for _, _, decision in found.insights.decisions[:3]]
     rows += [("practice", line.removeprefix("- ")) for line in (found.practices or "").splitlines()]
-    facts(console(), ((name, redacted(value)) for name, value in rows))
-    if not found.project.whole:
-        click.echo("There are more files than were looked at.", err=True)
+    return Facts([(name, redacted(value)) for name, value in rows])
 
 
-def choose(proposed: Sequence[str], reasons: Mapping[str, str], by_hand: Collection[str] = ()) -> list[str]:
-    """Ask which folders get a CLAUDE.md of their own. One that a person wrote stays unless it is named."""
-    if not proposed:
-        return []
-    click.echo("\nThese folders are worth a CLAUDE.md of their own:", err=True)
-    for number, path in enumerate(proposed, 1):
-        why = f"  {one_line(redacted(reasons[path]))}" if path in reasons else ""
-        hand = "  has one written by hand, which stays unless you name its number" if path in by_hand else ""
-        click.echo(f"{number:>3}  {one_line(path)}{why}{hand}", err=True)
-    everything = [path for path in proposed if path not in by_hand]
-    while True:
-        usual = "all" if everything else "none"
-        given = click.prompt("Which? all, none, or numbers like 1,3", default=usual, err=True)
-        given = given.strip().lower() or usual
-        if given in ("all", "y", "yes"):
-            return everything
-        if given in ("none", "n", "no"):
-            return []
-        numbers = [int(word) for word in re.findall(r"\d{1,4}", given)]
-        if numbers and re.fullmatch(r"[\d\s,]+", given) and all(0 < one <= len(proposed) for one in numbers):
-            return [proposed[one - 1] for one in dict.fromkeys(numbers)]
-        click.echo(
-            f"Say all, none, or numbers from 1 to {len(proposed)}; Ctrl-C leaves, and nothing is written.",
-            err=True,
-        )
-
-
-def decide(existing: Sequence[str]) -> str:
-    """Ask what becomes of files that are there."""
-    names = ", ".join(existing)
-    click.echo(
-        f"\n{names} {'is' if len(existing) == 1 else 'are'} there already:\n"
-        "  merge    add sections at the end, and change nothing else\n"
-        "  migrate  a new file, with all of the old text as its manual part\n"
-        "  backup   a new file; the old one is kept as .backup\n"
-        "  cancel   write nothing",
-        err=True,
-    )
-    return str(click.prompt("Which?", type=click.Choice(CHOICES), default="merge", err=True))
-
-
-def confirm() -> bool:
-    return click.confirm("Write this?", err=True)
-
-
-def planned(plan: Iterable[Planned], root: str, by_hand: Iterable[str] = ()) -> None:
+def planned(plan: Iterable[Planned], root: str, by_hand: Iterable[str]) -> Iterator[Shown]:
     """What happens to each file. However narrow a terminal, all of it is shown."""
-    out = console()
-    out.print()
+    yield ""
     for one in plan:
-        line = Text(file_name(one.path, root), style="cyan").append(
-            f"  {ACTIONS[one.action]}", style="default"
-        )
-        if one.texts:
-            line.append(f": {', '.join(one.texts)}", style="default")
-        out.print(line)
-        for said in _left_out(one):
-            out.print(Text(f"  {said}", style="dim"))
+        sections = f": {', '.join(one.texts)}" if one.texts else ""
+        yield _of_file(file_name(one.path, root), f"{ACTIONS[one.action]}{sections}")
+        for reason in _left_out(one):
+            yield Line(("", (f"  {reason}", "dim")), WRAP, 4)
     for folder in by_hand:
         note = f"stays as a person wrote it; --subtree {shlex.quote(folder)} adds sections"
-        out.print(Text(one_line(folder), style="cyan").append(f"  {visible(note)}", style="dim"))
+        yield _of_file(one_line(folder), note, "dim")
 
 
-def without_file(folders: Iterable[str], plan: Iterable[Planned]) -> None:
-    """The folders that somebody named, and that get no file all the same."""
-    for folder in sorted({*folders} - {one.folder for one in plan}):
-        click.echo(f"{one_line(folder)} gets none: there is nothing left that it would say.", err=True)
+def _of_file(name: str, sentence: str, style: str = "") -> Line:
+    return Line(("", (name, "cyan"), (f"  {sentence}", style)), WRAP, 2)
 
 
 def _left_out(one: Planned) -> Iterator[str]:
@@ -161,7 +102,7 @@ def _left_out(one: Planned) -> Iterator[str]:
     if off := one.left_for(OFF):
         yield f"left out, since it is switched off: {', '.join(off)}"
     if covered := one.left_for(COVERED):
-        each = ", ".join(f"{name} ({visible(redacted(one.left_out[name].how))})" for name in covered)
+        each = ", ".join(f"{name} ({redacted(one.left_out[name].how)})" for name in covered)
         yield f"left out, since your text covers it: {each}; --section NAME adds it all the same"
     if one.taken_out:
         yield f"taken out: {', '.join(one.taken_out)}"
@@ -169,7 +110,22 @@ def _left_out(one: Planned) -> Iterator[str]:
         stays = "its text is not the program's, so take it out by hand"
         yield f"switched off, but {', '.join(one.staying)} stays: {stays}"
     for role, lines in one.settings.commands.items():
-        yield f"your command to {role}: {visible(', '.join(lines)) or 'none'}"
+        yield f"your command to {role}: {', '.join(lines) or 'none'}"
+
+
+def texts(plan: Iterable[Planned], root: str) -> Iterator[Shown]:
+    """The text of new files, and what changes in those that are there."""
+    for one in plan:
+        old, new = (text.decode(errors="replace").rstrip("\n") for text in draft(one))
+        name = file_name(one.path, root)
+        if old == new:
+            continue
+        yield ""
+        if old.strip() and one.action != "backup":
+            yield from coloured(difference(old, new, name, name))
+        else:
+            yield Line(((f"{name}:", "bold"),))
+            yield Line((new,), WHOLE)
 
 
 def done(
@@ -179,26 +135,26 @@ def done(
     offered: Iterable[tuple[str, str]],
     existing: str | None,
     on_stop: str,
-) -> None:
+) -> Iterator[str]:
     """What was written, and what happens from now on."""
     ours = [file_name(one.path, root) for one in plan if one.action in ("add", "keep")]
     if ours and existing in ("migrate", "backup"):
         have = f"{', '.join(ours)} {'has' if len(ours) == 1 else 'have'} sections of backstory's already"
-        click.echo(f"\n{have}: what was missing was added, instead of {existing}.")
-    said = []
+        yield f"\n{have}: what was missing was added, instead of {existing}."
+    written = []
     for one in plan:
         if one.action != "keep":
             number = f" ({number_of(len(one.texts), 'section', 'sections')})" if one.texts else ""
             beside = f", the old one is {file_name(kept[one.path], root)}" if one.path in kept else ""
-            said.append(f"{file_name(one.path, root)}{number}{beside}")
-    click.echo(f"\nWritten: {'; '.join(said)}" if said else "\nNothing had to be written.")
+            written.append(f"{file_name(one.path, root)}{number}{beside}")
+    yield f"\nWritten: {'; '.join(written)}" if written else "\nNothing had to be written."
     for path, section in offered:
-        diff = f"`backstory claude-md section diff {section}` shows the new text"
-        click.echo(f"{section} in {file_name(path, root)} stays, since a person edited it; {diff}.")
-    if said:
-        click.echo(BY_A_MODEL)
-    click.echo("Changes are tracked from now on; `backstory claude-md status` shows what is pending.")
-    click.echo(AFTER_A_TURN[on_stop])
+        name = file_name(path, root)
+        yield f"{section} in {name} stays, {EDITED}; {_diff(name, section)} shows the new text."
+    if written:
+        yield BY_A_MODEL
+    yield "Changes are tracked from now on; `backstory claude-md status` shows what is pending."
+    yield AFTER_A_TURN[on_stop]
 
 
 def file_name(path: str, root: str) -> str:
@@ -208,129 +164,112 @@ def file_name(path: str, root: str) -> str:
 # --- sync ---------------------------------------------------------------------------------------------------
 
 
-def prepared(found: Prepared) -> None:
+def prepared(found: Prepared) -> Iterator[Shown]:
     """What changed in the project, and what changes in CLAUDE.md for it."""
     changed = list(dict.fromkeys(found.told(path) for path in (*found.lines, *found.outside)))
     if changed:
-        click.echo(f"{number_of(len(changed), 'file', 'files')} changed: {_some(changed)}")
+        yield f"{number_of(len(changed), 'file', 'files')} changed: {_some(changed)}"
     for change in found.changes:
         if change.outcome in ("written", "offered"):
             name = f"{found.told(change.path)}: {change.name}"
-            suffix = " (offered, since a person edited it)" if change.outcome == "offered" else ""
+            suffix = f" (offered, {EDITED})" if change.outcome == "offered" else ""
             new = change.new if change.merged is None else change.merged
-            sections.show(sections.difference(change.old, new, name, name + suffix))
+            yield from coloured(difference(change.old, new, name, name + suffix))
 
 
-def synced(found: Prepared, outcomes: Mapping[str, Mapping[str, str]], is_troubled: bool) -> None:
-    said: dict[str, list[str]] = {}
+def synced(found: Prepared, outcomes: Mapping[str, Mapping[str, str]], is_troubled: bool) -> Iterator[Shown]:
+    named: dict[str, list[str]] = {}
     for path, names in outcomes.items():
         for name, outcome in names.items():
-            how = f" ({_diff(found, path, name)} shows it)" if outcome == "offered" else ""
-            said.setdefault(outcome, []).append(f"{name} in {found.told(path)}{how}")
+            how = f" ({_diff(found.told(path), name)} shows it)" if outcome == "offered" else ""
+            named.setdefault(outcome, []).append(f"{name} in {found.told(path)}{how}")
     for outcome, how in (
         ("written", "Written"),
-        ("offered", "Offered, since a person edited it"),
+        ("offered", f"Offered, {EDITED}"),
         ("kept", "Left as a person wants it"),
         ("skipped", "Left to the model, which wrote it meanwhile"),
     ):
-        if outcome in said:
-            click.echo(visible(f"{how}: {', '.join(said[outcome])}"))
+        if outcome in named:
+            yield f"{how}: {', '.join(named[outcome])}"
     for one in found.prose:
         how = ", and what it is about changed" if one.because else ""
         why = f" ({_some(one.because)})" if one.because else ""
-        name = f"{one.name} in {found.told(one.path)}"
-        click.echo(visible(f"Written by Claude{how}: {name}{why}"))
+        yield f"Written by Claude{how}: {one.name} in {found.told(one.path)}{why}"
     if found.prose:
-        click.echo(LOOKED_AT)
+        yield LOOKED_AT
     if found.waiting:
         waits = number_of(len(found.waiting), "offer waits", "offers wait")
-        click.echo(visible(f"{waits}: {', '.join(_diff(found, *one) for one in found.waiting)}"))
+        yield f"{waits}: {', '.join(_diff(found.told(path), name) for path, name in found.waiting)}"
     if found.lacking:
         more = ", ".join(f"{name} to {found.told(path)}" for path, name in found.lacking)
-        click.echo(visible(f"`backstory sync --all` would add {more}."))
-    if not (is_troubled or {"written", "offered", "skipped"} & said.keys() or found.prose or found.waiting):
-        click.echo(visible(f"Up to date: {_some([found.told(path) for path in found.files])}"))
+        yield f"`backstory sync --all` would add {more}."
+    if not (is_troubled or {"written", "offered", "skipped"} & named.keys() or found.prose or found.waiting):
+        yield f"Up to date: {_some([found.told(path) for path in found.files])}"
 
 
-def _diff(found: Prepared, path: str, name: str) -> str:
-    told = found.told(path)
-    within = "" if "/" not in told else f" --in {shlex.quote(told)}"
-    return f"`backstory claude-md section diff {name}{within}`"
+def _diff(file: str, section: str) -> str:
+    return in_backticks("diff", section, file if "/" in file else None)
 
 
 def complaint(found: Prepared, troubles: Iterable[Trouble], *more: str) -> str:
     """What keeps files from being brought up to date, in one line."""
-    said = []
+    each = []
     for one in troubles:
         line = f":{one.line}" if one.line else ""
         name = found.told(one.path)
-        said.append(one.said if name in one.said else f"{name}{line} {one.said}")
-    return visible("; ".join((*said, *more)))
+        each.append(one.said if name in one.said else f"{name}{line} {one.said}")
+    return "; ".join((*each, *more))
 
 
 # --- status -------------------------------------------------------------------------------------------------
 
 
-def status(found: Status, behind: Sequence[tuple[str, str]], on_stop: str, now: int) -> None:
-    changed = [*found.pending, *(f"{path} (outside of Claude Code)" for path in found.outside)]
-    pending = number_of(len(changed), "file", "files") if changed else "nothing"
-    last = lately(found.synced_at, now) if found.synced_at else "never"
-    out = console()
-    would = ", ".join(f"{name} of {one_line(path)}" for path, name in behind) or "nothing"
-    facts(
-        out,
-        [("pending", pending), ("to write", would), ("last sync", last), ("on stop", on_stop)],
+def status(found: Status, behind: Sequence[tuple[str, str]], on_stop: str, now: int) -> Iterator[Shown]:
+    outside = [f"{paths.text(path)} (outside of Claude Code)" for path in found.outside]
+    changed = [*map(paths.text, found.pending), *outside]
+    yield Facts(
+        [
+            ("pending", number_of(len(changed), "file", "files") if changed else "nothing"),
+            ("to write", ", ".join(f"{name} of {one_line(path)}" for path, name in behind) or "nothing"),
+            ("last sync", lately(found.synced_at, now) if found.synced_at else "never"),
+            ("on stop", on_stop),
+        ]
     )
     for path in changed[:MOST_LISTED]:
-        out.print(Text(f"  {one_line(paths.text(path))}"))
+        yield f"  {one_line(path)}"
     if len(changed) > MOST_LISTED:
-        out.print(Text(f"  and {len(changed) - MOST_LISTED:,} more", style="dim"))
+        yield f"  and {len(changed) - MOST_LISTED:,} more"
     for file in found.files:
-        out.print()
-        _file(file, found.root)
+        yield ""
+        yield from _file(file, found.root)
     if behind or changed:
-        click.echo("\n`backstory sync` brings CLAUDE.md up to date.")
+        yield "\n`backstory sync` brings CLAUDE.md up to date."
     states = [one for file in found.files if file.state for one in file.state.sections]
     if any(one.offered is not None for one in states):
-        click.echo("\nOffered: `backstory claude-md section diff NAME` shows it, then `accept` or `keep`.")
+        yield f"\nOffered: {in_backticks('diff', 'NAME', None)} shows it, then `accept` or `keep`."
     if any(one.behind for one in states):
-        click.echo(f"\nBehind: what Claude wrote this about has changed. {LOOKED_AT}")
+        yield f"\nBehind: what Claude wrote this about has changed. {LOOKED_AT}"
 
 
-def _file(file: FileStatus, root: str) -> None:
-    out = console()
-    shown = file_name(file.path, root)
+def _file(file: FileStatus, root: str) -> Iterator[Shown]:
+    name = file_name(file.path, root)
     if file.state is None:
         gone = "  is gone, or cannot be read; `backstory init` makes it, or says why"
-        out.print(Text(shown, style="bold").append(gone, style="yellow"))
+        yield Line(((name, "bold"), (gone, "yellow")), WHOLE)
         return
     lines = number_of(file.state.lines, "line", "lines")
     tokens = number_of(file.state.tokens, "token", "tokens")
-    out.print(Text(shown, style="bold").append(f"  {lines}, {tokens}", style="dim"))
-    rows = []
-    for one in file.state.sections:
-        state = [*sections.said(one), *(["unknown name"] if one.name in file.unknown else [])]
-        rows.append(
-            {
-                "section": visible(one.name),
-                "author": one.author or "-",
-                "tokens": f"{one.tokens:,}",
-                "state": ", ".join(state) or "-",
-            }
-        )
-    if rows:
-        table(out, rows, {"tokens"}, ("tokens", "author"))
-    for stale in file.stale:
-        said = f"{stale.section} names {one_line(stale.reference)}, which is not there"
-        out.print(Text(said, style="yellow"))
-    for line in file.misread:
-        said = f"line {line}: begins like a setting of backstory's and is none; it stays as it is"
-        out.print(Text(said, style="yellow"))
-    for problem in file.state.problems:
-        out.print(Text(f"line {problem.line}: {visible(problem.said)}", style="yellow"))
+    yield Line(((name, "bold"), (f"  {lines}, {tokens}", "dim")))
+    yield from table(file.state)
+    wrong = [f"{one.section} names {one_line(one.reference)}, which is not there" for one in file.stale]
+    begins = "begins like a setting of backstory's and is none; it stays as it is"
+    wrong += [f"line {line}: {begins}" for line in file.misread]
+    wrong += [f"line {problem.line}: {problem.said}" for problem in file.state.problems]
+    for sentence in wrong:
+        yield Line(("", (sentence, "yellow")), WRAP, 2)
 
 
-def plain_status(found: Status, on_stop: str) -> dict[str, Any]:
+def value_of_status(found: Status, on_stop: str) -> dict[str, Any]:
     gone = {"lines": 0, "tokens": 0, "sections": [], "problems": []}
     return {
         "root": paths.text(found.root),
@@ -340,14 +279,12 @@ def plain_status(found: Status, on_stop: str) -> dict[str, Any]:
         "on_stop": on_stop,
         "files": [
             {
-                **(sections.plain(file.state) if file.state else gone),
+                **(value_of(file.state) if file.state else gone),
                 "file": paths.text(os.path.relpath(file.path, found.root)),
                 "there": file.state is not None,
                 "template": file.template,
                 "synced_at": file.synced_at,
-                "unknown": list(file.unknown),
-                "misread": list(file.misread),
-                "stale": [{"section": one.section, "reference": one.reference} for one in file.stale],
+                **plain({name: getattr(file, name) for name in ("unknown", "misread", "stale")}),
             }
             for file in found.files
         ],

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +16,8 @@ import click
 from backstory import dirty, errors, paths
 from backstory.gist import tokens
 from backstory.store import claude_files
-from backstory.surfaces.cli import output
-from backstory.surfaces.cli.common import folder, project_and_json, standard_input, store, typed
+from backstory.surfaces.cli.common import folder, prints, project_option, standard_input, store, typed
+from backstory.surfaces.shapes import WHOLE, Column, Line, Raw, Reply, Table, done
 
 if TYPE_CHECKING:
     from backstory.claude_md.write.managed import FileState, SectionState
@@ -54,24 +54,21 @@ def section() -> None:
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
     """What every command here has."""
-    return in_option(project_and_json(command))
+    return in_option(project_option(command))
 
 
 @section.command()
 @name_argument
 @_options
-def get(name: str, within: str | None, project: str, as_json: bool) -> None:
+@prints
+def get(name: str, within: str | None, project: str) -> Reply:
     """Print the text of a section."""
     from backstory.claude_md.write import managed, sections
 
     at = _target(project, within)
     text = sections.get(managed.read(at.path), name)
-    if as_json:
-        output.as_json({"file": paths.text(at.path), "section": name, "text": text})
-    else:
-        # A model gets a text, changes it and sets it again: a pipe gets it as it is.
-        text = output.visible(text) if sys.stdout.isatty() else text
-        click.echo(text.encode("utf-8", "replace") + b"\n", nl=False)
+    # A model gets a text, changes it and sets it again: a pipe gets it as it is.
+    return Reply({**_value(at, name), "text": text}, [Raw(f"{text}\n")])
 
 
 @section.command("set")
@@ -81,7 +78,8 @@ def get(name: str, within: str | None, project: str, as_json: bool) -> None:
 )
 @click.option("--add", is_flag=True, help="Add the section where the file has none.")
 @_options
-def set_(name: str, file: str, add: bool, within: str | None, project: str, as_json: bool) -> None:
+@prints
+def set_(name: str, file: str, add: bool, within: str | None, project: str) -> Reply:
     """Give a section a new text, in Markdown without the markers. `sync` then leaves it to you.
 
     Exit code 1 where a person has edited the section: then the text is offered to them instead.
@@ -106,55 +104,39 @@ def set_(name: str, file: str, add: bool, within: str | None, project: str, as_j
             db, folder(), at.path, name, text, author="model", now=now, root=at.root, facts=digest, add=add
         )
         sync.rest_on(db, at.path, name, facts, now)
-    if as_json:
-        output.as_json({"file": paths.text(at.path), "section": name, "outcome": outcome})
-    elif outcome in ("written", "unchanged"):
-        size = tokens(sections.cleaned(text))
+    size, sentence = tokens(sections.cleaned(text)), []
+    if outcome in ("written", "unchanged"):
         long = f"; {MOST_TOKENS} are enough for nearly every project" if size > MOST_TOKENS else ""
-        click.echo(f"Section {outcome}: {name} in {at.shown} ({size:,} tokens{long})")
-    if is_changed:
-        click.echo("Something private or secret in it was left out.", err=True)
-    edited = f"A person has edited {name} in {at.shown}, so it stays as it is"
-    if outcome == "offered":
-        raise errors.NotFound(f"{edited}; the new text is offered: {_command('diff', name, at)} shows it.")
-    if outcome == "kept":
-        raise errors.NotFound(f"{edited}; they have turned this very text down.")
+        sentence = [f"Section {outcome}: {name} in {at.shown} ({size:,} tokens{long})"]
+    notes = ["Something private or secret in it was left out."] if is_changed else []
+    why = {
+        "offered": f"the new text is offered: {in_backticks('diff', name, at.within)} shows it.",
+        "kept": "they have turned this very text down.",
+    }.get(outcome)
+    no = f"A person has edited {name} in {at.shown}, so it stays as it is; {why}" if why else ""
+    return Reply({**_value(at, name), "outcome": outcome}, sentence, notes, no)
 
 
 @section.command("list")
 @_options
-def listing(within: str | None, project: str, as_json: bool) -> None:
+@prints
+def list_sections(within: str | None, project: str) -> Reply:
     """List the sections of a file: who wrote each, its size, and whether a person edited it."""
     from backstory.claude_md.write import managed
-    from backstory.surfaces.cli import terminal
 
     at = _target(project, within)
     with _store(at) as (db, _):
-        found = managed.state(db, at.path, root=at.root)
-    if as_json:
-        output.as_json(plain(found))
-    elif found.sections:
-        rows = [
-            {
-                "section": output.visible(one.name),
-                "author": one.author or "-",
-                "lines": f"{one.lines:,}",
-                "tokens": f"{one.tokens:,}",
-                "state": ", ".join(said(one)) or "-",
-            }
-            for one in found.sections
-        ]
-        terminal.table(terminal.console(), rows, {"lines", "tokens"}, ("lines", "tokens", "author"))
-    for problem in found.problems:
-        click.echo(f"{at.shown}:{problem.line}: {output.visible(problem.said)}", err=True)
-    if not found.sections:
-        raise errors.NotFound(f"No sections in {at.shown}. `backstory init` adds them.")
+        state = managed.state(db, at.path, root=at.root)
+    notes = [f"{at.shown}:{problem.line}: {problem.said}" for problem in state.problems]
+    none = f"No sections in {at.shown}. `backstory init` adds them."
+    return Reply(value_of(state), table(state), notes, "" if state.sections else none)
 
 
 @section.command()
 @name_argument
 @_options
-def diff(name: str, within: str | None, project: str, as_json: bool) -> None:
+@prints
+def diff(name: str, within: str | None, project: str) -> Reply:
     """Show how what is offered differs from the section, or else what a person changed in it.
 
     Exit code 1 where there is neither.
@@ -176,33 +158,31 @@ def diff(name: str, within: str | None, project: str, as_json: bool) -> None:
     else:
         raise errors.NotFound(f"Nothing is offered for {name}, and nothing is known of an edit.")
     lines = difference(old, new, *names)
-    if as_json:
-        told = {"file": paths.text(at.path), "section": name, "offered": one.offered is not None}
-        output.as_json({**told, "diff": "\n".join(lines)})
-        return
-    show(lines)
-    if one.offered is not None:
-        either = f"{_command('accept', name, at)} takes it, {_command('keep', name, at)} turns it down"
-        click.echo(either, err=True)
+    value = {**_value(at, name), "offered": one.offered is not None, "diff": "\n".join(lines)}
+    take, turn_down = (in_backticks(verb, name, at.within) for verb in ("accept", "keep"))
+    notes = [f"{take} takes it, {turn_down} turns it down"] if one.offered is not None else []
+    return Reply(value, coloured(lines), notes)
 
 
 @section.command()
 @name_argument
 @_options
-def accept(name: str, within: str | None, project: str, as_json: bool) -> None:
+@prints
+def accept(name: str, within: str | None, project: str) -> Reply:
     """Take what is offered for a section, in place of what a person wrote there. A backup keeps that."""
     from backstory.claude_md.write import managed
 
     at = _target(project, within)
     with _store(at) as (db, now):
         managed.accept(db, folder(), at.path, name, now, root=at.root)
-    _done("accepted", name, at, as_json)
+    return _outcome("accepted", name, at)
 
 
 @section.command()
 @name_argument
 @_options
-def keep(name: str, within: str | None, project: str, as_json: bool) -> None:
+@prints
+def keep(name: str, within: str | None, project: str) -> Reply:
     """Turn down what is offered for a section. It is offered again only when it has become another text.
 
     Where nothing is offered, a section that is behind stays as it is: it is still true.
@@ -212,15 +192,14 @@ def keep(name: str, within: str | None, project: str, as_json: bool) -> None:
     at = _target(project, within)
     with _store(at) as (db, now):
         sync.keep(db, folder(), at.path, name, root=at.root, now=now)
-    _done("kept", name, at, as_json)
+    return _outcome("kept", name, at)
 
 
-def plain(found: FileState) -> dict[str, Any]:
-    """The state of a file as JSON."""
+def value_of(state: FileState) -> dict[str, Any]:
     return {
-        "file": found.path,
-        "lines": found.lines,
-        "tokens": found.tokens,
+        "file": state.path,
+        "lines": state.lines,
+        "tokens": state.tokens,
         "sections": [
             {
                 "name": one.name,
@@ -230,26 +209,49 @@ def plain(found: FileState) -> dict[str, Any]:
                 "edited": one.is_edited,
                 "offered": one.offered is not None,
                 "conflict": one.is_conflict,
-                "behind": [paths.text(path) for path in one.behind],
+                "behind": list(map(paths.text, one.behind)),
             }
-            for one in found.sections
+            for one in state.sections
         ],
-        "problems": [{"line": problem.line, "said": problem.said} for problem in found.problems],
+        "problems": [{"line": problem.line, "said": problem.said} for problem in state.problems],
     }
 
 
+def table(state: FileState) -> list[Table]:
+    columns = (
+        Column("section", lambda one: one.name),
+        Column("author", gives_way=3),
+        Column("lines", right=True, gives_way=1),
+        Column("tokens", right=True, gives_way=2),
+        Column("state", _remarks),
+    )
+    return [Table(state.sections, columns)] if state.sections else []
+
+
+def _remarks(one: SectionState) -> list[str]:
+    """What is to be known of a section."""
+    from backstory.claude_md.write.sections import NAMES
+
+    edited = "edited by hand" if one.author else "not written by backstory"
+    return [
+        *(["merge conflict"] if one.is_conflict else [edited] if one.is_edited else []),
+        *(["offered"] if one.offered is not None else []),
+        *(["behind"] if one.behind else []),
+        *(["unknown name"] if one.name not in NAMES else []),
+    ]
+
+
 def difference(old: str, new: str, old_name: str, new_name: str) -> list[str]:
-    """A unified diff, line by line."""
+    """What becomes of a text, line by line."""
     from difflib import unified_diff
 
     return list(unified_diff(old.split("\n"), new.split("\n"), old_name, new_name, lineterm=""))
 
 
-def show(lines: list[str]) -> None:
-    """A diff, in colours at a terminal."""
-    from backstory.surfaces.cli import terminal
-
-    terminal.difference(terminal.console(), lines)
+def coloured(lines: Iterable[str]) -> Iterator[Line]:
+    for number, line in enumerate(lines):
+        style = "bold" if number < 2 else {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        yield Line(((line, style),), WHOLE)
 
 
 class _Target(NamedTuple):
@@ -281,7 +283,7 @@ def _target(project: str, within: str | None) -> _Target:
         # One that only imports another is not where anything is written.
         plain = [path for path in there if not IMPORT.fullmatch(managed.read(path))]
         path = [*ours, *plain, *there, os.path.join(root, dirty.TOP_FILES[0])][0]
-    return _Target(path, root, output.visible(paths.text(os.path.relpath(path, root))), within)
+    return _Target(path, root, paths.text(os.path.relpath(path, root)), within)
 
 
 @contextmanager
@@ -314,23 +316,17 @@ def _text(file: str) -> str:
     return text
 
 
-def said(one: SectionState) -> list[str]:
-    """What is to be known of a section."""
-    edited = "edited by hand" if one.author else "not written by backstory"
-    return [
-        *(["merge conflict"] if one.is_conflict else [edited] if one.is_edited else []),
-        *(["offered"] if one.offered is not None else []),
-        *(["behind"] if one.behind else []),
-    ]
-
-
-def _command(verb: str, name: str, at: _Target) -> str:
+def in_backticks(verb: str, name: str, within: str | None) -> str:
+    """The command for a section, to be typed as it stands."""
     import shlex
 
-    within = "" if at.within is None else f" --in {shlex.quote(typed([at.within]))}"
-    return f"`backstory claude-md section {verb} {name}{within}`"
+    at = "" if within is None else f" --in {shlex.quote(typed([within]))}"
+    return f"`backstory claude-md section {verb} {name}{at}`"
 
 
-def _done(what: str, name: str, at: _Target, as_json: bool) -> None:
-    told = {"file": paths.text(at.path), "section": name, "outcome": what}
-    output.answer(as_json, told, f"Section {what}: {output.visible(name)} in {at.shown}")
+def _value(at: _Target, name: str) -> dict[str, Any]:
+    return {"file": paths.text(at.path), "section": name}
+
+
+def _outcome(outcome: str, name: str, at: _Target) -> Reply:
+    return done(f"Section {outcome}: {name} in {at.shown}", **_value(at, name), outcome=outcome)

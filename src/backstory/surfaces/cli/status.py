@@ -144,7 +144,7 @@ def status(project: str) -> Reply:
 
     `backstory claude-md status` has more about CLAUDE.md, `backstory worker --status` about what waits,
     `backstory doctor` tries every part out."""
-    from backstory.surfaces.cli.claude_md_output import plain_status
+    from backstory.surfaces.cli.claude_md_output import value_of_status
 
     with store() as (db, now), busy("looking"):
         seen = look(db, folder(), project, os.environ, now)
@@ -162,7 +162,7 @@ def status(project: str) -> Reply:
             "daily_usd": seen.cap,
         },
         "told_today": dict(texts_and_tokens),
-        "claude_md": plain_status(seen.claude_md, _on_stop()) if seen.claude_md else None,
+        "claude_md": value_of_status(seen.claude_md, _on_stop()) if seen.claude_md else None,
         "trees": here.trees if here else 0,
         "to_do": to_do(seen),
     }

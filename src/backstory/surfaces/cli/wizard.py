@@ -3,16 +3,11 @@ corrects commands, chooses folders, and then says yes or no. Nothing is written 
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from backstory import errors
 from backstory.claude_md.init import CANCELLED, CHOICES, OFF, Choices, Planned, draft, hand_written, proposed
@@ -21,12 +16,10 @@ from backstory.claude_md.read.commands.roles import COMMAND_ROLES
 from backstory.claude_md.write import compose, sections, settings
 from backstory.claude_md.write.settings import AS_FOUND, NO_COMMAND
 from backstory.gist import tokens
-from backstory.surfaces.cli import claude_md_output as shown
-from backstory.surfaces.cli import terminal
-from backstory.surfaces.cli.output import visible
-from backstory.surfaces.cli.sections import difference
+from backstory.surfaces.cli.claude_md_output import ACTIONS, NOTHING_WRITTEN, file_name, texts
+from backstory.surfaces.cli.common import tell
+from backstory.surfaces.shapes import WHOLE, WRAP, Line, Shown, one_line
 
-SIDE_BY_SIDE = 120  # columns; in fewer, a line has no room in a half
 YES, NO = ("y", "yes", "write"), ("n", "no", "q", "quit", "leave")
 PROMPT = "Write this? y, n, or: look, off, on, command, subtrees, existing, help"
 NO_NEWS = "Nothing has to be written. Change something? n, or: off, on, command, subtrees, help"
@@ -40,6 +33,12 @@ HELP = """\
   subtrees             choose the folders that get a CLAUDE.md of their own
   existing             choose what becomes of a CLAUDE.md that is there
 Sections that are off and corrected commands are kept as comments in the file, for whoever works with it."""
+
+EXISTING = """\
+  merge    add sections at the end, and change nothing else
+  migrate  a new file, with all of the old text as its manual part
+  backup   a new file; the old one is kept as .backup
+  cancel   write nothing"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +67,30 @@ Plan = Callable[[Wishes], list[Planned]]
 def talk(root: str, known: Learned, wishes: Wishes, plan: Plan) -> list[Planned]:
     """What is to be done in the end. NotFound where a person wants nothing of it."""
     planned = plan(wishes)
-    look(planned, root)
-    _list(planned, root)
+    tell(*texts(planned, root), *_listed(planned, root))
     while True:
         is_news = any(one.action != "keep" for one in planned)
         word, _, rest = _answer(PROMPT if is_news else NO_NEWS).partition(" ")
         if not rest and word.lower() in (YES if is_news else (*YES, *NO, "")):
             return planned
         if not rest and word.lower() in NO:
-            raise errors.NotFound("Nothing was written.")
+            raise errors.NotFound(NOTHING_WRITTEN)
         if word.lower() in ("l", "look"):
-            look(planned, root)
+            tell(*texts(planned, root))
             continue
         try:
             changed = _changed(root, known, wishes, planned, word.lower(), rest.strip())
             if changed is None:
-                unknown = "" if word.lower() in ("help", "h", "?") else "That was not understood.\n"
-                click.echo(unknown + HELP, err=True)
+                tell(*([] if word.lower() in ("help", "h", "?") else ["That was not understood."]), HELP)
                 continue
             if changed.existing != "cancel":
                 planned, wishes = plan(changed), changed
         except (errors.BadInput, errors.NotFound) as error:
-            click.echo(visible(str(error)), err=True)
+            tell(str(error))
             continue
         if changed.existing == "cancel":
             raise errors.NotFound(CANCELLED)
-        _list(planned, root)
+        tell(*_listed(planned, root))
 
 
 def _changed(
@@ -116,13 +113,13 @@ def _changed(
     if word in ("subtrees", "s"):
         places = tuple(dict.fromkeys((*proposed(known), *wishes.folders)))
         by_hand = [folder for folder in places if hand_written(root, folder)]
-        folders = shown.choose(places, known.survey.subtree_reasons, by_hand)
+        folders = choose(places, known.survey.subtree_reasons, by_hand)
         return replace(wishes, folders=tuple(folders))
     if word in ("existing", "e"):
         files = [one.path for one in planned if one.action in CHOICES]
         if not files:
             raise errors.BadInput("No file is there that backstory has not written to already.")
-        return replace(wishes, existing=shown.decide([shown.file_name(path, root) for path in files]))
+        return replace(wishes, existing=decide(files, root))
     return None
 
 
@@ -185,8 +182,12 @@ def _commands(known: Learned, chosen: settings.Settings, roles: Sequence[str]) -
     for role in roles:
         own = [f"{line} (set in the file)" for line in chosen.commands.get(role, ())]
         found = [f"{one.line} (from {one.source})" for one in known.survey.commands if one.role == role]
-        for line in own or found or ["nothing"]:
-            click.echo(f"{role:>10}  {visible(sections.redacted(line))}", err=True)
+        tell(
+            *(
+                Line((f"{role:>10}  {sections.redacted(line)}",), WHOLE)
+                for line in own or found or ["nothing"]
+            )
+        )
 
 
 def _rows(planned: Sequence[Planned]) -> Iterator[_Row]:
@@ -208,78 +209,51 @@ def _rows(planned: Sequence[Planned]) -> Iterator[_Row]:
                 yield _Row(one.folder, name, has[name], is_on, AS_IT_STANDS if is_on else OFF)
 
 
-def _list(planned: Sequence[Planned], root: str) -> None:
+def _listed(planned: Sequence[Planned], root: str) -> Iterator[Shown]:
     """Each file with its sections, numbered, and their sizes."""
-    out = terminal.console()
     number = 0
     for one in planned:
-        rows = list(_rows([one]))
         size = tokens(draft(one)[1].decode(errors="replace"))
-        out.print()
-        line = Text(shown.file_name(one.path, root), style="cyan")
-        out.print(line.append(f"  {shown.ACTIONS[one.action]}; {size:,} tokens", style="default"))
-        for row in rows:
+        yield ""
+        yield Line(((file_name(one.path, root), "cyan"), f"  {ACTIONS[one.action]}; {size:,} tokens"))
+        for row in _rows([one]):
             number += 1
-            mark = "on " if row.is_on else "off"
+            mark, style = ("on ", "") if row.is_on else ("off", "dim")
             size = tokens(sections.cleaned(row.text))
             said = f"{number:>3}  {mark}  {row.name:<20} {size:>5,} tokens"
-            note = f"  {visible(row.note)}" if row.note else ""
-            out.print(Text(said, style="default" if row.is_on else "dim").append(note, style="dim"))
+            yield Line(("", (said, style), (f"  {row.note}" if row.note else "", "dim")), WRAP, 10)
         for name in one.staying:
             note = "its text is not the program's; take it out by hand"
-            out.print(Text(f"     {name} is switched off, but stays: {note}", style="yellow"))
+            yield Line(("", (f"     {name} is switched off, but stays: {note}", "yellow")), WRAP, 5)
 
 
-# Showing.
+def choose(proposed: Sequence[str], reasons: Mapping[str, str], by_hand: Collection[str]) -> list[str]:
+    """Ask which folders get a CLAUDE.md of their own. One that a person wrote stays unless it is named."""
+    if not proposed:
+        return []
+    tell("\nThese folders are worth a CLAUDE.md of their own:")
+    for number, path in enumerate(proposed, 1):
+        why = f"  {one_line(sections.redacted(reasons[path]))}" if path in reasons else ""
+        hand = "  has one written by hand, which stays unless you name its number" if path in by_hand else ""
+        tell(Line((f"{number:>3}  {one_line(path)}{why}{hand}",), WHOLE))
+    everything = [path for path in proposed if path not in by_hand]
+    usual = "all" if everything else "none"
+    while True:
+        answer = click.prompt("Which? all, none, or numbers like 1,3", default=usual, err=True)
+        answer = answer.strip().lower() or usual
+        if answer in ("all", *YES):
+            return everything
+        if answer in ("none", *NO[:2]):
+            return []
+        numbers = [int(word) for word in re.findall(r"\d{1,4}", answer)]
+        if numbers and re.fullmatch(r"[\d\s,]+", answer) and all(0 < one <= len(proposed) for one in numbers):
+            return [proposed[one - 1] for one in dict.fromkeys(numbers)]
+        leaves = "Ctrl-C leaves, and nothing is written."
+        tell(f"Say all, none, or numbers from 1 to {len(proposed)}; {leaves}")
 
 
-def look(planned: Sequence[Planned], root: str) -> None:
-    """The text of new files, and what changes in those that are there; at a terminal in a pager, where it is
-    long."""
-    out = terminal.console()
-    if not sys.stdout.isatty():
-        for one in planned:
-            _show(out, one, root)
-        return
-    with out.capture() as page:
-        for one in planned:
-            _show(out, one, root)
-    text = page.get()
-    if text.count("\n") > out.height - 2:
-        flags = os.environ.setdefault("LESS", "FRX")  # as git does; without R, less shows colours as codes
-        click.echo_via_pager(text, color=out.color_system is not None and "r" in flags.lower())
-    else:
-        click.echo(text, nl=False)
-
-
-def _show(out: Console, one: Planned, root: str) -> None:
-    old, new = (text.decode(errors="replace").rstrip("\n") for text in draft(one))
-    if old == new:
-        return
-    name = shown.file_name(one.path, root)
-    out.print()
-    if not old.strip() or one.action == "backup":
-        out.print(Text(f"{name}:", style="bold"))
-        out.print(Text(visible(new)), soft_wrap=True)
-    elif out.is_terminal and out.width >= SIDE_BY_SIDE:
-        out.print(_side_by_side(old.split("\n"), new.split("\n"), name))
-    else:
-        terminal.difference(out, difference(old, new, name, name))
-
-
-def _side_by_side(old: Sequence[str], new: Sequence[str], name: str) -> Table:
-    """Both texts, a line beside what becomes of it; only where something changes."""
-    from difflib import SequenceMatcher
-    from itertools import zip_longest
-
-    table = Table(box=None, padding=(0, 1), expand=True, header_style="bold")
-    table.add_column(f"{name} as it is", ratio=1, overflow="fold")
-    table.add_column(f"{name} as it will be", ratio=1, overflow="fold")
-    for number, group in enumerate(SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(3)):
-        if number:
-            table.add_row(Text("⋯", style="dim"), Text("⋯", style="dim"))
-        for kind, old_from, old_to, new_from, new_to in group:
-            left, right = ("default", "default") if kind == "equal" else ("red", "green")
-            for before, after in zip_longest(old[old_from:old_to], new[new_from:new_to], fillvalue=""):
-                table.add_row(Text(visible(before), style=left), Text(visible(after), style=right))
-    return table
+def decide(existing: Sequence[str], root: str) -> str:
+    """Ask what becomes of files that are there."""
+    names = ", ".join(file_name(path, root) for path in existing)
+    tell(f"\n{names} {'is' if len(existing) == 1 else 'are'} there already:", EXISTING)
+    return str(click.prompt("Which?", type=click.Choice(CHOICES), default="merge", err=True))
