@@ -82,7 +82,7 @@ def test_what_changed_outside_of_claude_code_is_pending_too(run: Run, ready: Pat
     with (ready / "pyproject.toml").open("a") as file:
         file.write("# more\n")
     ran = run("claude-md", "status")
-    assert "pending  1 file\n" in ran.out
+    assert "pending  1 file changed\n" in ran.out
     assert "  pyproject.toml (outside of Claude Code)\n" in ran.out
     assert "`backstory sync`" in ran.out
     told = run("claude-md", "status", "--json").json

@@ -165,7 +165,7 @@ def test_what_was_forgotten_before_is_erased_with_its_forgetting(planted: Path, 
 def test_one_memory_is_erased_by_its_id(planted: Path, run: Run) -> None:
     only = run("add", "the Kilimanjaroon stands alone").id
     assert holding(planted, "kilimanjaroon")
-    assert run("erase", only, "--yes").out.endswith("\nErased: 1 other memory\n")
+    assert run("erase", only, "--yes").out.endswith("\nErased: 1 memory\n")
     assert holding(planted, "kilimanjaroon") == []
 
 

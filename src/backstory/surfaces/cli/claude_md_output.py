@@ -168,7 +168,7 @@ def prepared(found: Prepared) -> Iterator[Shown]:
     """What changed in the project, and what changes in CLAUDE.md for it."""
     changed = list(dict.fromkeys(found.told(path) for path in (*found.lines, *found.outside)))
     if changed:
-        yield f"{number_of(len(changed), 'file', 'files')} changed: {_some(changed)}"
+        yield f"{_changed(len(changed))}: {_some(changed)}"
     for change in found.changes:
         if change.outcome in ("written", "offered"):
             name = f"{found.told(change.path)}: {change.name}"
@@ -224,14 +224,39 @@ def complaint(found: Prepared, troubles: Iterable[Trouble], *more: str) -> str:
 # --- status -------------------------------------------------------------------------------------------------
 
 
+def summary(found: Status | None, now: int) -> str:
+    """In one line."""
+    if found is None:
+        return "not kept by backstory; `backstory init` sets that up"
+    changed = len(found.pending) + len(found.outside)
+    states = [section for file in found.files if file.state for section in file.state.sections]
+    edited, stale = sum(one.is_edited for one in states), sum(len(file.stale) for file in found.files)
+    parts = [
+        number_of(len(found.files), "file", "files"),
+        f"{_changed(changed)} since" if changed else "up to date",
+        f"last sync {_last_sync(found, now)}",
+        f"{number_of(edited, 'section', 'sections')} edited by hand" if edited else "",
+        number_of(stale, "stale reference", "stale references") if stale else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _changed(files: int) -> str:
+    return f"{number_of(files, 'file', 'files')} changed"
+
+
+def _last_sync(found: Status, now: int) -> str:
+    return lately(found.synced_at, now) if found.synced_at else "never"
+
+
 def status(found: Status, behind: Sequence[tuple[str, str]], on_stop: str, now: int) -> Iterator[Shown]:
     outside = [f"{paths.text(path)} (outside of Claude Code)" for path in found.outside]
     changed = [*map(paths.text, found.pending), *outside]
     yield Facts(
         [
-            ("pending", number_of(len(changed), "file", "files") if changed else "nothing"),
+            ("pending", _changed(len(changed)) if changed else "nothing"),
             ("to write", ", ".join(f"{name} of {one_line(path)}" for path, name in behind) or "nothing"),
-            ("last sync", lately(found.synced_at, now) if found.synced_at else "never"),
+            ("last sync", _last_sync(found, now)),
             ("on stop", on_stop),
         ]
     )

@@ -286,10 +286,11 @@ def _of_forgetting(one: Forgetting) -> dict[str, Any]:
 
 
 def _counts(of: Forgetting | Preview) -> str:
+    other = "other " if of.turns else ""
     counts = counted(
         (of.sessions, "session", "sessions"),
         (of.turns, "turn", "turns"),
-        (of.memories, "other memory", "other memories"),
+        (of.memories, f"{other}memory", f"{other}memories"),
     )
     return counts or "nothing but what waits"
 

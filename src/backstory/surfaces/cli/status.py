@@ -177,6 +177,8 @@ def _on_stop() -> str:
 
 
 def _lines(status: Status, now: int) -> Iterator[Shown]:
+    from backstory.surfaces.cli.claude_md_output import summary
+
     trees, (texts, tokens) = status.project.trees if status.project else 0, status.told
     yield Facts(
         [
@@ -185,7 +187,7 @@ def _lines(status: Status, now: int) -> Iterator[Shown]:
             ("capture", _capture(status.capture, now)),
             ("synthesis", _synthesis(status)),
             ("told today", counted((texts, "text", "texts"), (tokens, "token", "tokens")) or "nothing"),
-            ("CLAUDE.md", _claude_md(status, now)),
+            ("CLAUDE.md", summary(status.claude_md, now)),
             ("trees", number_of(trees, "tree", "trees") if trees else "none"),
         ]
     )
@@ -231,18 +233,3 @@ def _synthesis(status: Status) -> str:
     cost = f"; ${status.spent_today:.2f} of ${status.cap:.2f} today" if is_paid else ""
     runs = f"worker {status.capture.worker} runs" if status.capture.worker else "no worker runs"
     return f"{who}{cost}; {runs}, {worker_status.waiting_told(status.queue)}"
-
-
-def _claude_md(status: Status, now: int) -> str:
-    seen = status.claude_md
-    if seen is None:
-        return "not kept by backstory; `backstory init` sets that up"
-    changed = len(seen.pending) + len(seen.outside)
-    behind = f"{number_of(changed, 'file', 'files')} changed since" if changed else "up to date"
-    last = f"the last sync {lately(seen.synced_at, now)}" if seen.synced_at else "never synced"
-    edited = sum(section.is_edited for file in seen.files if file.state for section in file.state.sections)
-    stale = sum(len(file.stale) for file in seen.files)
-    parts = [number_of(len(seen.files), "file", "files"), behind, last]
-    parts += [f"{number_of(edited, 'section', 'sections')} edited by hand"] if edited else []
-    parts += [f"{number_of(stale, 'stale reference', 'stale references')}"] if stale else []
-    return ", ".join(parts)
