@@ -203,13 +203,6 @@ def test_a_walk_that_takes_too_long_ends_and_says_so(tmp_path: Path, monkeypatch
     assert len(found.files) < 2_000
 
 
-def test_progress_is_told_how_many_files_there_are_by_now(tmp_path: Path) -> None:
-    lay(tmp_path / "project", "a.py", "b/c.py", "b/d.py")
-    told: list[int] = []
-    walk(str(tmp_path / "project"), told.append)
-    assert told == [1, 3]
-
-
 @pytest.mark.slow
 def test_ten_thousand_files_are_walked_quickly(tmp_path: Path) -> None:
     lines = [f"*.ext{number}" for number in range(40)] + [f"/some/path{number}/" for number in range(40)]

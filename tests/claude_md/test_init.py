@@ -397,14 +397,6 @@ def test_a_kill_between_two_files_is_made_good_by_the_next_init(
     assert "The api of it." in text(monorepo, "packages/api/CLAUDE.md")
 
 
-def test_a_large_tree_tells_how_far_it_is(project: Path) -> None:
-    write(project, {f"walrus/part_{number // 100}/file_{number}.py": "x = 1\n" for number in range(1_200)})
-    told: list[int] = []
-    learn(str(project), wanted=["project-description"], progress=told.append)
-    assert told[-1] > 1_200
-    assert told == sorted(told)
-
-
 def test_what_nobody_asked_for_is_not_computed(project: Path) -> None:
     known = learn(str(project), wanted=["build-commands"])
     assert (known.patterns, known.insights, known.practices) == ((), None, None)

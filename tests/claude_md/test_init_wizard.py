@@ -177,10 +177,3 @@ def test_folders_can_be_chosen_again(monorepo: Path) -> None:
     assert re.search(r"packages/api  an application .+  has one written by hand, which stays", plain(seen))
     assert text(monorepo, "packages/api/CLAUDE.md") == MINE
     assert (monorepo / "packages" / "web" / "CLAUDE.md").exists()
-
-
-def test_what_is_no_choice_of_folders_is_answered_with_what_is_one(monorepo: Path) -> None:
-    turns = (("Which?", "q\n"), ("Which?", "none\n"), (ASKED, "n\n"))
-    code, seen = at_terminal(monorepo, "init", "--offline", turns=turns)
-    assert code == 1
-    assert "Say all, none, or numbers from 1 to 2; Ctrl-C leaves, and nothing is written." in seen

@@ -14,7 +14,6 @@ from backstory.claude_md.write import sections
 from backstory.store.file.connection import connect
 from tests.conftest import Run
 from tests.helpers.claude_md_project import change, write
-from tests.helpers.terminal import at_terminal
 
 pytestmark = pytest.mark.slow
 
@@ -262,19 +261,3 @@ def test_the_setting_is_told_and_a_wrong_one_refused(
     monkeypatch.setenv("BACKSTORY_CLAUDE_MD_ON_STOP", "sometimes")
     ran = run("claude-md", "status")
     assert (ran.code, "agent, auto, off" in ran.err) == (2, True)
-
-
-def test_hostile_names_and_sections_are_shown_harmless(run: Run, ready: Path) -> None:
-    dirty.append(str(ready), [str(ready / "a\x1b[2Jb\u009b.py"), str(ready) + "/\udcff.py"])
-    text = (ready / "CLAUDE.md").read_bytes()
-    (ready / "CLAUDE.md").write_bytes(text.replace(b"## Build Commands", b"`walrus/\x1b[2J\xc2\x9b.py`"))
-    for command in (["claude-md", "status"], ["status", "--json"]):
-        ran = run(*command)
-        assert ran.code == 0
-        assert not {"\x1b", "\x9b"} & set(ran.out + ran.err)
-
-
-def test_at_a_terminal_there_are_colours(ready: Path) -> None:
-    code, seen = at_terminal(ready, "claude-md", "status")
-    assert code == 0
-    assert "\x1b[1mCLAUDE.md" in seen

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from backstory.claude_md.write import sections as parts
-from backstory.surfaces.cli import sections
-from tests.conftest import REPOSITORY, Run
+from tests.conftest import Run
 from tests.helpers.claude_md_project import TEMPLATE
 from tests.helpers.managed_file import owned
 from tests.helpers.terminal import seen_at_terminal
@@ -71,19 +70,6 @@ def test_a_section_is_set_from_standard_input_and_got_back(section: Run, file: P
 
 
 @pytest.mark.slow
-def test_a_here_document_in_a_shell_is_enough(project: str, file: Path) -> None:
-    """As the skill tells the model to do it."""
-    ran = in_a_shell(
-        "backstory claude-md section set patterns --in CLAUDE.md --file - <<'END'\nIt's `$HOME` — “so”.\nEND",
-        project,
-    )
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    assert body(file) == "It's `$HOME` — “so”."
-    ran = in_a_shell("backstory claude-md section get patterns", project)
-    assert ran.stdout.decode() == "It's `$HOME` — “so”.\n"
-
-
-@pytest.mark.slow
 def test_what_is_got_and_set_again_stays_the_same(project: str, file: Path) -> None:
     text = "family \U0001f468\u200d\U0001f469\u200d\U0001f467 and\u00a0blank\n"
     edit(file, "patterns -->\n", f"patterns -->\n{text}")
@@ -103,12 +89,6 @@ def test_a_section_is_set_from_a_file(section: Run, file: Path, tmp_path: Path) 
     assert body(file) == "Tests first."
     ran = section("get", "patterns", "--json")
     assert ran.json == {"file": str(file), "section": "patterns", "text": "Tests first."}
-
-
-def test_the_same_text_again_changes_nothing(section: Run, file: Path) -> None:
-    section("set", "patterns", stdin="Tests first.")
-    ran = section("set", "patterns", stdin="Tests first.\n\n")
-    assert (ran.code, ran.out) == (0, "Section unchanged: patterns in CLAUDE.md (3 tokens)\n")
 
 
 def test_a_secret_is_left_out_and_said_to_be(section: Run, file: Path) -> None:
@@ -211,16 +191,6 @@ def test_a_section_is_added_to_the_file_that_another_one_imports(section: Run, p
     assert section("set", "architecture", "--add", stdin="Two parts.\n").code == 0
     assert Path(project, "CLAUDE.md").read_text() == "@AGENTS.md\n"
     assert "Two parts." in Path(project, "AGENTS.md").read_text()
-
-
-def test_a_section_that_is_unsound_is_refused_with_its_line(section: Run, file: Path) -> None:
-    edit(file, "AUTO-MANAGED: build-commands", "AUTO-MANAGED: patterns")
-    before = file.read_text()
-    for command in ("get", "set"):
-        ran = section(command, "patterns", stdin="x")
-        assert ran.code == 2
-        assert "line 3: section patterns is there twice" in ran.err
-    assert file.read_text() == before
 
 
 # --- which file ---------------------------------------------------------------------------------------------
@@ -413,35 +383,6 @@ def test_a_file_without_sections_says_what_adds_them(section: Run, file: Path) -
 # --- what is printed ----------------------------------------------------------------------------------------
 
 
-def test_no_command_prints_control_characters(section: Run, file: Path) -> None:
-    section("set", "patterns", stdin="Tests first.")
-    edit(file, "Tests first.", f"By hand {EVIL}")
-    evil = file.parent / f"x{EVIL}"
-    evil.mkdir()
-    (evil / "CLAUDE.md").write_text(TEMPLATE)
-    inside = f"{evil.name}/CLAUDE.md"
-    commands = [
-        ["set", "patterns"],
-        ["set", EVIL],
-        ["list"],
-        ["diff", "patterns"],
-        ["diff", EVIL],
-        ["get", EVIL],
-        ["accept", EVIL],
-        ["keep", EVIL],
-        ["set", "patterns", "--in", inside],
-        ["list", "--in", inside],
-        ["get", "conventions", "--in", inside],
-        ["get", "conventions", "--in", f"../{EVIL}"],
-        ["set", "patterns", "--file", EVIL],
-        ["keep", "patterns"],
-    ]
-    for command in [*commands, *([*command, "--json"] for command in commands)]:
-        ran = section(*command, stdin=f"x {EVIL}")
-        for sign in "\x1b\x9b\x07\u202e" if "--json" not in command else "\x1b\x9b\x07":
-            assert sign not in ran.out + ran.err, command
-
-
 @pytest.mark.slow
 def test_at_a_terminal_control_characters_are_visible_and_diffs_coloured(project: str, file: Path) -> None:
     edit(file, "patterns -->\n", f"patterns -->\nBy hand {EVIL}\n")
@@ -454,27 +395,3 @@ def test_at_a_terminal_control_characters_are_visible_and_diffs_coloured(project
     assert "\u202e" not in shown
     in_pipe = in_a_shell("backstory claude-md section diff patterns", project)
     assert b"\x1b" not in in_pipe.stdout
-
-
-# --- help and docs ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(section: Run, command: str) -> None:
-    ran = section(command, "--help")
-    assert ran.code == 0
-    for option in ("--json", "--project DIR", "--in FILE"):
-        assert option in ran.out
-
-
-def test_the_docs_name_every_command_and_option(section: Run) -> None:
-    assert sections.claude_md.commands["section"] is sections.section
-    assert set(sections.section.commands) == set(COMMANDS)
-    parts = REPOSITORY.joinpath("docs", "reference", "commands.md").read_text().split("\n##")
-    for name, command in sections.section.commands.items():
-        part = next(part for part in parts if part.startswith(f"# backstory claude-md section {name}\n"))
-        for option in command.params:
-            flag = option.opts[0]
-            if flag.startswith("--"):
-                assert f"`{flag}" in part, f"{name} {flag}"

@@ -145,14 +145,6 @@ def test_the_preview_counts_by_kind_and_shows_the_first_ten_lines(stored: Path, 
     assert "of other projects with the text; --all-projects" in matched
 
 
-def test_without_yes_and_without_a_terminal_nothing_is_done(stored: Path, run: Run) -> None:
-    before = dump(stored)
-    asked = run("forget", "--session", "old", stdin="y\n")
-    assert asked.code == 1
-    assert "nobody is there to ask; --yes does it" in asked.err
-    assert dump(stored) == before
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

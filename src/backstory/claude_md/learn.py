@@ -30,7 +30,6 @@ LATE = "was not read whole: it has too many files, is too deep or too slow"
 
 UNCORRECTED = Settings()
 
-Progress = Callable[[int], None]
 Practices = Callable[[Survey], str | None]
 
 
@@ -45,7 +44,6 @@ def learn(
     *,
     wanted: Collection[str] = sections.NAMES,
     practices: Practices | None = None,
-    progress: Progress | None = None,
     project: ProjectFiles | None = None,
     seconds: float = SECONDS,
 ) -> Learned:
@@ -54,7 +52,7 @@ def learn(
     left out."""
     with ThreadPoolExecutor(1) as aside, ThreadPoolExecutor(1) as beside:
         history = aside.submit(git.insights, root) if "git-insights" in wanted else None
-        project = project or walk(root, progress)
+        project = project or walk(root)
         if not project.files:
             raise NotFound(NOTHING.format(root=paths.text(root)))
         deadline = Deadline(time.monotonic() + seconds)

@@ -26,7 +26,7 @@ from backstory import dirty, locks, paths
 from backstory.claude_md import basis
 from backstory.claude_md.affected import bears_on
 from backstory.claude_md.basis import Facts
-from backstory.claude_md.learn import LATE, Learned, Practices, Progress, learn, texts_of
+from backstory.claude_md.learn import LATE, Learned, Practices, learn, texts_of
 from backstory.claude_md.own_text import own_text
 from backstory.claude_md.read import git
 from backstory.claude_md.read.files import ProjectFiles, read, walk
@@ -169,11 +169,10 @@ def prepare(
     everything: bool,
     now: int,
     practices: Practices | None = None,
-    progress: Progress | None = None,
 ) -> Prepared:
     """What a sync would do. With `everything`, also what only that renews, and sections are added that had
     nothing to say when the file was made."""
-    project = walk(root, progress)
+    project = walk(root)
     files = managed_files(db, root, project)
     if not files:
         raise NotFound(

@@ -8,7 +8,7 @@ import re
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -121,7 +121,7 @@ def read(path: str | bytes, most: int) -> bytes | None:
     return content
 
 
-def walk(root: str, progress: Callable[[int], None] | None = None) -> ProjectFiles:
+def walk(root: str) -> ProjectFiles:
     """The files below a folder. Links are not followed; what cannot be read is left out."""
     top = os.path.join(os.fsencode(os.path.realpath(root)), b"")
     in_git, base, chain = _above(top)
@@ -170,8 +170,6 @@ def walk(root: str, progress: Callable[[int], None] | None = None) -> ProjectFil
                     files.append(File(os.fsdecode(path), entry.stat(follow_symlinks=False).st_size))
             except OSError:
                 continue  # gone meanwhile
-        if progress:
-            progress(len(files))
     files.sort(key=lambda file: file.path)
     return ProjectFiles(
         os.fsdecode(top[:-1]) or "/", tuple(files), whole and not waiting, tuple(sorted(vendored))

@@ -15,12 +15,12 @@ from backstory import config, dirty, errors, log, paths
 from backstory.model import now_ms
 from backstory.store import projects
 from backstory.surfaces.cli import pausing
-from backstory.surfaces.cli.common import folder, is_script, prints, project_option, store, tell, typed
+from backstory.surfaces.cli.common import busy, folder, is_script, prints, project_option, store, tell, typed
 from backstory.surfaces.shapes import Reply, Shown, one_line, plain
 
 if TYPE_CHECKING:
     from backstory.claude_md.init import Choices, Planned
-    from backstory.claude_md.learn import Learned, Progress
+    from backstory.claude_md.learn import Learned
     from backstory.claude_md.sync import Prepared, Trouble
     from backstory.claude_md.write.compose import Known
     from backstory.model import Survey
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 CHOICES = ("merge", "migrate", "backup", "cancel")
 ROLES = "install, build, run, test, one, check, lint, format, generate, migrate"
-LARGE = 1_000  # files; fewer are read before anyone could look at a bar
+LOOKING = "looking at files"
 NOBODY_TO_ASK = (
     "{why}; --yes writes CLAUDE.md (to one that is there, sections are added),"
     " --existing says what becomes of that, --dry-run only shows what would be written"
@@ -116,8 +116,8 @@ def init(
     _decided(root, folders, existing, may_ask=False)  # who cancels need not wait
     advice = None if offline or dry_run else _practices(root)
     with _asking():
-        with _progress() as progress:
-            known = learn(root, practices=advice, progress=progress)
+        with busy(LOOKING):
+            known = learn(root, practices=advice)
         limits = [] if known.project.whole else ["There are more files than were looked at."]
         limits += [f"The project {LATE}; what was not read by then is left out."] if known.is_cut else []
         if may_ask:
@@ -241,10 +241,8 @@ def sync(everything: bool, offline: bool, yes: bool, dry_run: bool, project: str
     root = _initialised(project)
     practices = None if offline or not everything else _practices(root)
     with claude_md.alone(folder(), root):
-        with store() as (db, now), _progress() as progress:
-            prepared = claude_md.prepare(
-                db, root, everything=everything, now=now, practices=practices, progress=progress
-            )
+        with store() as (db, now), busy(LOOKING):
+            prepared = claude_md.prepare(db, root, everything=everything, now=now, practices=practices)
         tell(*shown.prepared(prepared))
         if dry_run:
             return Reply(_synced(prepared, None, []), [shown.NOTHING_WRITTEN])
@@ -272,9 +270,9 @@ def status(project: str) -> Reply:
 
     root = _initialised(project)
     on_stop = config.on_stop(os.environ)
-    with store() as (db, now), _progress() as progress:
+    with store() as (db, now), busy(LOOKING):
         found = claude_md.status(db, root)
-        behind = _behind(db, root, now, progress)
+        behind = _behind(db, root, now)
         here = projects.at(db, paths.place(root))
         paused = pausing.sentence(db, here.id if here else "")
     to_write = [{"file": path, "section": name} for path, name in behind]
@@ -282,13 +280,13 @@ def status(project: str) -> Reply:
     return Reply(value, shown.status(found, behind, on_stop, now), [f"backstory: {paused}"] if paused else [])
 
 
-def _behind(db: Connection, root: str, now: int, progress: Progress) -> list[tuple[str, str]]:
+def _behind(db: Connection, root: str, now: int) -> list[tuple[str, str]]:
     """File and section of what a sync would write, also where no change is known: with a file that was
     restored, or after an upgrade."""
     from backstory.claude_md import sync as claude_md
 
     try:
-        prepared = claude_md.prepare(db, root, everything=False, now=now, progress=progress)
+        prepared = claude_md.prepare(db, root, everything=False, now=now)
     except errors.NotFound:  # no file has sections, or there is nothing to say
         return []
     return [
@@ -410,22 +408,6 @@ def _practices(root: str) -> _Advice | None:
     """None where nobody wants them."""
     url = config.setting("claude_md.practices_url", os.environ).strip()
     return _Advice(url, root) if url else None
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    from backstory.surfaces.cli import terminal
-
-    bar = (TextColumn("looking at files"), BarColumn(), TextColumn("{task.completed:,.0f}"))
-    with Progress(*bar, **terminal.progress()) as shown:
-        task = shown.add_task("", total=None, visible=False)
-
-        def progress(files: int) -> None:
-            shown.update(task, completed=files, visible=files >= LARGE)
-
-        yield progress
 
 
 def _value(
