@@ -17,7 +17,7 @@ from backstory.store.file.connection import Connection
 from backstory.store.file.swap import BESIDE
 from backstory.store.redaction import Finding, Redact
 from backstory.surfaces.cli.common import busy, folder, prints, refresh_views, store
-from backstory.surfaces.shapes import Line, Reply, Shown, number_of, one_line
+from backstory.surfaces.shapes import WRAP, Line, Reply, Shown, number_of, one_line
 
 SHOWN = 10  # of each table
 SEVERAL = ("turns", "documents")  # whose rows are shown as one
@@ -180,7 +180,8 @@ def _shown(rows: Sequence[Finding], files: Sequence[str], left: Sequence[Left], 
         counts = ", ".join(f"{kind} {times:,}" for kind, times in kinds.most_common())
         yield f"{heading}: {number:,} in {what} ({counts})"
         for row in same[:SHOWN]:
-            yield Line((f"  {row.id}  {one_line(row.excerpt, 160)}",))
+            head = f"  {row.id}  "
+            yield Line((head, one_line(row.excerpt, 160)), WRAP, len(head))
         if number > SHOWN:
             yield f"  and {number - SHOWN:,} more; --json lists all"
     for path in files:
