@@ -27,6 +27,7 @@ from backstory.surfaces.mcp.server import server as tool_server
 from tests.conftest import HOOK
 from tests.helpers.commands import tool_use
 
+APART = ("mcp ", "claude-md request")  # a server; what carries out another command
 CLIENT = '#!/bin/sh\ncase "$*" in --version) echo 2.1.197 ;; *list*) echo "[]" ;; esac\n'
 
 
@@ -196,7 +197,7 @@ def measure(folder: Path, project: Path) -> dict[str, object]:
         "uninstall": ["--claude", str(client)],
         "why": memories[:1],
     }
-    every = {name: arguments.get(name, []) for name in leaves(cli) if not name.startswith("mcp ")}
+    every = {name: arguments.get(name, []) for name in leaves(cli) if not name.startswith(APART)}
     end: dict[str, object] = {
         "hook_event_name": "SessionEnd",
         "session_id": "s1",

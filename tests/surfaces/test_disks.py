@@ -127,9 +127,9 @@ def test_what_only_reads_answers_from_a_read_only_folder(seen: dict[str, Any]) -
 def test_doctor_says_it_of_every_part_that_needs_the_folder(kind: str, seen: dict[str, Any]) -> None:
     code, out, err = seen[kind]["commands"]["doctor"]
     assert code == 1 and err.startswith("backstory: to mend: ")
-    for part in ("canary", "database"):
-        (line,) = [line for line in out.splitlines() if f" {part} " in line]
-        assert seen[kind]["sentence"] in line
+    for part, why in (("canary", seen[kind]["sentence"]), ("database", "for the reason of canary above")):
+        (line,) = [line for line in out.splitlines() if line.startswith(f"✗ {part} ")]
+        assert why in line
     assert "Error" not in out
 
 
