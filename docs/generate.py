@@ -24,7 +24,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from backstory import config
 from backstory.surfaces.cli.config import ABOUT
-from backstory.surfaces.cli.groups import GROUPS, LATE, RARE
+from backstory.surfaces.cli.groups import GROUPS, RARE
 from backstory.surfaces.cli.main import cli
 from backstory.surfaces.mcp import listing, memory
 from backstory.surfaces.mcp.server import ToolServer, server
@@ -68,8 +68,6 @@ In a project without a tree Claude Code is told of `docmem_create`, `docmem_list
 and of the rest as soon as there is one.
 """
 TITLES = {listing.MEMORY: "Memories and documents", listing.DOCMEM: "Trees"}
-for late in LATE:
-    cli.get_command(click.Context(cli), late)  # which loads it
 
 
 def pages() -> dict[str, str]:
@@ -224,10 +222,9 @@ def man_page() -> str:
     lines += [".I COMMAND", "[OPTIONS] [ARGUMENTS]", ".SH DESCRIPTION", *_roff(cli.help)]
     for title, names in {**GROUPS, "Rarely used": RARE}.items():
         lines.append(f".SH {title.upper()}")
-        for name in names.split():
-            if name in cli.commands:
-                for path, command in _walk(cli.commands[name], name):
-                    lines += _man_command(path, command)
+        for name in names:
+            for path, command in _walk(cli.commands[name], name):
+                lines += _man_command(path, command)
     lines += [".SH SETTINGS", *_roff("`backstory config NAME VALUE` sets one.")]
     for name in sorted(ABOUT):
         default = {**config.DEFAULTS, **config.NUMBERS}[name]

@@ -22,12 +22,13 @@ PROGRAM = """
 import json, os, signal, sys
 from importlib import import_module
 from backstory.claude_md.read import parse_pool
-from backstory.surfaces.cli.main import main
+from backstory.surfaces.cli.main import cli, main
 
 for name in "claude_md.init claude_md.status claude_md.sync recall.search recall.embedders.static".split():
     import_module(f"backstory.{name}")
 for name in ("claude_md_output", "terminal"):
     import_module(f"backstory.surfaces.cli.{name}")
+list(cli.commands.values())  # which loads them
 parse_pool.CHILDREN = 1  # the projects are small: to start another costs more than it saves
 
 def run(place, folder, environment, arguments):

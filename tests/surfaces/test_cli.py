@@ -84,12 +84,36 @@ def test_the_docs_name_every_command(run: Run) -> None:
         assert f"## backstory {name}\n" in text
 
 
-def test_every_command_is_in_a_group_or_rarely_used() -> None:
-    from backstory.surfaces.cli.groups import GROUPS, RARE
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    from backstory.surfaces.cli.groups import EVERY
     from backstory.surfaces.cli.main import cli
 
-    listed = " ".join((*GROUPS.values(), RARE)).split()
-    assert len(listed) == len(set(listed)) and set(cli.commands) <= set(listed)
+    for name, (_, about) in EVERY.items():
+        assert cli.commands[name].get_short_help_str(limit=200) == about
+
+
+def test_a_command_loads_only_what_it_needs() -> None:
+    code = """
+import sys
+from backstory.surfaces.cli.main import _run, cli
+sys.argv = ["backstory", *sys.argv[1:]]
+_run(cli)
+print(*(name for name in sys.modules if name.startswith("backstory.") or name == "rich"))
+"""
+
+    def loaded(*command: str) -> set[str]:
+        ran = subprocess.run(
+            [sys.executable, "-c", code, *command], capture_output=True, text=True, check=True
+        )
+        return set(ran.stdout.splitlines()[-1].split())
+
+    surface = "backstory.surfaces.cli"
+    assert {f"{surface}.groups"} == {name for name in loaded("--help") if name.startswith(f"{surface}.")} - {
+        f"{surface}.main"
+    }
+    listed = loaded("list")
+    assert f"{surface}.memories" in listed
+    assert not {f"{surface}.terminal", f"{surface}.backfill", "backstory.recall.index", "rich"} & listed
 
 
 def test_help_lists_commands_by_group_each_in_a_whole_line(run: Run) -> None:

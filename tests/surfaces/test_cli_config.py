@@ -59,11 +59,11 @@ def test_a_change_that_lets_a_model_be_sent_something_says_what_and_at_what_cost
         for off in ("off", "local"):
             assert told not in run("config", "synthesizer", off).err
             ran = run("config", *on)
-            assert told in ran.err and "at most $1 a day" in ran.err and told not in ran.out
+            assert told in ran.err and "At most $1 a day" in ran.err and told not in ran.out
             assert told not in run("config", *on).err, "it was on already"
     run("config", "spend.daily_usd", "0")
     assert told not in run("config", "synthesizer", "auto").err, "nothing may be spent"
-    assert "at most $2 a day" in run("config", "spend.daily_usd", "2").err
+    assert "At most $2 a day" in run("config", "spend.daily_usd", "2").err
     run("config", "synthesizer", "off")
     monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")
     assert told not in run("config", "synthesizer", "auto").err, "the environment wins"

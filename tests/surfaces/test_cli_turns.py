@@ -88,7 +88,7 @@ def test_the_id_of_a_turn_finds_it_with_what_was_asked_and_answered(fixed: str, 
 def test_a_search_that_nothing_fits_says_so_beside_the_nearest(turn: Turn, run: Run) -> None:
     turn("rename the walrus service", answer="renamed")
     far = run("search", "how are walrus invoices rounded for Norway", "--mode", "keyword")
-    assert (far.code, far.err) == (0, "Nothing fits well; these are the nearest:\n")
+    assert (far.code, far.err) == (0, "Nothing fits well; these are the nearest.\n")
     assert "walrus service" in far.out
     assert run("search", "walrus service", "--mode", "keyword").err == ""
 

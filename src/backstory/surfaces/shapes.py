@@ -20,14 +20,15 @@ from backstory.safety.fence import UNRULY
 SHOWN = 200  # characters of a text in one line
 ROOM_AS_JSON = (2_000, 2_000)  # characters of a turn: of the best hit, of the others
 
-CUT, WRAP, WHOLE = "cut", "wrap", "whole"
+CUT, WRAP, WHOLE, LINES = "cut", "wrap", "whole", "lines"
 Piece = str | tuple[str, str]  # a text; or a text and its style
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line in pieces. Where it is too long for a terminal it is cut, goes on below, indented, or stays
-    whole, because people copy it from there. A pipe gets it whole."""
+    whole, because people copy it from there. A pipe gets it whole. LINES goes on below, too, and like WHOLE
+    it may be several lines."""
 
     pieces: tuple[Piece, ...]
     long: str = CUT
@@ -250,7 +251,7 @@ def gist(memory: Memory, root: str) -> str:
         content = content.partition("\n")[2] or content
     if memory.kind == "summary" and (short := of_summary(content, SHOWN)):
         return short
-    return one_line(content if is_title_in_text(memory) else f"{_title(memory)} — {content}")
+    return one_line(content if is_title_in_text(memory) else f"{title(memory)} — {content}")
 
 
 def titled(memory: Memory, root: str) -> str:
@@ -261,11 +262,10 @@ def titled(memory: Memory, root: str) -> str:
 
 def is_title_in_text(memory: Memory) -> bool:
     """Does the text itself say what the title says? Then, or without a title, the text is enough."""
-    title = _title(memory).rstrip("….").casefold()
-    return " ".join(memory.content.split()).casefold().startswith(title)
+    return " ".join(memory.content.split()).casefold().startswith(title(memory).rstrip("….").casefold())
 
 
-def _title(memory: Memory) -> str:
+def title(memory: Memory) -> str:
     return " ".join((memory.title or "").split())
 
 

@@ -16,6 +16,8 @@ from backstory.model import now_ms
 from backstory.store import projects
 from backstory.surfaces.cli import pausing
 from backstory.surfaces.cli.common import busy, folder, is_script, prints, project_option, store, tell, typed
+from backstory.surfaces.cli.request import request
+from backstory.surfaces.cli.sections import claude_md as group
 from backstory.surfaces.shapes import Reply, Shown, one_line, plain
 
 if TYPE_CHECKING:
@@ -296,7 +298,8 @@ def _behind(db: Connection, root: str, now: int) -> list[tuple[str, str]]:
     ]
 
 
-COMMANDS = (init, sync)
+group.add_command(status)
+group.add_command(request)
 
 
 def background(root: str) -> None:

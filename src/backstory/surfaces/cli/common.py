@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import wraps
@@ -16,8 +16,7 @@ from typing import Any
 import click
 
 from backstory import errors, paths
-from backstory.memory.kinds import KINDS, SECTORS, TIERS
-from backstory.model import Filters, Project, now_ms
+from backstory.model import Project, now_ms
 from backstory.store import memories, projects, sessions
 from backstory.store.file import backup, disk, older
 from backstory.store.file.connection import Connection
@@ -26,7 +25,6 @@ from backstory.surfaces import shapes
 from backstory.surfaces.cli import output
 from backstory.surfaces.shapes import Raw, Reply, Shown
 
-SECTOR = click.Choice(SECTORS)
 BUSY_AFTER = 1.0  # seconds
 FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
 
@@ -79,7 +77,7 @@ def tell(*shown: Shown) -> None:
         if isinstance(one, Raw):
             click.echo(one.text.encode("utf-8", "replace"), nl=False)
         else:
-            click.echo("\n".join(output.plain_lines(one)))
+            click.echo("".join(f"{line}\n" for line in output.plain_lines(one)), nl=False)
 
 
 class _Folder(click.ParamType[str]):
@@ -114,42 +112,6 @@ project_option = click.option(
 
 def project_and_json(command: Callable[..., None]) -> Callable[..., None]:
     return project_option(json_option(command))
-
-
-FILTERS = (
-    click.option("--sector", type=SECTOR, help="Only this sector of memory."),
-    click.option(
-        "--kind", type=click.Choice(KINDS), help="Only this kind of memory; tool: traces of single tool uses."
-    ),
-    click.option(
-        "--tier", type=click.Choice(TIERS), help="Only what belongs to a session, the project, or everywhere."
-    ),
-    click.option("--tag", "tags", multiple=True, help="Only with this tag; may be given more than once."),
-    click.option(
-        "--file", "files", multiple=True, metavar="PATH", help="Only about this file; may be repeated."
-    ),
-    click.option("--session", "session_id", metavar="ID", help="Only of this session."),
-    click.option("--since", metavar="WHEN", help="Only after: 2026-11-15, today, or 7d, 12h, 90m ago."),
-    click.option("--until", metavar="WHEN", help="Only before."),
-)
-
-
-def filter_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that choose among memories; `filters_from` makes Filters of what was given."""
-    for option in reversed(FILTERS):
-        command = option(command)
-    return command
-
-
-def filters_from(db: Connection, now: int, given: Mapping[str, Any]) -> Filters:
-    filters = dict(given)
-    for bound in ("since", "until"):
-        filters[bound] = moment(filters[bound], now, bound == "until") if filters[bound] else None
-    for name in ("tags", "files"):
-        filters[name] = tuple(typed([one]) for one in filters[name])
-    if filters["session_id"]:
-        filters["session_id"] = session_id(db, filters["session_id"])
-    return Filters(**filters)
 
 
 def typed(given: Iterable[str]) -> str:

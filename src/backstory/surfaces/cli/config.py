@@ -11,16 +11,18 @@ import difflib
 import json
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import click
-from rich.text import Text
 
 from backstory import config as settings
 from backstory import errors, log, paths
-from backstory.surfaces.cli import output, terminal
+from backstory.surfaces.cli import output, worker_status
+from backstory.surfaces.cli.common import folder, prints, show, store, typed
+from backstory.surfaces.shapes import WHOLE, WRAP, Line, Reply, Shown, number_of, one_line
 
 ABOUT = {
     "brief.tokens": "how long the brief at a session's start may be, in tokens; 0: no brief",
@@ -45,6 +47,7 @@ ABOUT = {
 }
 SECRET = frozenset({"embedding.key"})
 MASK = "********"
+LONGEST_VALUE = 24  # in the list
 NARROW = 140  # in a terminal below that, what a setting does has a row of its own
 
 
@@ -58,60 +61,101 @@ class Setting:
     problem: str | None = None  # why the value cannot be used
 
 
-def tell_all(folder: str, as_json: bool) -> None:
-    found = [_look(one, _path(folder)) for one in sorted(ABOUT)]
-    if as_json:
-        output.as_json([asdict(one) for one in found])
+def _names_and_values(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """What the shell's completion offers: names of settings, then the values of one that has a few."""
+    name = context.params.get("name")
+    if param.name == "value":
+        offered = sorted(ABOUT) if name == "unset" else settings.CHOICES.get(str(name), ())
     else:
-        _listing(found)
-    for strange in settings.unknown(os.environ):
-        click.echo(f"backstory: config.toml sets {output.visible(strange)}, which nobody reads", err=True)
+        offered = [*sorted(ABOUT), "unset"]
+    return [one for one in offered if one.startswith(begun)]
 
 
-def tell(folder: str, name: str, as_json: bool) -> None:
+@click.command(context_settings={"ignore_unknown_options": True})  # -1 is a value, if a wrong one
+@click.argument("name", required=False, shell_complete=_names_and_values)
+@click.argument("value", required=False, shell_complete=_names_and_values)
+@prints
+def config(name: str | None, value: str | None) -> Reply:
+    """List the settings, tell one, set one or unset one.
+
+    \b
+      backstory config                        all of them, and where each value comes from
+      backstory config spend.daily_usd        one value alone
+      backstory config spend.daily_usd 0.5    set it
+      backstory config unset spend.daily_usd  back to the default
+      backstory config embedding.key -        read the value from standard input
+
+    They are kept in config.toml in the data folder, of which nothing but the one line is changed. An
+    environment variable such as BACKSTORY_SPEND_DAILY_USD wins over the file."""
+    if name is None:
+        return _every()
+    if name != "unset":
+        return _one(name) if value is None else _change(name, value)
+    if value is None:
+        raise errors.BadInput("name the setting: backstory config unset NAME; `backstory config` lists all")
+    return _unset(typed([value]))
+
+
+def _every() -> Reply:
+    every = [_look(name, _path(folder())) for name in sorted(ABOUT)]
+    unread = settings.unknown(os.environ)
+    notes = [f"backstory: config.toml sets {name}, which nobody reads" for name in unread]
+    return Reply(every, _shown(every), notes)
+
+
+def _shown(every: list[Setting]) -> Iterator[Shown]:
+    is_narrow = 0 < output.columns() < NARROW
+    wide = min(LONGEST_VALUE, max(len(str(one.value)) for one in every))
+    for one in every:
+        value = one_line(str(one.value), LONGEST_VALUE)
+        source = (f"  {one.source:<11}", "dim" if one.source == "default" else "green")
+        head = ((f"{one.name:<19}", "cyan"), (f"  {value:<{wide}}", "bold"), source)
+        about = (one.problem or one.about, "red" if one.problem else "")
+        if is_narrow:
+            yield Line(head)
+            yield Line(("    ", about), WRAP, 4)
+        else:
+            yield Line((*head, "  ", about))
+
+
+def _one(name: str) -> Reply:
     """One value alone, for scripts."""
-    found = _look(_known(name), _path(folder))
-    output.as_json(asdict(found)) if as_json else click.echo(output.visible(str(found.value)))
-    if found.problem:
-        raise errors.BadInput(found.problem)
+    setting = _look(_known(name), _path(folder()))
+    reply = Reply(setting, [Line((str(setting.value),), WHOLE)])
+    if setting.problem:
+        show(reply)
+        raise errors.BadInput(setting.problem)
+    return reply
 
 
-def change(folder: str, name: str, given: str, as_json: bool) -> None:
-    path, sent_before = _path(folder), _is_sent()
-    put(folder, name, given)
-    found = _look(name, path)
-    said = f"{name} = {output.visible(MASK if name in SECRET else str(_now_in(path, name)))}"
-    output.answer(as_json, asdict(found), said)
-    if found.source == "environment":
-        click.echo(f"backstory: {found.variable} is set in your environment and wins", err=True)
-    if name == "retention.days" and float(found.value) > 0:
-        _tell_what_goes(float(found.value))
-    if not sent_before:
-        _tell_what_is_sent()
+def _change(name: str, value: str) -> Reply:
+    path, was_sent = _path(folder()), _is_sent()
+    given = (sys.stdin.read().strip() if sys.stdin else "") if value == "-" else typed([value])
+    put(folder(), name, given)
+    return _changed(name, f"{name} = {MASK if name in SECRET else _now_in(path, name)}", was_sent)
 
 
-def is_set(folder: str, name: str) -> bool:
-    return settings.variable_of(name) in os.environ or _now_in(_path(folder), name) is not None
-
-
-def put(folder: str, name: str, given: str) -> None:
-    _write(_path(folder), _known(name), _valid(name, {settings.variable_of(name): given}))
-
-
-def unset(folder: str, name: str, as_json: bool) -> None:
+def _unset(name: str) -> Reply:
     """Back to the default. Where the file does not set it, nothing is written."""
-    path, sent_before = os.path.realpath(_path(folder)), _is_sent()
-    if _now_in(path, _known(name)) is None:
-        said = f"{name} is not set in config.toml"
-    else:
+    path, was_sent = os.path.realpath(_path(folder())), _is_sent()
+    sentence = f"{name} is not set in config.toml"
+    if _now_in(path, _known(name)) is not None:
         _replace(path, name, without_setting(_read(path), name))
-        said = f"{name} is no longer set in config.toml"
-    found = _look(name, path)
-    output.answer(as_json, asdict(found), f"{said}; it is {output.visible(str(found.value)) or 'empty'}")
-    if found.source == "environment":
-        click.echo(f"backstory: {found.variable} is set in your environment and wins", err=True)
-    if not sent_before:
-        _tell_what_is_sent()
+        sentence = f"{name} is no longer set in config.toml"
+    return _changed(name, f"{sentence}; it is {_look(name, path).value or 'empty'}", was_sent)
+
+
+def _changed(name: str, sentence: str, was_sent: bool) -> Reply:
+    """What was done, and what follows from it."""
+    setting = _look(name, _path(folder()))
+    notes = []
+    if setting.source == "environment":
+        notes.append(f"backstory: {setting.variable} is set in your environment and wins")
+    if name == "retention.days" and not setting.problem and float(setting.value) > 0:
+        notes += _what_goes(float(setting.value))
+    if not was_sent and _is_sent():
+        notes.append(worker_status.what_is_sent(os.environ))
+    return Reply(setting, [sentence], notes)
 
 
 def _is_sent() -> bool:
@@ -123,33 +167,26 @@ def _is_sent() -> bool:
         return False
 
 
-def _tell_what_is_sent() -> None:
-    """In short what `backstory install` says, for a change that switches it on."""
-    if not _is_sent():
-        return
-    model, cap = settings.setting("claude.model", os.environ), settings.number("spend.daily_usd", os.environ)
-    click.echo(
-        f"From now on a small model ({output.visible(model)}), through your own Claude Code, is sent what you"
-        " ask, what Claude answers and excerpts of tool uses, with secrets redacted; at most"
-        f" ${cap:g} a day. Nothing is sent with: backstory config synthesizer local",
-        err=True,
-    )
-
-
-def _tell_what_goes(days: float) -> None:
+def _what_goes(days: float) -> list[str]:
     from backstory.store import forgetting
-    from backstory.surfaces.cli.common import store
 
     with store() as (db, now):
         old = forgetting.Conditions(before=now - int(days * forgetting.DAY_MS), is_retention=True)
-        seen = forgetting.preview(db, old)
-    if seen.sessions:
-        count = output.number_of(seen.sessions, "session is", "sessions are")
-        click.echo(
-            f"{count} older now. The next worker forgets that, and erases it 30 days later;"
-            " until then `backstory forget --undo` brings it back.",
-            err=True,
-        )
+        sessions = forgetting.preview(db, old).sessions
+    count = number_of(sessions, "session is", "sessions are")
+    sentence = (
+        f"{count} older now. The next worker forgets that, and erases it 30 days later;"
+        " until then `backstory forget --undo` brings it back."
+    )
+    return [sentence] if sessions else []
+
+
+def is_set(folder: str, name: str) -> bool:
+    return settings.variable_of(name) in os.environ or _now_in(_path(folder), name) is not None
+
+
+def put(folder: str, name: str, given: str) -> None:
+    _write(_path(folder), _known(name), _valid(name, {settings.variable_of(name): given}))
 
 
 def problems(env: Mapping[str, str]) -> list[str]:
@@ -175,24 +212,6 @@ def _known(name: str) -> str:
     near = difflib.get_close_matches(name, ABOUT, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(ABOUT))}"
     raise errors.BadInput(f"there is no setting {name!r}; {hint}")
-
-
-def _listing(found: list[Setting]) -> None:
-    out = terminal.console()
-    is_narrow = out.width < NARROW
-    wide = min(24, max(len(str(one.value)) for one in found))
-    for one in found:
-        value = output.one_line(str(one.value), 24)
-        row = Text(f"{one.name:<19}", style="cyan").append(f"  {value:<{wide}}", style="bold default")
-        style = "not bold dim default" if one.source == "default" else "not bold green"
-        row.append(f"  {one.source:<11}", style=style)
-        style = "not dim red" if one.problem else "default"
-        about = Text(output.visible(one.problem or one.about), style=style)
-        if is_narrow:
-            terminal.one_row(out, row)
-            terminal.hanging(out, Text("    "), about, indent=4)
-        else:
-            terminal.one_row(out, row + Text("  ") + about)
 
 
 def _look(name: str, path: str) -> Setting:

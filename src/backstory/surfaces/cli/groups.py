@@ -1,25 +1,92 @@
-"""The list of commands as `--help` shows it: by what they are for, and without those that hardly anybody
-types."""
+"""The commands: what each is for, as `--help` lists them, and in which module it is.
+
+A module is imported where a command of it is run, so that none waits for what the others load.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 import click
 
 GROUPS = {
-    "Remember": "add forget restore supersede erase redact backfill",
-    "Look": "search list show timeline sessions open status stats why spend",
-    "Projects": "projects pause resume",
-    "CLAUDE.md": "init sync claude-md",
-    "Trees and documents": "docmem docs",
-    "Care": "install uninstall doctor config backup export import",
+    "Remember": {
+        "add": ("memories", "Remember a note."),
+        "forget": ("forget", "Take memories out of every answer; it can be undone."),
+        "restore": ("life", "Bring back what was forgotten, superseded or archived."),
+        "supersede": ("life", "Say that memory NEW replaces memory OLD."),
+        "erase": ("forget", "Remove memories for good."),
+        "redact": ("redact", "Redact secrets that are stored already, of all projects."),
+        "backfill": ("backfill", "Remember the sessions of which Claude Code has transcripts."),
+    },
+    "Look": {
+        "search": ("memories", "Find memories by what they say and mean, or one by its id."),
+        "list": ("memories", "List memories of this project, newest first."),
+        "show": ("memories", "Show one memory or turn whole."),
+        "timeline": ("memories", "Show what happened around a memory, turn by turn."),
+        "sessions": ("sessions", "List sessions, or tell one of them turn by turn."),
+        "open": ("memories", "List what the last session left open."),
+        "status": ("status", "Show how it is: memory, capture, CLAUDE.md; and what to do."),
+        "stats": ("stats", "Count what was captured, told and used, and what it cost."),
+        "why": ("stats", "Show where a memory comes from, and who was told of it."),
+        "spend": ("spend", "Show what the model that writes memories cost."),
+    },
+    "Projects": {
+        "projects": ("projects", "List projects, and say what belongs to which."),
+        "pause": ("projects", "Keep nothing of what happens in a project, until `resume`."),
+        "resume": ("projects", "Keep again what happens in a project."),
+    },
+    "CLAUDE.md": {
+        "init": ("claude_md", "Write a CLAUDE.md for a project, and track what changes."),
+        "sync": ("claude_md", "Bring CLAUDE.md up to date with what changed."),
+        "claude-md": ("claude_md", "Parts of CLAUDE.md that backstory keeps true."),
+    },
+    "Trees and documents": {
+        "docmem": ("docmem", "Trees of text that a model writes, edits and looks at."),
+        "docs": ("docs", "Documents kept for reference."),
+    },
+    "Care": {
+        "install": ("install", "Register the plugin with Claude Code."),
+        "uninstall": ("install", "Remove the plugin from Claude Code."),
+        "doctor": ("doctor", "Check every part, and say what to do where one fails."),
+        "config": ("config", "List the settings, tell one, set one or unset one."),
+        "backup": ("backup", "Make, list and restore backups."),
+        "export": ("exchange", "Write what is remembered to a file, as JSON Lines."),
+        "import": ("exchange", "Take in what `backstory export` wrote, or other memories."),
+    },
 }
 # They are called by Claude Code or by scripts, or do what happens by itself.
-RARE = "deemphasize help mcp prune reindex reinforce slash statusline worker"
-LATE = ("doctor", "status")  # they load much, so the module of that name is imported where one is run
+RARE = {
+    "deemphasize": ("life", "Make a memory less present."),
+    "help": ("groups", "Tell of a command, or list the commands."),
+    "mcp": ("main", "Serve the MCP tools, over stdio; Claude Code starts this."),
+    "prune": ("life", "Archive traces of old sessions that nobody came back to."),
+    "reindex": ("life", "Make the vectors that are missing, for all projects."),
+    "reinforce": ("life", "Make a memory more present."),
+    "slash": ("slash", "What a slash command of the plugin runs."),
+    "statusline": ("main", "Print a line for Claude Code's status line."),
+    "worker": ("worker_status", "Make memories of what was captured, here and now."),
+}
+EVERY = {name: about for commands in (*GROUPS.values(), RARE) for name, about in commands.items()}
 MORE = "`backstory help --all` lists the rarely used ones as well, `backstory COMMAND --help` tells of one."
+
+
+class Late(Mapping[str, click.Command]):
+    """Every command by its name."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        module = import_module(f"backstory.surfaces.cli.{EVERY[name][0]}")
+        return next(
+            one for one in vars(module).values() if isinstance(one, click.Command) and one.name == name
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(EVERY)
+
+    def __len__(self) -> int:
+        return len(EVERY)
 
 
 class Commands(click.Group):
@@ -29,27 +96,15 @@ class Commands(click.Group):
         except BrokenPipeError as error:
             raise BrokenPipeError from error  # without its number, which click would exit with 1 for
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in LATE and cmd_name not in self.commands:
-            module = import_module(f"backstory.surfaces.cli.{cmd_name}")
-            self.add_command(getattr(module, cmd_name))
-        return super().get_command(ctx, cmd_name)
-
     def list_commands(self, ctx: click.Context) -> list[str]:
-        every = {*self.commands, *LATE}
-        return [name for names in (*GROUPS.values(), RARE) for name in names.split() if name in every]
+        return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         is_all = ctx.meta.get("all commands", False)
-        for title, names in {**GROUPS, **({"Rarely used": RARE} if is_all else {})}.items():
-            known = [(name, one) for name in names.split() if (one := self.get_command(ctx, name))]
-            wide = max(map(len, self.list_commands(ctx)))
-            rows = [
-                (f"{name:<{wide}}", command.get_short_help_str(formatter.width - wide - 6))
-                for name, command in known
-            ]
+        wide = max(map(len, EVERY))
+        for title, commands in [*GROUPS.items(), *([("Rarely used", RARE)] if is_all else [])]:
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl([(f"{name:<{wide}}", about) for name, (_, about) in commands.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if not ctx.meta.get("all commands", False):

@@ -13,29 +13,75 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 import click
 
 import backstory
-from backstory import config, paths
+from backstory import paths
 from backstory.errors import ClientError
+from backstory.surfaces.cli import common, output, status_line, worker_status
 from backstory.surfaces.cli import config as settings
-from backstory.surfaces.cli import output, status_line, worker_status
+from backstory.surfaces.cli.common import prints
+from backstory.surfaces.shapes import Reply
 
 PLUGIN = "backstory@backstory"
 MARKETPLACE = "backstory"
 PACKAGE = os.path.dirname(os.path.abspath(backstory.__file__))
+claude_option = partial(click.option, "--claude", metavar="PATH")
+
+
+@click.command()
+@claude_option(help="The Claude Code to register with.  [default: from PATH]")
+@click.option(
+    "--synthesizer",
+    type=click.Choice(["auto", "local"]),
+    help="Who makes memories of what was captured: auto (a small model through your own Claude Code; it is"
+    " sent prompts, answers and excerpts of tool uses) or local (rules; nothing is sent).",
+)
+@click.option(
+    "--statusline/--no-statusline",
+    default=None,
+    help="Whether Claude Code's status line shows one of backstory. Another one is never replaced.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@prints
+def install(claude: str | None, synthesizer: str | None, statusline: bool | None, yes: bool) -> Reply:
+    """Register the plugin with Claude Code.
+
+    Safe to repeat, and to run after an upgrade. It says first what would be sent to a model, and at a
+    terminal lets you choose."""
+    from backstory.surfaces.cli import backfill
+
+    may_ask = (
+        not (yes or common.is_script()) and sys.stderr.isatty() and bool(sys.stdin and sys.stdin.isatty())
+    )
+    client = find_client(claude)
+    sentences = settle_synthesizer(common.folder(), synthesizer, may_ask)
+    sentences += register(common.folder(), client)
+    sentences += status_line.offer(os.environ, statusline, may_ask)
+    sentences += filter(None, [backfill.offer(common.folder())])
+    return Reply(sentences, sentences)
+
+
+@click.command()
+@claude_option(help="The Claude Code to remove it from.  [default: from PATH]")
+@prints
+def uninstall(claude: str | None) -> Reply:
+    """Remove the plugin from Claude Code. The memories stay."""
+    sentences = unregister(common.folder(), find_client(claude))
+    return Reply(sentences, sentences)
 
 
 def settle_synthesizer(folder: str, chosen: str | None, may_ask: bool) -> list[str]:
     """Say who makes memories and what that sends, before there is anything to send; a person may choose."""
     is_settled = settings.is_set(folder, "synthesizer") or chosen is not None
     if chosen is None and may_ask and not is_settled:
-        click.echo(output.wrapped(f"{what_is_sent(os.environ)}\n"), err=True)
+        click.echo(output.wrapped(f"{worker_status.what_is_sent(os.environ)}\n"), err=True)
         choice = click.Choice(["auto", "local"])
         chosen = click.prompt("Who makes memories?", type=choice, default="auto", err=True)
         if chosen == "auto":
@@ -43,27 +89,10 @@ def settle_synthesizer(folder: str, chosen: str | None, may_ask: bool) -> list[s
             return ["memories: made as said above (synthesizer auto)"]
     if chosen:
         settings.put(folder, "synthesizer", chosen)
-    return [what_is_sent(os.environ)]
+    return [worker_status.what_is_sent(os.environ)]
 
 
-def what_is_sent(env: Mapping[str, str]) -> str:
-    """In plain words: to whom, what, at what cost, and how to switch it off or on."""
-    who = worker_status.synthesizer(env)
-    if who.setting == "off":
-        return "memories: none are made of what is captured, and nothing is sent (synthesizer off)"
-    if who.setting == "local":
-        return "memories: made by rules; nothing is sent to a model (synthesizer local)"
-    cap = config.number("spend.daily_usd", env)
-    then = "" if who.uses == "claude" else f"; for now by rules, because {who.why}"
-    return (
-        f"memories: made by a small model ({who.model}) through your own Claude Code and its account. It is"
-        " sent what you ask, what Claude answers and excerpts of tool uses, shortened and with secrets"
-        f" redacted; nobody else is sent anything. At most ${cap:g} a day (backstory config spend.daily_usd)."
-        f" Rules instead, and nothing sent: backstory config synthesizer local{then}"
-    )
-
-
-def install(folder: str, client: str) -> list[str]:
+def register(folder: str, client: str) -> list[str]:
     root = plugin_folder(folder)
     known = {market["name"]: market for market in ask(client, "marketplace", "list")}
     lay_out(root)
@@ -81,8 +110,7 @@ def install(folder: str, client: str) -> list[str]:
     return done
 
 
-def uninstall(folder: str, claude: str | None) -> list[str]:
-    client = find_client(claude)
+def unregister(folder: str, client: str) -> list[str]:
     done = []
     if registered(client) is not None:
         _call(client, "uninstall", PLUGIN, "--keep-data")

@@ -6,42 +6,12 @@ from collections.abc import Callable
 
 import click
 
-from backstory import paths
 from backstory.memory import salience
-from backstory.store import documents, life, memories, nodes, projects, turns
+from backstory.store import documents, life, memories, nodes, projects
 from backstory.store.file.connection import transaction
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import busy, memory_id, prints, project_option, store
 from backstory.surfaces.shapes import Reply, done, number_of, plain
-
-
-@click.command()
-@click.argument("anchor", metavar="ID")
-@click.option(
-    "--before",
-    default=5,
-    show_default=True,
-    help="How many turns, or memories outside any, before it: 0 to 50.",
-)
-@click.option(
-    "--after",
-    default=5,
-    show_default=True,
-    help="How many turns, or memories outside any, after it: 0 to 50.",
-)
-@project_option
-@prints
-def timeline(anchor: str, before: int, after: int, project: str) -> Reply:
-    """Show what happened around a memory, turn by turn."""
-    from backstory.recall import timeline as recall
-    from backstory.surfaces.cli import terminal
-
-    with store() as (db, now):
-        found = recall.timeline(
-            db, life.living(db, memory_id(db, anchor, project, anywhere=True)), before, after, now
-        )
-        told = turns.by_ids(db, [entry.id for entry in found.entries if entry.kind == "turn"])
-    return Reply(found, terminal.timeline(found, told, paths.place(project).root))
 
 
 @click.command()
@@ -137,6 +107,3 @@ def _changed(
         memory = memories.get(db, one, now)
     assert memory is not None  # noqa: S101  it was changed a line ago
     return done(f"Memory {what}: {one} (salience: {memory.salience:.2f})", done=what, **plain(memory))
-
-
-COMMANDS = (timeline, reinforce, deemphasize, restore, supersede, prune, reindex)

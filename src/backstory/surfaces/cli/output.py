@@ -28,17 +28,18 @@ def plain_lines(shown: Shown) -> Iterator[str]:
     if isinstance(shown, str):
         yield visible(shown)
     elif isinstance(shown, Line):
-        yield visible("".join(text for text, _ in pieces_of(shown))).rstrip()
+        text = visible("".join(text for text, _ in pieces_of(shown))).rstrip()
+        yield text.replace("\n", "\n" + " " * shown.indent)
     elif isinstance(shown, Facts | Table):
         for line in shown.lines():
             yield from plain_lines(line)
 
 
 def pieces_of(line: Line) -> Iterator[tuple[str, str]]:
-    """(text, style) of each; only what may stay whole has ends of lines in it."""
+    """(text, style) of each; only of what may be several lines they stay."""
     for piece in (*line.pieces, line.end):
         text, style = (piece, "") if isinstance(piece, str) else piece
-        yield text if line.long == shapes.WHOLE else text.replace("\n", " "), style
+        yield text if line.long in (shapes.WHOLE, shapes.LINES) else text.replace("\n", " "), style
 
 
 def answer(in_json: bool, value: object, sentence: str) -> None:
@@ -65,6 +66,11 @@ def visible(text: str) -> str:
     return shown if sys.stdout.isatty() else without_tags(shown)
 
 
+def columns() -> int:
+    """Of the terminal; 0: it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
 def say(text: str, indent: int = 2) -> None:
     click.echo(wrapped(text, indent))
 
@@ -72,9 +78,9 @@ def say(text: str, indent: int = 2) -> None:
 def wrapped(text: str, indent: int = 2) -> str:
     """The text in rows of the terminal's width, broken between words, each further row of a line indented. A
     pipe has no width."""
-    if not sys.stdout.isatty():
+    if not columns():
         return text
-    wide = max(20, shutil.get_terminal_size().columns)
+    wide = max(20, columns())
     rows = []
     for line in text.split("\n"):
         further = " " * (len(line) - len(line.lstrip(" ")) + indent)

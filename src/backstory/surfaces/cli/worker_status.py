@@ -54,6 +54,23 @@ def synthesizer(env: Mapping[str, str]) -> Chosen:
     return Chosen(setting, "claude", model, find_cli(env))
 
 
+def what_is_sent(env: Mapping[str, str]) -> str:
+    """In plain words: to whom, what, at what cost, and how to switch it off or on."""
+    who = synthesizer(env)
+    if who.setting == "off":
+        return "memories: none are made of what is captured, and nothing is sent (synthesizer off)"
+    if who.setting == "local":
+        return "memories: made by rules; nothing is sent to a model (synthesizer local)"
+    cap = config.number("spend.daily_usd", env)
+    then = "" if who.uses == "claude" else f"; for now by rules, because {who.why}"
+    return (
+        f"memories: made by a small model ({who.model}) through your own Claude Code and its account. It is"
+        " sent what you ask, what Claude answers and excerpts of tool uses, shortened and with secrets"
+        f" redacted; nobody else is sent anything. At most ${cap:g} a day (backstory config spend.daily_usd)."
+        f" Rules instead, and nothing sent: backstory config synthesizer local{then}"
+    )
+
+
 class Skipped(NamedTuple):
     reason: str
     items: int
