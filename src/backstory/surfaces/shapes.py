@@ -207,13 +207,16 @@ def _node(node: Node) -> dict[str, object]:
 
 
 def _node_hit(hit: NodeHit) -> dict[str, object]:
-    path = [{"id": one.id, "context": one.context} for one in hit.path]
     return {
         "score": round(hit.score, 4),
         **_node(hit.node),
-        "path": path,
+        "path": path_of(hit.path),
         "folded": [one.id for one in hit.folded],
     }
+
+
+def path_of(above: Sequence[Node]) -> list[dict[str, str]]:
+    return [{"id": one.id, "context": one.context} for one in above]
 
 
 _ENCODERS: dict[type, Callable[[Any], object]] = {
@@ -271,7 +274,7 @@ def title(memory: Memory) -> str:
 
 def score_parts(parts: Sequence[Part]) -> Line:
     """Why a hit scored."""
-    return Line((("    " + "  ".join(f"{part.name} {part.value:+.2f}" for part in parts), "dim"),))
+    return Line(("    ", ("  ".join(f"{part.name} {part.value:+.2f}" for part in parts), "dim")), WRAP, 4)
 
 
 def session_gist(session: Session) -> str:

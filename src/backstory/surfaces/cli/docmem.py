@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
@@ -11,20 +10,21 @@ from backstory import errors, paths
 from backstory.model import MODES, Node, Project
 from backstory.store import nodes, projects
 from backstory.store.file.connection import Connection, savepoint, transaction
-from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import (
     FILL_SECONDS,
     busy,
     new_path,
     nothing,
     only,
-    project_and_json,
+    prints,
+    project_option,
     refresh_views,
     standard_input,
     store,
     sure,
     typed,
 )
+from backstory.surfaces.shapes import Column, Raw, Reply, done, listing, number_of, path_of, plain, when
 
 SHOWN_NODES = 300
 MOST_SHOWN = 100_000
@@ -33,6 +33,14 @@ FORMATS = {".toml": "toml", ".txt": "txt", "": "txt", **dict.fromkeys(MARKDOWN, 
 NO_TREES = (
     "No trees here yet. A model makes them with docmem_create,"
     " and `backstory docmem import FILE` makes one of a document."
+)
+
+TREES = (
+    Column("tree", lambda one: one["id"]),
+    Column("nodes", right=True, gives_way=3),
+    Column("tokens", right=True, gives_way=1),
+    Column("updated", lambda one: when(one["updated_at"]), gives_way=2),
+    Column("context", least=20),
 )
 
 node_argument = click.argument("node", metavar="ID")
@@ -47,16 +55,15 @@ def docmem() -> None:
 
 
 @docmem.command("list")
-@project_and_json
-def listing(project: str, as_json: bool) -> None:
+@project_option
+@prints
+def list_trees(project: str) -> Reply:
     """List this project's trees. Each with its nodes and tokens, and when it last changed."""
-    from backstory.surfaces.cli import trees_output
-
     with store() as (db, _):
         here = projects.at(db, paths.place(project))
         roots = nodes.roots(db, here.number) if here else []
         totals = nodes.totals(db, here.number) if here else {}
-        found = [
+        trees = [
             {
                 "id": root.id,
                 "context": root.context,
@@ -67,13 +74,8 @@ def listing(project: str, as_json: bool) -> None:
             }
             for root in roots
         ]
-        none = "" if found else nothing(db, NO_TREES)
-    if as_json:
-        output.as_json(found)
-    elif found:
-        trees_output.trees(found)
-    if not found:
-        raise errors.NotFound(none)
+        none = "" if trees else nothing(db, NO_TREES)
+    return listing(trees, TREES, none=none)
 
 
 @docmem.command()
@@ -86,8 +88,9 @@ def listing(project: str, as_json: bool) -> None:
     type=click.IntRange(1, MOST_SHOWN),
     help="How many nodes; upper levels come first.",
 )
-@project_and_json
-def tree(node: str | None, depth: int | None, limit: int, project: str, as_json: bool) -> None:
+@project_option
+@prints
+def tree(node: str | None, depth: int | None, limit: int, project: str) -> Reply:
     """Show how a tree is built, one line a node.
 
     A line has the node's id, its context and the first line of its text. Without an ID it is the
@@ -101,31 +104,24 @@ def tree(node: str | None, depth: int | None, limit: int, project: str, as_json:
             rows = trees_output.outline(
                 start, lambda above: nodes.children(db, here.number, above.id), depth, limit
             )
-    listed = [{**trees_output.plain(row.node), "depth": row.depth} for row in rows if row.node]
-    if as_json:
-        output.as_json({"id": start.id, "nodes": start.size, "shown": len(listed), "tree": listed})
-    else:
-        trees_output.tree(rows)
-    if len(listed) < start.size:
-        total = output.number_of(start.size, "node", "nodes")
-        how = "--limit and --depth show more, the id of a node what is below it"
-        click.echo(f"{len(listed):,} of {total}; {how}", err=True)
+    listed = [{**plain(row.node), "depth": row.depth} for row in rows if row.node]
+    value = {"id": start.id, "nodes": start.size, "shown": len(listed), "tree": listed}
+    how = "--limit and --depth show more, the id of a node what is below it"
+    return Reply(value, trees_output.tree(rows), _left_out(len(listed), start, how))
 
 
 @docmem.command()
 @node_argument
-@project_and_json
-def show(node: str, project: str, as_json: bool) -> None:
+@project_option
+@prints
+def show(node: str, project: str) -> Reply:
     """Show one node whole. Every field, the nodes above it, and its text."""
     from backstory.surfaces.cli import trees_output
 
     with store() as (db, _):
         here, found = _find(db, project, node)
         above = nodes.path(db, here.number, found.id)[:-1]
-    if as_json:
-        output.as_json({**trees_output.plain(found), "path": trees_output.plain_path(above)})
-    else:
-        trees_output.node(found, above)
+    return Reply({**plain(found), "path": path_of(above)}, trees_output.node(found, above))
 
 
 @docmem.command()
@@ -133,8 +129,9 @@ def show(node: str, project: str, as_json: bool) -> None:
 @click.option(
     "--tokens", default=10_000, show_default=True, type=click.IntRange(1), help="How long it may get."
 )
-@project_and_json
-def expand(node: str, tokens: int, project: str, as_json: bool) -> None:
+@project_option
+@prints
+def expand(node: str, tokens: int, project: str) -> Reply:
     """Print a node and what is below it, as a view shows it.
 
     It ends where the tokens do. Upper levels come first, in each the last nodes first. What was
@@ -146,15 +143,18 @@ def expand(node: str, tokens: int, project: str, as_json: bool) -> None:
     with store() as (db, _):
         here, start = _find(db, project, node)
         shown = trees.shown(db, here.number, start, tokens)
-    if as_json:
-        blocks = [{"id": one.id, "block": block} for one, block in shown]
-        output.as_json({"id": start.id, "nodes": start.size, "shown": len(shown), "blocks": blocks})
-    else:
-        trees_output.blocks(block for _, block in shown)
-    if len(shown) < start.size:
-        total = output.number_of(start.size, "node", "nodes")
-        how = f"--tokens shows more, `backstory docmem tree {start.id}` lists them"
-        click.echo(f"{len(shown):,} of {total}; {how}", err=True)
+    blocks = [{"id": one.id, "block": block} for one, block in shown]
+    value = {"id": start.id, "nodes": start.size, "shown": len(shown), "blocks": blocks}
+    how = f"--tokens shows more, `backstory docmem tree {start.id}` lists them"
+    return Reply(value, trees_output.blocks(block for _, block in shown), _left_out(len(shown), start, how))
+
+
+def _left_out(shown: int, start: Node, how: str) -> list[str]:
+    return [f"{shown:,} of {_nodes(start.size)}; {how}"] if shown < start.size else []
+
+
+def _nodes(number: int) -> str:
+    return number_of(number, "node", "nodes")
 
 
 @docmem.command("import")
@@ -166,15 +166,15 @@ def expand(node: str, tokens: int, project: str, as_json: bool) -> None:
     help="What it is written in.  [default: by the file's extension]",
 )
 @click.option("--root-id", metavar="ID", help="What to call the tree.  [default: as it says, or as the file]")
-@project_and_json
-def import_(file: str, kind: str | None, root_id: str | None, project: str, as_json: bool) -> None:
+@project_option
+@prints
+def import_(file: str, kind: str | None, root_id: str | None, project: str) -> Reply:
     """Make a tree of a document. `-` reads standard input.
 
     TOML is what `backstory docmem export` writes; its nodes can be edited. Of Markdown the headings become
     the upper nodes, of plain text each paragraph is a node; those are readonly.
     """
     from backstory.docmem.exchange import import_document
-    from backstory.surfaces.cli import trees_output
 
     kind = kind or _format_of(file)
     name, text = _read(file, kind)
@@ -185,11 +185,9 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
         with busy("importing"):
             root, is_whole = import_document(db, here, text, kind, wanted, name, now)
         refresh_views(db, here, [root.root_id], now)
-    size = output.number_of(root.size, "node", "nodes")
-    said = f"Tree imported: {root.id} ({size}); `backstory docmem tree {root.id}` shows it"
-    output.answer(as_json, trees_output.plain(root), said)
-    if not is_whole:
-        click.echo("Something private or secret in it was left out.", err=True)
+    sentence = f"Tree imported: {root.id} ({_nodes(root.size)}); `backstory docmem tree {root.id}` shows it"
+    notes = [] if is_whole else ["Something private or secret in it was left out."]
+    return Reply(root, [sentence], notes)
 
 
 @docmem.command()
@@ -202,8 +200,9 @@ def import_(file: str, kind: str | None, root_id: str | None, project: str, as_j
 )
 @click.option("--output", "target", metavar="FILE", help="Where to write it.  [default: standard output]")
 @click.option("--force", is_flag=True, help="With --output: also over a file that is there.")
-@project_and_json
-def export(node: str, kind: str | None, target: str | None, force: bool, project: str, as_json: bool) -> None:
+@project_option
+@prints
+def export(node: str, kind: str | None, target: str | None, force: bool, project: str) -> Reply:
     """Write a tree, or what is below a node, as a document.
 
     TOML has ids, contexts and texts, and `backstory docmem import` makes the same tree of it; Markdown is for
@@ -220,14 +219,10 @@ def export(node: str, kind: str | None, target: str | None, force: bool, project
     text = exchange.export_markdown(whole) if kind == "md" else exchange.export_toml(whole)
     if target is not None:
         exchange.save(new_path(target, force), text, replaces=force)
-    told = {"id": start.id, "format": kind, "nodes": len(whole), "output": target and typed([target])}
-    if as_json:
-        output.as_json(told if target else {**told, "text": text})
-    elif target is not None:
-        size = output.number_of(len(whole), "node", "nodes")
-        click.echo(f"Exported: {start.id} ({size}) to {output.visible(typed([target]))}")
-    else:
-        click.echo(output.visible(text) if sys.stdout.isatty() else text.encode(), nl=False)
+    value = {"id": start.id, "format": kind, "nodes": len(whole), "output": target and typed([target])}
+    if target is None:
+        return Reply({**value, "text": text}, [Raw(text)])
+    return Reply(value, [f"Exported: {start.id} ({_nodes(len(whole))}) to {typed([target])}"])
 
 
 @docmem.command()
@@ -235,10 +230,9 @@ def export(node: str, kind: str | None, target: str | None, force: bool, project
 @click.option("--tree", "within", metavar="ID", help="Only in this tree.")
 @click.option("--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to look.")
 @click.option("--limit", default=10, show_default=True, help="How many, 1 to 100.")
-@project_and_json
-def search(
-    query: tuple[str, ...], within: str | None, mode: str, limit: int, project: str, as_json: bool
-) -> None:
+@project_option
+@prints
+def search(query: tuple[str, ...], within: str | None, mode: str, limit: int, project: str) -> Reply:
     """Find nodes by what they say and mean. Nodes that a hit above them stands for are counted there."""
     from backstory.docmem.search import search as find
     from backstory.recall.index import Index
@@ -246,7 +240,7 @@ def search(
 
     with store() as (db, _):
         here = projects.at(db, paths.place(project))
-        found = find(
+        answer = find(
             Index.configured(),
             db,
             here,
@@ -256,35 +250,29 @@ def search(
             mode=mode,
             patience=FILL_SECONDS,
         )
-    if as_json:
-        output.as_json([trees_output.plain_hit(hit) for hit in found.hits])
-    else:
-        trees_output.hits(found.hits)
-    if found.notice:
-        click.echo(found.notice, err=True)
-    if not found.hits:
-        raise errors.NotFound("No nodes found. Other words may do; `backstory docmem list` shows the trees.")
+    none = "No nodes found. Other words may do; `backstory docmem list` shows the trees."
+    notes = [answer.notice] if answer.notice else []
+    return Reply(answer.hits, trees_output.hits(answer.hits), notes, "" if answer.hits else none)
 
 
 @docmem.command()
 @node_argument
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@project_and_json
-def delete(node: str, yes: bool, project: str, as_json: bool) -> None:
+@project_option
+@prints
+def delete(node: str, yes: bool, project: str) -> Reply:
     """Delete a node and all nodes below it, for good. Of a root that is the tree; `export` keeps a copy."""
     from backstory.docmem import tree as trees
 
     with store() as (db, now):
         here, found = _find(db, project, node)
-        size = output.number_of(found.size, "node", "nodes")
         what = f"the tree {found.id}" if found.parent_id is None else f"the node {found.id}"
-        if not yes and not sure(f"Delete {what} ({size}) for good?"):
+        if not yes and not sure(f"Delete {what} ({_nodes(found.size)}) for good?"):
             raise errors.NotFound("Nothing was deleted; --yes deletes it without asking.")
         with busy("deleting"):
             gone = trees.delete(db, here, found.id)
         refresh_views(db, here, [found.root_id], now)
-    said = f"Deleted: {found.id} ({output.number_of(gone, 'node', 'nodes')})"
-    output.answer(as_json, {"deleted": found.id, "nodes": gone}, said)
+    return done(f"Deleted: {found.id} ({_nodes(gone)})", deleted=found.id, nodes=gone)
 
 
 def _find(db: Connection, project: str, prefix: str) -> tuple[Project, Node]:

@@ -48,7 +48,8 @@ def _line(out: Console, line: Line) -> None:
     if line.long == CUT:
         cut = Text().join([head, *rest])
         cut.truncate(max(1, out.width - end.cell_len), overflow="ellipsis")
-        return one_row(out, cut.append_text(end))
+        cut.append_text(end).rstrip()
+        return one_row(out, cut)
     if line.long == WHOLE:
         return out.print(Text().join([head, *rest]), soft_wrap=True)
     if not rest or not line.indent:

@@ -1,56 +1,17 @@
-"""How the CLI prints nodes and trees, under the same rules as output.py."""
+"""How nodes and trees are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
-
-import click
-from rich.text import Text
 
 from backstory.model import Node, NodeHit
-from backstory.surfaces.cli.output import SHOWN, number_of, one_line, visible, when
-from backstory.surfaces.cli.terminal import console, one_row, table
+from backstory.surfaces.cli import output
+from backstory.surfaces.shapes import SHOWN, WHOLE, Facts, Line, Piece, Shown, number_of, one_line, when
 
 MOST_NAMED = 10
 WIDEST_GUIDES = 160  # signs; what is deeper says how deep it is
-
-
-def plain(node: Node) -> dict[str, Any]:
-    """A node as JSON."""
-    fields = asdict(node)
-    del fields["row"]
-    return fields | {"context": node.context}
-
-
-def plain_path(above: Iterable[Node]) -> list[dict[str, str]]:
-    return [{"id": one.id, "context": one.context} for one in above]
-
-
-def plain_hit(hit: NodeHit) -> dict[str, Any]:
-    return {
-        "score": round(hit.score, 4),
-        **plain(hit.node),
-        "path": plain_path(hit.path),
-        "folded": [one.id for one in hit.folded],
-    }
-
-
-def trees(found: Sequence[Mapping[str, Any]]) -> None:
-    """A row each, of what `backstory docmem list --json` says."""
-    rows = [
-        {
-            "tree": visible(one["id"]),
-            "nodes": f"{one['nodes']:,}",
-            "tokens": f"{one['tokens']:,}",
-            "updated": when(one["updated_at"]),
-            "context": visible(one["context"]),
-        }
-        for one in found
-    ]
-    table(console(), rows, {"nodes", "tokens"}, ("tokens", "updated", "nodes"), last=20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,92 +63,75 @@ def _rows(start: Node, below: Mapping[str, Sequence[Node]]) -> list[Row]:
     return rows
 
 
-def tree(rows: Iterable[Row]) -> None:
+def tree(rows: Iterable[Row]) -> Iterator[Shown]:
     """One line a node; an id is never cut, however deep it stands. What is below a readonly node is mostly
     readonly too, so only where that begins and ends it is said."""
-    out = console()
     readonly: dict[str | None, bool] = {}
-    room = min(out.width // 2, WIDEST_GUIDES)
-    signs = {} if out.encoding.startswith("utf") else str.maketrans("├└│─…", "|`|-.")
+    room = min(output.columns() // 2 or WIDEST_GUIDES, WIDEST_GUIDES)
     for row in rows:
-        guides = row.guides if len(row.guides) <= room else f"… level {row.depth}  "
-        line = Text().append(guides.translate(signs), style="dim")
+        guides = (row.guides if len(row.guides) <= room else f"… level {row.depth}  ", "dim")
         if row.node is None:
-            line.append(f"+{row.left_out:,} more", style="dim")
-        else:
-            node = row.node
-            readonly[node.id] = node.readonly
-            is_same = node.readonly == readonly.get(node.parent_id, False)
-            line.append_text(_name(node, "" if is_same else "readonly" if node.readonly else "editable"))
-            line.append(f"  +{row.left_out:,} below" if row.left_out else "", style="dim")
-            line.append(f"  {_first_line(node.text)}", style="default")
-        line.rstrip()
-        one_row(out, line)
+            yield Line((guides, (f"+{row.left_out:,} more", "dim")))
+            continue
+        node = row.node
+        readonly[node.id] = node.readonly
+        is_same = node.readonly == readonly.get(node.parent_id, False)
+        name = _name(node, "" if is_same else "readonly" if node.readonly else "editable")
+        below = (f"  +{row.left_out:,} below" if row.left_out else "", "dim")
+        yield Line((guides, *name, below, f"  {_first_line(node.text)}"))
 
 
-def node(found: Node, above: Sequence[Node]) -> None:
+def node(node: Node, above: Sequence[Node]) -> Iterator[Shown]:
     """One node whole."""
-    out = console()
+    yield Line(((node.id, "bold cyan"), ("  readonly" if node.readonly else "", "yellow")))
     facts = {
-        "context": found.context,
-        "tree": found.root_id,
+        "context": node.context,
+        "tree": node.root_id,
         "above": _way(above) or "-",
-        "below": number_of(found.size - 1, "node", "nodes"),
-        "order": repr(found.order_value),
-        "tokens": f"{found.token_count:,}",
-        "created": when(found.created_at),
-        "updated": when(found.updated_at),
-        "hash": found.hash,
+        "below": number_of(node.size - 1, "node", "nodes"),
+        "order": repr(node.order_value),
+        "tokens": f"{node.token_count:,}",
+        "created": when(node.created_at),
+        "updated": when(node.updated_at),
     }
-    head = Text(visible(found.id), style="bold cyan")
-    out.print(head.append("  readonly" if found.readonly else "", style="yellow"))
-    for name, value in facts.items():
-        line = Text(f"{name:>9}  ", style="dim").append(visible(value), style="not dim")
-        out.print(line, soft_wrap=True)  # a hash copied from here must stay whole, and so must the text
-    if found.text:
-        out.print()
-        out.print(Text(visible(found.text)), soft_wrap=True)
+    yield Facts(list(facts.items()), 9)
+    yield Line(((f"{'hash':>9}  ", "dim"), node.hash), WHOLE)  # it is copied from here, and so is the text
+    if node.text:
+        yield ""
+        yield Line((node.text,), WHOLE)
 
 
-def blocks(shown: Iterable[str]) -> None:
+def blocks(blocks: Iterable[str]) -> Iterator[Shown]:
     """An expansion."""
-    for number, block in enumerate(shown):
-        line, _, text = visible(block).partition("\n")
+    for number, block in enumerate(blocks):
+        line, _, text = block.partition("\n")
         node_id, _, rest = line.partition(" ")
         context, _, updated = rest.rpartition(" ")
-        name = (
-            click.style(node_id, fg="cyan"),
-            click.style(context, fg="magenta"),
-            click.style(updated, dim=True),
-        )
-        click.echo(("\n" if number else "") + " ".join(name))
+        if number:
+            yield ""
+        yield Line(((node_id, "cyan"), (f" {context} ", "magenta"), (updated, "dim")), WHOLE)
         if text:
-            click.echo(text)
+            yield Line((text,), WHOLE)
 
 
-def hits(found: Sequence[NodeHit]) -> None:
-    out = console()
-    for place, hit in enumerate(found, 1):
-        score = Text(f"  score {hit.score:.2f}", style="green")
-        head = Text(f"{place:>2}. ").append_text(_name(hit.node, "readonly" if hit.node.readonly else ""))
-        head.truncate(out.width - score.cell_len, overflow="ellipsis")
-        one_row(out, head.append_text(score))
+def hits(hits: Sequence[NodeHit]) -> Iterator[Shown]:
+    for place, hit in enumerate(hits, 1):
+        name = _name(hit.node, "readonly" if hit.node.readonly else "")
+        yield Line((f"{place:>2}. ", *name), end=(f"  score {hit.score:.2f}", "green"))
         if hit.path:
-            one_row(out, Text(f"    {_way(hit.path)}", style="dim"))
+            yield Line((("    " + _way(hit.path), "dim"),))
         if hit.node.text:
-            one_row(out, Text("    " + one_line(hit.node.text)))
+            yield Line(("    " + one_line(hit.node.text),))
         for below in hit.folded[:MOST_NAMED]:
-            line = Text("    ").append_text(_name(below, ""))
-            one_row(out, line.append(f"  {_first_line(below.text)}", style="default"))
+            yield Line(("    ", *_name(below, ""), f"  {_first_line(below.text)}"))
         if len(hit.folded) > MOST_NAMED:
             more = number_of(len(hit.folded) - MOST_NAMED, "node", "nodes")
-            one_row(out, Text(f"    and {more} more below it", style="dim"))
+            yield Line(((f"    and {more} more below it", "dim"),))
 
 
-def _name(found: Node, remark: str) -> Text:
+def _name(node: Node, remark: str) -> tuple[Piece, ...]:
     """Which node it is: its id, its context, and what there is to say about it."""
-    name = Text(visible(found.id), style="cyan").append(f"  {visible(found.context)}", style="magenta")
-    return name.append(f"  {remark}" if remark else "", style="yellow")
+    return (node.id, "cyan"), (f"  {node.context}", "magenta"), (f"  {remark}" if remark else "", "yellow")
 
 
 def _first_line(text: str) -> str:
@@ -199,4 +143,4 @@ def _way(above: Sequence[Node]) -> str:
     names = [one.id if one.context_name in ("", one.id) else f"{one.id} {one.context_name}" for one in above]
     if len(names) > MOST_NAMED:
         names[MOST_NAMED // 2 : -MOST_NAMED // 2] = ["…"]
-    return visible(" › ".join(names))
+    return " › ".join(names)
