@@ -5,17 +5,19 @@ from __future__ import annotations
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from backstory.model import Spent
 from backstory.recall import brief
-from backstory.store import projects, tellings
+from backstory.store import projects, queue, spend, tellings
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces import statusline
 from tests.conftest import REPOSITORY, Run
@@ -23,6 +25,7 @@ from tests.helpers.chaos import bash
 from tests.helpers.turn_payloads import edit, happened
 
 Line = Callable[..., str]
+DAY_MS = 24 * 3_600_000
 
 
 @pytest.fixture
@@ -135,6 +138,86 @@ def test_status_tells_that_the_model_failed(
     assert changed
     (said,) = [one for one in run("status", "--json").json["to_do"] if "the model failed" in one]
     assert "observed by local" in said and "not logged in" in said
+
+
+@pytest.fixture
+def queued(data: Path, worked: None) -> Iterator[sqlite3.Connection]:
+    """A session with four items in the queue, two days old."""
+    with closing(connect(str(data / "backstory.db"))) as db:
+        with transaction(db):
+            db.execute("DELETE FROM observation_queue")
+            for _ in range(4):
+                queue.put(db, "session-1", "Bash", "{}", "{}", now() - 2 * DAY_MS, None)
+        yield db
+
+
+def now() -> int:
+    return int(time.time() * 1000)
+
+
+def items(db: sqlite3.Connection) -> list[int]:
+    return [row["id"] for row in db.execute("SELECT id FROM observation_queue ORDER BY id")]
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A Claude Code that a worker could ask."""
+    program = tmp_path / "claude"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "claude")
+    return str(program)
+
+
+def test_status_says_what_to_do_about_memories_that_are_late(queued: sqlite3.Connection, run: Run) -> None:
+    assert "4 items wait since" in run("status").out
+    assert run("status", "--json").json["to_do"] == [], "the session goes on"
+    with transaction(queued):
+        queue.put(queued, "session-1", queue.FINALIZE, "{}", "{}", now(), None)
+    assert run("status", "--json").json["to_do"] == ["memories are more than a day late: backstory worker"]
+    with transaction(queued):
+        queue.defer(queued, items(queued), "no network; it is asked again later", now())
+    (line,) = run("status", "--json").json["to_do"]
+    assert line.startswith("memories could not be made yet (no network")
+
+
+def test_status_says_who_makes_memories_and_what_was_spent(
+    queued: sqlite3.Connection, run: Run, client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "claude: claude, model haiku; $0.00 of $1.00 today; no worker runs" in run("status").out
+    with transaction(queued):
+        spend.add(queued, "session-1", Spent("claude-haiku", 1, 1, 1, 1, 1, 1.25), now())
+    assert "$1.25 of $1.00 today" in run("status").out
+    (line,) = run("status", "--json").json["to_do"]
+    assert line.startswith("the model's cap of the day is reached") and line.endswith("backstory spend")
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "local")
+    assert "local: by rules, at no cost; no worker" in run("status").out
+
+
+def test_status_tells_no_trouble_that_is_over_for_more_than_a_day(
+    queued: sqlite3.Connection, run: Run, client: str
+) -> None:
+    first, second, *_ = items(queued)
+    with transaction(queued):
+        queue.done(queued, [first], "local", now() - 25 * 3_600_000, "no login")
+    assert run("status", "--json").json["to_do"] == []
+    with transaction(queued):
+        queue.done(queued, [second], "local", now() - 3_600_000, "no network")
+    (line,) = run("status", "--json").json["to_do"]
+    assert "1 item was observed by local, last " in line
+    assert line.endswith(": no network: backstory worker --status")
+
+
+def test_status_tells_a_missing_model_from_one_that_nobody_needs(
+    worked: None, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backstory.synthesis.claude.find_cli", lambda env: None)
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "auto")
+    assert "by rules, because there is no claude on PATH" in run("status").out
+    assert run("status", "--json").json["to_do"] == []
+    monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "claude")
+    assert "install Claude Code" in run("status", "--json").json["to_do"][0]
 
 
 def test_the_line_is_about_the_project_that_claude_code_names(

@@ -29,19 +29,17 @@ from backstory.ids import new_id
 from backstory.model import now_ms
 from backstory.recall.answer import answer
 from backstory.recall.index import Index
-from backstory.store import documents, forgetting, memories, nodes, projects, sessions, spend, vectors
+from backstory.store import documents, memories, nodes, projects, sessions, vectors
 from backstory.store.file import backup, recovery
 from backstory.store.file.connection import connect, has_fts5, sqlite_version, transaction
 from backstory.store.file.connection import version as schema_of
 from backstory.store.file.disk import existing
 from backstory.surfaces import erasing
 from backstory.surfaces.cli import config as settings
-from backstory.surfaces.cli import install, pausing, worker_status
-from backstory.surfaces.cli import spend as spends
+from backstory.surfaces.cli import install, pausing
 from backstory.surfaces.cli.common import busy, folder, lost, prints, unusable
 from backstory.surfaces.opened import open_drained
 from backstory.surfaces.shapes import WRAP, Line, Reply, number_of, size, when
-from backstory.synthesis.runner import midnight
 
 OLDEST_CLIENT = (2, 1, 197)  # the oldest Claude Code this was tried with
 LATE_MS = 3 * backup.DAY_MS  # of what was captured and is in no backup
@@ -66,12 +64,9 @@ def examine(folder: str, env: Mapping[str, str], claude: str | None = None) -> l
         ("canary", lambda: _canary(folder, env)),
         ("database", lambda: _database(folder)),
         ("backup", lambda: _backup(folder)),
-        ("retention", lambda: _retention(folder, env)),
         ("search", lambda: _search(folder)),
         ("spool", lambda: _spool(folder)),
         ("capture", lambda: _capture(folder)),
-        ("worker", lambda: _worker(folder, env)),
-        ("synthesis", lambda: _synthesis(folder, env)),
         ("Claude Code", lambda: _client(claude)),
         ("plugin", lambda: _plugin(claude, env)),
     ]
@@ -212,6 +207,9 @@ def _canary(folder: str, env: Mapping[str, str]) -> Check:
 def _database(folder: str) -> Check:
     path = paths.database(folder)
     recovery.verify(folder, now_ms())
+    if erasing.is_unfinished(folder):
+        finding = "an erasing or redaction was not finished: old text may be left in the file"
+        return Check("database", "warn", finding, "backstory erase")
     with closing(connect(path)) as db:
         return Check("database", "ok", f"sound, schema {schema_of(db)}, {size(os.path.getsize(path))}")
 
@@ -232,20 +230,6 @@ def _backup(folder: str) -> Check:
     total = size(sum(one.size for one in found))
     many = number_of(len(found), "backup", "backups")
     return Check("backup", "ok", f"{many}, the newest of {when(found[0].at)}, {total}")
-
-
-def _retention(folder: str, env: Mapping[str, str]) -> Check:
-    """Is anything forgotten by itself, what was it last, and was every erasing finished?"""
-    if erasing.is_unfinished(folder):
-        finding = "an erasing or redaction was not finished: old text may be left in the store's file"
-        return Check("retention", "warn", finding, "backstory erase")
-    days, now = config.number("retention.days", env), now_ms()
-    with open_drained(folder, now=now) as db:
-        last = forgetting.last_run(db)
-    told = worker_status.retention_told(days, last, now)
-    if days and last and now - last.at > LATE_MS:
-        return Check("retention", "warn", told, "backstory worker")
-    return Check("retention", "ok", told)
 
 
 def _search(folder: str) -> Check:
@@ -286,52 +270,6 @@ def _capture(folder: str) -> Check:
     if pauses:
         return Check("capture", "warn", pauses)
     return Check("capture", "ok", "nothing is paused")
-
-
-def _worker(folder: str, env: Mapping[str, str]) -> Check:
-    """Is one running, and is what is due observed?"""
-    now = now_ms()
-    with open_drained(folder, now=now) as db:
-        seen = worker_status.look(db, now)
-    pid = worker_status.running(folder)
-    finding = f"{f'process {pid}' if pid else 'none runs'}, {worker_status.waiting_told(seen)}"
-    if config.synthesizer(env) == "off":
-        return Check("worker", "ok", f"{finding}; synthesis is off")
-    reasons = [reason for state, reason, *_ in seen.troubles if state == "waiting"]
-    late = seen.since is not None and now - seen.since > backup.DAY_MS
-    if late and seen.due:
-        return Check("worker", "warn", f"{finding}, after more than a day", "backstory worker")
-    if late and reasons:
-        return Check("worker", "warn", f"{finding}, after more than a day: {reasons[0]}")
-    if seen.skipped:
-        reason, number = seen.skipped[0]
-        finding = f"{finding}; {worker_status.items(sum(many for _, many in seen.skipped))} skipped"
-        what = f"{finding}, {number} because: {reason}"
-        return Check("worker", "warn", what, f"they stay traces; see {paths.log_file(folder)}")
-    return Check("worker", "ok", finding)
-
-
-def _synthesis(folder: str, env: Mapping[str, str]) -> Check:
-    """Who observes, what it costs, and whether it had to be somebody else."""
-    chosen = worker_status.synthesizer(env)
-    if chosen.setting in ("off", "local"):
-        return Check("synthesis", "ok", str(chosen))
-    if chosen.uses is None:
-        return Check("synthesis", "warn", str(chosen), "or: backstory config synthesizer auto")
-    now, cap = now_ms(), config.number("spend.daily_usd", env)
-    with open_drained(folder, now=now) as db:
-        spent = spend.since(db, midnight(now))
-        trouble = worker_status.model_trouble(worker_status.look(db, now), chosen, now)
-    by = f" by {chosen.program}" if chosen.program else ""
-    told = f"{chosen}{by}; ${spent:.2f} of ${cap:.2f} spent today"
-    if chosen.uses == "claude" and cap <= 0:
-        return Check("synthesis", "warn", told, spends.never_asked())
-    if chosen.uses == "claude" and spent >= cap:
-        advice = f"rules observe until midnight; {spends.raises_it(spent, cap)}"
-        return Check("synthesis", "warn", f"{told}, the cap is reached", advice)
-    if trouble:
-        return Check("synthesis", "warn", f"{told}; {trouble}", "backstory spend")
-    return Check("synthesis", "ok", told)
 
 
 def _client(claude: str | None) -> Check:

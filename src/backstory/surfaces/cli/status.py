@@ -19,7 +19,7 @@ from backstory.store import claude_files, projects, sessions, spend, tellings
 from backstory.store.file.connection import Connection
 from backstory.surfaces.cli import pausing, status_line, worker_status
 from backstory.surfaces.cli.common import busy, folder, prints, project_option, store
-from backstory.surfaces.cli.worker_status import Chosen, Queue
+from backstory.surfaces.cli.worker_status import DAY_MS, Chosen, Queue, Retention
 from backstory.surfaces.shapes import (
     WRAP,
     Facts,
@@ -61,6 +61,7 @@ class Status:
     told: tuple[int, int]  # texts and tokens today
     claude_md: FileStatus | None
     model_trouble: str | None
+    retention: Retention
     open: int  # things that earlier sessions left open, as the brief counts them
 
 
@@ -100,6 +101,7 @@ def look(db: Connection, home: str, project: str, env: Mapping[str, str], now: i
         told=tellings.total(db, since=midnight(now)),
         claude_md=of_files(db, root) if root else None,
         model_trouble=worker_status.model_trouble(queue, synthesizer, now),
+        retention=worker_status.retention(db),
         open=len(left_open(db, project, claude_code.session_id(env))),
     )
 
@@ -116,7 +118,7 @@ def _is_enabled(env: Mapping[str, str], root: str) -> bool | None:
         return None
 
 
-def to_do(status: Status) -> list[str]:
+def to_do(status: Status, now: int) -> list[str]:
     """A line for each thing that is wrong, with what to do; the worst first."""
     capture, lines = status.capture, []
     if capture.failed:
@@ -126,11 +128,18 @@ def to_do(status: Status) -> list[str]:
         lines.append("nothing is captured, the plugin is not registered with Claude Code: backstory install")
     if capture.paused:
         lines.append(capture.paused)
-    waiting = [reason for state, reason, *_ in status.queue.troubles if state == "waiting"]
-    if waiting:
+    queue, who = status.queue, status.synthesizer
+    waiting = [reason for state, reason, *_ in queue.troubles if state == "waiting"]
+    if who.setting == "claude" and who.uses is None:
+        lines.append(f"no memories are made, {who.why}; or: backstory config synthesizer auto")
+    elif waiting:
         lines.append(f"memories could not be made yet ({waiting[0]}): backstory worker")
     elif status.model_trouble:
-        lines.append(f"the model failed, {status.model_trouble}; backstory doctor says more")
+        lines.append(f"the model failed, {status.model_trouble}: backstory worker --status")
+    elif queue.due and queue.since is not None and now - queue.since > DAY_MS:
+        lines.append("memories are more than a day late: backstory worker")
+    if who.uses == "claude" and 0 < status.cap <= status.spent_today:
+        lines.append("the model's cap of the day is reached, rules observe until midnight: backstory spend")
     if status.claude_md and (status.claude_md.pending or status.claude_md.outside):
         lines.append("CLAUDE.md is behind: backstory sync")
     return lines
@@ -164,7 +173,8 @@ def status(project: str) -> Reply:
         "told_today": dict(texts_and_tokens),
         "claude_md": value_of_status(seen.claude_md, _on_stop()) if seen.claude_md else None,
         "trees": here.trees if here else 0,
-        "to_do": to_do(seen),
+        "retention": seen.retention,
+        "to_do": to_do(seen, now),
     }
     return Reply(value, _lines(seen, now))
 
@@ -186,12 +196,16 @@ def _lines(status: Status, now: int) -> Iterator[Shown]:
             ("open", _open(status.open)),
             ("capture", _capture(status.capture, now)),
             ("synthesis", _synthesis(status)),
+            (
+                "retention",
+                worker_status.retention_told(status.retention, now),
+            ),
             ("told today", counted((texts, "text", "texts"), (tokens, "token", "tokens")) or "nothing"),
             ("CLAUDE.md", summary(status.claude_md, now)),
             ("trees", number_of(trees, "tree", "trees") if trees else "none"),
         ]
     )
-    for line in to_do(status):
+    for line in to_do(status, now):
         yield Line((("to do: ", "yellow"), (one_line(line, 300), "yellow")), WRAP, 7)
 
 

@@ -147,13 +147,13 @@ def worker(status: bool) -> Reply | None:
 def _status(db: Connection, folder: str, now: int) -> Reply:
     pid, seen = running(folder), look(db, now)
     setting = config.synthesizer(os.environ)
-    days, last = config.number("retention.days", os.environ), forgetting.last_run(db)
+    kept = retention(db)
     value = {
         "running": pid is not None,
         "pid": pid,
         "synthesizer": setting,
         **plain(seen),
-        "retention": {"days": days, "last": last},
+        "retention": kept,
     }
     shown: list[Shown] = []
     if setting == "off":
@@ -165,20 +165,30 @@ def _status(db: Connection, folder: str, now: int) -> Reply:
         hint = "" if setting == "off" else " (hooks start one when there is work)"
         shown.append(Line(("no worker runs", (hint, "dim"))))
     shown.append(waiting_told(seen))
-    if days:
-        shown.append(retention_told(days, last, now))
+    if kept.days:
+        shown.append(f"retention is {retention_told(kept, now)}")
     return Reply(value, shown + [Line(((line, "yellow"),), WRAP, 2) for line in troubles_told(seen, now)])
 
 
-def retention_told(days: float, last: Run | None, now: int) -> str:
-    """Whether old sessions are forgotten by themselves, and what of that was done last."""
-    setting = f"on, {days:g} days" if days else "off: nothing is forgotten by itself"
-    if last is None:
-        return f"retention is {setting}{'; it was not needed yet' if days else ''}"
-    sessions = output.number_of(last.sessions, "session", "sessions")
-    memories = output.number_of(last.memories, "memory", "memories")
-    done = f"{sessions} with {memories} forgotten, {last.erased:,} erased"
-    return f"retention is {setting}; last {output.lately(last.at, now)}: {done}"
+class Retention(NamedTuple):
+    days: float
+    last: Run | None
+
+
+def retention(db: Connection) -> Retention:
+    return Retention(config.number("retention.days", os.environ), forgetting.last_run(db))
+
+
+def retention_told(kept: Retention, now: int) -> str:
+    """After how long sessions are forgotten by themselves, and what of that was done last."""
+    if not kept.days:
+        return ""
+    if kept.last is None:
+        return f"on, {kept.days:g} days; it was not needed yet"
+    sessions = output.number_of(kept.last.sessions, "session", "sessions")
+    memories = output.number_of(kept.last.memories, "memory", "memories")
+    done = f"{sessions} with {memories} forgotten, {kept.last.erased:,} erased"
+    return f"on, {kept.days:g} days; last {output.lately(kept.last.at, now)}: {done}"
 
 
 def waiting_told(seen: Queue) -> str:
