@@ -185,14 +185,14 @@ def test_a_note_for_all_projects_is_found_in_all(run: Run, tmp_path: Path) -> No
 def test_a_memory_is_reinforced_and_deemphasized(run: Run) -> None:
     memory_id = run("add", "the walrus sleeps").id
     up = run("reinforce", memory_id)
-    assert up.out.startswith(f"Memory reinforced: {memory_id} (salience: 0.5")
+    assert up.out.startswith(f"Memory reinforced: {memory_id} (new salience: 0.5")
     more = run("reinforce", memory_id[:12], "--amount", "1", "--json").json
     assert (more["done"], more["id"], more["access_count"]) == ("reinforced", memory_id, 2)
     assert more["salience"] == pytest.approx(0.99)
     fresh = run("add", "the heron stands").id
     down = run("deemphasize", fresh, "--json").json
     assert (down["done"], down["salience"]) == ("de-emphasized", pytest.approx(0.3, abs=0.001))
-    assert run("deemphasize", fresh, "--amount", "1").out.endswith("(salience: 0.05)\n")
+    assert run("deemphasize", fresh, "--amount", "1").out.endswith("(new salience: 0.05)\n")
 
 
 @pytest.mark.parametrize("command", ["reinforce", "deemphasize"])

@@ -263,6 +263,10 @@ def titled(memory: Memory, root: str) -> str:
     return gist(memory, root) if is_plain else f"{memory.kind}: {gist(memory, root)}"
 
 
+def changed(what: str, memory: Memory) -> str:
+    return f"Memory {what}: {memory.id} (new salience: {memory.salience:.2f})"
+
+
 def is_title_in_text(memory: Memory) -> bool:
     """Does the text itself say what the title says? Then, or without a title, the text is enough."""
     return " ".join(memory.content.split()).casefold().startswith(title(memory).rstrip("….").casefold())

@@ -11,7 +11,7 @@ from backstory.store import documents, life, memories, nodes, projects
 from backstory.store.file.connection import transaction
 from backstory.surfaces.cli import output
 from backstory.surfaces.cli.common import busy, memory_id, prints, project_option, store
-from backstory.surfaces.shapes import Reply, done, number_of, plain
+from backstory.surfaces.shapes import Reply, changed, done, number_of, plain
 
 
 @click.command()
@@ -106,4 +106,4 @@ def _changed(
             change(db, one, *how, None, now)
         memory = memories.get(db, one, now)
     assert memory is not None  # noqa: S101  it was changed a line ago
-    return done(f"Memory {what}: {one} (salience: {memory.salience:.2f})", done=what, **plain(memory))
+    return done(changed(what, memory), done=what, **plain(memory))

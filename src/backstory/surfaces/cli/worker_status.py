@@ -17,7 +17,7 @@ from backstory.store.file.connection import Connection
 from backstory.store.forgetting import Run
 from backstory.surfaces.cli import common, output
 from backstory.surfaces.cli.common import prints
-from backstory.surfaces.shapes import WRAP, Line, Reply, Shown, done, plain
+from backstory.surfaces.shapes import WRAP, Line, Reply, Shown, done, lately, number_of, plain, when
 
 DAY_MS = 24 * 3_600_000
 
@@ -185,26 +185,26 @@ def retention_told(kept: Retention, now: int) -> str:
         return ""
     if kept.last is None:
         return f"on, {kept.days:g} days; it was not needed yet"
-    sessions = output.number_of(kept.last.sessions, "session", "sessions")
-    memories = output.number_of(kept.last.memories, "memory", "memories")
+    sessions = number_of(kept.last.sessions, "session", "sessions")
+    memories = number_of(kept.last.memories, "memory", "memories")
     done = f"{sessions} with {memories} forgotten, {kept.last.erased:,} erased"
-    return f"on, {kept.days:g} days; last {output.lately(kept.last.at, now)}: {done}"
+    return f"on, {kept.days:g} days; last {lately(kept.last.at, now)}: {done}"
 
 
 def waiting_told(seen: Queue) -> str:
     if not seen.waiting or seen.since is None:
         return "nothing waits to be observed"
-    some = f"{items(seen.waiting)} wait{'s' * (seen.waiting == 1)} since {output.when(seen.since)}"
+    some = f"{items(seen.waiting)} wait{'s' * (seen.waiting == 1)} since {when(seen.since)}"
     if not seen.due:
         return f"{some}, none is due yet"
-    return f"{some}, {output.number_of(seen.due, 'session is', 'sessions are')} due now"
+    return f"{some}, {number_of(seen.due, 'session is', 'sessions are')} due now"
 
 
 def troubles_told(seen: Queue, now: int) -> list[str]:
     """A line for whatever did not go as it should have."""
     lines = []
     for state, reason, number, at in seen.troubles:
-        when = output.lately(at, now)
+        when = lately(at, now)
         if state == "waiting":
             lines.append(f"since {when}: {items(number)} could not be observed yet: {reason}")
         else:
@@ -217,7 +217,7 @@ def model_trouble(seen: Queue, chosen: Chosen, now: int) -> str | None:
     and what is over is not what is wrong now."""
     for state, reason, number, at in seen.troubles if chosen.setting not in ("off", "local") else ():
         if reason != chosen.why and (state == "waiting" or at > now - DAY_MS):
-            when, one = output.lately(at, now), number == 1
+            when, one = lately(at, now), number == 1
             waits = f"wait{'s' * one} since {when}"
             made = f"{'was' if one else 'were'} observed by {state}, last {when}"
             return f"{items(number)} {waits if state == 'waiting' else made}: {reason}"
@@ -225,7 +225,7 @@ def model_trouble(seen: Queue, chosen: Chosen, now: int) -> str | None:
 
 
 def items(number: int) -> str:
-    return output.number_of(number, "item", "items")
+    return number_of(number, "item", "items")
 
 
 def announce(env: Mapping[str, str]) -> None:

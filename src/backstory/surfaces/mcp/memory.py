@@ -31,6 +31,7 @@ from backstory.surfaces.mcp.tool_context import (
 )
 from backstory.surfaces.noting import note_search
 from backstory.surfaces.opened import backlog
+from backstory.surfaces.shapes import changed
 
 INSTRUCTIONS = (
     "Memory of earlier sessions in this project. Call memory_search before work that may have been done,"
@@ -185,7 +186,7 @@ def memory_reinforce(
         life.living(db, known)
         life.reinforce(db, known, amount, session(db), now)
         memory = _memory(db, known, now)
-    return f"Memory reinforced: {known} (new salience: {memory.salience:.2f})"
+    return changed("reinforced", memory)
 
 
 def memory_deemphasize(
@@ -198,7 +199,7 @@ def memory_deemphasize(
         life.living(db, known)
         life.deemphasize(db, known, amount, session(db), now)
         memory = _memory(db, known, now)
-    return f"Memory de-emphasized: {known} (new salience: {memory.salience:.2f})"
+    return changed("de-emphasized", memory)
 
 
 def memory_delete(

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from backstory.model import Node, NodeAnswer, NodeHit, iso
 from backstory.safety.fence import defuse
+from backstory.surfaces.shapes import number_of
 
 SHOWN = 500  # characters of a hit's text; docmem_find shows the whole
 FOLDED = 5  # nodes that a hit stands for
@@ -31,7 +32,7 @@ def answer(tool: str, text: str) -> str:
 
 
 def count(number: int) -> str:
-    return f"{number:,} {'node' if number == 1 else 'nodes'}"
+    return number_of(number, "node", "nodes")
 
 
 def whole(node: Node) -> str:
