@@ -12,7 +12,7 @@ from backstory import errors, paths
 from backstory.model import MODES, DocumentHit
 from backstory.store import documents, projects
 from backstory.store.file.connection import Connection, transaction
-from backstory.surfaces.cli.common import FILL_SECONDS, only, prints, project_option, store, typed
+from backstory.surfaces.cli.common import FILL_SECONDS, bar, only, prints, project_option, store, typed
 from backstory.surfaces.shapes import (
     WHOLE,
     Column,
@@ -50,11 +50,8 @@ def docs() -> None:
 @prints
 def ingest(sources: tuple[str, ...], title: str | None, project: str) -> Reply:
     """Take in files, whole folders or web pages. What did not change is skipped; `-` reads standard input."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
     from backstory.recall.documents import ingest as recall
     from backstory.recall.documents.file import SUPPORTED
-    from backstory.surfaces.cli import terminal
 
     taken: list[recall.Ingested] = []
     problems: list[str] = []
@@ -63,9 +60,8 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str) -> Reply:
         raise errors.NotFound(f"There are no documents in {', '.join(sources)}; {SUPPORTED} can be read.")
     if title and len(every) > 1:
         raise errors.BadInput("--title names one document; give one source with it")
-    bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with store() as (db, now), Progress(*bar, **terminal.progress()) as shown:
-        for given in shown.track(every, description="reading documents"):
+    with store() as (db, now), bar("reading documents", len(every)) as advance:
+        for given in every:
             what = "content" if given == "-" else "url" if recall.is_url(given) else "path"
             value = given if what == "url" else os.path.abspath(given)
             if given == "-":
@@ -76,6 +72,7 @@ def ingest(sources: tuple[str, ...], title: str | None, project: str) -> Reply:
                 problems.append(f"{given}: {error}")
             else:
                 taken.append(one)
+            advance(1)
     no = f"{len(problems)} of {len(every)} could not be ingested." if problems else ""
     notes = [f"backstory: {problem}" for problem in problems]
     return Reply({"documents": taken, "problems": problems}, map(str, taken), notes, no)

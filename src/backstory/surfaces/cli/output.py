@@ -42,13 +42,6 @@ def pieces_of(line: Line) -> Iterator[tuple[str, str]]:
         yield text if line.long in (shapes.WHOLE, shapes.LINES) else text.replace("\n", " "), style
 
 
-def answer(in_json: bool, value: object, sentence: str) -> None:
-    if in_json:
-        as_json(value)
-    else:
-        click.echo(sentence)
-
-
 def as_json(value: object) -> None:
     click.echo(shapes.to_json(value))
 
