@@ -22,7 +22,7 @@ from backstory.model import Batch, Project
 from backstory.safety import fence
 from backstory.store import memories, sessions
 from backstory.store.queue import PROMPT
-from backstory.surfaces import hook
+from backstory.surfaces import hook, shapes
 from backstory.surfaces.cli import output
 from backstory.surfaces.mcp import docmem, live, memory
 from backstory.synthesis import prompt
@@ -235,12 +235,11 @@ def test_nothing_that_is_remembered_speaks_as_the_client(out: Out, way: Callable
     assert [tag for tag in disguised_tags.CLIENT for text in said if disguised_tags.count(text, tag)] == []
 
 
-def test_a_terminal_shows_what_a_text_would_have_done(out: Out, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_shows_what_a_text_would_have_done() -> None:
     for text in forms():
         assert disguised_tags.unruly(output.visible(text)) == []
         assert disguised_tags.count(output.visible(text)) == 0
-        output.as_json({"text": text})
-        printed = capsys.readouterr().out
+        printed = shapes.to_json({"text": text})
         assert disguised_tags.unruly(printed) == []
         assert json.loads(printed) == {"text": text}
 

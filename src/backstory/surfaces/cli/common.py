@@ -28,15 +28,13 @@ from backstory.surfaces.shapes import Raw, Reply, Shown
 BUSY_AFTER = 1.0  # seconds
 FILL_SECONDS = 1.0  # what a search at the terminal may spend on making vectors first
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
-
 _FOR_A_SCRIPT = "backstory --json"
 
 
 def prints(command: Callable[..., Reply | None]) -> Callable[..., None]:
     """A command with `--json`, which returns what there is to say; None where all is printed."""
 
-    @json_option
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
     @wraps(command)
     def run(*args: object, as_json: bool, **given: object) -> None:
         click.get_current_context().meta[_FOR_A_SCRIPT] = as_json
@@ -108,10 +106,6 @@ project_option = click.option(
     type=FOLDER,
     help="The project: a folder, a name, the beginning of an id.  [default: the current folder]",
 )
-
-
-def project_and_json(command: Callable[..., None]) -> Callable[..., None]:
-    return project_option(json_option(command))
 
 
 def typed(given: Iterable[str]) -> str:
@@ -235,8 +229,8 @@ def lost(db: Connection, home: str) -> tuple[str, str] | None:
     if memories.count(db) or (found := backup.with_memories(home)) is None or older.wrote(found.path):
         return None
     name = "latest" if found.name == backup.listed(home)[0].name else found.name
-    made, size = output.when(found.at), output.size(found.size)
-    there = f"the store is empty, but there is a backup of {made} with {size}"
+    made, large = shapes.when(found.at), shapes.size(found.size)
+    there = f"the store is empty, but there is a backup of {made} with {large}"
     return there, f"`backstory backup restore {name}` brings it back"
 
 

@@ -301,6 +301,3 @@ def _folders(what: str, folders: list[str]) -> Iterator[Shown]:
         yield f"{what}: {folder}"
     if len(folders) > SHOWN:
         yield f"  and {len(folders) - SHOWN:,} more; --json lists all"
-
-
-COMMANDS = (export, import_)

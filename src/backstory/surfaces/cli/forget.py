@@ -371,6 +371,3 @@ def _what_became(finished: Finished, counts: str, last: int | None) -> Iterator[
         yield "To take it out of backups now: the same command with --everywhere"
     for path, why in finished.left:
         yield f"Left: {path}: {why}"
-
-
-COMMANDS = (forget, erase)

@@ -18,7 +18,6 @@ from backstory.surfaces import shapes
 from backstory.surfaces.shapes import Facts, Line, Shown, Table
 
 SHOWN = shapes.SHOWN
-number_of, when, lately, size = shapes.number_of, shapes.when, shapes.lately, shapes.size
 # What a terminal without UTF-8 shows instead.
 _PLAINER = str.maketrans("├└│─…›→✓✗█▏▎▍▌▋▊▉", "|`|-.>>+x########")
 
@@ -40,10 +39,6 @@ def pieces_of(line: Line) -> Iterator[tuple[str, str]]:
     for piece in (*line.pieces, line.end):
         text, style = (piece, "") if isinstance(piece, str) else piece
         yield text if line.long in (shapes.WHOLE, shapes.LINES) else text.replace("\n", " "), style
-
-
-def as_json(value: object) -> None:
-    click.echo(shapes.to_json(value))
 
 
 def visible(text: str) -> str:

@@ -27,6 +27,7 @@ from backstory.store.file.connection import Connection, transaction
 from backstory.surfaces.cli import output, pausing, stats
 from backstory.surfaces.cli.common import FILL_SECONDS, folder, store
 from backstory.surfaces.noting import note_search
+from backstory.surfaces.shapes import when
 
 SHOWN = 5
 SHOWN_OF_HIT = 700  # characters
@@ -86,11 +87,11 @@ def why(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
             _, lines = stats.explained(db, typed.split(maxsplit=1)[0], cwd, now)
         except (BadInput, NotFound) as error:
             return output.visible(str(error))
-        return fence.fence("\n".join(lines), "backstory why")
+        return fence.fence(output.visible("\n".join(lines)), "backstory why")
     found = tellings.since(db, 0, session_id=session)
     if not found:
         return "Nothing was told in this session."
-    return fence.fence("\n".join(stats.session_lines(found)), "backstory why")
+    return fence.fence(output.visible("\n".join(stats.session_lines(found))), "backstory why")
 
 
 def pause(db: Connection, cwd: str, session: str, typed: str, now: int) -> str:
@@ -191,4 +192,4 @@ def _told(hit: Hit) -> str:
     text = str(hit.excerpt) if hit.excerpt else memory.content[:SHOWN_OF_HIT]
     asked = f" {hit.asked}" if memory.kind == "turn" and hit.asked else ""
     body = "\n  ".join(text.strip().splitlines())
-    return f"{memory.id}  {output.when(memory.created_at)}  {memory.kind}{asked}\n  {body}"
+    return f"{memory.id}  {when(memory.created_at)}  {memory.kind}{asked}\n  {body}"

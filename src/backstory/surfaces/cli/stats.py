@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -16,7 +15,7 @@ from backstory.model import Memory, Session, TellingRecord
 from backstory.safety import fence
 from backstory.store import life, memories, projects, sessions, spend, stats, tellings, turns
 from backstory.store.file.connection import Connection
-from backstory.surfaces.cli import common, output
+from backstory.surfaces.cli import common
 from backstory.surfaces.cli.common import prints, project_option, store
 from backstory.surfaces.shapes import WRAP, Line, Reply, Shown, number_of, one_line, when
 
@@ -131,20 +130,19 @@ def explained(
     """What is known of a telling, a session or a memory, for a script and as lines."""
     number = given.removeprefix("#")
     if number.isdecimal() and len(number) < 10 and (telling := tellings.by_number(db, int(number))):
-        told = asdict(telling)
-        return told, _telling_lines(told)
+        return telling, _telling_lines(telling)
     if number != given:
         raise errors.NotFound(
             f"There is no telling {given}; `backstory why SESSION` lists those of a session."
         )
     if session_id := _session(db, given, is_here=is_here):
-        found = [asdict(one) for one in tellings.since(db, 0, session_id=session_id)]
+        found = list(tellings.since(db, 0, session_id=session_id))
         return found, _lines_of_session(session_id, found)
     memory = memories.get(db, common.memory_id(db, given, project, anywhere=True), now)
     if memory is None:
         raise errors.NotFound(f"{given} is archived; `backstory restore {given}` brings it back")
     about = _origin(db, memory)
-    about["told"] = [asdict(one) for one in tellings.of_memory(db, memory.id)]
+    about["told"] = list(tellings.of_memory(db, memory.id))
     return about, _memory_lines(memory, about)
 
 
@@ -199,7 +197,7 @@ def _memory_lines(memory: Memory, about: dict[str, Any]) -> list[str]:
     lines = [f"{memory.id}  {memory.kind}  {one_line(memory.title or memory.content, 100)}"]
     came = f"{SOURCES.get(memory.source, memory.source)}, {when(memory.created_at)}"
     if memory.session_id:
-        came += f", in session {output.visible(memory.session_id)}"
+        came += f", in session {memory.session_id}"
     if about["turn"] and about["turn"] != memory.id:
         came += f", turn {about['turn']}"
     lines.append(f"From: {came}")
@@ -208,51 +206,47 @@ def _memory_lines(memory: Memory, about: dict[str, Any]) -> list[str]:
     if not about["told"]:
         lines.append("Told: never")
     for one in about["told"]:
-        lines.append(f"Told: {_line(one)}, session {output.visible(one['session_id'][:8])}")
+        lines.append(f"Told: {_line(one)}, session {one.session_id[:8]}")
         lines += [f"      {line}" for line in _reasons(one, memory.id)]
     return lines
 
 
-def _lines_of_session(session_id: str, found: Sequence[dict[str, Any]]) -> list[str]:
+def _lines_of_session(session_id: str, found: Sequence[TellingRecord]) -> list[str]:
     if not found:
-        return [f"Nothing was told in session {output.visible(session_id)}, or it was forgotten."]
+        return [f"Nothing was told in session {session_id}, or it was forgotten."]
     more = "`backstory why NUMBER` shows a text whole, `backstory why ID` what is known of a memory."
-    return [f"Session {output.visible(session_id)}:", *_session_lines(found), more]
+    return [f"Session {session_id}:", *session_lines(found), more]
 
 
 def session_lines(found: Sequence[TellingRecord]) -> list[str]:
-    """What a session was told, for a model that is asked about it."""
-    return _session_lines([asdict(telling) for telling in found])
-
-
-def _session_lines(found: Sequence[dict[str, Any]]) -> list[str]:
-    total = sum(telling["tokens"] for telling in found)
+    """What a session was told."""
+    total = sum(telling.tokens for telling in found)
     lines = [f"It was told {number_of(len(found), 'text', 'texts')}, about {total:,} tokens:"]
     for one in found:
-        lines += [_line(one), f"      {', '.join(one['memory_ids'][:8]) or 'no memory'}{_more(one)}"]
+        lines += [_line(one), f"      {', '.join(one.memory_ids[:8]) or 'no memory'}{_more(one)}"]
         lines += [f"      {line}" for line in _reasons(one)]
     return lines
 
 
-def _telling_lines(one: dict[str, Any]) -> list[str]:
+def _telling_lines(one: TellingRecord) -> list[str]:
     lines = [
-        f"{_line(one)}, session {output.visible(one['session_id'])}",
-        f"Memories: {', '.join(one['memory_ids']) or 'none'}",
+        f"{_line(one)}, session {one.session_id}",
+        f"Memories: {', '.join(one.memory_ids) or 'none'}",
     ]
     lines += [line[:1].upper() + line[1:] for line in _reasons(one)]
     erased = "(what it told was forgotten or erased, and is not shown)"
-    return [*lines, "", *(output.visible(fence.unfenced(one["text"])) or erased).splitlines()]
+    return [*lines, "", *(fence.unfenced(one.text) or erased).splitlines()]
 
 
-def _line(one: dict[str, Any]) -> str:
-    about = f" '{one_line(one['about'], 60)}'" if one["about"] else ""
-    moment = "with a search of yours" if one["reason"].get("tool") == RECALL else MOMENTS[one["moment"]]
-    return f"#{one['id']}  {when(one['at'])}  {moment}{about}, {one['tokens']:,} tokens"
+def _line(one: TellingRecord) -> str:
+    about = f" '{one_line(one.about, 60)}'" if one.about else ""
+    moment = "with a search of yours" if one.reason.get("tool") == RECALL else MOMENTS[one.moment]
+    return f"#{one.id}  {when(one.at)}  {moment}{about}, {one.tokens:,} tokens"
 
 
-def _reasons(one: dict[str, Any], memory_id: str | None = None) -> list[str]:
+def _reasons(one: TellingRecord, memory_id: str | None = None) -> list[str]:
     """Why it was told, in plain words; with an id, only of that memory. --json has the figures."""
-    reason, moment = one["reason"], one["moment"]
+    reason, moment = one.reason, one.moment
     earlier = _earlier(reason)
     if moment == tellings.FILE:
         return [f"because the file was edited there{earlier}"]
@@ -283,8 +277,5 @@ def _earlier(figures: dict[str, Any]) -> str:
     return f", {number_of(round(days), 'day', 'days')} earlier" if days >= 1 else ", within a day"
 
 
-def _more(telling: dict[str, Any]) -> str:
-    return f" and {len(telling['memory_ids']) - 8} more" if len(telling["memory_ids"]) > 8 else ""
-
-
-COMMANDS = (command, why)
+def _more(telling: TellingRecord) -> str:
+    return f" and {len(telling.memory_ids) - 8} more" if len(telling.memory_ids) > 8 else ""
