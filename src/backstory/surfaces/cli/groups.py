@@ -29,7 +29,7 @@ GROUPS = {
         "sessions": ("sessions", "List sessions, or tell one of them turn by turn."),
         "open": ("memories", "List what the last session left open."),
         "status": ("status", "Show how it is: memory, capture, CLAUDE.md; and what to do."),
-        "stats": ("stats", "Count what was captured, told and used, and what it cost."),
+        "stats": ("stats", "Count what was captured, told, asked and spent."),
         "why": ("stats", "Show where a memory comes from, and who was told of it."),
         "spend": ("spend", "Show what the model that writes memories cost."),
     },
