@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import stat
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from backstory.model import Memory
+
 NOT_FILES = ("/proc/", "/sys/", "/dev/")  # what is there looks like a file, and some wait for ever
 IN_MEMORY = "/dev/shm/"  # noqa: S108  plain files all the same
 LARGEST = 4_000_000  # bytes; a file that is larger is not what a memory is about
@@ -34,3 +38,19 @@ def digest(content: bytes) -> str:
     except ImportError:
         from hashlib import sha1
     return str(sha1(content, usedforsecurity=False).hexdigest())
+
+
+def stale(memory: Memory, root: str) -> tuple[str, ...]:
+    """`src/auth.py changed since` or `src/auth.py is gone`, for each file of which that is true: each file's
+    content was noted when the memory was made."""
+    changes = []
+    for path, known in zip(memory.files, memory.hashes, strict=False):
+        if known is None:
+            continue  # it was not there then, or nothing to compare
+        full = os.path.join(root, path)
+        name = os.path.relpath(full, root) if full.startswith(root + os.sep) else full
+        if not os.path.lexists(full):
+            changes.append(f"{name} is gone")
+        elif (now := blob_id(full)) is not None and now != known:
+            changes.append(f"{name} changed since")
+    return tuple(changes)

@@ -3,12 +3,11 @@ each surface, which then only formats."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import partial
 
 from backstory import ids, paths
-from backstory.blob import blob_id
+from backstory.blob import stale
 from backstory.memory import likeness
 from backstory.memory.turn import PASTED, TITLE, TRACE, Turn, commit_line
 from backstory.model import Answer, Excerpt, Filters, Hit, Memory, Part, Project
@@ -185,19 +184,3 @@ def _excerpt(memory: Memory, turn: Turn, pieces: list[excerpt.Piece], room: int)
     is_pasted = bool(turn.prompts) and all(source == PASTED for _, source in turn.prompts)
     commits = [commit_line(commit) for commit in turn.commits]
     return excerpt.of_turn(turn.asked[:TITLE], pieces, commits, room, is_pasted=is_pasted)
-
-
-def stale(memory: Memory, root: str) -> tuple[str, ...]:
-    """`src/auth.py changed since` or `src/auth.py is gone`, for each file of which that is true: each file's
-    content was noted when the memory was made."""
-    changes = []
-    for path, known in zip(memory.files, memory.hashes, strict=False):
-        if known is None:
-            continue  # it was not there then, or nothing to compare
-        full = os.path.join(root, path)
-        name = os.path.relpath(full, root) if full.startswith(root + os.sep) else full
-        if not os.path.lexists(full):
-            changes.append(f"{name} is gone")
-        elif (now := blob_id(full)) is not None and now != known:
-            changes.append(f"{name} changed since")
-    return tuple(changes)

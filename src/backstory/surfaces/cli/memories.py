@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from backstory import paths
+from backstory.blob import stale
 from backstory.clients import claude_code
 from backstory.memory.kinds import KINDS, SECTORS, TIERS
 from backstory.memory.turn import Turn, commit_line
@@ -245,8 +246,6 @@ def show(memory: str, project: str) -> Reply:
     """Show one memory or turn whole.
 
     The beginning of its id is enough; `backstory search` and `backstory list` show ids."""
-    from backstory.recall.answer import stale
-
     with store() as (db, now):
         known = memory_id(db, memory, project, anywhere=True)
         living = memories.get(db, known, now)
