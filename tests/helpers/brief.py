@@ -52,6 +52,7 @@ class Told:
     ) -> str:
         project_id = sessions.project_of(self.db, session) or self.session(session, at, cwd=cwd)
         root = cwd or self.project
+        turn = turns.latest(self.db, session, at) if kind == "tool" else None
         return memories.add(
             self.db,
             project_id=projects.ensure_global(self.db, at) if everywhere else project_id,
@@ -61,6 +62,7 @@ class Told:
             tier="global" if everywhere else "project",
             content=content,
             action=action,
+            turn=turn.id if turn else None,
             title=title,
             importance=importance,
             files=files,
@@ -106,9 +108,9 @@ class Told:
         turn.answer, turn.state, turn.closing = answer, state, closing(answer)
         for name, fact in facts.items():
             setattr(turn, name, fact)
-        for text, _ in turn.prompts:
-            sessions.keep_prompt(self.db, session_id, text, at)
         turns.save(self.db, turn, project_id)
+        for text, _ in turn.prompts:
+            sessions.keep_prompt(self.db, session_id, text, at, turn.id)
         return turn.id
 
     def said(self, session_id: str, text: str, at: int = NOW) -> str:

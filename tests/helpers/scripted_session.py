@@ -88,10 +88,12 @@ class Told:
         for number, payload in enumerate(payloads, first):
             happened = read_event(json.dumps(payload).encode(), spool_name=f"{number:06}", at=number * 1_000)
             latest = self.turns[-1] if self.turns else None
-            turn = events.take(latest, happened, PLACE)
-            if turn is not None and turn is not latest:
-                turn.id = f"turn{len(self.turns)}"
-                self.turns.append(turn)
+            turn = events.turn_of(latest, happened, PLACE)
+            if turn is not None:
+                events.add(turn, happened, PLACE)
+                if turn is not latest:
+                    turn.id = f"turn{len(self.turns)}"
+                    self.turns.append(turn)
             if queued := item_of(happened):
                 tool, given, output = queued[0], json.loads(queued[1]), json.loads(queued[2])
                 action = happened.use.action if happened.use else None

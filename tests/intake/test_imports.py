@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,16 @@ from backstory.recall.index import Index
 from backstory.store import exchange, life
 from backstory.store.file.connection import own_tables, transaction
 from tests.helpers.chaos import NOW
-from tests.helpers.rich_store import assert_sound, dump, exported, lines_of, new_store, taken_in
+from tests.helpers.rich_store import (
+    Json,
+    assert_sound,
+    dump,
+    exported,
+    lines_of,
+    new_store,
+    taken_in,
+    written,
+)
 from tests.helpers.trees import assert_trees_sound
 
 
@@ -106,6 +116,32 @@ def test_a_dry_run_counts_what_an_import_does_and_writes_nothing(
     assert taken_in(empty, raw, dry_run=True).counts == taken_in(empty, raw).counts
 
 
+def of_version_1(line: Json) -> Json:
+    """The line as a backstory wrote it that noted no turn beside traces and prompts."""
+    line.pop("turn", None)
+    if "turn_fields" in line:
+        line["turn"] = line.pop("turn_fields")
+    for prompt in line.get("prompts", ()):
+        del prompt["turn"]
+    return line
+
+
+def test_a_file_of_version_1_is_read_and_its_traces_and_prompts_get_their_turns_by_the_times(
+    full: sqlite3.Connection, empty: sqlite3.Connection
+) -> None:
+    raw = exported(full)
+    assert {line["type"] for line in lines_of(raw) if line.get("turn")} == {"memory", "archived"}
+    assert any(prompt["turn"] for line in lines_of(raw) for prompt in line.get("prompts", ()))
+    old = written(map(of_version_1, lines_of(raw))).replace(b'"version":2', b'"version":1', 1)
+    *lines, end = old.splitlines(keepends=True)
+    last = json.loads(end)
+    del last["sha256"]
+    done = taken_in(empty, b"".join([*lines, json.dumps(last).encode()]))
+    assert done.redacted == 0
+    assert exported(empty) == raw
+    assert_sound(empty)
+
+
 NOT_EXPORTED = {
     "events": "which events of this machine's hooks were stored; elsewhere they never come again",
     "observation_queue": "what waits for synthesis, and is gone some days after",
@@ -144,31 +180,32 @@ def test_every_column_of_the_schema_is_exported_or_left_out_with_a_reason(db: sq
     assert all(NOT_EXPORTED.values())
 
 
-def test_the_fields_of_version_1_are_these(db: sqlite3.Connection) -> None:
+def test_the_fields_of_version_2_are_these(db: sqlite3.Connection) -> None:
     """A migration that adds a column must say what an older file without it means: raise VERSION, and let
     the reader fill it in."""
     told = {
         name: " ".join(column.name for column in columns) for name, columns in exchange.columns(db).items()
     }
+    owned = "id project_id session_id turn "
     memory = (
-        "id project_id session_id kind sector tier source action times title content tags concepts files"
+        f"{owned}kind sector tier source action times title content tags concepts files"
         " hashes importance salience access_count created_at updated_at last_accessed valid_from valid_until"
         " deleted_at author"
     )
-    assert exchange.VERSION == 1
+    assert exchange.VERSION == 2
     assert told == {
         "project": "id name root roots remote created_at paused_at",
         "checkout": "path project_id root mark said_by seen_at",
         "session": "id project_id cwd user_prompt branch head status attended synthesizer started_at"
         " last_event_at opened_at ended_at summary",
-        "session.prompts": "prompt created_at forgotten_at",
+        "session.prompts": "turn prompt created_at forgotten_at",
         "session.forgotten": "at",
         "session.summary_fields": "request investigated learned completed next_steps files_read files_edited"
         " notes summary made_by memory_id created_at_epoch updated_at_epoch",
         "memory": memory,
-        "memory.turn": "state started_at ended_at left_open_at record",
+        "memory.turn_fields": "state started_at ended_at left_open_at record",
         "memory.uses": "session_id usage_type created_at",
-        "archived": f"id project_id archived_at {memory.removeprefix('id project_id ')}",
+        "archived": f"id project_id session_id turn archived_at {memory.removeprefix(owned)}",
         "relation": "source_id target_id relationship_type said_by confidence created_at",
         "document": "id project_id title source_path source_url kind checksum created_at updated_at",
         "document.chunks": "heading content",

@@ -118,7 +118,7 @@ def bytewise(valid: bytes, chance: random.Random) -> Iterator[Damaged]:
 
 def headers(lines: list[Json]) -> Iterator[Damaged]:
     first, *rest = without_digest(lines).splitlines(keepends=True)
-    for version in (2, 99, 0, -1, "1", None, True, 1.5):
+    for version in (3, 99, 0, -1, "1", None, True, 1.5):
         head = json.loads(first) | {"version": version}
         yield f"version {version}", json.dumps(head).encode() + b"\n" + b"".join(rest), 1
     *rest, last = [first, *rest]
@@ -151,7 +151,7 @@ def meanings(lines: list[Json]) -> Iterator[Damaged]:
     node = next(at for at, line in enumerate(lines) if line["type"] == "node" and line["parent_id"])
     root, relation = of_type(lines, "node", parent_id=None), of_type(lines, "relation")
     document, archived = of_type(lines, "document"), of_type(lines, "archived")
-    no_turns: tuple[Any, ...] = (None, {}, [], lines[turn]["turn"] | {"state": "odd"})
+    no_turns: tuple[Any, ...] = (None, {}, [], lines[turn]["turn_fields"] | {"state": "odd"})
     no_records: tuple[Any, ...] = (None, [], "{}", {"mood": "x"})
     for place, values in (
         *((note, {"kind": kind}) for kind in ("prompt", "", "turn", "NOTE")),
@@ -165,19 +165,19 @@ def meanings(lines: list[Json]) -> Iterator[Damaged]:
         ),
         *((note, {key: value}) for key in ("content", "title", "sector") for value in ("\ud800", "nul \0")),
         (note, {"tags": ["\udfff"]}),
-        (turn, {"turn": lines[turn]["turn"] | {"record": {"failing": {"\ud800": ["a", "b"]}}}}),
+        (turn, {"turn_fields": lines[turn]["turn_fields"] | {"record": {"failing": {"\ud800": ["a", "b"]}}}}),
         (note, {"hashes": ["not a hash"]}),
         (note, {"access_count": -3}),
         (note, {"project_id": "prj_000000000000"}),
         (note, {"uses": [{"session_id": "nobody", "usage_type": "created", "created_at": 1}]}),
         (note, {"uses": [{"session_id": lines[session]["id"], "usage_type": "eaten", "created_at": 1}]}),
-        (note, {"turn": lines[turn]["turn"]}),
+        (note, {"turn_fields": lines[turn]["turn_fields"]}),
         (note, {"title": "x" * 10_001}),
         (note, {"content": "x" * 20_000_001}),
-        *((turn, {"turn": value}) for value in no_turns),
-        *((turn, {"turn": lines[turn]["turn"] | {"record": value}}) for value in no_records),
-        (turn, {"turn": lines[turn]["turn"] | {"record": {"prompts": [["only one"]]}}}),
-        (turn, {"turn": lines[turn]["turn"] | {"record": {"commits": [["a", "b", "c"]]}}}),
+        *((turn, {"turn_fields": value}) for value in no_turns),
+        *((turn, {"turn_fields": lines[turn]["turn_fields"] | {"record": value}}) for value in no_records),
+        (turn, {"turn_fields": lines[turn]["turn_fields"] | {"record": {"prompts": [["only one"]]}}}),
+        (turn, {"turn_fields": lines[turn]["turn_fields"] | {"record": {"commits": [["a", "b", "c"]]}}}),
         (session, {"status": "asleep"}),
         (session, {"attended": 2}),
         (session, {"prompts": [{"prompt": "x"}]}),
@@ -267,7 +267,7 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(valid: bytes, tmp_pa
 
 def test_a_file_of_a_newer_backstory_is_named_as_such(valid: bytes, store: sqlite3.Connection) -> None:
     with pytest.raises(BadInput, match="written by a newer backstory; upgrade"):
-        taken_in(store, valid.replace(b'"version":1', b'"version":2', 1))
+        taken_in(store, valid.replace(b'"version":2', b'"version":3', 1))
 
 
 def test_at_most_twenty_bad_lines_are_told(valid: bytes, store: sqlite3.Connection) -> None:

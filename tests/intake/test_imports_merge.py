@@ -86,7 +86,8 @@ def test_what_is_only_here_stays(full: sqlite3.Connection, used: sqlite3.Connect
 def test_a_session_that_went_on_elsewhere_gets_its_new_prompts(full: sqlite3.Connection) -> None:
     lines = lines_of(exported(full))
     session = next(line for line in lines if line.get("id") == "session-2")
-    session["prompts"].append({"prompt": "and then?", "created_at": NOW + DAY, "forgotten_at": None})
+    said = {"turn": None, "prompt": "and then?", "created_at": NOW + DAY, "forgotten_at": None}
+    session["prompts"].append(said)
     session["last_event_at"] = NOW + DAY
     assert taken_in(full, written(lines)).counts["session"] == {"known": 2, "changed": 1}
     asked = full.execute("SELECT prompt FROM prompts WHERE session_id = 'session-2' ORDER BY id").fetchall()
@@ -223,7 +224,7 @@ def hostile(
         **{"kind": "decision", "sector": "semantic", "tier": "project", "title": text, "content": text},
         **{"tags": [text], "concepts": [], "files": [], "hashes": [], "importance": 1.0, "salience": 1.0},
         **dict.fromkeys(("created_at", "updated_at", "last_accessed"), NOW),
-        **dict.fromkeys(("valid_from", "valid_until", "deleted_at", "author", "action"), None),
+        **dict.fromkeys(("valid_from", "valid_until", "deleted_at", "author", "action", "turn"), None),
         **{"source": "user", "times": 1, "access_count": 0, "uses": []},
     }
     return [

@@ -192,6 +192,22 @@ def test_what_an_event_says_late_goes_to_the_turn_of_its_time(data: Path, root: 
     assert (second.started_at, second.answer) == (NOW + 20, "second")
 
 
+def test_traces_prompts_and_items_say_of_which_turn_they_are(data: Path, root: str) -> None:
+    happened(data, prompt("first", cwd=root), bash("ls", "one", cwd=root), stop("1", cwd=root))
+    happened(data, prompt("second", cwd=root), bash("ls -l", "two", cwd=root), stop("2"), at=NOW + 100)
+    happened(data, prompt("/backstory:recall x", cwd=root), at=NOW + 200)
+    first, second = happened(data, bash("ls -la", "late", cwd=root), at=NOW + 50)
+    of_turns = {"first": first.id, "second": second.id}
+    for query in (
+        "SELECT substr(content, instr(content, 'ls')) AS what, turn FROM memories WHERE kind = 'tool'",
+        "SELECT tool_input ->> 'command' AS what, turn FROM observation_queue WHERE action = 'shell'",
+    ):
+        found = {row["what"].splitlines()[0]: row["turn"] for row in rows(data, query)}
+        assert found == {"ls": of_turns["first"], "ls -l": of_turns["second"], "ls -la": of_turns["first"]}
+    said = {row["prompt"]: row["turn"] for row in rows(data, "SELECT prompt, turn FROM prompts")}
+    assert said == of_turns | {"/backstory:recall x": None}
+
+
 def test_a_prompt_is_not_joined_to_a_turn_that_was_forgotten(data: Path) -> None:
     turn = the_turn(data, prompt("forget the walrus"))
     db = connect(str(data / "backstory.db"))

@@ -10,6 +10,7 @@ import pytest
 from backstory.errors import BadInput, NotFound
 from backstory.recall.timeline import timeline
 from backstory.store import life
+from backstory.store.keep import build_on
 from tests.helpers.brief import Told
 from tests.helpers.search import NOW, add
 
@@ -65,7 +66,7 @@ def test_a_timeline_around_nothing_or_too_long_is_refused(db: sqlite3.Connection
 def test_what_belongs_to_a_turn_is_not_told_beside_it(told: Told) -> None:
     first = told.turn("s1", "one", at=NOW, ended_at=NOW + 10)
     told.memory("tool", "Tool: Bash\nCommand: ls", session="s1", at=NOW + 5)
-    told.memory("discovery", "found in it", session="s1", at=NOW + 10)
+    build_on(told.db, told.memory("discovery", "found in it", session="s1", at=NOW + 10), first, "rule", NOW)
     between = told.memory("note", "between them", session="s1", at=NOW + 15)
     elsewhere = told.memory("note", "of another session", session="s2", at=NOW + 16)
     second = told.turn("s1", "two", at=NOW + 20)

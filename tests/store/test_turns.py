@@ -12,6 +12,7 @@ from backstory.memory.turn import pieces as pieces_of
 from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
 from backstory.store import forgetting, life, memories, queue, sessions, turns, vectors
+from backstory.store.keep import build_on
 from tests.helpers.brief import Told
 
 NOW = 1_790_000_000_000
@@ -143,20 +144,21 @@ def test_the_turns_of_a_session_are_those_that_nobody_forgot(db: sqlite3.Connect
     assert set(turns.by_ids(db, ids)) == set(ids)
 
 
-def test_a_memory_belongs_to_the_turn_of_its_session_and_time(db: sqlite3.Connection, told: Told) -> None:
-    turn_id = told.turn("s1", "mend", at=NOW, ended_at=NOW + 10)
-    inside = told.memory("note", "in it", session="s1", at=NOW + 10)
-    after = told.memory("note", "after it", session="s1", at=NOW + 11)
-    elsewhere = told.memory("note", "elsewhere", session="s2", at=NOW + 5)
-
-    def holding(memory_id: str) -> str | None:
-        memory = memories.get(db, memory_id, NOW)
-        assert memory
-        return turns.holding(db, memory)
-
-    assert [holding(one) for one in (inside, after, elsewhere, turn_id)] == [turn_id, None, None, None]
-    life.forget(db, turn_id, None, NOW)
-    assert holding(inside) is None
+def test_traces_facts_and_the_summary_of_a_session_belong_to_a_turn_and_notes_to_none(
+    db: sqlite3.Connection, told: Told
+) -> None:
+    first = told.turn("s1", "mend", at=NOW, ended_at=NOW + 10)
+    trace = told.memory("tool", "Tool: Bash", session="s1", at=NOW + 10)
+    second = told.turn("s1", "and paint", at=NOW + 20)
+    fact, last = (told.memory("discovery", text, session="s1", at=NOW + 20) for text in ("a", "b"))
+    for memory_id, turn_id in (fact, first), (last, first), (last, second):
+        build_on(db, memory_id, turn_id, "rule", NOW)
+    summary = told.summary("s1", request="mend", at=NOW + 25)
+    note = told.memory("note", "in it", session="s1", at=NOW + 10)
+    held = [turns.holding(db, one) for one in (trace, fact, last, summary, note, first)]
+    assert held == [first, first, second, second, None, None]
+    life.forget(db, second, None, NOW)
+    assert [turns.holding(db, one) for one in (trace, last)] == [first, first]
 
 
 def test_only_open_turns_of_the_silent_are_closed(db: sqlite3.Connection, told: Told) -> None:

@@ -210,21 +210,20 @@ def test_only_ids_and_names_are_kept_as_they_are(db: sqlite3.Connection) -> None
     assert {(name,) for name in redaction.NAMES} <= there
     tables = redaction._tables(db).items()
     assert {f"{table}.{name}" for table, of in tables for name in of.names} - set(redaction.NAMES) == set(
-        """archived_memories.id archived_memories.project_id checkouts.path checkouts.project_id
-        claude_files.path claude_sections.name
+        """archived_memories.id archived_memories.project_id archived_memories.session_id
+        archived_memories.turn checkouts.path checkouts.project_id claude_files.path claude_sections.name
         claude_sections.path claude_texts.digest claude_texts.name claude_texts.place docmem_nodes.id
         docmem_nodes.parent_id docmem_nodes.root_id docmem_servers.id docmem_servers.session_id
         docmem_views.node_id docmem_views.server_id document_chunks.document_id documents.id
         documents.project_id edited_files.path erased_spans.session_id events.session_id
-        forgotten_sessions.session_id memories.id memories.project_id memories.session_id
+        forgotten_sessions.session_id memories.id memories.project_id memories.session_id memories.turn
         memory_relationships.relationship_type memory_relationships.source_id memory_relationships.target_id
-        models.id observation_queue.memory_id observation_queue.session_id pauses.project_id projects.id
-        projects.identity
-        prompts.session_id session_memories.memory_id session_memories.session_id session_memories.usage_type
+        models.id observation_queue.memory_id observation_queue.session_id observation_queue.turn
+        pauses.project_id projects.id projects.identity prompts.session_id prompts.turn
+        session_memories.memory_id session_memories.session_id session_memories.usage_type
         session_summaries.memory_id session_summaries.project_id session_summaries.session_id sessions.id
         sessions.project_id spend.session_id tellings.project_id tellings.session_id told_memories.memory_id
-        transcripts.path transcripts.session_id
-        turns.session_id""".split()
+        transcripts.path transcripts.session_id turns.session_id""".split()
     )
 
 

@@ -83,10 +83,13 @@ def _project(name: str, at: int) -> Values:
 
 
 def _session(db: Connection, row: Row, asked: list[tuple[Row, int]]) -> Values:
-    prompts = [(_text(prompt["prompt_text"]), _at(prompt["created_at_epoch"])) for prompt, _ in asked]
+    prompts = [
+        (_text(prompt["prompt_text"]), _at(prompt["created_at_epoch"]), _turn_id(row, prompt))
+        for prompt, _ in asked
+    ]
     started = _at(row["started_at_epoch"])
     summaries = list(_of_session(db, "session_summaries", row))
-    times = [started, _at(row["completed_at_epoch"]), *(at for _, at in prompts)]
+    times = [started, _at(row["completed_at_epoch"]), *(at for _, at, _ in prompts)]
     times += [_at(one["created_at_epoch"]) for one in summaries]
     latest = max(summaries, key=lambda one: (_at(one["created_at_epoch"]), one["id"]), default=None)
     # Nobody goes on with an active one here.
@@ -107,7 +110,10 @@ def _session(db: Connection, row: Row, asked: list[tuple[Row, int]]) -> Values:
         "summary": str(_fields(latest)) if latest else None,
         "synthesizer": None,
         "attended": 1,
-        "prompts": [{"prompt": text, "created_at": at, "forgotten_at": None} for text, at in prompts],
+        "prompts": [
+            {"turn": turn, "prompt": text, "created_at": at, "forgotten_at": None}
+            for text, at, turn in prompts
+        ],
         "forgotten": [],
         "summary_fields": _summary_fields(latest) if latest else None,
     }
@@ -142,7 +148,7 @@ def _turn(session: Row, prompt: Row, until: int) -> Values:
     turn.prompts = [[text, turns.came_from(text)]]
     turn.ended_at, turn.state = max(at, until), turns.COMPLETE
     return _memory(
-        _memory_id("prompt", prompt | {"memory_session_id": _session_id(session)}, text),
+        _turn_id(session, prompt),
         session,
         session,
         at,
@@ -152,7 +158,7 @@ def _turn(session: Row, prompt: Row, until: int) -> Values:
         title=turn.asked[:TITLE_OF_TURN] or None,
         content=turns.told(turn),
         source="session",
-        turn={
+        turn_fields={
             "state": turn.state,
             "started_at": at,
             "ended_at": turn.ended_at,
@@ -160,6 +166,11 @@ def _turn(session: Row, prompt: Row, until: int) -> Values:
             "left_open_at": None,
         },
     )
+
+
+def _turn_id(session: Row, prompt: Row) -> str:
+    named = prompt | {"memory_session_id": _session_id(session)}
+    return _memory_id("prompt", named, _text(prompt["prompt_text"]))
 
 
 def _observation(row: Row, session: Row | None) -> Values:
@@ -229,6 +240,7 @@ def _memory(
         "deleted_at": None,
         "author": None,
         "action": None,
+        "turn": None,
         "times": 1,
         "uses": [{"session_id": session_id, "usage_type": "created", "created_at": at}] if session_id else [],
         **fields,

@@ -115,11 +115,15 @@ def import_lines(
     """
     problems = [] if problems is None else problems
     merge = Merge(attach=exchange.is_empty(db) if attach is None else attach, match=attach is not False)
-    done, seen, scratch = Import(merge), _Seen(), Scratch(db)
+    done, seen, scratch, version = Import(merge), _Seen(), Scratch(db), VERSION
     fields = exchange.columns(db)
     with tempfile.TemporaryFile() as ready:
         try:
-            for where, line in lines:
+            for number, (where, given) in enumerate(lines):
+                if number == 0 and "backstory" in given:
+                    version = given["version"]
+                    continue
+                line = _of_version_1(given) if version == 1 else given
                 try:
                     _check(db, scratch, fields, seen, where, line)
                 except Damage as damage:
@@ -143,7 +147,20 @@ def import_lines(
             exchange.begin(db)
             for laid in map(json.loads, ready):
                 exchange.put(db, done.merge, laid["line"], laid["where"], _made_ready)
+            if version == 1:
+                exchange.turns_by_time(db, list(seen.ids["session"]))
     return done
+
+
+def _of_version_1(line: Values) -> Values:
+    """It did not say of which turn a trace and a prompt are: see `exchange.turns_by_time`."""
+    if line.get("type") in ("memory", "archived"):
+        turn = {"turn_fields": line["turn"]} if "turn" in line else {}
+        return line | {"turn": None} | turn
+    if line.get("type") == "session" and isinstance(prompts := line.get("prompts"), list):
+        with_turn = [one | {"turn": None} if isinstance(one, dict) else one for one in prompts]
+        return line | {"prompts": with_turn}
+    return line
 
 
 def _ready(db: Connection, done: Import, line: Values, dry_run: bool) -> Values:
@@ -173,8 +190,8 @@ def _refuse(problems: list[str], named: str) -> None:
 
 
 def read_lines(file: IO[bytes], problems: list[str], progress: Callable[[int], object] = int) -> Lines:
-    """The lines of an export between its first and its last one; what is wrong with the file is added to the
-    `problems`. Each line is decoded by itself, so what is not UTF-8 is told with its number."""
+    """The lines of an export but for its last one; what is wrong with the file is added to the `problems`.
+    Each line is decoded by itself, so what is not UTF-8 is told with its number."""
     said: Counter[str] = Counter()
     digest = hashlib.sha256()
     number, is_ended = 0, False
@@ -188,6 +205,7 @@ def read_lines(file: IO[bytes], problems: list[str], progress: Callable[[int], o
                 raise Damage("stands behind the last line; two files in one?")
             if number == 1:
                 _check_header(line)
+                yield where, line
             elif line.get("type") == "end":
                 is_ended = True
                 if not problems:
@@ -300,7 +318,7 @@ def _check(
         )
     inside = {part.partition(".")[2]: part for part in PARTS if part.startswith(f"{name}.")}
     if name == "memory" and line.get("kind") != "turn":
-        del inside["turn"]
+        del inside["turn_fields"]
     _check_row(scratch, name, fields[name], {key: line[key] for key in line if key not in ("type", *inside)})
     for key, part in inside.items():
         if key not in line:
@@ -312,7 +330,7 @@ def _check(
 
 def _rows(key: str, value: object) -> list[Values]:
     """What stands inside of a line: an object, or a list of them."""
-    is_one = key in ("turn", "summary_fields")
+    is_one = key in ("turn_fields", "summary_fields")
     rows = [] if key == "summary_fields" and value is None else [value] if is_one else value
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise Damage(f"{key} is {_shown(value)}, not {'an object' if is_one else 'a list of objects'}")
@@ -413,8 +431,12 @@ def _check_ids(db: Connection, seen: _Seen, where: str, name: str, line: Values)
         seen.nodes[place] = _Node(
             where, line["parent_id"], line["root_id"], line["order_value"], line["updated_at"]
         )
-    elif name == "session" and line["summary_fields"] and line["summary_fields"]["memory_id"] is not None:
-        seen.awaited.append((where, line["summary_fields"]["memory_id"]))
+    elif name == "session":
+        awaited = [prompt["turn"] for prompt in line["prompts"]]
+        awaited += [line["summary_fields"]["memory_id"]] if line["summary_fields"] else []
+        seen.awaited += [(where, memory_id) for memory_id in awaited if memory_id is not None]
+    if line.get("turn") is not None:
+        seen.awaited.append((where, line["turn"]))
     seen.ids[name][own] = where
 
 
@@ -545,9 +567,9 @@ def _circles(db: Connection, seen: _Seen) -> list[str]:
 def _cleaned(line: Values) -> Values:
     may_quote = line["type"] in _QUOTING
     done: Values = {}
-    if "turn" in line:
-        done["turn"] = _cleaned_value("turn", line["turn"], may_quote)
-        if done["turn"] == line["turn"] and line["content"] == _told(line["turn"]):
+    if "turn_fields" in line:
+        done["turn_fields"] = _cleaned_value("turn_fields", line["turn_fields"], may_quote)
+        if done["turn_fields"] == line["turn_fields"] and line["content"] == _told(line["turn_fields"]):
             done["content"] = line["content"]
     return {
         name: done[name] if name in done else _cleaned_value(name, value, may_quote)

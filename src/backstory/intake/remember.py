@@ -118,17 +118,19 @@ def _remember(db: Connection, prepared: Prepared, going_on: _Turns) -> bool:
     if past and past.attended is not None:
         sessions.attend(db, event.session_id, past.attended)
     is_housekeeping = going_on.is_housekeeping(event)
-    memory_id = _memory(db, prepared, project_id, is_housekeeping)
+    turn, has_it = (None, False) if is_housekeeping else going_on.turn_of(prepared)
+    turn_id = turn.id if turn else None
+    memory_id = _memory(db, prepared, project_id, turn_id, is_housekeeping)
     if prepared.item and not is_housekeeping:
         action = event.use.action if event.use else None
-        queue.put(db, event.session_id, *prepared.item, event.at, memory_id, action)
+        queue.put(db, event.session_id, *prepared.item, event.at, memory_id, action, turn_id)
     if event.kind == SESSION_END:
         from backstory.store import life  # most drains end no session
 
         sessions.end(db, event.session_id, event.at)
         life.promote(db, event.session_id, event.at)
-    if not is_housekeeping:
-        going_on.take(prepared)
+    if turn is not None and not has_it:
+        going_on.add(turn, prepared)
     return True
 
 
@@ -156,14 +158,16 @@ def _was_said(db: Connection, event: Event, past: Past) -> bool:
     return row is not None
 
 
-def _memory(db: Connection, prepared: Prepared, project_id: str, is_housekeeping: bool) -> str | None:
+def _memory(
+    db: Connection, prepared: Prepared, project_id: str, turn_id: str | None, is_housekeeping: bool
+) -> str | None:
     """What a prompt or a tool use leaves behind at once; turns gather the rest."""
     event = prepared.event
     if event.kind == PROMPT and event.text:
         if not prepared.past:
-            sessions.keep_prompt(db, event.session_id, event.text, event.at)
+            sessions.keep_prompt(db, event.session_id, event.text, event.at, turn_id)
         elif not _was_said(db, event, prepared.past):  # a recovery may have found it, and lost its turn
-            row = sessions.keep_prompt(db, event.session_id, event.text, event.at)
+            row = sessions.keep_prompt(db, event.session_id, event.text, event.at, turn_id)
             prepared.past.known_prompts.add(row)
     elif event.use and prepared.trace and not is_housekeeping:
         memory_id = derived("tool", event.session_id, event.key)
@@ -174,6 +178,7 @@ def _memory(db: Connection, prepared: Prepared, project_id: str, is_housekeeping
             memory_id=memory_id,
             project_id=project_id,
             session_id=event.session_id,
+            turn=turn_id,
             content=prepared.trace.content,
             files=prepared.files,
             hashes=prepared.hashes,
@@ -186,7 +191,8 @@ def _memory(db: Connection, prepared: Prepared, project_id: str, is_housekeeping
 
 
 class _Turns:
-    """The turns that the events of a batch belong to: each is read once and written once."""
+    """The turns that the events of a batch belong to: each is read once and written once, after what is of
+    it: the references to it are looked at when the transaction ends."""
 
     __slots__ = ("_commands", "_db", "_latest", "_touched")
 
@@ -226,22 +232,26 @@ class _Turns:
         is_late = turn is not None and event.at < turn.started_at
         return (self._at(session_id, event.at) if is_late else turn), is_late
 
-    def take(self, prepared: Prepared) -> None:
-        event, session_id = prepared.event, prepared.event.session_id
-        turn, is_late = self._current(event)
+    def turn_of(self, prepared: Prepared) -> tuple[Turn | None, bool]:
+        """The turn that an event belongs to, and whether it has that already; of what it adds, see `add`."""
+        event = prepared.event
+        turn = self._current(event)[0]
         asked_at = prepared.past.asked_at if prepared.past and event.kind not in BEGINNING else 0
         if turn is not None and turn.ended_at < asked_at - SAME_MS:
-            return  # its prompt was captured, and the turn of that was erased since
-        if prepared.past and self._is_there(turn, event):
-            return
-        if turn is not None and _is_silent(turn, event) and turn.state == OPEN and event.kind in BEGINNING:
+            return None, False  # its prompt was captured, and the turn of that was erased since
+        is_there = prepared.past is not None and self._is_there(turn, event)
+        is_silent = turn is not None and turn.state == OPEN and _is_silent(turn, event)
+        if turn is not None and is_silent and event.kind in BEGINNING and not is_there:
             turn.state = INTERRUPTED  # as turns.close_silent says, which may come too late to say so
             self._touched[id(turn)] = turn
-        turn = turns_of_events.take(turn, event, prepared.place)
-        if turn is not None:
-            self._touched[id(turn)] = turn
+        return turns_of_events.turn_of(turn, event, prepared.place), is_there
+
+    def add(self, turn: Turn, prepared: Prepared) -> None:
+        is_late = self._current(prepared.event)[1]
+        turns_of_events.add(turn, prepared.event, prepared.place)
+        self._touched[id(turn)] = turn
         if not is_late:
-            self._latest[session_id] = turn
+            self._latest[turn.session_id] = turn
 
     def _is_there(self, turn: Turn | None, event: Event) -> bool:
         """Whether a turn has the event, though the ledger does not, as after a recovery."""
@@ -267,6 +277,8 @@ class _Turns:
             project_id = sessions.project_of(self._db, turn.session_id)
             if project_id is not None and turn.says_something:
                 turns.save(self._db, turn, project_id)
+            else:
+                turns.leave(self._db, turn)
 
 
 def _is_silent(turn: Turn, event: Event) -> bool:

@@ -32,17 +32,21 @@ CAME = 600  # characters of what came of an agent's task
 LONG_QUESTION = 1_000
 
 
-def take(turn: Turn | None, event: Event, place: Place) -> Turn | None:
-    """The turn that the event belongs to, with what it adds; the same one, or the one that it begins."""
-    if event.kind in LEAVING_NOTHING:
-        return turn
-    if event.kind == canonical.SESSION_END and (turn is None or turn.state != turns.OPEN):
-        return turn
-    begins = event.kind in BEGINNING and (turn is None or turn.state != turns.OPEN)
+def turn_of(turn: Turn | None, event: Event, place: Place) -> Turn | None:
+    """The turn that the event belongs to: the one that its session is in, or one that it begins, or none."""
+    is_open = turn is not None and turn.state == turns.OPEN
+    if event.kind in LEAVING_NOTHING or (event.kind == canonical.SESSION_END and not is_open):
+        return None
+    begins = event.kind in BEGINNING and not is_open
     if turn is None or (begins and event.at > turn.ended_at):
         turn = turns.following(turn, event.session_id, event.at)
         turn.id = derived("turn", event.session_id, event.key)
         turn.branch, turn.head = place.branch, place.head
+    return turn
+
+
+def add(turn: Turn, event: Event, place: Place) -> None:
+    """What the event adds to its turn."""
     turn.started_at = min(turn.started_at, event.at)
     turn.ended_at = max(turn.ended_at, event.at)
     if event.kind == canonical.PROMPT:
@@ -60,7 +64,6 @@ def take(turn: Turn | None, event: Event, place: Place) -> Turn | None:
         turn.state = turns.INTERRUPTED if turn.state == turns.OPEN else turn.state
     elif event.use is not None and not event.use.is_ours:
         _use(turn, event, event.use, place.tops)
-    return turn
 
 
 def reported(notification: Event) -> list[str]:

@@ -33,7 +33,7 @@ def timeline(db: Connection, anchor_id: str, before: int, after: int, now: int) 
     anchor = memories.get(db, anchor_id, now)
     if anchor is None:
         raise NotFound(f"there is no memory {anchor_id[:60]!r}; a search shows the ids there are")
-    held_by = None if anchor.kind == "turn" else turns.holding(db, anchor)
+    held_by = None if anchor.kind == "turn" else turns.holding(db, anchor_id)
     turn = memories.get(db, held_by, now) if held_by else None
     earlier, later = memories.around(db, turn or anchor, before, after, now)
     shown = (*earlier, anchor, *later)

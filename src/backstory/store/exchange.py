@@ -21,12 +21,12 @@ from typing import Any
 from backstory.errors import BadInput
 from backstory.memory.kinds import OBSERVATIONS
 from backstory.memory.turn import COMPLETE, FIELDS
-from backstory.store import documents, projects, redaction, turns
+from backstory.store import documents, life, projects, redaction, turns
 from backstory.store.file.connection import Connection, marks
 
 Values = dict[str, Any]
 
-VERSION = 1
+VERSION = 2
 NEW, KNOWN, CHANGED, LEFT = "new", "known", "changed", "left"  # what comes of a line; left: not taken in
 JSON_COLUMNS = frozenset("tags concepts files hashes files_read files_edited record".split())
 
@@ -61,7 +61,7 @@ PARTS = {
             **dict.fromkeys(("content_hash", "simhash", "words", "question", "terms"), _COMPUTED),
         },
     ),
-    "memory.turn": Part("turns", {"row": _NUMBER, "session_id": "its memory has it"}),
+    "memory.turn_fields": Part("turns", {"row": _NUMBER, "session_id": "its memory has it"}),
     "memory.uses": Part("session_memories", {"memory_id": "its memory has it"}),
     "archived": Part("archived_memories", {"memory": "its fields stand in the line, as those of a memory"}),
     "relation": Part("memory_relationships"),
@@ -195,25 +195,25 @@ def _session(db: Connection, chosen: Chosen, names: Names, row: sqlite3.Row) -> 
         line["prompts"] = _inside(db, names, "session.prompts", "session_id = ? ORDER BY id", row["id"])
     else:
         line["user_prompt"] = None  # it is the first of them
+    for prompt in line["prompts"]:
+        prompt["turn"] = _among(db, "exported_memories", prompt["turn"])
     line["forgotten"] = _inside(db, names, "session.forgotten", "session_id = ? ORDER BY at", row["id"])
     summary = next(iter(_inside(db, names, "session.summary_fields", "session_id = ?", row["id"])), None)
-    if summary and not _is_among(db, "exported_memories", summary["memory_id"]):
-        summary["memory_id"] = None
+    if summary:
+        summary["memory_id"] = _among(db, "exported_memories", summary["memory_id"])
     return line | {"summary_fields": summary}
 
 
 def _memory(db: Connection, chosen: Chosen, names: Names, row: sqlite3.Row) -> Values:
-    line = _values(names["memory"], row)
-    if not _is_among(db, "exported_sessions", row["session_id"]):
-        line["session_id"] = None
+    line = _values(names["memory"], _known(db, row))
     if row["kind"] == "turn":
-        line["turn"] = _turn(db, names, row)
+        line["turn_fields"] = _turn(db, names, row)
     used = "memory_id = ? AND session_id IN temp.exported_sessions ORDER BY session_id, usage_type"
     return line | {"uses": _inside(db, names, "memory.uses", used, row["id"])}
 
 
 def _turn(db: Connection, names: Names, row: sqlite3.Row) -> Values:
-    for turn in _inside(db, names, "memory.turn", "row = ?", row["row"]):
+    for turn in _inside(db, names, "memory.turn_fields", "row = ?", row["row"]):
         record = turn["record"]  # of what an older backstory noted, nobody reads the rest
         return turn | {"record": {name: record[name] for name in record if name in FIELDS}}
     at = row["created_at"]
@@ -224,10 +224,7 @@ def _archived(db: Connection, chosen: Chosen, names: Names, row: sqlite3.Row) ->
     memory = json.loads(row["memory"])
     if any(name not in memory for name in names["memory"]):  # it is older than a column
         memory = _defaults(db) | memory
-    memory |= {name: row[name] for name in ("id", "project_id", "archived_at")}
-    if not _is_among(db, "exported_sessions", memory["session_id"]):
-        memory["session_id"] = None  # a session that was removed is not restored with it either
-    return _values(names["archived"], memory)
+    return _values(names["archived"], memory | _known(db, row))
 
 
 def _defaults(db: Connection) -> Values:
@@ -255,8 +252,17 @@ def _values(names: Sequence[str], row: sqlite3.Row | Values) -> Values:
     return {name: json.loads(row[name]) if name in JSON_COLUMNS else row[name] for name in names}
 
 
-def _is_among(db: Connection, table: str, known: str | None) -> bool:
-    return db.execute(f"SELECT 1 FROM temp.{table} WHERE id = ?", (known,)).fetchone() is not None
+def _known(db: Connection, row: sqlite3.Row) -> Values:
+    """The row without what it refers to and the export does not have."""
+    values = dict(row)
+    for name, table in ("session_id", "exported_sessions"), ("turn", "exported_memories"):
+        values[name] = _among(db, table, values[name])
+    return values
+
+
+def _among(db: Connection, table: str, known: str | None) -> str | None:
+    found = known and db.execute(f"SELECT 1 FROM temp.{table} WHERE id = ?", (known,)).fetchone()
+    return known if found else None
 
 
 # --- what the schema says of a line -------------------------------------------------------------------------
@@ -513,6 +519,20 @@ def begin(db: Connection) -> None:
     db.execute("PRAGMA defer_foreign_keys = ON")
 
 
+def turns_by_time(db: Connection, session_ids: Sequence[str]) -> None:
+    """What says of no turn that it is of it is of the one at its time: files of version 1 do not say."""
+    given = json.dumps(list(session_ids))
+    for table, which in ("prompts", "true"), ("memories", "kind = 'tool'"), ("archived_memories", "true"):
+        at = "created_at" if table != "archived_memories" else "memory ->> 'created_at'"
+        db.execute(
+            f"UPDATE {table} SET turn = (SELECT m.id FROM turns t JOIN memories m ON m.row = t.row"
+            f" WHERE t.session_id = {table}.session_id AND {table}.{at} BETWEEN t.started_at AND t.ended_at"
+            " ORDER BY t.started_at DESC LIMIT 1) WHERE turn IS NULL"
+            f" AND session_id IN (SELECT value FROM json_each(?)) AND {which}",
+            (given,),
+        )
+
+
 def put(
     db: Connection, merge: Merge, line: Values, where: str, made_ready: Callable[[Values], Values]
 ) -> None:
@@ -585,7 +605,7 @@ def _put_memory(db: Connection, merge: Merge, line: Values, standing: str) -> No
         stored = db.execute("SELECT row, session_id FROM memories WHERE id = ?", (line["id"],)).fetchone()
         row, session_id = stored["row"], stored["session_id"]
         db.execute("DELETE FROM turns WHERE row = ?", (row,))
-        _insert(db, "turns", line["turn"] | {"row": row, "session_id": session_id})
+        _insert(db, "turns", line["turn_fields"] | {"row": row, "session_id": session_id})
         turns.put_pieces(db, turns.by_ids(db, [line["id"]])[line["id"]], project_id)
     db.executemany(
         "INSERT INTO session_memories (session_id, memory_id, usage_type, created_at) VALUES (?, ?, ?, ?)"
@@ -606,8 +626,7 @@ def _put_archived(db: Connection, merge: Merge, line: Values, standing: str) -> 
     """The row as it was, for `life.restore`, which gives it its number."""
     project_id = _here(merge, line)
     memory = _stored(_own(line)) | line["computed"] | {"project_id": project_id, "thread": _thread(db, line)}
-    archived_at = memory.pop("archived_at")
-    values = {"id": line["id"], "project_id": project_id, "archived_at": archived_at}
+    values = {name: memory.pop(name) for name in (*life.APART, "archived_at")}
     _insert(db, "archived_memories", values | {"memory": json.dumps(memory)})
 
 
@@ -649,7 +668,7 @@ _TAKEN = {
     "document": (_meet_document, _put_document),
     "node": (_meet_node, _put_node),
 }
-_INSIDE = ("type", "computed", "prompts", "forgotten", "summary_fields", "turn", "uses", "chunks")
+_INSIDE = ("type", "computed", "prompts", "forgotten", "summary_fields", "turn_fields", "uses", "chunks")
 
 
 def _own(line: Values) -> Values:

@@ -308,12 +308,12 @@ def _choose_what_waits(db: Connection, wanted: Conditions, hard: bool) -> None:
 
 def _archived(wanted: Conditions) -> tuple[str, list[object]]:
     """Traces in the archive that fit, for `FROM archived_memories a`."""
-    fields = (f"a.memory ->> '{name}'" for name in ("session_id", "kind", "created_at"))
-    clauses, values = _given(wanted, "a.id", "a.project_id", *fields)
+    fields = (f"a.memory ->> '{name}'" for name in ("kind", "created_at"))
+    clauses, values = _given(wanted, "a.id", "a.project_id", "a.session_id", *fields)
     if wanted.match:
         clauses.append("has_text(a.memory ->> 'title', a.memory ->> 'content')")
     if wanted.is_retention:
-        clauses.append(f"a.memory ->> 'session_id' IN {_SESSIONS} AND a.memory ->> 'kind' = 'tool'")
+        clauses.append(f"a.session_id IN {_SESSIONS} AND a.memory ->> 'kind' = 'tool'")
     return " AND ".join(clauses or ["1"]), values
 
 
@@ -652,8 +652,7 @@ def _erase_sessions(db: Connection, at: int) -> None:
         (at,),
     )
     db.execute(
-        f"DELETE FROM archived_memories WHERE memory ->> 'session_id' IN {_SESSIONS}"
-        " AND memory ->> 'kind' <> 'note'"
+        f"DELETE FROM archived_memories WHERE session_id IN {_SESSIONS} AND memory ->> 'kind' <> 'note'"
     )
     db.execute(f"DELETE FROM tellings WHERE session_id IN {_SESSIONS}")
     db.execute(f"DELETE FROM sessions WHERE id IN {_SESSIONS}")

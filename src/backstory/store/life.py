@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from sqlite3 import Connection, Row
+    from typing import Any
 
 
 def known(db: Connection, memory_id: str, project_ids: Sequence[str] | None = None) -> str:
@@ -112,18 +113,15 @@ def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> 
 
 def restore(db: Connection, memory_id: str, session_id: str | None, now: int) -> None:
     """Bring back what was forgotten, superseded or archived."""
-    archived = db.execute("SELECT memory FROM archived_memories WHERE id = ?", (memory_id,)).fetchone()
-    if archived:
-        row = json.loads(archived["memory"])
-        row["row"] = projects.next_row(db, row["project_id"])  # for those who have seen all up to now
-        row["last_accessed"] = now  # or it would be stale again tomorrow
-        row["deleted_at"] = None
-        if not sessions.by_ids(db, [row["session_id"]]):
-            row["session_id"] = None
-        columns, values = ", ".join(row), list(row.values())
+    if memory := _archived(db, memory_id):
+        del memory["archived_at"]
+        memory["row"] = projects.next_row(db, memory["project_id"])  # for those who have seen all up to now
+        memory["last_accessed"] = now  # or it would be stale again tomorrow
+        memory["deleted_at"] = None
+        columns, values = ", ".join(memory), list(memory.values())
         db.execute(f"INSERT INTO memories ({columns}) VALUES ({marks(values)})", values)
         db.execute("DELETE FROM archived_memories WHERE id = ?", (memory_id,))
-        memories.link(db, row["session_id"], memory_id, "created", row["created_at"])
+        memories.link(db, memory["session_id"], memory_id, "created", memory["created_at"])
     else:
         row = _row(db, known(db, memory_id))
         if row is None or (row["deleted_at"] is None and row["valid_until"] is None):
@@ -260,28 +258,37 @@ def prune(db: Connection, now: int) -> int:
 
 def archive(db: Connection, ids: Sequence[str], now: int) -> None:
     """Out of search and its indexes, whole, to be restored by id."""
-    columns = [row["name"] for row in db.execute("PRAGMA table_xinfo(memories)") if not row["hidden"]]
+    columns = [row["name"] for row in db.execute("PRAGMA table_info(memories)") if row["name"] not in APART]
     for memory_id in ids:
         row = _row(db, memory_id)
         if row is None:
             continue  # another process was faster
-        db.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
-        queue.erase(db, memory_id)
+        db.execute("DELETE FROM memories WHERE id = ?", (memory_id,))  # with what waits of it
         db.execute(
-            "INSERT INTO archived_memories (id, project_id, archived_at, memory) VALUES (?, ?, ?, ?)",
-            (memory_id, row["project_id"], now, json.dumps({name: row[name] for name in columns})),
+            f"INSERT INTO archived_memories ({', '.join(APART)}, archived_at, memory)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (*(row[name] for name in APART), now, json.dumps({name: row[name] for name in columns})),
         )
 
 
 def archived(db: Connection, memory_id: str) -> dict[str, object] | None:
-    row = db.execute(
-        "SELECT archived_at, memory FROM archived_memories WHERE id = ?", (memory_id,)
-    ).fetchone()
+    memory = _archived(db, memory_id)
+    if memory is None:
+        return None
+    return memory | {name: json.loads(memory[name]) for name in ("tags", "concepts", "files", "hashes")}
+
+
+# The columns that an archived memory has beside the rest of it.
+APART = ("id", "project_id", "session_id", "turn")
+
+
+def _archived(db: Connection, memory_id: str) -> dict[str, Any] | None:
+    """An archived memory as it was, and when it was archived."""
+    row = db.execute("SELECT * FROM archived_memories WHERE id = ?", (memory_id,)).fetchone()
     if row is None:
         return None
-    memory = json.loads(row["memory"])
-    lists = {name: json.loads(memory[name]) for name in ("tags", "concepts", "files", "hashes")}
-    return {**memory, **lists, "archived_at": row["archived_at"]}
+    memory: dict[str, Any] = json.loads(row["memory"])
+    return memory | {name: row[name] for name in (*APART, "archived_at")}
 
 
 def _chain(db: Connection, memory_id: str) -> set[str]:

@@ -39,6 +39,7 @@ def add(
     simhash: int | None = None,
     action: str | None = None,
     source: str = "assistant",
+    turn: str | None = None,
     memory_id: str | None = None,
 ) -> str:
     """Store a new memory, linked to the session that made it. Its salience at birth is its importance."""
@@ -47,10 +48,10 @@ def add(
     db.execute(
         "INSERT INTO memories (row, id, project_id, session_id, kind, sector, tier, content, tags, files,"
         " hashes, importance, salience, created_at, updated_at, last_accessed, content_hash, simhash, thread,"
-        " author, words, question, terms, title, concepts, action, source)"
+        " author, words, question, terms, title, concepts, action, source, turn)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, ?13, ?13, ?14, ?15,"
         " iif(?5 IN ('tool', 'turn') OR ?7 = 'global', NULL, (SELECT number FROM sessions WHERE id = ?4)),"
-        " ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)",
+        " ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
         (
             projects.next_row(db, project_id),
             memory_id,
@@ -75,6 +76,7 @@ def add(
             _list(concepts),
             action,
             source,
+            turn,
         ),
     )
     link(db, session_id, memory_id, "created", now)
@@ -108,6 +110,7 @@ def add_trace(
     files: Sequence[str],
     hashes: Sequence[str | None],
     now: int,
+    turn: str | None = None,
 ) -> str:
     """Store what a tool use did. The same again in the same session is counted: it happened last now."""
     content_hash = digest(f"{session_id}\n{content}".encode())
@@ -135,6 +138,7 @@ def add_trace(
         files=files,
         hashes=hashes,
         content_hash=content_hash,
+        turn=turn,
         now=now,
     )
 
@@ -283,11 +287,7 @@ def around(
     """What happened in the project just before a memory and just after it, turn by turn; what was deleted or
     belongs to a turn is left out."""
     at, row = anchor.created_at, anchor.row
-    where = (
-        "SELECT * FROM memories WHERE project_id = ? AND deleted_at IS NULL AND (kind = 'turn' OR NOT EXISTS"
-        " (SELECT 1 FROM turns t JOIN memories m ON m.row = t.row WHERE t.session_id = memories.session_id"
-        " AND memories.created_at BETWEEN t.started_at AND t.ended_at AND m.deleted_at IS NULL))"
-    )
+    where = f"SELECT * FROM memories WHERE project_id = ? AND deleted_at IS NULL AND ({TURN}) IS NULL"
     earlier = db.execute(
         f"{where} AND (created_at, row) < (?, ?) ORDER BY created_at DESC, row DESC LIMIT ?",
         (anchor.project_id, at, row, before),
@@ -297,6 +297,18 @@ def around(
         (anchor.project_id, at, row, after),
     ).fetchall()
     return [_memory(one, now) for one in reversed(earlier)], [_memory(one, now) for one in later]
+
+
+# The turn that a row of memories belongs to, if nobody forgot it: of a trace its own, of what builds on turns
+# and of the summary of a session the last one.
+TURN = (
+    "SELECT t.id FROM memories t WHERE t.deleted_at IS NULL AND t.kind = 'turn' AND t.id IN ("
+    "SELECT memories.turn UNION ALL SELECT r.target_id FROM memory_relationships r"
+    " WHERE r.source_id = memories.id AND r.relationship_type = 'BUILDS_ON'"
+    " UNION ALL SELECT s.id FROM session_summaries y JOIN memories s"
+    " ON s.session_id = y.session_id AND s.kind = 'turn' WHERE y.memory_id = memories.id)"
+    " ORDER BY t.created_at DESC LIMIT 1"
+)
 
 
 def matching(db: Connection, first: int, last: int, filters: Filters) -> str:

@@ -80,8 +80,7 @@ def _move_memories(db: Connection, column: str, values: Sequence[str], target: s
     _index(db, "memories")
     _move_vectors(db)
     db.execute(
-        "UPDATE archived_memories SET project_id = ?2, memory = json_set(memory, '$.project_id', ?2)"
-        f" WHERE memory ->> '{column}' {GIVEN}",
+        f"UPDATE archived_memories SET project_id = ?2 WHERE {column} {GIVEN}",
         (json.dumps(list(values)), target),
     )
 

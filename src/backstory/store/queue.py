@@ -44,12 +44,13 @@ def put(
     at: int,
     memory_id: str | None,
     action: str | None = None,
+    turn: str | None = None,
 ) -> None:
     """Add an item; input and output are JSON with canonical names (clients/canonical.py)."""
     db.execute(
-        "INSERT INTO observation_queue (session_id, tool_name, tool_input, tool_output, size, memory_id,"
-        " created_at_epoch, action) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (session_id, tool, given, result, len(given) + len(result), memory_id, at, action),
+        "INSERT INTO observation_queue (session_id, turn, tool_name, tool_input, tool_output, size,"
+        " memory_id, created_at_epoch, action) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (session_id, turn, tool, given, result, len(given) + len(result), memory_id, at, action),
     )
 
 
@@ -283,10 +284,6 @@ def remember(db: Connection, memory_id: str) -> None:
         f"UPDATE observation_queue SET {REMEMBERED} WHERE memory_id = ? AND skipped = ?",
         (memory_id, FORGOTTEN),
     )
-
-
-def erase(db: Connection, memory_id: str) -> None:
-    db.execute("DELETE FROM observation_queue WHERE memory_id = ?", (memory_id,))
 
 
 # The same for a turn: all that its session has of that time.

@@ -196,7 +196,8 @@ def _redacted(tables: Tables, table: str, row: Values, redact: Redact) -> dict[s
         if (table, name) == ("archived_memories", "memory"):  # a row of memories as JSON
             memory = json.loads(text)
             if texts := _redacted(tables, "memories", memory, redact):
-                after = json.dumps(memory | texts | computed("memories", memory | texts))
+                whole = memory | texts | {"session_id": row["session_id"]}
+                after = json.dumps(memory | texts | computed("memories", whole))
         elif text and text not in ("[]", "{}"):
             after = redacted(text, redact)
         if name.startswith("context_") and len(after) > 24:  # its schema allows no more

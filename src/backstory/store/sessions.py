@@ -113,11 +113,11 @@ def following(db: Connection, session_id: str) -> str:
     return session_id
 
 
-def keep_prompt(db: Connection, session_id: str, prompt: str, at: int) -> int:
+def keep_prompt(db: Connection, session_id: str, prompt: str, at: int, turn: str | None = None) -> int:
     """The number of what the user said."""
     row = db.execute(
-        "INSERT INTO prompts (session_id, prompt, created_at) VALUES (?, ?, ?) RETURNING id",
-        (session_id, prompt, at),
+        "INSERT INTO prompts (session_id, turn, prompt, created_at) VALUES (?, ?, ?, ?) RETURNING id",
+        (session_id, turn, prompt, at),
     ).fetchone()
     note_first_prompts(db, [session_id])
     return int(row["id"])
@@ -257,7 +257,7 @@ def purge(db: Connection, session_id: str) -> None:
     project_id = project_of(db, session_id)
     db.execute("DELETE FROM events WHERE session_id = ?", (session_id,))
     db.execute("DELETE FROM memories WHERE session_id = ?", (session_id,))
-    db.execute("DELETE FROM archived_memories WHERE memory ->> 'session_id' = ?", (session_id,))
+    db.execute("DELETE FROM archived_memories WHERE session_id = ?", (session_id,))
     db.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
     db.execute(
         "DELETE FROM projects WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM sessions WHERE project_id = ?1)"

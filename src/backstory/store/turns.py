@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from sqlite3 import Connection, Row
 
     from backstory.memory.turn import Turn
-    from backstory.model import Memory
 
 IMPORTANCE = 0.6
 TITLE = 100  # characters
@@ -47,14 +46,10 @@ def by_ids(db: Connection, ids: Sequence[str]) -> dict[str, Turn]:
     return {row["id"]: _turn(row) for row in rows}
 
 
-def holding(db: Connection, memory: Memory) -> str | None:
-    """The id of the turn that a memory belongs to: what its session left at that time is part of it."""
-    row = db.execute(
-        f"{_SELECT} WHERE t.session_id = ? AND ? BETWEEN t.started_at AND t.ended_at"
-        " AND m.deleted_at IS NULL ORDER BY t.started_at DESC LIMIT 1",
-        (memory.session_id, memory.created_at),
-    ).fetchone()
-    return str(row["id"]) if row and row["id"] != memory.id else None
+def holding(db: Connection, memory_id: str) -> str | None:
+    """The id of the turn that a memory belongs to."""
+    row = db.execute(f"SELECT ({memories.TURN}) AS turn FROM memories WHERE id = ?", (memory_id,)).fetchone()
+    return row["turn"] if row else None
 
 
 def made_of(db: Connection, memory_id: str, session_id: str, first: int, last: int) -> list[str]:
@@ -171,6 +166,12 @@ def mend_pieces(db: Connection) -> None:
     """Those of all turns, where some may be missing."""
     for row in db.execute(f"{_SELECT} ORDER BY t.row").fetchall():
         put_pieces(db, _turn(row), row["project_id"])
+
+
+def leave(db: Connection, turn: Turn) -> None:
+    """The turn says nothing and is not stored, so what was of it is of none."""
+    for table in ("memories", "prompts", "observation_queue"):
+        db.execute(f"UPDATE {table} SET turn = NULL WHERE turn = ?", (turn.id,))
 
 
 def put_pieces(db: Connection, turn: Turn, project_id: str) -> None:

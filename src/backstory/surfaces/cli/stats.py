@@ -163,7 +163,7 @@ def _session(db: Connection, given: str, *, is_here: bool) -> str | None:
 
 
 def _origin(db: Connection, memory: Memory) -> dict[str, Any]:
-    turn = memory.id if memory.kind == "turn" else turns.holding(db, memory)
+    turn = memory.id if memory.kind == "turn" else turns.holding(db, memory.id)
     of_session = sessions.by_ids(db, [memory.session_id]) if memory.session_id else {}
     session: Session | None = next(iter(of_session.values()), None)
     return {

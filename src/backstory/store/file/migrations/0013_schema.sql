@@ -77,12 +77,14 @@ CREATE INDEX sessions_by_attended ON sessions (project_id, attended, started_at)
 CREATE TABLE prompts (
     id           INTEGER PRIMARY KEY,
     session_id   TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    turn         TEXT REFERENCES memories (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
     prompt       TEXT NOT NULL,
     created_at   INTEGER NOT NULL,
     forgotten_at INTEGER
 ) STRICT;
 
 CREATE INDEX prompts_by_session ON prompts (session_id, created_at);
+CREATE INDEX prompts_by_turn ON prompts (turn) WHERE turn IS NOT NULL;
 CREATE INDEX prompts_forgotten ON prompts (forgotten_at) WHERE forgotten_at IS NOT NULL;
 
 -- Every event ever stored, by key, so that draining one twice stores it once.
@@ -118,6 +120,10 @@ CREATE TABLE memories (
     id            TEXT NOT NULL UNIQUE,    -- what people and models see
     project_id    TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
     session_id    TEXT REFERENCES sessions (id) ON DELETE SET NULL,
+    -- Of a trace, the turn that it is of: written once, when the event is stored. The turn itself is stored with
+    -- the last event of the batch, so the reference holds at the end of the transaction.
+    turn          TEXT REFERENCES memories (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED
+                  CHECK (turn IS NULL OR kind = 'tool'),
     kind          TEXT NOT NULL
                   CHECK (kind IN ('tool', 'turn', 'decision', 'bugfix', 'feature', 'refactor', 'discovery',
                                   'preference', 'summary', 'note')),
@@ -156,6 +162,7 @@ CREATE TABLE memories (
 ) STRICT;
 
 CREATE INDEX memories_by_session ON memories (session_id, created_at);
+CREATE INDEX memories_by_turn ON memories (turn) WHERE turn IS NOT NULL;
 CREATE INDEX memories_by_time ON memories (project_id, created_at);
 CREATE INDEX memories_by_sector ON memories (sector);
 CREATE INDEX memories_said ON memories (row, author) WHERE author IS NOT NULL;
@@ -201,9 +208,14 @@ CREATE INDEX memory_relationships_by_target ON memory_relationships (target_id);
 CREATE TABLE archived_memories (
     id          TEXT PRIMARY KEY,
     project_id  TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+    session_id  TEXT REFERENCES sessions (id) ON DELETE SET NULL,
+    turn        TEXT REFERENCES memories (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
     archived_at INTEGER NOT NULL,
-    memory      TEXT NOT NULL CHECK (json_valid(memory))  -- the row as it was
+    memory      TEXT NOT NULL CHECK (json_valid(memory))  -- the rest of the row, as it was
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX archived_memories_by_session ON archived_memories (session_id);
+CREATE INDEX archived_memories_by_turn ON archived_memories (turn) WHERE turn IS NOT NULL;
 
 -- What was asked, answered and done, from a prompt to the assistant's last words. A turn is a memory, found by
 -- its pieces.
@@ -487,6 +499,7 @@ END;
 CREATE TABLE observation_queue (
     id                 INTEGER PRIMARY KEY AUTOINCREMENT,
     session_id         TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    turn               TEXT REFERENCES memories (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
     tool_name          TEXT NOT NULL,      -- a tool's name, or PROMPT, COMPACT, CHECKPOINT, FINALIZE
     action             TEXT                -- as memories.action
                        CHECK (action IN ('read', 'edit', 'write', 'shell', 'search', 'web', 'ask', 'plan',
@@ -494,7 +507,8 @@ CREATE TABLE observation_queue (
     tool_input         TEXT NOT NULL CHECK (json_valid(tool_input)),
     tool_output        TEXT NOT NULL CHECK (json_valid(tool_output)),
     size               INTEGER NOT NULL,   -- characters of both
-    memory_id          TEXT,               -- the trace or turn that keeps it, where one does
+    memory_id          TEXT                -- the trace that keeps it, where one does
+                       REFERENCES memories (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
     created_at_epoch   INTEGER NOT NULL,
     processed_at_epoch INTEGER,            -- set when it was observed, or skipped
     processed_by       TEXT CHECK (processed_by IN ('claude', 'local')),
@@ -513,6 +527,7 @@ CREATE INDEX observation_queue_waiting
 ON observation_queue (session_id, created_at_epoch, id, size, tool_name, not_before, leased_until)
 WHERE processed_at_epoch IS NULL;
 CREATE INDEX observation_queue_by_session ON observation_queue (session_id, created_at_epoch, id);
+CREATE INDEX observation_queue_by_turn ON observation_queue (turn) WHERE turn IS NOT NULL;
 CREATE INDEX observation_queue_by_memory ON observation_queue (memory_id) WHERE memory_id IS NOT NULL;
 CREATE INDEX observation_queue_done ON observation_queue (processed_at_epoch)
 WHERE processed_at_epoch IS NOT NULL;
@@ -532,7 +547,8 @@ CREATE TABLE session_summaries (
     notes            TEXT NOT NULL,
     summary          TEXT NOT NULL,        -- the eight as one text
     made_by          TEXT NOT NULL CHECK (made_by IN ('claude', 'local')),
-    memory_id        TEXT,                 -- the memory that search finds it by
+    memory_id        TEXT                  -- the memory that search finds it by
+                     REFERENCES memories (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
     created_at_epoch INTEGER NOT NULL,
     updated_at_epoch INTEGER NOT NULL
 ) STRICT;
