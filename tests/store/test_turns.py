@@ -184,8 +184,8 @@ def queued(db: sqlite3.Connection, told: Told) -> str:
     for number, word in enumerate(("walrus", "heron", "otter")):
         at = NOW + number * 100
         ids.append(told.turn("s1", f"feed the {word}", f"The {word} was fed.", at=at, ended_at=at + 50))
-        queue.put(db, "s1", "PROMPT", "{}", "{}", at, None)
-        queue.put(db, "s1", "Bash", "{}", "{}", at + 50, None, "shell")
+        queue.put(db, "s1", "PROMPT", "{}", "{}", at, None, turn=ids[-1])
+        queue.put(db, "s1", "Bash", "{}", "{}", at + 50, None, "shell", ids[-1])
     queue.done(db, [3], "local", NOW + 300)  # the heron's prompt was observed
     return ids[1]
 

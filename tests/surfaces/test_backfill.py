@@ -19,8 +19,8 @@ import pytest
 from backstory import locks
 from backstory.intake.drain import drain
 from backstory.memory.turn import Turn
-from backstory.store import turns
-from backstory.store.file.connection import connect, transaction
+from backstory.store import forgetting, turns
+from backstory.store.file.connection import connect
 from backstory.surfaces.cli.backfill import offer
 from tests.conftest import Run
 from tests.helpers.chaos import settle
@@ -352,8 +352,8 @@ def test_an_answer_whose_turn_was_erased_does_not_come_back(
     log.spool(data)
     drained(data)
     erased = told(data, "s1")[1].id
-    with closing(connect(str(data / "backstory.db"))) as db, transaction(db):
-        db.execute("DELETE FROM memories WHERE id = ?", (erased,))
+    with closing(connect(str(data / "backstory.db"))) as db:
+        forgetting.erase_memory(db, erased, int(time.time() * 1000))
 
     run("backfill")
 

@@ -394,7 +394,8 @@ def test_what_was_forgotten_does_not_come_back_with_the_next_summary(desk: Desk)
             for row in desk.memories(kind):
                 life.forget(db, row["id"], None, desk.now)
     assert desk.rows("SELECT summary FROM sessions") == [{"summary": None}]
-    desk.happened(bash("make"), STOP)
+    desk.now += MINUTE
+    desk.happened(prompt("now make it"), bash("make"), STOP)
     claude = desk.observed(Findings((), TOLD))
     (batch,) = claude.batches
     assert batch.summary is None

@@ -103,7 +103,9 @@ def _remember(db: Connection, prepared: Prepared, going_on: _Turns) -> bool:
         event.kind == PROMPT and not past and _is_joined(db, event)
     ):
         return False
-    if events.is_erased(db, event.session_id, event.at, begins=event.kind in BEGINNING):
+    begins = event.kind in BEGINNING
+    within = SAME_MS if begins and past and not past.has_hooks_id else 0
+    if events.is_erased(db, event.session_id, event.at, begins=begins, within=within):
         return False
     project_id = known = sessions.project_of(db, event.session_id)
     if project_id is None:

@@ -16,13 +16,13 @@ def first_time(db: Connection, key: str, name: str, session_id: str, at: int) ->
     return added.rowcount == 1
 
 
-def is_erased(db: Connection, session_id: str, at: int, *, begins: bool) -> bool:
+def is_erased(db: Connection, session_id: str, at: int, *, begins: bool, within: int = 0) -> bool:
     """Does an event belong to what was erased for good? What was erased while it went on ends with the first
-    event after it that `begins` a turn."""
+    event after it that `begins` a turn. An event may be known to have come so much earlier: `within`."""
     row = db.execute(
-        "SELECT first_at, last_at, at FROM erased_spans WHERE session_id = ?1 AND first_at <= ?2"
+        "SELECT first_at, last_at, at FROM erased_spans WHERE session_id = ?1 AND first_at <= ?2 + ?3"
         " AND coalesce(last_at, ?2) >= ?2 LIMIT 1",
-        (session_id, at),
+        (session_id, at, within),
     ).fetchone()
     if row is None:
         return False

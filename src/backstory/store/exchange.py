@@ -588,8 +588,7 @@ def _put_session(db: Connection, merge: Merge, line: Values, standing: str) -> N
         db.execute("INSERT OR IGNORE INTO forgotten_sessions VALUES (?, ?)", (session_id, hidden["at"]))
     if line["summary_fields"] and is_newer_summary:
         owner = {"session_id": session_id, "project_id": project_id}
-        db.execute("DELETE FROM session_summaries WHERE session_id = ?", (session_id,))
-        _insert(db, "session_summaries", line["summary_fields"] | owner)
+        _insert(db, "session_summaries", line["summary_fields"] | owner, "OR REPLACE")
 
 
 def _put_memory(db: Connection, merge: Merge, line: Values, standing: str) -> None:
@@ -683,9 +682,10 @@ def _stored(values: Values) -> Values:
     }
 
 
-def _insert(db: Connection, table: str, values: Values) -> None:
+def _insert(db: Connection, table: str, values: Values, how: str = "") -> None:
     row = _stored(values)
-    db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(list(row))})", list(row.values()))
+    names = f"({', '.join(row)})"
+    db.execute(f"INSERT {how} INTO {table} {names} VALUES ({marks(list(row))})", list(row.values()))
 
 
 def _update(db: Connection, table: str, values: Values) -> None:

@@ -7,19 +7,21 @@
 
 All that one forgetting hides has one moment, which no other has: so undoing it brings back exactly that, also
 after other things were forgotten, and leaves forgotten what was forgotten before. To erase is to hide first.
-What is chosen stands in temporary tables of the connection.
+What is chosen stands in temporary tables of the connection. Which tables there are, what owns their rows and
+how they are hidden is said in store/families.py; what follows from a moment in a row is done by triggers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from sqlite3 import DatabaseError
 from typing import Any
 
 from backstory.errors import BadInput, Damaged, NotFound
-from backstory.store import projects, queue, sessions, tellings
+from backstory.store import families, projects, sessions, tellings
+from backstory.store.families import Family
 from backstory.store.file import backup
 from backstory.store.file.connection import Connection, marks, own_tables, transaction, tuples, unhurried
 
@@ -49,6 +51,10 @@ class Conditions:
     @property
     def is_whole_project(self) -> bool:
         return self.is_whole and self.project_id is not None and self.before is None
+
+    @property
+    def place(self) -> tuple[str | None, str | None, int | None]:
+        return self.project_id, self.session_id, self.before
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +99,12 @@ def preview(db: Connection, wanted: Conditions, *, hard: bool = False, shown: in
     """What a forgetting would hide, or with `hard` an erasing remove."""
     choose(db, wanted, hard=hard)
     rows = tuples(db).execute(
-        "SELECT m.kind, count(*) FROM temp.chosen c JOIN memories m ON m.row = c.row GROUP BY m.kind"
-        " ORDER BY count(*) DESC, m.kind"
+        f"SELECT m.kind, count(*) FROM {_CHOSEN} GROUP BY m.kind ORDER BY count(*) DESC, m.kind"
     )
     kinds = dict(rows.fetchall())
     lines = tuples(db).execute(
-        "SELECT m.id, m.kind, m.created_at, coalesce(m.title || ': ', '') || m.content FROM temp.chosen c"
-        " JOIN memories m ON m.row = c.row ORDER BY m.kind = 'tool', m.created_at DESC, m.row DESC LIMIT ?",
+        f"SELECT m.id, m.kind, m.created_at, coalesce(m.title || ': ', '') || m.content FROM {_CHOSEN}"
+        " ORDER BY m.kind = 'tool', m.created_at DESC, m.row DESC LIMIT ?",
         (shown,),
     )
     archived, of_archived = _archived(wanted)
@@ -111,23 +116,20 @@ def preview(db: Connection, wanted: Conditions, *, hard: bool = False, shown: in
         archived=_count(db, f"archived_memories a WHERE {archived}", of_archived) if hard else 0,
         documents=_count(db, "documents WHERE project_id = ?", [owner]),
         trees=_count(db, _ROOTS, [owner]),
-        waiting=_count(db, "temp.chosen_items") + _count(db, "temp.chosen_prompts"),
-        tellings=tellings.count_holding(db, *_of(wanted)) if hard and wanted.match else 0,
+        waiting=sum(_count(db, f"temp.chosen_{family.table}") for family in families.hiding()[1:]),
+        tellings=tellings.count_holding(db, *wanted.place) if hard and wanted.match else 0,
         lines=lines.fetchall(),
-        stays={what: number for what, number in _stays(db, wanted, hard).items() if number},
+        stays={what: number for what, number in _stays(db, wanted, hard) if number},
     )
 
 
-_ROOTS = (
-    "docmem_nodes WHERE parent_id IS NULL AND project = (SELECT number FROM projects WHERE projects.id = ?)"
-)
+_ROOTS = "docmem_nodes WHERE parent_id IS NULL AND project = (SELECT number FROM projects WHERE id = ?)"
 
 
-def _stays(db: Connection, wanted: Conditions, hard: bool) -> dict[str, int]:
+def _stays(db: Connection, wanted: Conditions, hard: bool) -> Iterator[tuple[str, int]]:
     """What fits as well, or belongs to the same, and is left as it is."""
     if wanted.ids or wanted.is_retention:
-        return {}
-    stays = {}
+        return
     if wanted.project_id is not None and wanted.match:
         clauses, values = _memories(Conditions(before=wanted.before, match=wanted.match, kind=wanted.kind))
         counted = tuples(db).execute(
@@ -137,111 +139,112 @@ def _stays(db: Connection, wanted: Conditions, hard: bool) -> dict[str, int]:
         )
         for is_global, number in counted.fetchall():
             whose = "global memories" if is_global else "memories of other projects"
-            stays[f"{whose} with the text"] = number
+            yield f"{whose} with the text", number
     elif wanted.project_id is not None:
-        stays["global memories"] = _count(
-            db, "memories WHERE project_id = ? AND deleted_at IS NULL", [projects.GLOBAL]
-        )
+        of_all = "memories WHERE project_id = ? AND deleted_at IS NULL"
+        yield "global memories", _count(db, of_all, [projects.GLOBAL])
     if wanted.session_id is None and wanted.kind is None and not (hard and wanted.is_whole_project):
-        of_project = "(?1 IS NULL OR project_id = ?1)"
-        text = "1" if wanted.match is None else "EXISTS (SELECT 1 FROM document_chunks c WHERE c.document_id"
-        text += "" if wanted.match is None else " = documents.id AND has_text(c.heading, c.content))"
-        found = [wanted.project_id]
-        stays["documents"] = _count(db, f"documents WHERE {of_project} AND {text}", found)
-        text = "parent_id IS NULL" if wanted.match is None else "has_text(context_name, text)"
-        numbered = "(?1 IS NULL OR project = (SELECT number FROM projects WHERE projects.id = ?1))"
-        what = "trees" if wanted.match is None else "nodes of trees"
-        stays[what] = _count(db, f"docmem_nodes WHERE {numbered} AND {text}", found)
+        found, one = [wanted.project_id], "1" if wanted.match is None else None
+        text = one or (
+            "EXISTS (SELECT 1 FROM document_chunks c WHERE c.document_id = d.id"
+            f" AND {families.has_text(families.of('document_chunks'), 'c')})"
+        )
+        of_project = "(?1 IS NULL OR d.project_id = ?1)"
+        yield "documents", _count(db, f"documents d WHERE {of_project} AND {text}", found)
+        text = (one and "n.parent_id IS NULL") or families.has_text(families.of("docmem_nodes"), "n")
+        of_project = "(?1 IS NULL OR n.project = (SELECT number FROM projects WHERE id = ?1))"
+        what = "trees" if one else "nodes of trees"
+        yield what, _count(db, f"docmem_nodes n WHERE {of_project} AND {text}", found)
     if not hard:
         clause, values = _archived(wanted)
-        stays["archived traces"] = _count(db, f"archived_memories a WHERE {clause}", values)
-    return stays
+        yield "archived traces", _count(db, f"archived_memories a WHERE {clause}", values)
 
 
-def choose(db: Connection, wanted: Conditions, *, hard: bool = False) -> None:
-    """Fill the temporary tables: the rows of memories, the sessions that go whole, and what is of no memory:
-    items of the queue and prompts. Who erases chooses also what was forgotten before."""
+def choose(db: Connection, wanted: Conditions, *, hard: bool = False, hidden_at: int | None = None) -> None:
+    """Fill the temporary tables: the sessions that go whole, the rows of memories, and of whatever else can
+    be hidden. Who erases chooses also what was forgotten before, who restores what was `hidden_at` a moment.
+    """
     _empty_tables(db)
     if wanted.match:
-        _look_for(db, wanted.match)
-    alive = "1" if hard else "m.deleted_at IS NULL"
-    may_go = f"(?1 IS NULL OR m.project_id = ?1) AND {alive}"
+        look_for(db, wanted.match)
+
+    def alive(family: Family, alias: str) -> str:
+        at = "IS NULL" if hidden_at is None else f"= {hidden_at}"
+        return "1" if hard else f"{alias}.{family.hidden} {at}"
+
+    first, *others = families.hiding()
+    may_go = f"(?1 IS NULL OR m.project_id = ?1) AND {alive(first, 'm')}"
     if wanted.is_retention:
         may_go += f" AND m.kind <> 'note' AND m.tier <> 'global' AND m.project_id <> '{projects.GLOBAL}'"
     else:
         clauses, values = _memories(wanted)
-        db.execute(f"{_INTO} WHERE {' AND '.join(clauses)} AND {alive}", values)
+        db.execute(f"{_INTO} memories m WHERE {' AND '.join(clauses)} AND {alive(first, 'm')}", values)
     if wanted.is_whole:
         _choose_sessions(db, wanted, hard)
-        db.execute(f"{_INTO} WHERE m.session_id IN {_SESSIONS} AND {may_go}", (wanted.project_id,))
-    for made_of in _MADE_OF:
-        db.execute(f"{made_of} AND {may_go}", (wanted.project_id,))
+        of_sessions = "m.session_id IN temp.chosen_sessions"
+        db.execute(f"{_INTO} memories m WHERE {of_sessions} AND {may_go}", (wanted.project_id,))
+    for part in _PARTS:
+        of_chosen = f"temp.chosen_memories c JOIN memories t ON t.row = c.key AND t.kind = 'turn' JOIN {part}"
+        db.execute(f"{_INTO} {of_chosen} WHERE {may_go}", (wanted.project_id,))
     if wanted.before is not None and not wanted.match:
-        db.execute(_STILL_HOLDS)
-    _choose_what_waits(db, wanted, hard)
+        db.execute(f"DELETE FROM temp.chosen_memories WHERE {_STILL_HELD.format('key')}")
+    for family in others:
+        _choose_owned(db, family, wanted, alive(family, "q"))
 
 
-_CHOSEN = {
-    "chosen": "row INTEGER",
-    "chosen_sessions": "id TEXT",
-    "chosen_items": "id INTEGER",
-    "chosen_prompts": "id INTEGER",
-}
-_SESSIONS = "(SELECT id FROM temp.chosen_sessions)"
-_INTO = "INSERT OR IGNORE INTO temp.chosen SELECT m.row FROM memories m"
-# What else says what a turn says: see made_of in store/turns.py.
-_MADE_OF = (
-    "INSERT OR IGNORE INTO temp.chosen SELECT m.row FROM temp.chosen c JOIN turns t ON t.row = c.row"
-    " JOIN memories m ON m.session_id = t.session_id AND m.created_at BETWEEN t.started_at AND t.ended_at"
-    " AND m.kind = 'tool' WHERE 1",
-    "INSERT OR IGNORE INTO temp.chosen SELECT m.row FROM temp.chosen c JOIN turns t ON t.row = c.row"
-    " JOIN memories turn ON turn.row = t.row JOIN memory_relationships r ON r.target_id = turn.id"
-    " AND r.relationship_type = 'BUILDS_ON' JOIN memories m ON m.id = r.source_id WHERE 1",
-    "INSERT OR IGNORE INTO temp.chosen SELECT m.row FROM temp.chosen c JOIN turns t ON t.row = c.row"
-    " JOIN session_summaries y ON y.session_id = t.session_id JOIN memories m ON m.id = y.memory_id WHERE 1",
+_CHOSEN = "temp.chosen_memories c JOIN memories m ON m.row = c.key"
+_INTO = "INSERT OR IGNORE INTO temp.chosen_memories SELECT m.row FROM"
+# What was said long ago and again since, in a turn that stays, is not old: what builds on several turns goes
+# with the last of them.
+_STILL_HELD = (
+    "EXISTS (SELECT 1 FROM memories o JOIN memory_relationships r ON r.source_id = o.id"
+    " AND r.relationship_type = 'BUILDS_ON' JOIN memories other ON other.id = r.target_id"
+    " WHERE o.row = {0} AND other.kind = 'turn' AND other.deleted_at IS NULL"
+    " AND other.row NOT IN temp.chosen_memories)"
 )
-# What was said long ago and again since, in a turn that stays, is not old.
-_STILL_HOLDS = (
-    "DELETE FROM temp.chosen WHERE row IN (SELECT m.row FROM temp.chosen c JOIN memories m ON m.row = c.row"
-    " JOIN memory_relationships r ON r.source_id = m.id AND r.relationship_type = 'BUILDS_ON'"
-    " JOIN memories turn ON turn.id = r.target_id WHERE turn.deleted_at IS NULL"
-    " AND turn.row NOT IN (SELECT row FROM temp.chosen))"
+# What else says what a turn t says: its traces, what builds on it, and the summary of its session.
+_BUILDS_ON = (
+    "memory_relationships r ON r.target_id = t.id AND r.relationship_type = 'BUILDS_ON'"
+    " JOIN memories m ON m.id = r.source_id"
 )
-# What a session keeps of the time of its chosen turns, and of those that go whole.
-_IN_TURNS = (
-    "{0}.session_id IN (SELECT id FROM temp.chosen_sessions) OR EXISTS (SELECT 1 FROM turns t"
-    " JOIN temp.chosen c ON c.row = t.row WHERE t.session_id = {0}.session_id"
-    " AND {0}.{1} BETWEEN t.started_at AND t.ended_at)"
-)
+_SUMS_UP = "session_summaries y ON y.session_id = t.session_id JOIN memories m ON m.id = y.memory_id"
+_PARTS = ("memories m ON m.turn = t.id", f"{_BUILDS_ON} AND NOT {_STILL_HELD.format('m.row')}", _SUMS_UP)
 
 
 def _empty_tables(db: Connection) -> None:
-    for name, key in _CHOSEN.items():
-        db.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {name} ({key} PRIMARY KEY)")
-        db.execute(f"DELETE FROM temp.{name}")
+    tables = [f"chosen_{family.table} (key INTEGER PRIMARY KEY)" for family in families.hiding()]
+    for made in (*tables, "chosen_sessions (id TEXT PRIMARY KEY)"):
+        db.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {made}")
+        db.execute(f"DELETE FROM temp.{made.partition(' ')[0]}")
 
 
-def _look_for(db: Connection, text: str) -> None:
+def look_for(db: Connection, text: str) -> None:
     """`has_text(a, b)`: is it in one of them? Case does not count, in any script; SQLite's own LIKE knows
-    only ASCII. `has_text_json` looks at each text of a JSON value, without its escapes."""
+    only ASCII. Of JSON also each text in it is looked at, without its escapes."""
     wanted = text.casefold()
 
     def has_text(*texts: str | None) -> bool:
-        return wanted in "\n".join(filter(None, texts)).casefold()
-
-    def has_text_json(*values: str | None) -> bool:
-        return any(has_text(part) for value in values if value for part in _strings(json.loads(value)))
+        there = [part for part in texts if part]
+        if wanted in "\n".join(there).casefold():
+            return True
+        escaped = (part for part in there if part[0] in "{[" and "\\" in part)
+        return any(wanted in one.casefold() for part in escaped for one in _strings(part))
 
     db.create_function("has_text", -1, has_text, deterministic=True)
-    db.create_function("has_text_json", -1, has_text_json, deterministic=True)
 
 
-def _strings(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, dict):
-        return [part for pair in value.items() for one in pair for part in _strings(one)]
-    return [part for one in value for part in _strings(one)] if isinstance(value, list) else []
+def _strings(text: str) -> Iterator[str]:
+    try:
+        values = [json.loads(text)]
+    except ValueError:  # it only looks like JSON
+        return
+    for value in values:  # grows while it is walked
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            values += [*value, *value.values()]
+        elif isinstance(value, list):
+            values += value
 
 
 def _choose_sessions(db: Connection, wanted: Conditions, hard: bool) -> None:
@@ -249,7 +252,7 @@ def _choose_sessions(db: Connection, wanted: Conditions, hard: bool) -> None:
         "INSERT INTO temp.chosen_sessions SELECT s.id FROM sessions s WHERE (?1 IS NULL OR s.project_id = ?1)"
         " AND (?2 IS NULL OR s.id = ?2) AND (?3 IS NULL OR s.last_event_at < ?3)"
         f" AND ({'1' if hard else sessions.SHOWN})",
-        (wanted.project_id, wanted.session_id, wanted.before),
+        wanted.place,
     )
 
 
@@ -259,9 +262,10 @@ def _memories(wanted: Conditions) -> tuple[list[str], list[object]]:
     ended = "coalesce((SELECT t.ended_at FROM turns t WHERE t.row = m.row), m.created_at)"
     clauses, values = _given(wanted, "m.id", "m.project_id", "m.session_id", "m.kind", ended)
     if wanted.match:
+        in_record = families.has_text(families.of("turns"), "t")
         clauses.append(
-            "(has_text(m.title, m.content) OR m.kind = 'turn'"
-            " AND EXISTS (SELECT 1 FROM turns t WHERE t.row = m.row AND has_text_json(t.record)))"
+            f"({families.has_text(families.of('memories'), 'm')} OR m.kind = 'turn'"
+            f" AND EXISTS (SELECT 1 FROM turns t WHERE t.row = m.row AND {in_record}))"
         )
     return clauses or ["1"], values
 
@@ -284,26 +288,23 @@ def _given(
     return clauses, values
 
 
-def _choose_what_waits(db: Connection, wanted: Conditions, hard: bool) -> None:
-    """Items of the queue and prompts: those of what was chosen, and those that hold the text themselves."""
-    of_memory = " OR q.memory_id IN (SELECT m.id FROM temp.chosen c JOIN memories m ON m.row = c.row)"
-    in_item = "has_text_json(q.tool_input, q.tool_output)"
-    for into, table, at, shown, also, texts in (
-        ("items", "observation_queue", "created_at_epoch", "q.skipped IS NULL", of_memory, in_item),
-        ("prompts", "prompts", "created_at", "q.forgotten_at IS NULL", "", "has_text(q.prompt)"),
-    ):
-        insert = (
-            f"INSERT OR IGNORE INTO temp.chosen_{into} SELECT q.id FROM {table} q"
-            " JOIN sessions s ON s.id = q.session_id"
+def _choose_owned(db: Connection, family: Family, wanted: Conditions, alive: str) -> None:
+    """What is of a chosen memory or session, and what holds the text itself."""
+    insert = f"INSERT OR IGNORE INTO temp.chosen_{family.table} SELECT q.rowid FROM {family.table} q"
+    whose = ["0"]
+    for column, _ in families.owners(db, family.table, "sessions"):
+        whose.append(f"q.{column} IN temp.chosen_sessions")
+    for column, _ in families.owners(db, family.table, "memories"):
+        whose.append(f"q.{column} IN (SELECT m.id FROM {_CHOSEN})")
+    db.execute(f"{insert} WHERE {alive} AND ({' OR '.join(whose)})")
+    if wanted.match and wanted.kind in (None, "turn"):
+        project = families.project_of(db, family.table, "q")
+        session = next((f"q.{one}" for one, _ in families.owners(db, family.table, "sessions")), "NULL")
+        db.execute(
+            f"{insert} WHERE {alive} AND (?1 IS NULL OR {project} = ?1) AND (?2 IS NULL OR {session} = ?2)"
+            f" AND (?3 IS NULL OR q.{family.at} < ?3) AND {families.has_text(family, 'q')}",
+            wanted.place,
         )
-        alive = "1" if hard else shown
-        db.execute(f"{insert} WHERE {alive} AND ({_IN_TURNS.format('q', at)}{also})")
-        if wanted.match and wanted.kind in (None, "turn"):
-            db.execute(
-                f"{insert} WHERE {alive} AND (?1 IS NULL OR s.project_id = ?1) AND (?2 IS NULL OR s.id = ?2)"
-                f" AND (?3 IS NULL OR q.{at} < ?3) AND {texts}",
-                (wanted.project_id, wanted.session_id, wanted.before),
-            )
 
 
 def _archived(wanted: Conditions) -> tuple[str, list[object]]:
@@ -313,7 +314,7 @@ def _archived(wanted: Conditions) -> tuple[str, list[object]]:
     if wanted.match:
         clauses.append("has_text(a.memory ->> 'title', a.memory ->> 'content')")
     if wanted.is_retention:
-        clauses.append(f"a.session_id IN {_SESSIONS} AND a.memory ->> 'kind' = 'tool'")
+        clauses.append("a.session_id IN temp.chosen_sessions AND a.memory ->> 'kind' = 'tool'")
     return " AND ".join(clauses or ["1"]), values
 
 
@@ -331,8 +332,26 @@ def forget(db: Connection, wanted: Conditions, now: int, said_by: str = "user") 
         if not (seen.sessions or seen.turns or seen.memories or seen.waiting):
             return None
         at = moment(db, now)
-        _hide(db, at, hard=False)
+        _hide(db, at)
         return note(db, wanted, at, (seen.sessions, seen.turns, seen.memories), said_by)
+
+
+def forget_memory(db: Connection, memory_id: str, now: int) -> None:
+    """One memory, and of a turn all that is of it, in a transaction of the caller; nothing is noted: it is
+    brought back by its id."""
+    choose(db, Conditions(ids=(memory_id,)))
+    _hide(db, moment(db, now))
+
+
+def forget_late(db: Connection, turn_id: str, at: int) -> None:
+    """What came to a turn after it was forgotten is forgotten with it."""
+    for family in families.hiding():
+        for column, _ in families.owners(db, family.table, "memories"):
+            db.execute(
+                f"UPDATE {family.table} SET {family.hidden} = ?1 WHERE {column} = ?2"
+                f" AND {family.hidden} IS NULL",
+                (at, turn_id),
+            )
 
 
 def moment(db: Connection, now: int) -> int:
@@ -363,44 +382,19 @@ def note(
     return Forgetting(int(made.lastrowid or 0), at, said_by, wanted, *counts, erasing)
 
 
-def _hide(db: Connection, at: int, *, hard: bool) -> None:
-    """All that is chosen is forgotten at this moment. Whatever changes is undone by `undo`."""
-    alive = "1" if hard else "deleted_at IS NULL"
-    db.execute(
-        "UPDATE memories SET deleted_at = ?1, updated_at = max(updated_at, ?1)"  # or no import would know
-        f" WHERE row IN (SELECT row FROM temp.chosen) AND {alive}",
-        (at,),
-    )
-    db.execute(
-        "UPDATE turns SET state = 'interrupted', left_open_at = ? WHERE state = 'open'"  # see turns.interrupt
-        " AND row IN (SELECT row FROM temp.chosen)",
-        (at,),
-    )
-    db.execute(
-        "UPDATE observation_queue SET skipped = ?, forgotten_at = ?,"
-        " processed_at_epoch = coalesce(processed_at_epoch, ?2)"
-        " WHERE id IN (SELECT id FROM temp.chosen_items)",
-        (queue.FORGOTTEN, at),
-    )
-    db.execute("UPDATE prompts SET forgotten_at = ? WHERE id IN (SELECT id FROM temp.chosen_prompts)", (at,))
+def _hide(db: Connection, at: int, *, hard: bool = False) -> None:
+    """All that is chosen is forgotten at this moment."""
+    for family in families.hiding():
+        changed = f", {family.changed} = max({family.changed}, ?1)" if family.changed else ""
+        alive = "1" if hard else f"{family.hidden} IS NULL"
+        db.execute(
+            f"UPDATE {family.table} SET {family.hidden} = ?1{changed}"
+            f" WHERE rowid IN temp.chosen_{family.table} AND {alive}",
+            (at,),
+        )
     db.execute(
         "INSERT INTO forgotten_sessions (session_id, at) SELECT id, ? FROM temp.chosen_sessions", (at,)
     )
-    db.execute(
-        "UPDATE sessions SET summary = NULL WHERE id IN (SELECT y.session_id FROM temp.chosen c"
-        " JOIN memories m ON m.row = c.row JOIN session_summaries y ON y.memory_id = m.id)"
-    )
-    sessions.note_first_prompts(db, _touched(db, at))
-
-
-def _touched(db: Connection, at: int) -> list[str]:
-    """The sessions in which something was hidden at this moment."""
-    rows = tuples(db).execute(
-        "SELECT session_id FROM prompts WHERE forgotten_at = ?1"
-        " UNION SELECT session_id FROM forgotten_sessions WHERE at = ?1",
-        (at,),
-    )
-    return [row[0] for row in rows]
 
 
 def listed(db: Connection) -> list[Forgetting]:
@@ -431,58 +425,52 @@ def undo(db: Connection, now: int, number: int | None = None) -> Forgetting:
             raise NotFound(f"{which} that could be undone; `backstory forget --list` shows what can")
         one = found[0]
         _leave_to_others(db, one.at)
-        touched = _touched(db, one.at)
-        db.execute(
-            "UPDATE sessions SET summary = y.summary FROM session_summaries y JOIN memories m"
-            " ON m.id = y.memory_id WHERE m.deleted_at = ? AND y.session_id = sessions.id",
-            (one.at,),
-        )
-        db.execute(
-            "UPDATE turns SET left_open_at = NULL, state = iif(state = 'interrupted' AND NOT EXISTS"
-            " (SELECT 1 FROM turns later WHERE later.session_id = turns.session_id"
-            " AND later.started_at > turns.started_at), 'open', state) WHERE left_open_at = ?",
-            (one.at,),
-        )
-        db.execute(
-            "UPDATE memories SET deleted_at = NULL, updated_at = max(updated_at + 1, ?) WHERE deleted_at = ?",
-            (now, one.at),
-        )
-        db.execute(
-            f"UPDATE observation_queue SET {queue.REMEMBERED} WHERE forgotten_at = ? AND skipped = ?",
-            (one.at, queue.FORGOTTEN),
-        )
-        db.execute("UPDATE prompts SET forgotten_at = NULL WHERE forgotten_at = ?", (one.at,))
+        _show(db, f"= {one.at}", now)
         db.execute("DELETE FROM forgotten_sessions WHERE at = ?", (one.at,))
         db.execute("DELETE FROM forgettings WHERE id = ?", (one.id,))
-        sessions.note_first_prompts(db, touched)
     return one
 
 
-def _leave_to_others(db: Connection, at: int) -> None:
-    """What else says what a turn says stays hidden with a turn that was forgotten at another moment."""
-    others = (
-        "SELECT t.session_id, t.started_at, t.ended_at, m.id, m.deleted_at AS at FROM memories m"
-        " JOIN turns t ON t.row = m.row WHERE m.deleted_at IS NOT NULL AND m.deleted_at <> ?1"
-    )
-    within = "q.session_id = other.session_id AND q.{} BETWEEN other.started_at AND other.ended_at"
-    for made_of in (
-        f"JOIN memories q ON q.kind = 'tool' AND {within.format('created_at')}",
-        "JOIN memory_relationships r ON r.target_id = other.id AND r.relationship_type = 'BUILDS_ON'"
-        " JOIN memories q ON q.id = r.source_id",
-        "JOIN session_summaries y ON y.session_id = other.session_id JOIN memories q ON q.id = y.memory_id",
-    ):
+def restore_memory(db: Connection, memory_id: str, hidden_at: int, now: int) -> None:
+    """Bring back one memory, with all that was forgotten with it at this moment because it is of it; what
+    tells of a turn that stays forgotten stays as well."""
+    choose(db, Conditions(ids=(memory_id,)), hidden_at=hidden_at)
+    for part in (_BUILDS_ON, _SUMS_UP):
         db.execute(
-            "UPDATE memories SET deleted_at = theirs.at FROM (SELECT q.row, max(other.at) AS at"
-            f" FROM ({others}) other {made_of} WHERE q.deleted_at = ?1 GROUP BY q.row) theirs"
-            " WHERE memories.row = theirs.row",
+            f"DELETE FROM temp.chosen_memories WHERE key IN (SELECT m.row FROM memories t JOIN {part}"
+            " WHERE t.kind = 'turn' AND t.deleted_at IS NOT NULL AND t.row NOT IN temp.chosen_memories"
+            " AND m.row IN temp.chosen_memories AND m.id <> ?)",
+            (memory_id,),
+        )
+    _show(db, f"= {hidden_at} AND rowid IN temp.chosen_{{0}}", now)
+
+
+def _show(db: Connection, hidden: str, now: int) -> None:
+    for family in families.hiding():
+        changed = f", {family.changed} = max({family.changed} + 1, {now})" if family.changed else ""
+        which = f"{family.hidden} {hidden.format(family.table)}"
+        db.execute(f"UPDATE {family.table} SET {family.hidden} = NULL{changed} WHERE {which}")
+
+
+def _leave_to_others(db: Connection, at: int) -> None:
+    """What is of a memory that was forgotten at another moment stays hidden with that; so does what tells of
+    such a turn, if it tells of no other."""
+    for family in families.hiding():
+        for column, _ in families.owners(db, family.table, "memories"):
+            db.execute(
+                f"UPDATE {family.table} SET {family.hidden} = o.deleted_at FROM memories o"
+                f" WHERE o.id = {family.table}.{column} AND {family.table}.{family.hidden} = ?1"
+                " AND o.deleted_at <> ?1",
+                (at,),
+            )
+    for part, all_of in (_BUILDS_ON, "min(coalesce(t.deleted_at <> ?1, 0))"), (_SUMS_UP, "1"):
+        db.execute(
+            "UPDATE memories SET deleted_at = theirs.at FROM (SELECT m.row,"
+            f" max(nullif(t.deleted_at, ?1)) AS at FROM memories t JOIN {part}"
+            f" WHERE t.kind = 'turn' AND m.deleted_at = ?1 GROUP BY m.row HAVING {all_of}) theirs"
+            " WHERE memories.row = theirs.row AND theirs.at IS NOT NULL",
             (at,),
         )
-    db.execute(
-        "UPDATE observation_queue SET forgotten_at = theirs.at FROM (SELECT q.id, max(other.at) AS at"
-        f" FROM ({others}) other JOIN observation_queue q ON {within.format('created_at_epoch')}"
-        " WHERE q.forgotten_at = ?1 GROUP BY q.id) theirs WHERE observation_queue.id = theirs.id",
-        (at,),
-    )
 
 
 # --- erasing ------------------------------------------------------------------------------------------------
@@ -496,68 +484,93 @@ def begin_erasing(
     with transaction(db):
         seen = preview(db, wanted, hard=True, shown=0)
         at = moment(db, now)
-        _hide(db, at, hard=True)
-        _drop_what_cannot_hide(db, wanted)
+        _hide_for_good(db, wanted, at)
         counts = seen.sessions, seen.turns, seen.memories
         return note(db, wanted, at, counts, erasing="everywhere" if everywhere else "store"), seen
 
 
-def _of(wanted: Conditions) -> tuple[str | None, str | None, int | None]:
-    return wanted.project_id, wanted.session_id, wanted.before
-
-
-def _drop_what_cannot_hide(db: Connection, wanted: Conditions) -> None:
+def _hide_for_good(db: Connection, wanted: Conditions, at: int) -> None:
+    """What is chosen; and what cannot be hidden is removed."""
+    _hide(db, at, hard=True)
     clause, values = _archived(wanted)
     ids = tuples(db).execute(f"SELECT a.id FROM archived_memories a WHERE {clause}", values).fetchall()
     tellings.blank(db, [row[0] for row in ids])
     db.execute(f"DELETE FROM archived_memories AS a WHERE {clause}", values)
     if wanted.match:
-        tellings.blank_holding(db, *_of(wanted))
-    if wanted.is_whole_project:
-        db.execute("DELETE FROM tellings WHERE project_id = ?", (wanted.project_id,))
-        db.execute("DELETE FROM documents WHERE project_id = ?", (wanted.project_id,))
-        db.execute(
-            "DELETE FROM docmem_nodes WHERE project = (SELECT number FROM projects WHERE id = ?)",
-            (wanted.project_id,),
-        )
+        tellings.blank_holding(db, *wanted.place)
+    for family in families.FAMILIES if wanted.is_whole_project else ():
+        if family.with_project:
+            project = families.project_of(db, family.table, family.table)
+            db.execute(f"DELETE FROM {family.table} WHERE {project} = ?", (wanted.project_id,))
 
 
 def sweep(db: Connection, one: Forgetting) -> int:
-    """Remove what was hidden at that moment: memories with their words, vectors and links, what their
-    sessions keep of turns, whole sessions. How many memories they were."""
+    """Remove what was hidden at that moment, some memories at a time. How many they were."""
     unhurried(db)
     done = 0
     while True:
         with transaction(db):
-            _empty_tables(db)
-            added = db.execute(
-                "INSERT INTO temp.chosen SELECT row FROM memories WHERE deleted_at = ? LIMIT ?",
-                (one.at, CHUNK),
-            )
-            _erase_chosen(db, one.at)
-        if not added.rowcount:
+            removed = _remove_memories(db, one.at)
+        if not removed:
             break
-        done += added.rowcount
+        done += removed
     with transaction(db):
-        _empty_tables(db)
-        # One that went on, or of which something was forgotten apart and may come back, stays.
-        db.execute(
-            "INSERT INTO temp.chosen_sessions SELECT f.session_id FROM forgotten_sessions f WHERE f.at = ?"
-            " AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = f.session_id)"
-            " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.session_id = f.session_id"
-            " AND m.kind <> 'note' AND m.tier <> 'global')",
-            (one.at,),
-        )
-        _erase_sessions(db, one.at)
-        db.execute("DELETE FROM prompts WHERE forgotten_at = ?", (one.at,))
-        db.execute("DELETE FROM observation_queue WHERE forgotten_at = ?", (one.at,))
-        db.execute("DELETE FROM forgotten_sessions WHERE at = ?", (one.at,))
+        _remove_others(db, one.at)
         if one.conditions.is_retention:  # told to sessions of which nothing else was ever stored
             db.execute(
                 "DELETE FROM tellings WHERE at < ? AND session_id NOT IN (SELECT id FROM sessions)",
                 (one.conditions.before,),
             )
     return done
+
+
+def _remove_memories(db: Connection, at: int, most: int = CHUNK) -> int:
+    """Memories that were hidden at that moment. What is of them goes by the references of the schema, their
+    words and vectors by its triggers. Of turns the times are kept, so that nothing brings them back."""
+    _empty_tables(db)
+    added = db.execute(
+        "INSERT INTO temp.chosen_memories SELECT row FROM memories WHERE deleted_at = ? LIMIT ?", (at, most)
+    )
+    db.execute(
+        "INSERT INTO erased_spans (session_id, first_at, last_at, at) SELECT t.session_id, t.started_at,"
+        # Until the next prompt, where it was going on.
+        " iif((t.state = 'open' OR t.left_open_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM turns later"
+        " WHERE later.session_id = t.session_id AND later.started_at > t.started_at), NULL, t.ended_at), ?1"
+        " FROM temp.chosen_memories c JOIN turns t ON t.row = c.key WHERE t.session_id IS NOT NULL"
+        " ON CONFLICT DO UPDATE SET at = max(at, ?1), last_at ="
+        " iif(last_at IS NULL OR excluded.last_at IS NULL, NULL, max(last_at, excluded.last_at))",
+        (at,),
+    )
+    tellings.erase_chosen(db)
+    db.execute("DELETE FROM memories WHERE row IN temp.chosen_memories")
+    return added.rowcount
+
+
+def _remove_others(db: Connection, at: int) -> None:
+    """What else was hidden at that moment, and whole sessions: only that there were such is kept, by their
+    ids. One that went on, or of which something was forgotten apart and may come back, stays."""
+    for family in families.hiding():
+        db.execute(f"DELETE FROM {family.table} WHERE {family.hidden} = ?", (at,))
+    _empty_tables(db)
+    db.execute(
+        "INSERT INTO temp.chosen_sessions SELECT f.session_id FROM forgotten_sessions f WHERE f.at = ?"
+        " AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = f.session_id)"
+        " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.session_id = f.session_id"
+        " AND m.kind <> 'note' AND m.tier <> 'global')",
+        (at,),
+    )
+    db.execute("DELETE FROM erased_spans WHERE session_id IN temp.chosen_sessions")
+    db.execute(
+        "INSERT INTO erased_spans (session_id, first_at, last_at, at)"
+        " SELECT id, 0, NULL, ? FROM temp.chosen_sessions",
+        (at,),
+    )
+    for family in families.FAMILIES:  # those that no reference takes along
+        for column in family.owners:
+            if family.owners[column] == "sessions":
+                db.execute(f"DELETE FROM {family.table} WHERE {column} IN temp.chosen_sessions")
+    db.execute("DELETE FROM sessions WHERE id IN temp.chosen_sessions")
+    db.execute("DELETE FROM forgotten_sessions WHERE at = ?", (at,))
 
 
 def erase_memory(db: Connection, memory_id: str, now: int) -> None:
@@ -569,17 +582,16 @@ def erase_memory(db: Connection, memory_id: str, now: int) -> None:
 def done_erasing(db: Connection, one: Forgetting) -> None:
     """Nothing is left of it, so nothing tells of it: neither its own words nor an earlier forgetting that
     has lost all it hid, or was looking for the same text."""
+    hidden = [(family.table, family.hidden) for family in families.hiding()]
     with transaction(db):
         db.execute("DELETE FROM forgettings WHERE id = ?", (one.id,))
-        db.execute(
-            "DELETE FROM forgettings WHERE"
-            " NOT EXISTS (SELECT 1 FROM memories m WHERE m.deleted_at = forgettings.at)"
-            " AND NOT EXISTS (SELECT 1 FROM forgotten_sessions f WHERE f.at = forgettings.at)"
-            " AND NOT EXISTS (SELECT 1 FROM prompts WHERE forgotten_at = forgettings.at)"
-            " AND NOT EXISTS (SELECT 1 FROM observation_queue WHERE forgotten_at = forgettings.at)"
+        nothing = (
+            f"NOT EXISTS (SELECT 1 FROM {table} q WHERE q.{column} = forgettings.at)"
+            for table, column in (*hidden, ("forgotten_sessions", "at"))
         )
+        db.execute(f"DELETE FROM forgettings WHERE {' AND '.join(nothing)}")
         if one.conditions.match:
-            _look_for(db, one.conditions.match)
+            look_for(db, one.conditions.match)
             db.execute(
                 "UPDATE forgettings SET conditions = json_set(conditions, '$.match', '[erased]')"
                 " WHERE has_text(conditions ->> 'match')"
@@ -589,73 +601,26 @@ def done_erasing(db: Connection, one: Forgetting) -> None:
 def erase_in_copy(db: Connection, one: Forgetting, ids: Sequence[str], session_ids: Sequence[str]) -> bool:
     """Remove the same from a backup, at this version's schema and used by nobody else: what fits the
     conditions there, and what had these ids. Whether there was anything."""
-    wanted = one.conditions
     with transaction(db):
-        choose(db, wanted, hard=True)
-        db.execute(
-            f"{_INTO} WHERE m.id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(ids)),),
-        )
-        db.execute(
-            "INSERT OR IGNORE INTO temp.chosen_sessions SELECT id FROM sessions"
-            " WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(session_ids)),),
-        )
-        clause, values = _archived(wanted)
-        archived = _count(db, f"archived_memories a WHERE {clause}", values)
-        found = archived or any(_count(db, f"temp.{name}") for name in _CHOSEN)
-        _drop_what_cannot_hide(db, wanted)
-        db.execute("DELETE FROM prompts WHERE id IN (SELECT id FROM temp.chosen_prompts)")
-        db.execute("DELETE FROM observation_queue WHERE id IN (SELECT id FROM temp.chosen_items)")
-        _erase_chosen(db, one.at)
-        _erase_sessions(db, one.at)
-    return bool(found)
+        before = db.total_changes
+        choose(db, one.conditions, hard=True)
+        for into, table, given in ("memories", "memories m", ids), ("sessions", "sessions m", session_ids):
+            key = "m.row" if into == "memories" else "m.id"
+            db.execute(
+                f"INSERT OR IGNORE INTO temp.chosen_{into} SELECT {key} FROM {table}"
+                " WHERE m.id IN (SELECT value FROM json_each(?))",
+                (json.dumps(list(given)),),
+            )
+        _hide_for_good(db, one.conditions, one.at)
+        found = db.total_changes > before
+        if found:
+            _remove_all(db, one.at)
+    return found
 
 
-def _erase_chosen(db: Connection, at: int) -> None:
-    ids = "(SELECT m.id FROM temp.chosen c JOIN memories m ON m.row = c.row)"
-    of_turns = "FROM temp.chosen c JOIN turns t ON t.row = c.row"
-    touched = tuples(db).execute(f"SELECT DISTINCT t.session_id {of_turns} WHERE t.session_id IS NOT NULL")
-    session_ids = [row[0] for row in touched]
-    db.execute(
-        "INSERT INTO erased_spans (session_id, first_at, last_at, at) SELECT t.session_id, t.started_at,"
-        # Until the next prompt, where it was going on.
-        " iif((t.state = 'open' OR t.left_open_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM turns later"
-        " WHERE later.session_id = t.session_id AND later.started_at > t.started_at), NULL, t.ended_at), ?1"
-        f" {of_turns} WHERE t.session_id IS NOT NULL"
-        " ON CONFLICT DO UPDATE SET at = max(at, ?1), last_at ="
-        " iif(last_at IS NULL OR excluded.last_at IS NULL, NULL, max(last_at, excluded.last_at))",
-        (at,),
-    )
-    for table, when in ("prompts", "created_at"), ("observation_queue", "created_at_epoch"):
-        db.execute(
-            f"DELETE FROM {table} WHERE id IN (SELECT q.id {of_turns} JOIN {table} q"
-            f" ON q.session_id = t.session_id AND q.{when} BETWEEN t.started_at AND t.ended_at)"
-        )
-    db.execute(f"DELETE FROM observation_queue WHERE memory_id IN {ids}")
-    db.execute(
-        "UPDATE sessions SET summary = NULL WHERE id IN"
-        f" (SELECT session_id FROM session_summaries WHERE memory_id IN {ids})"
-    )
-    db.execute(f"DELETE FROM session_summaries WHERE memory_id IN {ids}")
-    tellings.erase_chosen(db)
-    db.execute("DELETE FROM memories WHERE row IN (SELECT row FROM temp.chosen)")
-    sessions.note_first_prompts(db, session_ids)
-
-
-def _erase_sessions(db: Connection, at: int) -> None:
-    """With their prompts, items and summaries. Only that there were such sessions is kept, by their ids."""
-    db.execute(f"DELETE FROM erased_spans WHERE session_id IN {_SESSIONS}")
-    db.execute(
-        "INSERT INTO erased_spans (session_id, first_at, last_at, at)"
-        " SELECT id, 0, NULL, ? FROM temp.chosen_sessions",
-        (at,),
-    )
-    db.execute(
-        f"DELETE FROM archived_memories WHERE session_id IN {_SESSIONS} AND memory ->> 'kind' <> 'note'"
-    )
-    db.execute(f"DELETE FROM tellings WHERE session_id IN {_SESSIONS}")
-    db.execute(f"DELETE FROM sessions WHERE id IN {_SESSIONS}")
+def _remove_all(db: Connection, at: int) -> None:
+    _remove_memories(db, at, most=-1)
+    _remove_others(db, at)
 
 
 def hidden_ids(db: Connection, at: int) -> tuple[list[str], list[str]]:
@@ -667,25 +632,20 @@ def hidden_ids(db: Connection, at: int) -> tuple[list[str], list[str]]:
 
 def is_held(path: str, wanted: Conditions, ids: Sequence[str], session_ids: Sequence[str]) -> bool:
     """Does a backup, at whatever schema, hold any of these, or the text that was looked for?"""
-    queries: list[tuple[str, object]] = [
-        ("memories WHERE id IN (SELECT value FROM json_each(?))", json.dumps(list(ids))),
-        ("sessions WHERE id IN (SELECT value FROM json_each(?))", json.dumps(list(session_ids))),
-    ]
-    if wanted.match:
-        of_project = "(?1 IS NULL OR project_id = ?1)"
-        queries += [
-            (f"memories WHERE {of_project} AND has_text(title, content)", wanted.project_id),
-            (
-                f"prompts p JOIN sessions s ON s.id = p.session_id WHERE {of_project} AND has_text(p.prompt)",
-                wanted.project_id,
-            ),
-        ]
     try:
         with backup.read_only(path) as db:
-            _look_for(db, wanted.match or "")
-            if wanted.match and "tellings" in own_tables(db):  # it may be older than they are
-                of_project = "(?1 IS NULL OR project_id = ?1)"
-                queries.append((f"tellings WHERE {of_project} AND has_text(about, text)", wanted.project_id))
+            look_for(db, wanted.match or "")
+            there = set(own_tables(db))
+            queries: list[tuple[str, object]] = [
+                (f"{table} WHERE id IN (SELECT value FROM json_each(?))", json.dumps(list(given)))
+                for table, given in (("memories", ids), ("sessions", session_ids))
+            ]
+            for family in families.FAMILIES if wanted.match else ():
+                if family.at and family.looked and family.table in there:  # it may be older than the table
+                    project = families.project_of(db, family.table, "q")
+                    text = families.has_text(family, "q")
+                    of = f"{family.table} q WHERE (?1 IS NULL OR {project} = ?1) AND {text}"
+                    queries.append((of, wanted.project_id))
             found = (db.execute(f"SELECT 1 FROM {of} LIMIT 1", (value,)).fetchone() for of, value in queries)
             return any(found)
     except DatabaseError as error:
@@ -697,10 +657,10 @@ def erase_project(db: Connection, project_id: str, now: int) -> None:
     stays. In a transaction of the caller; the caller compacts the store (surfaces/erasing.py)."""
     if project_id == projects.GLOBAL:
         raise BadInput("what is global belongs to no project; forget single memories by their ids")
-    choose(db, Conditions(project_id=project_id), hard=True)
-    _drop_what_cannot_hide(db, Conditions(project_id=project_id))
-    _erase_chosen(db, now)
-    _erase_sessions(db, now)
+    wanted, at = Conditions(project_id=project_id), moment(db, now)
+    choose(db, wanted, hard=True)
+    _hide_for_good(db, wanted, at)
+    _remove_all(db, at)
     db.execute("DELETE FROM projects WHERE id = ?", (project_id,))
 
 

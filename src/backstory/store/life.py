@@ -10,7 +10,7 @@ import json
 
 from backstory.errors import BadInput, NotFound
 from backstory.memory import salience
-from backstory.store import memories, projects, queue, sessions, summaries, turns
+from backstory.store import memories, projects
 from backstory.store.file.connection import marks, transaction
 
 TYPE_CHECKING = False
@@ -95,19 +95,9 @@ def promote(db: Connection, session_id: str, now: int) -> None:
 
 def forget(db: Connection, memory_id: str, session_id: str | None, now: int) -> None:
     """Out of every answer, but not gone; of a turn, what was made of it as well."""
-    db.execute(
-        "UPDATE memories SET deleted_at = coalesce(deleted_at, ?1), updated_at = ?1 WHERE id = ?2",
-        (now, memory_id),
-    )
-    # Nor does it come back by way of a summary that is made anew.
-    queue.forget(db, memory_id, now)
-    for span in turns.spans(db, memory_id):
-        queue.forget_between(db, *span, now)
-        for part in turns.made_of(db, memory_id, *span):
-            forget(db, part, session_id, now)
-        sessions.hide_prompts(db, *span, now)
-        turns.interrupt(db, memory_id, now)  # or the next prompt would be joined to it, and forgotten as well
-    summaries.hide(db, memory_id)
+    from backstory.store import forgetting  # a hook that drains has no need of it
+
+    forgetting.forget_memory(db, memory_id, now)
     memories.link(db, session_id, memory_id, "updated", now)
 
 
@@ -127,18 +117,9 @@ def restore(db: Connection, memory_id: str, session_id: str | None, now: int) ->
         if row is None or (row["deleted_at"] is None and row["valid_until"] is None):
             raise BadInput(f"{memory_id} was neither forgotten, superseded nor archived; it is there")
         if row["deleted_at"] is not None:  # forgotten last, so that is what is undone
-            db.execute("UPDATE memories SET deleted_at = NULL, updated_at = ? WHERE id = ?", (now, memory_id))
-            queue.remember(db, memory_id)
-            for span in turns.spans(db, memory_id):
-                queue.remember_between(db, *span)
-                sessions.hide_prompts(db, *span, None)
-                for part in turns.made_of(db, memory_id, *span):
-                    made = _row(db, part) or row
-                    # A summary tells of the other turns as well.
-                    may_be_told = made["kind"] != "summary" or not turns.is_any_forgotten(db, span[0])
-                    if made["deleted_at"] == row["deleted_at"] and may_be_told:  # forgotten with it
-                        restore(db, part, session_id, now)
-            summaries.show(db, memory_id)
+            from backstory.store import forgetting
+
+            forgetting.restore_memory(db, memory_id, row["deleted_at"], now)
         else:
             db.execute(
                 "DELETE FROM memory_relationships WHERE target_id = ? AND relationship_type = 'SUPERSEDES'",

@@ -270,50 +270,6 @@ def give_up(db: Connection, now: int, synthesizer: str) -> None:
     )
 
 
-def forget(db: Connection, memory_id: str, now: int) -> None:
-    """Nobody observes it, and nobody looks back at it."""
-    db.execute(
-        f"UPDATE observation_queue SET {_FORGOTTEN} WHERE memory_id = :memory_id",
-        {"forgotten": FORGOTTEN, "now": now, "memory_id": memory_id},
-    )
-
-
-def remember(db: Connection, memory_id: str) -> None:
-    """It was restored: what was not observed before waits again."""
-    db.execute(
-        f"UPDATE observation_queue SET {REMEMBERED} WHERE memory_id = ? AND skipped = ?",
-        (memory_id, FORGOTTEN),
-    )
-
-
-# The same for a turn: all that its session has of that time.
-
-
-def forget_between(db: Connection, session_id: str, first: int, last: int, now: int) -> None:
-    db.execute(
-        f"UPDATE observation_queue SET {_FORGOTTEN} WHERE {_BETWEEN}",
-        {"forgotten": FORGOTTEN, "now": now, "session_id": session_id, "first": first, "last": last},
-    )
-
-
-def remember_between(db: Connection, session_id: str, first: int, last: int) -> None:
-    db.execute(
-        f"UPDATE observation_queue SET {REMEMBERED} WHERE skipped = :forgotten AND {_BETWEEN}",
-        {"forgotten": FORGOTTEN, "session_id": session_id, "first": first, "last": last},
-    )
-
-
-_BETWEEN = "session_id = :session_id AND created_at_epoch BETWEEN :first AND :last"
-_FORGOTTEN = (
-    "forgotten_at = iif(skipped IS :forgotten, forgotten_at, :now), skipped = :forgotten,"
-    " processed_at_epoch = coalesce(processed_at_epoch, :now)"
-)
-REMEMBERED = (
-    "skipped = NULL, forgotten_at = NULL,"
-    " processed_at_epoch = iif(processed_by IS NULL, NULL, processed_at_epoch)"
-)
-
-
 def waiting(db: Connection) -> tuple[int, int | None]:
     """How many items wait, and since when."""
     row = db.execute(

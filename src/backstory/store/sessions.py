@@ -13,7 +13,7 @@ from backstory.store.file.connection import marks, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from sqlite3 import Connection, Row
 
     from backstory.model import Session
@@ -119,7 +119,6 @@ def keep_prompt(db: Connection, session_id: str, prompt: str, at: int, turn: str
         "INSERT INTO prompts (session_id, turn, prompt, created_at) VALUES (?, ?, ?, ?) RETURNING id",
         (session_id, turn, prompt, at),
     ).fetchone()
-    note_first_prompts(db, [session_id])
     return int(row["id"])
 
 
@@ -136,23 +135,6 @@ def prompts_like(db: Connection, session_id: str, prompt: str, at: int, within: 
         (session_id, at, within, prompt),
     )
     return [int(row["id"]) for row in rows]
-
-
-def hide_prompts(db: Connection, session_id: str, first: int, last: int, at: int | None) -> None:
-    """What the user said in a turn is forgotten with it, or (None) remembered again."""
-    db.execute(
-        "UPDATE prompts SET forgotten_at = ?4 WHERE session_id = ?1 AND created_at BETWEEN ?2 AND ?3"
-        " AND (forgotten_at IS NULL) = (?4 IS NOT NULL)",
-        (session_id, first, last, at),
-    )
-    note_first_prompts(db, [session_id])
-
-
-def note_first_prompts(db: Connection, session_ids: Iterable[str]) -> None:
-    """What each session began with, as far as nobody forgot it."""
-    db.executemany(
-        f"UPDATE sessions SET user_prompt = {_FIRST_PROMPT} WHERE id = ?", [(one,) for one in session_ids]
-    )
 
 
 def starting_with(db: Connection, prefix: str, *, forgotten: bool = False) -> list[Session]:
@@ -271,16 +253,7 @@ def purge(db: Connection, session_id: str) -> None:
 
 SHOWN = counts.SESSION
 _OWN_COMMAND = f"ltrim(p.prompt, '{SPACES}') GLOB '{OWN_COMMAND}*'"
-_REMEMBERED = (
-    f"p.forgotten_at IS NULL AND NOT {_OWN_COMMAND}"
-    " AND NOT EXISTS (SELECT 1 FROM turns t JOIN memories m ON m.row = t.row"
-    " WHERE t.session_id = p.session_id AND p.created_at BETWEEN t.started_at AND t.ended_at"
-    " AND m.deleted_at IS NOT NULL)"
-)
-_FIRST_PROMPT = (
-    f"(SELECT prompt FROM prompts p WHERE p.session_id = sessions.id AND {_REMEMBERED}"
-    " ORDER BY p.created_at, p.id LIMIT 1)"
-)
+_REMEMBERED = f"p.forgotten_at IS NULL AND NOT {_OWN_COMMAND}"
 _SELECT = (
     f"SELECT s.*, {counts.of_session(counts.TURN)} AS turns, {counts.of_session(counts.MEMORY)} AS memories"
     " FROM sessions s"

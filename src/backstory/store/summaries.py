@@ -71,24 +71,6 @@ def memory_of(db: Connection, session_id: str) -> str | None:
     return str(row["id"]) if row else None
 
 
-def hide(db: Connection, memory_id: str) -> None:
-    """The memory of a summary was forgotten, so its session does not show it either."""
-    db.execute(
-        "UPDATE sessions SET summary = NULL"
-        " WHERE id = (SELECT session_id FROM session_summaries WHERE memory_id = ?)",
-        (memory_id,),
-    )
-
-
-def show(db: Connection, memory_id: str) -> None:
-    """It was restored."""
-    db.execute(
-        "UPDATE sessions SET summary = told.summary FROM session_summaries told"
-        " WHERE told.memory_id = ? AND told.session_id = sessions.id",
-        (memory_id,),
-    )
-
-
 def _summary(row: Row) -> Summary:
     from backstory.model import Summary
 

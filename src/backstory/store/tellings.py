@@ -149,20 +149,21 @@ _OF_SESSIONS = "(moment IN ('start', 'compact') OR reason ->> 'tool' = 'memory_t
 
 
 def erase_chosen(db: Connection) -> None:
-    """Of the memories that are about to be erased (temp.chosen of store/forgetting.py): what was told in an
+    """Memories are about to be erased (temp.chosen_memories of store/forgetting.py): what was told in an
     erased turn goes; what told one of them elsewhere loses its text."""
     db.execute(
-        "DELETE FROM tellings WHERE id IN (SELECT s.id FROM temp.chosen c JOIN turns t ON t.row = c.row"
-        " JOIN tellings s ON s.session_id = t.session_id AND s.at >= t.started_at"
-        " AND s.at < coalesce((SELECT min(later.started_at) FROM turns later"
+        "DELETE FROM tellings WHERE id IN (SELECT s.id FROM temp.chosen_memories c"
+        " JOIN turns t ON t.row = c.key JOIN tellings s ON s.session_id = t.session_id"
+        " AND s.at >= t.started_at AND s.at < coalesce((SELECT min(later.started_at) FROM turns later"
         " WHERE later.session_id = t.session_id AND later.started_at > t.started_at), s.at + 1))"
     )
     db.execute(
-        "UPDATE tellings SET text = '' FROM (SELECT m.project_id, min(m.created_at) AS at FROM temp.chosen c"
-        " JOIN memories m ON m.row = c.row WHERE m.kind <> 'tool' GROUP BY m.project_id) erased"
+        "UPDATE tellings SET text = '' FROM (SELECT m.project_id, min(m.created_at) AS at"
+        " FROM temp.chosen_memories c JOIN memories m ON m.row = c.key WHERE m.kind <> 'tool'"
+        " GROUP BY m.project_id) erased"
         f" WHERE erased.project_id = tellings.project_id AND erased.at <= tellings.at AND {_OF_SESSIONS}"
     )
-    rows = tuples(db).execute("SELECT m.id FROM temp.chosen c JOIN memories m ON m.row = c.row")
+    rows = tuples(db).execute("SELECT m.id FROM temp.chosen_memories c JOIN memories m ON m.row = c.key")
     blank(db, [memory_id for (memory_id,) in rows])
 
 

@@ -6,7 +6,7 @@ import json
 
 from backstory.memory import terms
 from backstory.memory import turn as turns
-from backstory.store import memories, projects, queue, sessions
+from backstory.store import memories, projects, sessions
 from backstory.store.file.connection import marks, transaction
 
 TYPE_CHECKING = False
@@ -52,36 +52,9 @@ def holding(db: Connection, memory_id: str) -> str | None:
     return row["turn"] if row else None
 
 
-def made_of(db: Connection, memory_id: str, session_id: str, first: int, last: int) -> list[str]:
-    """What else says what a turn says: its traces, facts that build on it, and the summary of its session."""
-    rows = db.execute(
-        "SELECT id FROM memories WHERE session_id = ?2 AND kind = 'tool' AND created_at BETWEEN ?3 AND ?4"
-        " UNION SELECT source_id FROM memory_relationships r JOIN memories m ON m.id = r.source_id"
-        " WHERE r.target_id = ?1 AND r.relationship_type = 'BUILDS_ON'"
-        " UNION SELECT m.id FROM session_summaries y JOIN memories m ON m.id = y.memory_id"
-        " WHERE y.session_id = ?2",
-        (memory_id, session_id, first, last),
-    )
-    return [row["id"] for row in rows]
-
-
-def spans(db: Connection, memory_id: str) -> list[tuple[str, int, int]]:
-    """(session, from, to) of the memory, where it is a turn: what the session keeps of that time is of it."""
-    rows = db.execute(f"{_SELECT} WHERE m.id = ? AND t.session_id IS NOT NULL", (memory_id,))
-    return [(row["session_id"], row["started_at"], row["ended_at"]) for row in rows]
-
-
-def is_any_forgotten(db: Connection, session_id: str) -> bool:
-    """Is there a turn of the session that was forgotten?"""
-    found = db.execute(
-        f"{_SELECT} WHERE t.session_id = ? AND m.deleted_at IS NOT NULL LIMIT 1", (session_id,)
-    )
-    return found.fetchone() is not None
-
-
 def save(db: Connection, turn: Turn, project_id: str) -> None:
     """Store a turn as it is now, with its memory and its pieces. What comes late to a turn that was forgotten
-    while it was open, or with its session, is forgotten with it."""
+    is forgotten with it."""
     content, title = turns.told(turn), turn.asked[:TITLE] or None
     if turn.row is None:
         turn.row = memories.row_of(db, turn.id)
@@ -125,8 +98,10 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
         (turn.row, turn.session_id, turn.state, turn.started_at, turn.ended_at, turn.record()),
     )
     put_pieces(db, turn, project_id)
-    if forgotten_at is not None and _was_going_on(db, turn, forgotten_at):
-        _forget_what_is_late(db, turn, forgotten_at)
+    if forgotten_at is not None:
+        from backstory.store import forgetting  # mostly nothing is, and a hook that drains loads little
+
+        forgetting.forget_late(db, turn.id, forgotten_at)
 
 
 def _forgotten_with_its_session(db: Connection, turn: Turn) -> int | None:
@@ -139,27 +114,6 @@ def _forgotten_with_its_session(db: Connection, turn: Turn) -> int | None:
     if at is not None:
         db.execute("UPDATE memories SET deleted_at = ? WHERE row = ?", (at, turn.row))
     return at
-
-
-def _was_going_on(db: Connection, turn: Turn, forgotten_at: int) -> bool:
-    """When it was forgotten, there was more to come of it."""
-    found = db.execute(
-        "SELECT 1 FROM turns WHERE row = ?1 AND left_open_at IS NOT NULL UNION ALL"
-        " SELECT 1 FROM forgotten_sessions WHERE session_id = ?2 AND at = ?3",
-        (turn.row, turn.session_id, forgotten_at),
-    )
-    return found.fetchone() is not None
-
-
-def _forget_what_is_late(db: Connection, turn: Turn, at: int) -> None:
-    span = turn.session_id, turn.started_at, turn.ended_at
-    db.execute(
-        "UPDATE memories SET deleted_at = ?4 WHERE session_id = ?1 AND kind = 'tool'"
-        " AND created_at BETWEEN ?2 AND ?3 AND deleted_at IS NULL",
-        (*span, at),
-    )
-    queue.forget_between(db, *span, at)
-    sessions.hide_prompts(db, *span, at)
 
 
 def mend_pieces(db: Connection) -> None:
@@ -222,15 +176,6 @@ def close(db: Connection, session_id: str) -> None:
         row = db.execute("SELECT project_id FROM memories WHERE id = ?", (turn.id,)).fetchone()
         turn.state = turns.INTERRUPTED
         save(db, turn, row["project_id"])
-
-
-def interrupt(db: Connection, memory_id: str, now: int) -> None:
-    """The next prompt begins another turn, also where this one has not ended."""
-    db.execute(
-        "UPDATE turns SET state = 'interrupted', left_open_at = ? WHERE state = 'open'"
-        " AND row = (SELECT row FROM memories WHERE id = ?)",
-        (now, memory_id),
-    )
 
 
 def close_silent(db: Connection, now: int) -> None:

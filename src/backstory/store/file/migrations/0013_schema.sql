@@ -220,7 +220,7 @@ CREATE INDEX archived_memories_by_turn ON archived_memories (turn) WHERE turn IS
 -- What was asked, answered and done, from a prompt to the assistant's last words. A turn is a memory, found by
 -- its pieces.
 CREATE TABLE turns (
-    row          INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
+    row          INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE ON UPDATE CASCADE,
     session_id   TEXT REFERENCES sessions (id) ON DELETE SET NULL,
     state        TEXT NOT NULL CHECK (state IN ('open', 'complete', 'interrupted')),
     started_at   INTEGER NOT NULL,
@@ -231,7 +231,6 @@ CREATE TABLE turns (
 
 CREATE INDEX turns_by_session ON turns (session_id, started_at);
 CREATE INDEX turns_open ON turns (ended_at) WHERE state = 'open';
-CREATE INDEX turns_left_open ON turns (left_open_at) WHERE left_open_at IS NOT NULL;
 CREATE INDEX turns_by_time ON turns (started_at);
 -- Turns in which a check passed that had failed; they are few.
 CREATE INDEX turns_mending ON turns (started_at) WHERE record ->> 'passed' IS NOT NULL;
@@ -239,7 +238,7 @@ CREATE INDEX turns_mending ON turns (started_at) WHERE record ->> 'passed' IS NO
 -- What a turn is found by, and shown of it: some lines of a prompt, of the answer, of a plan, or its facts.
 CREATE TABLE turn_pieces (
     row    INTEGER PRIMARY KEY,            -- of the same numbers as memories.row: one table holds all vectors
-    turn   INTEGER NOT NULL,               -- memories.row
+    turn   INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE ON UPDATE CASCADE,
     thread INTEGER,                        -- its session's number
     part   INTEGER NOT NULL,               -- which part of the turn it is from: see memory/turn.py
     text   TEXT NOT NULL,
@@ -254,7 +253,8 @@ CREATE INDEX turn_pieces_as_lines ON turn_pieces (row, turn, thread, part, words
 -- memories.files.
 CREATE TABLE edited_files (
     path TEXT NOT NULL,                    -- from the project's root
-    turn INTEGER NOT NULL,                 -- memories.row, whose high bits are the project's number
+    turn INTEGER NOT NULL                  -- its high bits are the project's number
+         REFERENCES memories (row) ON DELETE CASCADE ON UPDATE CASCADE,
     PRIMARY KEY (path, turn)
 ) STRICT, WITHOUT ROWID;
 
@@ -392,11 +392,7 @@ CREATE TRIGGER memories_unindexed AFTER DELETE ON memories WHEN old.kind <> 'tur
     INSERT OR REPLACE INTO line_changes (row) VALUES (old.row);
 END;
 
-CREATE TRIGGER memories_taken_apart AFTER DELETE ON memories WHEN old.kind = 'turn' BEGIN
-    DELETE FROM turn_pieces WHERE turn = old.row;
-END;
-
-CREATE TRIGGER memories_reindexed AFTER UPDATE OF title, content, tags, files, terms ON memories
+CREATE TRIGGER memories_reindexed AFTER UPDATE OF row, title, content, tags, files, terms ON memories
 WHEN old.kind <> 'turn' BEGIN
     INSERT INTO memories_fts (memories_fts, rowid, title, content, tags, files, terms)
     VALUES ('delete', old.row, old.title, old.content, old.tags, old.files, old.terms);
@@ -425,18 +421,22 @@ CREATE TRIGGER turn_pieces_unindexed AFTER DELETE ON turn_pieces BEGIN
     INSERT OR REPLACE INTO line_changes (row) VALUES (old.row);
 END;
 
+CREATE TRIGGER turn_pieces_reindexed AFTER UPDATE OF row, text, terms ON turn_pieces BEGIN
+    INSERT INTO memories_fts (memories_fts, rowid, content, terms)
+    VALUES ('delete', old.row, old.text, old.terms);
+    INSERT INTO memories_fts (rowid, content, terms) VALUES (new.row, new.text, new.terms);
+    DELETE FROM vectors WHERE row = old.row;
+    INSERT OR REPLACE INTO line_changes (row) VALUES (old.row);
+END;
+
 CREATE TRIGGER edited_files_added AFTER INSERT ON memories WHEN new.kind = 'turn' BEGIN
     INSERT OR IGNORE INTO edited_files (path, turn) SELECT value, new.row FROM json_each(new.files);
 END;
 
-CREATE TRIGGER edited_files_changed AFTER UPDATE OF row, files ON memories
-WHEN new.kind = 'turn' AND (new.row <> old.row OR new.files <> old.files) BEGIN
+CREATE TRIGGER edited_files_changed AFTER UPDATE OF files ON memories
+WHEN new.kind = 'turn' AND new.files <> old.files BEGIN
     DELETE FROM edited_files WHERE turn = old.row;
     INSERT OR IGNORE INTO edited_files (path, turn) SELECT value, new.row FROM json_each(new.files);
-END;
-
-CREATE TRIGGER edited_files_removed AFTER DELETE ON memories WHEN old.kind = 'turn' BEGIN
-    DELETE FROM edited_files WHERE turn = old.row;
 END;
 
 CREATE VIRTUAL TABLE document_chunks_fts USING fts5 (
@@ -455,6 +455,15 @@ END;
 CREATE TRIGGER document_chunks_unindexed AFTER DELETE ON document_chunks BEGIN
     INSERT INTO document_chunks_fts (document_chunks_fts, rowid, heading, content, terms)
     VALUES ('delete', old.row, old.heading, old.content, old.terms);
+    DELETE FROM vectors WHERE row = old.row;
+    INSERT OR REPLACE INTO line_changes (row) VALUES (old.row);
+END;
+
+CREATE TRIGGER document_chunks_reindexed AFTER UPDATE OF row, heading, content, terms ON document_chunks BEGIN
+    INSERT INTO document_chunks_fts (document_chunks_fts, rowid, heading, content, terms)
+    VALUES ('delete', old.row, old.heading, old.content, old.terms);
+    INSERT INTO document_chunks_fts (rowid, heading, content, terms)
+    VALUES (new.row, new.heading, new.content, new.terms);
     DELETE FROM vectors WHERE row = old.row;
     INSERT OR REPLACE INTO line_changes (row) VALUES (old.row);
 END;
@@ -481,7 +490,7 @@ CREATE TRIGGER docmem_nodes_unindexed AFTER DELETE ON docmem_nodes BEGIN
 END;
 
 CREATE TRIGGER docmem_nodes_reindexed
-AFTER UPDATE OF context_type, context_name, context_value, text, terms ON docmem_nodes BEGIN
+AFTER UPDATE OF row, context_type, context_name, context_value, text, terms ON docmem_nodes BEGIN
     INSERT INTO docmem_nodes_fts
         (docmem_nodes_fts, rowid, context_type, context_name, context_value, text, terms)
     VALUES ('delete', old.row, old.context_type, old.context_name, old.context_value, old.text, old.terms);
@@ -616,6 +625,72 @@ CREATE TABLE forgettings (
     erasing    TEXT                        -- begun to be erased, also in backups; null: it can be undone
                CHECK (erasing IN ('store', 'everywhere'))
 ) STRICT;
+
+-- What follows from such a moment, wherever it is set and taken away again.
+
+-- The next prompt begins another turn, also where this one has not ended; brought back, the last one goes on.
+CREATE TRIGGER turns_forgotten AFTER UPDATE OF deleted_at ON memories
+WHEN new.kind = 'turn' AND old.deleted_at IS NULL AND new.deleted_at IS NOT NULL BEGIN
+    UPDATE turns SET state = 'interrupted', left_open_at = new.deleted_at
+    WHERE row = new.row AND state = 'open';
+END;
+
+CREATE TRIGGER turns_brought_back AFTER UPDATE OF deleted_at ON memories
+WHEN new.kind = 'turn' AND old.deleted_at IS NOT NULL AND new.deleted_at IS NULL BEGIN
+    UPDATE turns SET left_open_at = NULL, state = iif(state = 'interrupted' AND NOT EXISTS (SELECT 1
+        FROM turns later WHERE later.session_id = turns.session_id AND later.started_at > turns.started_at),
+        'open', state)
+    WHERE row = new.row AND left_open_at IS NOT NULL;
+END;
+
+-- Nobody observes what was forgotten, nor looks back at it. What was not observed before waits again.
+CREATE TRIGGER observation_queue_hidden AFTER UPDATE OF forgotten_at ON observation_queue
+WHEN old.forgotten_at IS NULL AND new.forgotten_at IS NOT NULL AND new.skipped IS NULL BEGIN
+    UPDATE observation_queue SET skipped = 'it was forgotten',
+        processed_at_epoch = coalesce(processed_at_epoch, new.forgotten_at)
+    WHERE id = new.id;
+END;
+
+CREATE TRIGGER observation_queue_brought_back AFTER UPDATE OF forgotten_at ON observation_queue
+WHEN old.forgotten_at IS NOT NULL AND new.forgotten_at IS NULL AND new.skipped = 'it was forgotten' BEGIN
+    UPDATE observation_queue SET skipped = NULL,
+        processed_at_epoch = iif(processed_by IS NULL, NULL, processed_at_epoch)
+    WHERE id = new.id;
+END;
+
+-- sessions.summary is that of session_summaries, unless its memory is forgotten or gone.
+CREATE TRIGGER summaries_forgotten AFTER UPDATE OF deleted_at ON memories WHEN new.kind = 'summary' BEGIN
+    UPDATE sessions SET summary = (SELECT y.summary FROM session_summaries y
+        WHERE y.session_id = sessions.id AND new.deleted_at IS NULL)
+    WHERE id = (SELECT session_id FROM session_summaries WHERE memory_id = new.id);
+END;
+
+CREATE TRIGGER summaries_removed AFTER DELETE ON session_summaries BEGIN
+    UPDATE sessions SET summary = NULL WHERE id = old.session_id;
+END;
+
+-- sessions.user_prompt is the first that nobody forgot, and that ran no command of backstory's.
+CREATE VIEW first_prompts AS
+SELECT s.id AS session_id, (SELECT p.prompt FROM prompts p
+    WHERE p.session_id = s.id AND p.forgotten_at IS NULL
+    AND NOT ltrim(p.prompt, char(32, 9, 13, 10)) GLOB '/backstory:*'
+    ORDER BY p.created_at, p.id LIMIT 1) AS prompt
+FROM sessions s;
+
+CREATE TRIGGER prompts_added AFTER INSERT ON prompts BEGIN
+    UPDATE sessions SET user_prompt = (SELECT f.prompt FROM first_prompts f WHERE f.session_id = sessions.id)
+    WHERE id = new.session_id;
+END;
+
+CREATE TRIGGER prompts_changed AFTER UPDATE OF prompt, forgotten_at ON prompts BEGIN
+    UPDATE sessions SET user_prompt = (SELECT f.prompt FROM first_prompts f WHERE f.session_id = sessions.id)
+    WHERE id = new.session_id;
+END;
+
+CREATE TRIGGER prompts_removed AFTER DELETE ON prompts BEGIN
+    UPDATE sessions SET user_prompt = (SELECT f.prompt FROM first_prompts f WHERE f.session_id = sessions.id)
+    WHERE id = old.session_id;
+END;
 
 -- A session is hidden by any of these, until it has a turn that nobody forgot.
 CREATE TABLE forgotten_sessions (
