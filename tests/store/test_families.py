@@ -4,6 +4,7 @@ a store with every kind of row, and with a table that only these tests know."""
 from __future__ import annotations
 
 import random
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from backstory import paths
+from backstory.safety.redact import redact
 from backstory.store import families, forgetting, moving, projects, redaction, tellings
 from backstory.store.families import Family
 from backstory.store.file.connection import own_tables, transaction
@@ -22,6 +24,7 @@ from tests.helpers.chaos import DAY, NOW
 from tests.helpers.rich_store import assert_sound, dump, new_store, rich
 
 WORD = "Zanzibarium"
+SECRET = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 MADE_LATER = """
 CREATE TABLE moods (
     id           TEXT PRIMARY KEY,
@@ -272,3 +275,52 @@ def test_what_moves_is_all_there_and_of_the_other_project(
         "SELECT 1 FROM memories t JOIN memories m ON m.turn = t.id WHERE m.project_id <> t.project_id",
     ):
         assert db.execute(misplaced).fetchall() == []
+
+
+# --- redaction ----------------------------------------------------------------------------------------------
+
+
+def test_a_secret_is_redacted_wherever_it_stands_also_in_the_later_table(
+    db: sqlite3.Connection, tmp_path: Path
+) -> None:
+    file = tmp_path / "full" / "backstory.db"
+    named = {f"{family.table}.{name}" for family in families.FAMILIES for name in family.names}
+    put = [
+        f"{table}.{column}"
+        for table, column in texts_of(db)
+        if f"{table}.{column}" not in named
+        and db.execute(f"UPDATE {table} SET {column} = '{SECRET}'").rowcount  # noqa: S608
+    ]
+    assert {"moods.said", "prompts.prompt", "tellings.text", "document_chunks.content"} <= set(put)
+    findings = redaction.find(db, redact)
+    assert {finding.table for finding in findings if not finding.is_name} == {
+        one.partition(".")[0] for one in put
+    }
+    redaction.rewrite(db, findings, redact)
+    assert redaction.find(db, redact) == []
+    assert redaction.compact(db) and SECRET.lower().encode() not in file.read_bytes().lower()
+    assert {row["said"] for row in db.execute("SELECT said FROM moods")} == {"[redacted:github-token]"}
+    assert_sound(db)
+
+
+def texts_of(db: sqlite3.Connection) -> list[tuple[str, str]]:
+    """The columns that take any text."""
+    found = []
+    for family in families.FAMILIES:
+        (sql,) = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (family.table,)).fetchone()
+        unique = {
+            row["name"]
+            for index in db.execute(f"PRAGMA index_list({family.table})").fetchall()
+            if index["unique"]
+            for row in db.execute(f"PRAGMA index_info({index['name']})")
+        }
+        keys = {row["from"] for row in db.execute(f"PRAGMA foreign_key_list({family.table})")}
+        for row in db.execute(f"PRAGMA table_info({family.table})").fetchall():
+            is_free = row["type"] == "TEXT" and not row["name"].endswith("_id") and row["name"] != "terms"
+            if is_free and row["name"] not in unique | keys and not is_checked(sql, row["name"]):
+                found.append((family.table, row["name"]))
+    return found
+
+
+def is_checked(sql: str, column: str) -> bool:
+    return bool(re.search(rf"\b(?:json_valid|length)\({column}\)|{column}\s+IN\s*\(", sql))

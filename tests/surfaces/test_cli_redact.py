@@ -24,6 +24,7 @@ from backstory.intake.drain import drain
 from backstory.recall.documents.ingest import ingest
 from backstory.safety.redact import redact
 from backstory.store import life, memories, nodes, projects, redaction, turns
+from backstory.store.families import FAMILIES
 from backstory.store.file.connection import connect, tuples
 from backstory.surfaces import view_files
 from tests.conftest import Run
@@ -207,9 +208,10 @@ def test_only_ids_and_names_are_kept_as_they_are(db: sqlite3.Connection) -> None
             " WHERE t.type = 'table' AND x.type = 'TEXT'"
         )
     )
-    assert {(name,) for name in redaction.NAMES} <= there
+    named = {f"{family.table}.{name}" for family in FAMILIES for name in family.names}
+    assert {(name,) for name in named} <= there
     tables = redaction._tables(db).items()
-    assert {f"{table}.{name}" for table, of in tables for name in of.names} - set(redaction.NAMES) == set(
+    assert {f"{table}.{name}" for table, of in tables for name in of.names} - named == set(
         """archived_memories.id archived_memories.project_id archived_memories.session_id
         archived_memories.turn checkouts.path checkouts.project_id claude_files.path claude_sections.name
         claude_sections.path claude_texts.digest claude_texts.name claude_texts.place docmem_nodes.id

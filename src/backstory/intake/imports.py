@@ -22,10 +22,9 @@ from typing import IO, Any, NamedTuple
 from backstory.errors import BadInput
 from backstory.memory.turn import Turn, told
 from backstory.safety.clean import clean_whole, storable
-from backstory.store import exchange
+from backstory.store import exchange, families
 from backstory.store.exchange import LINES, PARTS, VERSION, Column, Merge, Scratch, Tree, Values
 from backstory.store.file.connection import Connection, transaction
-from backstory.store.redaction import NAMES
 
 Lines = Iterable[tuple[str, Values]]  # where it stands, for people, and what it says
 
@@ -378,7 +377,7 @@ def _check_value(part: str, column: Column, value: Any, inside: str) -> None:
 def _no_text(part: str, name: str, value: str) -> str | None:
     """What a text should be that is too long, or cannot be stored."""
     is_id = name == "id" or name.endswith("_id")
-    is_short = is_id or f"{PARTS[part].table}.{name}" in NAMES or name == "path"
+    is_short = is_id or name in families.of(PARTS[part].table).names or name == "path"
     longest = LONGEST_ID if is_id else LONGEST_NAME if is_short else LONGEST_TEXT
     longest = LONGEST.get(f"{part}.{name}", longest)
     if len(value) > longest:

@@ -29,14 +29,15 @@ class Family:
     looked: tuple[str, ...] = ()  # the columns in which a text is looked for
     owners: Mapping[str, str] = field(default_factory=dict)  # column -> table, beside the schema's references
     with_project: bool = False  # it cannot be hidden: erased with all of its project, and not before
+    names: tuple[str, ...] = ()  # texts that say which it is, as ids do: stored as they are, never redacted
     numbered: bool = False  # its rows are of the numbers of their project, which search looks at as a range
 
 
 FAMILIES: list[Family] = [
-    Family("projects"),
-    Family("checkouts"),
+    Family("projects", names=("name", "root", "roots", "remote")),
+    Family("checkouts", names=("root", "mark")),
     Family("pauses"),
-    Family("sessions", at="last_event_at"),  # hidden by rows of forgotten_sessions
+    Family("sessions", at="last_event_at", names=("branch", "cwd")),  # hidden by rows of forgotten_sessions
     Family("forgotten_sessions"),
     Family("prompts", hidden="forgotten_at", at="created_at", looked=("prompt",)),
     Family("events"),
@@ -56,10 +57,10 @@ FAMILIES: list[Family] = [
     Family("session_memories"),
     Family("memory_relationships"),
     Family("archived_memories"),
-    Family("documents", with_project=True),
+    Family("documents", with_project=True, names=("source_path",)),
     Family("document_chunks", looked=("heading", "content"), numbered=True),
     Family("docmem_nodes", with_project=True, looked=("context_name", "text"), numbered=True),
-    Family("docmem_servers"),
+    Family("docmem_servers", names=("folder",)),
     Family("docmem_views"),
     Family("models"),
     Family("vectors"),
@@ -79,7 +80,7 @@ FAMILIES: list[Family] = [
     Family("forgettings"),
     Family("erased_spans"),
     Family("retention_runs"),
-    Family("claude_files"),
+    Family("claude_files", names=("place",)),
     Family("claude_sections"),
     Family("claude_texts"),
 ]

@@ -1,8 +1,8 @@
 """Redaction of what is stored already: secrets that came before the table of secrets had their shape.
 
-The schema says what there is: every TEXT column is redacted but for ids and names, so no column of a later
-migration can be forgotten, and older backups are read as they are. What is computed from a text (hashes,
-words, keyword index, vectors) follows it.
+The schema says what there is: every TEXT column is redacted but for ids, and for names (store/families.py),
+so no column of a later migration can be forgotten, and older backups are read as they are. What is computed
+from a text (hashes, words, keyword index, vectors) follows it.
 
 First everything is read, without a lock. Then the rows with a secret are read again and rewritten, some at a
 time, so that others may write in between: a kill leaves the rest for the next run.
@@ -22,9 +22,9 @@ from backstory.blob import digest
 from backstory.errors import Damaged
 from backstory.gist import tokens
 from backstory.memory import terms
-from backstory.store import nodes, turns
+from backstory.store import families, nodes, turns
 from backstory.store.file import backup
-from backstory.store.file.connection import Connection, fts_indexes, marks, own_tables, transaction, unhurried
+from backstory.store.file.connection import Connection, fts_indexes, own_tables, transaction, unhurried
 from backstory.store.keep import wording
 
 Redact = Callable[[str], str]
@@ -36,13 +36,9 @@ AROUND = 60  # characters of an excerpt on each side of a marker
 
 # Ids and names say which project, checkout or document it is. They are stored as they are on the way in as
 # well: reported, not changed. Nothing refers to the key of an event.
-NAMES = (
-    "checkouts.mark checkouts.root claude_files.place docmem_servers.folder documents.source_path"
-    " projects.name projects.remote projects.root projects.roots sessions.branch sessions.cwd"
-).split()
 COLUMNS = """
 SELECT name, pk, type = 'TEXT' AND NOT hidden AND name <> 'terms' AS is_text,
-    ?1 || '.' || name IN (SELECT value FROM json_each(?2)) OR substr(name, -3) = '_id' OR name IN (
+    name IN (SELECT value FROM json_each(?2)) OR substr(name, -3) = '_id' OR name IN (
         SELECT c.name FROM pragma_index_list(?1) i, pragma_index_info(i.name) c WHERE i."unique"
         UNION SELECT "from" FROM pragma_foreign_key_list(?1)) AND ?1 <> 'events' AS is_name
 FROM pragma_table_xinfo(?1) ORDER BY NOT pk, pk, cid"""
@@ -103,8 +99,9 @@ def count(path: str, redact: Redact) -> int:
 def _tables(db: Connection) -> Tables:
     """Turns and documents come first: what is a whole secret there is cut in their pieces and chunks."""
     tables = {}
+    named = {family.table: family.names for family in families.FAMILIES}
     for name in own_tables(db):
-        columns = db.execute(COLUMNS, (name, json.dumps(NAMES))).fetchall()
+        columns = db.execute(COLUMNS, (name, json.dumps(named.get(name, ())))).fetchall()
         keys = tuple(column["name"] for column in columns if column["pk"]) or ("rowid",)
         texts = [column["name"] for column in columns if column["is_text"] and not column["is_name"]]
         names = [column["name"] for column in columns if column["is_text"] and column["is_name"]]
@@ -254,14 +251,10 @@ def _rewrite(db: Connection, tables: Tables, name: str, key: tuple[Any, ...], re
     label = row.pop("label")
     if name == "documents":
         for chunk, content in _chunks(db, row["id"], redact):
-            _replace(db, "document_chunks", chunk | {"content": content})
+            _update(db, "document_chunks", chunk, {"content": content}, "row = ?", (chunk["row"],))
     texts = _redacted(tables, name, row, redact)
-    if name in ("document_chunks", "turn_pieces") and texts:
-        _replace(db, name, row | texts)
-    elif texts:
-        values = texts | computed(name, row | texts)
-        columns = ", ".join(f"{column} = ?" for column in values)
-        db.execute(f"UPDATE OR REPLACE {name} AS t SET {columns} WHERE {where}", (*values.values(), *key))
+    if texts:
+        _update(db, name, row, texts, where, key)
     if name == "turns" and texts:  # its memory and its pieces are made of its record
         (owner,) = db.execute("SELECT project_id FROM memories WHERE id = ?", (label,)).fetchone()
         turns.save(db, turns.by_ids(db, [label])[label], owner)
@@ -270,11 +263,12 @@ def _rewrite(db: Connection, tables: Tables, name: str, key: tuple[Any, ...], re
             _rewrite(db, tables, table, row_key, redact)
 
 
-def _replace(db: Connection, table: str, row: Values) -> None:
-    """No trigger follows an update here. That of a delete takes the old words and the vector away."""
-    row |= computed(table, row)
-    db.execute(f"DELETE FROM {table} WHERE row = ?", (row["row"],))
-    db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(list(row))})", list(row.values()))
+def _update(
+    db: Connection, table: str, row: Values, texts: dict[str, str], where: str, key: tuple[Any, ...]
+) -> None:
+    values = texts | computed(table, row | texts)
+    columns = ", ".join(f"{column} = ?" for column in values)
+    db.execute(f"UPDATE OR REPLACE {table} AS t SET {columns} WHERE {where}", (*values.values(), *key))
 
 
 def compact(db: Connection) -> bool:
