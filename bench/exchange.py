@@ -27,12 +27,13 @@ from rich.table import Table
 from backstory import paths
 from backstory.ids import new_id
 from backstory.memory import turn as turns
-from backstory.store import exchange, keep, memories, projects, sessions
+from backstory.store import families, keep, memories, projects, sessions
 from backstory.store import turns as stored_turns
 from backstory.store.file.connection import connect, transaction
 
 BACKSTORY = os.path.join(os.path.dirname(sys.executable), "backstory")
 SESSION = 100  # memories in one
+TABLES = [family.table for family in families.FAMILIES if isinstance(family.line, families.Line)]
 MOST_RAM = 300  # MB
 EXPORT, DRY_RUN, IMPORT, AGAIN = COMMANDS = "export", "import --dry-run", "import", "import of what is known"
 WORDS = (
@@ -171,10 +172,10 @@ def _forked(case: str, act: Any) -> dict[str, Any]:
 def _dump(path: str, file: str) -> None:
     db = sqlite3.connect(path)
     with open(file, "w", encoding="utf-8") as target:
-        for part in exchange.PARTS.values():
-            for row in db.execute(f"SELECT * FROM {part.table}"):  # noqa: S608
+        for table in TABLES:
+            for row in db.execute(f"SELECT * FROM {table}"):  # noqa: S608
                 values = ", ".join(_literal(value) for value in row)
-                target.write(f"INSERT INTO {part.table} VALUES ({values});\n")  # noqa: S608
+                target.write(f"INSERT INTO {table} VALUES ({values});\n")  # noqa: S608
 
 
 def _literal(value: object) -> str:

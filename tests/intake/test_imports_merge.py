@@ -255,16 +255,30 @@ def test_texts_of_a_file_are_redacted_and_harmless(db: sqlite3.Connection, proje
     assert "\x1b" not in told
 
 
-def test_what_is_deleted_while_it_is_imported_comes_back_clean(
+def test_what_is_deleted_while_it_is_imported_stays_so(
     db: sqlite3.Connection, project: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When it was looked at it was known, so nothing was done to it."""
-    taken_in(db, written(hostile(project, text="plain")))
-    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    monkeypatch.setattr(exchange, "begin", lambda db: db.execute("DELETE FROM memories"))
-    done = taken_in(db, written(hostile(project, text=f"GITHUB_TOKEN={token}")))
-    assert done.counts["memory"] == {"new": 1}
-    assert token not in repr(dump(db))
+    """When it was looked at it was known, or an older version was."""
+    for text in ("plain", "another"):
+        taken_in(db, written(hostile(project, text="plain")))
+        lines = hostile(project, text=text)
+        lines[-1]["updated_at"] += text != "plain"
+        with monkeypatch.context() as patched:
+            patched.setattr(exchange, "begin", lambda db: db.execute("DELETE FROM memories"))
+            taken_in(db, written(lines))
+        assert db.execute("SELECT count(*) FROM memories").fetchone()[0] == 0
+
+
+def test_what_another_process_stores_while_it_is_imported_refuses_the_file(
+    db: sqlite3.Connection, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = hostile(project, text="plain")
+    meet = exchange.meet
+    monkeypatch.setattr(exchange, "meet", lambda *given: meet(*given) and exchange.NEW)
+    taken_in(db, written(lines))
+    with pytest.raises(BadInput, match=r"the store does not take it .*; nothing was imported, try again"):
+        taken_in(db, written(lines))
+    assert db.execute("SELECT count(*) FROM memories").fetchone()[0] == 1
 
 
 # --- parts of a store ---------------------------------------------------------------------------------------
@@ -330,12 +344,12 @@ from backstory.store.file.connection import connect
 path, file, left = sys.argv[1], sys.argv[2], int(sys.argv[3])
 put = exchange.put
 
-def dying(*args):
+def dying(*args, **given):
     global left
     left -= 1
     if left < 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    put(*args)
+    put(*args, **given)
 
 exchange.put = dying
 problems = []
@@ -351,7 +365,7 @@ def test_an_import_that_is_killed_leaves_nothing(
     (tmp_path / "file").write_bytes(raw)
     before = dump(used)
     lines = len(lines_of(raw))
-    for after in (0, 1, lines // 2, lines - 1):
+    for after in (0, 1, lines // 2, lines - 3):  # two folders are not taken in
         store = str(tmp_path / "used" / "backstory.db")
         command = [sys.executable, "-c", KILLED, store, str(tmp_path / "file"), str(after)]
         ran = subprocess.run(command, check=False, capture_output=True)

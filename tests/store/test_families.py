@@ -16,12 +16,13 @@ import pytest
 from backstory import paths
 from backstory.safety.redact import redact
 from backstory.store import families, forgetting, moving, projects, redaction, tellings
-from backstory.store.families import Family
+from backstory.store.exchange import Chosen
+from backstory.store.families import Family, Line
 from backstory.store.file.connection import own_tables, transaction
 from backstory.store.forgetting import Conditions
 from backstory.store.keep import build_on
 from tests.helpers.chaos import DAY, NOW
-from tests.helpers.rich_store import assert_sound, dump, new_store, rich
+from tests.helpers.rich_store import assert_sound, dump, exported, new_store, rich, taken_in
 
 WORD = "Zanzibarium"
 SECRET = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
@@ -36,14 +37,17 @@ CREATE TABLE moods (
     forgotten_at INTEGER
 ) STRICT
 """
-ROW = Family("moods", hidden="forgotten_at", at="at", looked=("said",))
+ROWS = {  # of which any would do
+    "inside": Family("moods", Line("session.moods"), hidden="forgotten_at", at="at", looked=("said",)),
+    "alone": Family("moods", Line("mood", newer=("at",)), hidden="forgotten_at", at="at", looked=("said",)),
+}
 BOOKKEEPING = ("line_changes", "vectors", "forgettings")  # what processes hold in RAM, and the list of these
 
 
 @pytest.fixture
 def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
     """A store with a row of every kind, and with a table of a later day."""
-    monkeypatch.setattr(families, "FAMILIES", [*families.FAMILIES, ROW])
+    monkeypatch.setattr(families, "FAMILIES", [*families.FAMILIES, ROWS["inside"]])
     for name in ("api", "web"):
         (tmp_path / name).mkdir()
     with closing(new_store(tmp_path, "full")) as made:
@@ -275,6 +279,32 @@ def test_what_moves_is_all_there_and_of_the_other_project(
         "SELECT 1 FROM memories t JOIN memories m ON m.turn = t.id WHERE m.project_id <> t.project_id",
     ):
         assert db.execute(misplaced).fetchall() == []
+
+
+# --- export and import --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ROWS)
+def test_an_export_has_the_rows_of_the_later_table_and_an_import_takes_them_in(
+    how: str, db: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(families, "FAMILIES", [*families.FAMILIES[:-1], ROWS[how]])
+    forgetting.forget(db, Conditions(match=WORD), NOW)
+    raw = exported(db)
+    with closing(new_store(tmp_path, "other")) as other:
+        other.execute(MADE_LATER)
+        assert taken_in(other, raw).redacted == 0
+        assert exported(other) == raw
+        assert dump(other)["moods"] == dump(db)["moods"] != []
+        assert_sound(other)
+        before = dump(other)
+        taken_in(other, raw)
+        assert dump(other) == before
+        forgetting.undo(db, NOW)
+    api, _ = two(db, tmp_path)
+    of_api = exported(db, Chosen(api)).decode()
+    for row in db.execute("SELECT id, project_id FROM moods").fetchall():
+        assert (f'"{row["id"]}"' in of_api) == (row["project_id"] == api)
 
 
 # --- redaction ----------------------------------------------------------------------------------------------

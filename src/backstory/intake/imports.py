@@ -23,7 +23,7 @@ from backstory.errors import BadInput
 from backstory.memory.turn import Turn, told
 from backstory.safety.clean import clean_whole, storable
 from backstory.store import exchange, families
-from backstory.store.exchange import LINES, PARTS, VERSION, Column, Merge, Scratch, Tree, Values
+from backstory.store.exchange import VERSION, Column, Merge, Part, Scratch, Tree, Values, types
 from backstory.store.file.connection import Connection, transaction
 
 Lines = Iterable[tuple[str, Values]]  # where it stands, for people, and what it says
@@ -57,9 +57,7 @@ _RECORD: Mapping[str, object] = {  # of a turn: see memory/turn.py
     "failing": {"": ["text", "text"]},
 }
 # Hashes, and what says which project or checkout it is: stored as they come on every way in.
-_AS_THEY_ARE = frozenset(
-    "branch checksum cwd head hashes mark name path remote root roots source_path".split()
-)
+_AS_THEY_ARE = {"checksum", "hashes", "head", "path", "turn"}.union(*(one.names for one in families.FAMILIES))
 _QUOTING = frozenset(("document", "node"))  # texts that may be about backstory, and quote it
 
 
@@ -76,7 +74,7 @@ class Import:
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
-        return {name: dict(self.merge.counts[name]) for name in LINES if name in self.merge.counts}
+        return {name: dict(self.merge.counts[name]) for name in types() if name in self.merge.counts}
 
 
 class _Node(NamedTuple):
@@ -91,7 +89,7 @@ class _Node(NamedTuple):
 class _Seen:
     """What the lines so far have said, to compare others with."""
 
-    ids: dict[str, dict[Any, str]] = field(default_factory=lambda: {name: {} for name in LINES})
+    ids: dict[str, dict[Any, str]] = field(default_factory=lambda: {name: {} for name in types()})
     awaited: list[tuple[str, str]] = field(default_factory=list)  # (where, memory) of summaries
     nodes: dict[tuple[str, str], _Node] = field(default_factory=dict)  # by project and id
     superseding: dict[tuple[str, str], str] = field(default_factory=dict)  # (new, old) -> where
@@ -113,9 +111,9 @@ def import_lines(
     unless it is said, that holds only for a store in which nothing is yet.
     """
     problems = [] if problems is None else problems
-    merge = Merge(attach=exchange.is_empty(db) if attach is None else attach, match=attach is not False)
+    is_new = exchange.is_empty(db) if attach is None else attach
+    merge = Merge(exchange.parts(db), attach=is_new, match=attach is not False)
     done, seen, scratch, version = Import(merge), _Seen(), Scratch(db), VERSION
-    fields = exchange.columns(db)
     with tempfile.TemporaryFile() as ready:
         try:
             for number, (where, given) in enumerate(lines):
@@ -124,14 +122,13 @@ def import_lines(
                     continue
                 line = _of_version_1(given) if version == 1 else given
                 try:
-                    _check(db, scratch, fields, seen, where, line)
+                    _check(db, scratch, merge, seen, where, line)
                 except Damage as damage:
                     problems.append(f"{where}: {damage}")
                 if len(problems) > MOST_TOLD:
                     break
                 if not problems:
-                    laid = {"where": where, "line": _ready(db, done, line, dry_run)}
-                    ready.write(b"" if dry_run else exchange.encode(laid))
+                    _lay(db, ready, done, where, line, dry_run)
         finally:
             scratch.close()
         problems += [] if problems else _left_open(db, merge, seen)
@@ -140,12 +137,11 @@ def import_lines(
             exchange.meet(db, merge, {"type": "node", "project_id": project_id, "root_id": node.root_id})
         if dry_run:
             return done
-        done.merge = merge.again()
         ready.seek(0)
         with transaction(db):
             exchange.begin(db)
             for laid in map(json.loads, ready):
-                exchange.put(db, done.merge, laid["line"], laid["where"], _made_ready)
+                exchange.put(db, merge, **laid)
             if version == 1:
                 exchange.turns_by_time(db, list(seen.ids["session"]))
     return done
@@ -162,19 +158,17 @@ def _of_version_1(line: Values) -> Values:
     return line
 
 
-def _ready(db: Connection, done: Import, line: Values, dry_run: bool) -> Values:
-    """A line that was checked, as it will be stored. To what is known already nothing is done yet."""
-    is_node = line["type"] == "node"  # what it is to the store depends on the whole tree
-    if not is_node and exchange.meet(db, done.merge, line) not in (exchange.NEW, exchange.CHANGED):
-        return line
+def _lay(db: Connection, ready: IO[bytes], done: Import, where: str, line: Values, dry_run: bool) -> None:
+    """Lay a line that was checked ready, as it will be stored; what is known already stays as it is."""
+    # What a node is to the store depends on the whole tree.
+    standing = "" if line["type"] == "node" else exchange.meet(db, done.merge, line)
+    if standing in (exchange.KNOWN, exchange.LEFT):
+        return
     cleaned = _cleaned(line)
     done.redacted += cleaned != line
-    return cleaned if dry_run else exchange.prepare(cleaned)
-
-
-def _made_ready(line: Values) -> Values:
-    """The same for what was known when it was looked at, and is not any more."""
-    return exchange.prepare(_cleaned(line))
+    if not dry_run:
+        laid = {"line": exchange.prepare(cleaned), "where": where, "standing": standing}
+        ready.write(exchange.encode(laid))
 
 
 def _refuse(problems: list[str], named: str) -> None:
@@ -279,14 +273,14 @@ def _check_header(line: Values) -> None:
 
 def trailer(counts: Mapping[str, int], sha256: str) -> Values:
     """The last line: how many there are of each type, and the digest of all lines before."""
-    return {"type": "end", "counts": {name: counts.get(name, 0) for name in LINES}, "sha256": sha256}
+    return {"type": "end", "counts": {name: counts.get(name, 0) for name in types()}, "sha256": sha256}
 
 
 def _check_end(line: Values, said: Counter[str], sha256: str) -> None:
     counts = line.get("counts")
     if not isinstance(counts, dict):
         raise Damage("the last line has no counts; the file was cut or edited")
-    for name in dict.fromkeys((*LINES, *counts, *said)):
+    for name in dict.fromkeys((*types(), *counts, *said)):
         if counts.get(name, 0) != said[name]:
             raise Damage(
                 f"{_shown(counts.get(name, 0))} lines of the type {name[:40]} were written,"
@@ -302,63 +296,62 @@ def _check_end(line: Values, said: Counter[str], sha256: str) -> None:
 # --- checking -----------------------------------------------------------------------------------------------
 
 
-def _check(
-    db: Connection,
-    scratch: Scratch,
-    fields: Mapping[str, list[Column]],
-    seen: _Seen,
-    where: str,
-    line: Values,
-) -> None:
+def _check(db: Connection, scratch: Scratch, merge: Merge, seen: _Seen, where: str, line: Values) -> None:
     name = line.get("type")
-    if name not in LINES:
+    if not isinstance(name, str) or name not in seen.ids:
         raise Damage(
             f"there is no type {_shown(name)} in version {VERSION}; was it written by a newer backstory?"
         )
-    inside = {part.partition(".")[2]: part for part in PARTS if part.startswith(f"{name}.")}
+    part = merge.parts[name]
+    inside = {one.line.inside: one for one in part.inside}
     if name == "memory" and line.get("kind") != "turn":
         del inside["turn_fields"]
-    _check_row(scratch, name, fields[name], {key: line[key] for key in line if key not in ("type", *inside)})
-    for key, part in inside.items():
+    rows = [(part, {key: line[key] for key in line if key not in ("type", *inside)}, "")]
+    for key, one in inside.items():
         if key not in line:
             raise Damage(f"{key} is missing")
-        for row in _rows(key, line[key]):
-            _check_row(scratch, part, fields[part], row, f"{key}: ")
-    _check_ids(db, seen, where, name, line)
+        rows += [(one, row, f"{key}: ") for row in _rows(one, line[key])]
+    for one, row, place in rows:
+        _check_row(scratch, merge, one, row, place)
+        _check_references(db, seen, where, one, row)
+    _check_ids(seen, where, part, line)
 
 
-def _rows(key: str, value: object) -> list[Values]:
+def _rows(part: Part, value: object) -> list[Values]:
     """What stands inside of a line: an object, or a list of them."""
-    is_one = key in ("turn_fields", "summary_fields")
-    rows = [] if key == "summary_fields" and value is None else [value] if is_one else value
+    is_one = part.line.is_one
+    may_lack = part.line.name != "memory.turn_fields"  # every turn has been made of something
+    rows = [] if is_one and may_lack and value is None else [value] if is_one else value
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise Damage(f"{key} is {_shown(value)}, not {'an object' if is_one else 'a list of objects'}")
+        wanted = "an object" if is_one else "a list of objects"
+        raise Damage(f"{part.line.inside} is {_shown(value)}, not {wanted}")
     return rows
 
 
-def _check_row(scratch: Scratch, part: str, columns: list[Column], row: Values, inside: str = "") -> None:
-    for column in columns:
+def _check_row(scratch: Scratch, merge: Merge, part: Part, row: Values, inside: str = "") -> None:
+    for column in part.columns:
         if column.name not in row:
             raise Damage(f"{inside}{column.name} is missing")
         value = row[column.name]
         if value is not None or column.is_required:
             _check_value(part, column, value, inside)
-    if len(row) > len(columns):
-        unknown = next(iter(row.keys() - {column.name for column in columns}))
+    if len(row) > len(part.columns):
+        unknown = next(iter(row.keys() - {column.name for column in part.columns}))
         raise Damage(f"{inside}there is no field {_shown(unknown)} in version {VERSION}")
-    values = row if part != "archived" else {key: row[key] for key in ("id", "project_id", "archived_at")}
-    refusal = scratch.refusal(part, values)
-    if part == "archived" and not refusal:
-        refusal = scratch.refusal("memory", {key: row[key] for key in row if key != "archived_at"})
+    refusal = scratch.refusal(part, row)
+    if part.line.name == "archived" and not refusal:
+        refusal = scratch.refusal(
+            merge.parts["memory"], {key: row[key] for key in row if key != "archived_at"}
+        )
     if refusal:
         raise Damage(f"{inside}{refusal}")
 
 
-def _check_value(part: str, column: Column, value: Any, inside: str) -> None:
+def _check_value(part: Part, column: Column, value: Any, inside: str) -> None:
     name = column.name
     wanted = None
-    if name in exchange.JSON_COLUMNS:
-        if not _fits(value, _shape(name)):
+    if column.is_json:
+        if not _fits(value, _RECORD if name == "record" else ["text?"] if name == "hashes" else _TEXTS):
             wanted = "a record of a turn" if name == "record" else "a list of texts"
     elif column.type == "TEXT":
         wanted = _no_text(part, name, value) if isinstance(value, str) else "a text"
@@ -374,19 +367,15 @@ def _check_value(part: str, column: Column, value: Any, inside: str) -> None:
         raise Damage(f"{inside}{name} is {_shown(value)}, not {wanted}")
 
 
-def _no_text(part: str, name: str, value: str) -> str | None:
+def _no_text(part: Part, name: str, value: str) -> str | None:
     """What a text should be that is too long, or cannot be stored."""
-    is_id = name == "id" or name.endswith("_id")
-    is_short = is_id or name in families.of(PARTS[part].table).names or name == "path"
+    is_id = name in ("id", "turn") or name.endswith("_id")
+    is_short = is_id or name in part.family.names or name == "path"
     longest = LONGEST_ID if is_id else LONGEST_NAME if is_short else LONGEST_TEXT
-    longest = LONGEST.get(f"{part}.{name}", longest)
+    longest = LONGEST.get(f"{part.line.name}.{name}", longest)
     if len(value) > longest:
         return f"a text of at most {longest:,} characters; it has {len(value):,}"
     return None if storable(value) == value else "a text that can be stored"
-
-
-def _shape(name: str) -> object:
-    return _RECORD if name == "record" else ["text?"] if name == "hashes" else _TEXTS
 
 
 def _fits(value: object, shape: object) -> bool:
@@ -405,73 +394,44 @@ def _fits(value: object, shape: object) -> bool:
     return False
 
 
-def _check_ids(db: Connection, seen: _Seen, where: str, name: str, line: Values) -> None:
-    """That ids are ids, that none comes twice, and that what a line refers to is there."""
-    own = _key(name, line)
+def _check_references(db: Connection, seen: _Seen, where: str, part: Part, row: Values) -> None:
+    """What a row refers to is there: a memory may come later in the file."""
+    for column in part.columns:
+        known = row[column.name]
+        if known is None or not (column.refers or column.name == "project_id"):
+            continue
+        name = {"sessions": "session", "memories": "memory"}.get(column.refers, "project")
+        if name == "memory":
+            seen.awaited.append((where, known))
+        elif known not in seen.ids[name] and not exchange.is_there(db, f"{name}s", known):
+            raise Damage(f"the {name} {_shown(known)} is neither in a line before nor in the store")
+
+
+def _check_ids(seen: _Seen, where: str, part: Part, line: Values) -> None:
+    """That ids are ids, and that none comes twice."""
+    name = part.line.name
+    is_node = name == "node"
+    own = tuple(line[column] for column in (["project_id", "id"] if is_node else part.key))
     pattern = IDS.get(name)
     if pattern and not pattern.fullmatch(line["id"]):
         raise Damage(f"{_shown(line['id'])} is no id of a {name}")
     if name in ("session", "node") and (not line["id"].strip() or _clean(line["id"]) != line["id"]):
         raise Damage("its id is empty, or looks like a secret; leave it out, or give it another")
-    among = ("memory", "archived") if name in ("memory", "archived") else (name,)
-    for known in among:
-        if own in seen.ids[known]:
-            raise Damage(f"{_shown(line.get('id', own))} is in {seen.ids[known][own]} already")
-    if "project_id" in line:
-        _refer(db, seen, "project", line["project_id"])
-    if name in ("memory", "archived") and line["session_id"] is not None:
-        _refer(db, seen, "session", line["session_id"])
-    if name == "memory":
-        _check_memory(db, seen, line)
-    elif name == "relation":
-        _check_relation(db, seen, where, line)
-    elif name == "node":
-        place = (line["project_id"], line["id"])
-        seen.nodes[place] = _Node(
+    key = own[0] if len(own) == 1 else own
+    for known in ("memory", "archived") if name in ("memory", "archived") else (name,):
+        if key in seen.ids[known]:
+            raise Damage(f"{_shown(line.get('id', key))} is in {seen.ids[known][key]} already")
+    if name == "memory" and not all(one is None or _BLOB.fullmatch(one) for one in line["hashes"]):
+        raise Damage("hashes has what is no hash of a file")
+    if name == "relation" and line["source_id"] == line["target_id"]:
+        raise Damage(f"{_shown(line['source_id'])} is related to itself")
+    if name == "relation" and line["relationship_type"] == "SUPERSEDES":
+        seen.superseding[line["source_id"], line["target_id"]] = where
+    if is_node:
+        seen.nodes[own] = _Node(
             where, line["parent_id"], line["root_id"], line["order_value"], line["updated_at"]
         )
-    elif name == "session":
-        awaited = [prompt["turn"] for prompt in line["prompts"]]
-        awaited += [line["summary_fields"]["memory_id"]] if line["summary_fields"] else []
-        seen.awaited += [(where, memory_id) for memory_id in awaited if memory_id is not None]
-    if line.get("turn") is not None:
-        seen.awaited.append((where, line["turn"]))
-    seen.ids[name][own] = where
-
-
-def _key(name: str, line: Values) -> object:
-    if name == "checkout":
-        return line["path"]
-    if name == "relation":
-        return line["source_id"], line["target_id"], line["relationship_type"]
-    return (line["project_id"], line["id"]) if name == "node" else line["id"]
-
-
-def _refer(db: Connection, seen: _Seen, name: str, known: str) -> None:
-    if known not in seen.ids[name] and not exchange.known(db, name, known):
-        raise Damage(f"the {name} {_shown(known)} is neither in a line before nor in the store")
-
-
-def _check_memory(db: Connection, seen: _Seen, line: Values) -> None:
-    used = set()
-    for use in line["uses"]:
-        _refer(db, seen, "session", use["session_id"])
-        if (key := (use["session_id"], use["usage_type"])) in used:
-            raise Damage(f"uses: {_shown(key[0])} {key[1]} it twice")
-        used.add(key)
-    hashes = [one for one in line["hashes"] if one is not None]
-    if not all(_BLOB.fullmatch(one) for one in hashes):
-        raise Damage("hashes has what is no hash of a file")
-
-
-def _check_relation(db: Connection, seen: _Seen, where: str, line: Values) -> None:
-    source, target = line["source_id"], line["target_id"]
-    _refer(db, seen, "memory", source)
-    _refer(db, seen, "memory", target)
-    if source == target:
-        raise Damage(f"{_shown(source)} is related to itself")
-    if line["relationship_type"] == "SUPERSEDES":
-        seen.superseding[source, target] = where
+    seen.ids[name][key] = where
 
 
 def _shown(value: object) -> str:
@@ -485,7 +445,7 @@ def _shown(value: object) -> str:
 def _left_open(db: Connection, merge: Merge, seen: _Seen) -> list[str]:
     problems = []
     for where, memory_id in seen.awaited:
-        if memory_id not in seen.ids["memory"] and not exchange.known(db, "memory", memory_id):
+        if memory_id not in seen.ids["memory"] and not exchange.is_there(db, "memories", memory_id):
             problems.append(
                 f"{where}: the memory {_shown(memory_id)} is neither in the file nor in the store"
             )

@@ -108,6 +108,7 @@ def preview(db: Connection, wanted: Conditions, *, hard: bool = False, shown: in
         (shown,),
     )
     archived, of_archived = _archived(wanted)
+    told = _holding(db, families.of("tellings"))
     owner = wanted.project_id if hard and wanted.is_whole_project else None
     return Preview(
         sessions=_count(db, "temp.chosen_sessions"),
@@ -117,7 +118,7 @@ def preview(db: Connection, wanted: Conditions, *, hard: bool = False, shown: in
         documents=_count(db, "documents WHERE project_id = ?", [owner]),
         trees=_count(db, _ROOTS, [owner]),
         waiting=sum(_count(db, f"temp.chosen_{family.table}") for family in families.hiding()[1:]),
-        tellings=tellings.count_holding(db, *wanted.place) if hard and wanted.match else 0,
+        tellings=_count(db, f"tellings q WHERE {told}", wanted.place) if hard and wanted.match else 0,
         lines=lines.fetchall(),
         stays={what: number for what, number in _stays(db, wanted, hard) if number},
     )
@@ -298,13 +299,17 @@ def _choose_owned(db: Connection, family: Family, wanted: Conditions, alive: str
         whose.append(f"q.{column} IN (SELECT m.id FROM {_CHOSEN})")
     db.execute(f"{insert} WHERE {alive} AND ({' OR '.join(whose)})")
     if wanted.match and wanted.kind in (None, "turn"):
-        project = families.project_of(db, family.table, "q")
-        session = next((f"q.{one}" for one, _ in families.owners(db, family.table, "sessions")), "NULL")
-        db.execute(
-            f"{insert} WHERE {alive} AND (?1 IS NULL OR {project} = ?1) AND (?2 IS NULL OR {session} = ?2)"
-            f" AND (?3 IS NULL OR q.{family.at} < ?3) AND {families.has_text(family, 'q')}",
-            wanted.place,
-        )
+        db.execute(f"{insert} WHERE {alive} AND {_holding(db, family)}", wanted.place)
+
+
+def _holding(db: Connection, family: Family) -> str:
+    """SQL: which rows q hold the text that is looked for; given project, session and time, or null."""
+    project = families.project_of(db, family.table, "q")
+    session = next((f"q.{one}" for one, _ in families.owners(db, family.table, "sessions")), "NULL")
+    return (
+        f"(?1 IS NULL OR {project} = ?1) AND (?2 IS NULL OR {session} = ?2)"
+        f" AND (?3 IS NULL OR q.{family.at} < ?3) AND {families.has_text(family, 'q')}"
+    )
 
 
 def _archived(wanted: Conditions) -> tuple[str, list[object]]:
@@ -497,7 +502,8 @@ def _hide_for_good(db: Connection, wanted: Conditions, at: int) -> None:
     tellings.blank(db, [row[0] for row in ids])
     db.execute(f"DELETE FROM archived_memories AS a WHERE {clause}", values)
     if wanted.match:
-        tellings.blank_holding(db, *wanted.place)
+        told = _holding(db, families.of("tellings"))
+        db.execute(f"UPDATE tellings AS q SET text = '', about = '' WHERE {told}", wanted.place)
     for family in families.FAMILIES if wanted.is_whole_project else ():
         if family.with_project:
             project = families.project_of(db, family.table, family.table)
@@ -636,18 +642,15 @@ def is_held(path: str, wanted: Conditions, ids: Sequence[str], session_ids: Sequ
         with backup.read_only(path) as db:
             look_for(db, wanted.match or "")
             there = set(own_tables(db))
-            queries: list[tuple[str, object]] = [
-                (f"{table} WHERE id IN (SELECT value FROM json_each(?))", json.dumps(list(given)))
-                for table, given in (("memories", ids), ("sessions", session_ids))
+            given = [("memories", json.dumps(list(ids))), ("sessions", json.dumps(list(session_ids)))]
+            queries: list[tuple[str, Sequence[object]]] = [
+                (f"{table} WHERE id IN (SELECT value FROM json_each(?))", (among,)) for table, among in given
             ]
             for family in families.FAMILIES if wanted.match else ():
                 if family.at and family.looked and family.table in there:  # it may be older than the table
-                    project = families.project_of(db, family.table, "q")
-                    text = families.has_text(family, "q")
-                    of = f"{family.table} q WHERE (?1 IS NULL OR {project} = ?1) AND {text}"
-                    queries.append((of, wanted.project_id))
-            found = (db.execute(f"SELECT 1 FROM {of} LIMIT 1", (value,)).fetchone() for of, value in queries)
-            return any(found)
+                    place = wanted.project_id, None, None
+                    queries.append((f"{family.table} q WHERE {_holding(db, family)}", place))
+            return any(db.execute(f"SELECT 1 FROM {of} LIMIT 1", values).fetchone() for of, values in queries)
     except DatabaseError as error:
         raise Damaged(f"{path} cannot be read ({error})") from error
 

@@ -32,7 +32,7 @@ def merge(db: Connection, source: str, target: str, *, said_by: str = "rule") ->
         if family.numbered:
             _renumber(db, family.table, "row BETWEEN ? AND ?", projects.rows(first.number), target)
     for table, column, key in families.owned(db, "projects"):
-        known = families.is_in_key(db, table, column)  # what both have is there once
+        known = column in families.key(db, table)  # what both have is there once
         db.execute(
             f"UPDATE {'OR IGNORE' if known else ''} {table} SET {column} = ? WHERE {column} = ?",
             (getattr(second, key), getattr(first, key)),

@@ -176,22 +176,3 @@ def blank(db: Connection, ids: Sequence[str]) -> None:
         (json.dumps(list(ids)),),
     )
     db.execute(f"DELETE FROM told_memories WHERE memory_id {given}", (json.dumps(list(ids)),))
-
-
-_HOLDING = (
-    "(?1 IS NULL OR project_id = ?1) AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR at < ?3)"
-    " AND has_text(about, text)"  # of store/forgetting.py, with what it looks for
-)
-
-
-def count_holding(db: Connection, project_id: str | None, session_id: str | None, before: int | None) -> int:
-    rows = tuples(db).execute(
-        f"SELECT count(*) FROM tellings WHERE {_HOLDING}", (project_id, session_id, before)
-    )
-    return int(rows.fetchone()[0])
-
-
-def blank_holding(db: Connection, project_id: str | None, session_id: str | None, before: int | None) -> None:
-    db.execute(
-        f"UPDATE tellings SET text = '', about = '' WHERE {_HOLDING}", (project_id, session_id, before)
-    )
