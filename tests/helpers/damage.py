@@ -14,7 +14,7 @@ from pathlib import Path
 from backstory.docmem import tree
 from backstory.intake.note import keep
 from backstory.recall.documents.ingest import ingest
-from backstory.store import forgetting, life, vectors
+from backstory.store import life, removal, vectors
 from backstory.store.file import backup
 from backstory.store.file.connection import transaction
 from backstory.surfaces.opened import open_drained
@@ -61,7 +61,7 @@ def fill(data: Path, folder: Path) -> None:
         with transaction(db):
             life.forget(db, walrus[1], None, NOW)
             life.reinforce(db, walrus[3], 0.5, None, NOW)
-        forgetting.erase_memory(db, walrus[2], NOW)
+        removal.erase_memory(db, walrus[2], NOW)
     store_in_the_log(data, *IN_THE_LOG)
 
 

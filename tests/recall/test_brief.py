@@ -13,7 +13,7 @@ from backstory.intake.drain import drain
 from backstory.memory.salience import DAY_MS
 from backstory.recall import brief
 from backstory.recall.brief import cut
-from backstory.store import forgetting, life, memories, standing, turns
+from backstory.store import life, memories, removal, standing, turns
 from tests.helpers.brief import HOUR, NOW, Told, under
 from tests.helpers.chaos import event, prompt, put, tool_use
 
@@ -395,7 +395,7 @@ def test_what_was_forgotten_of_a_session_is_not_told(told: Told) -> None:
 
 
 def test_a_prompt_that_was_erased_is_not_told_though_its_session_is_known(told: Told) -> None:
-    forgetting.erase_memory(told.db, told.said("s1", "the secret plan is this"), NOW)
+    removal.erase_memory(told.db, told.said("s1", "the secret plan is this"), NOW)
     assert told.brief().text == ""
     assert told.brief("compact", session="s1").text == ""
 
@@ -776,7 +776,7 @@ def test_a_session_nobody_heard_of_and_a_memory_that_was_erased_link_nothing(tol
     standing.note(told.db, "unheard of", (gone, kept), NOW)
     assert links(told.db) == []
     told.session("present")
-    forgetting.erase_memory(told.db, gone, NOW)
+    removal.erase_memory(told.db, gone, NOW)
     standing.note(told.db, "present", (gone, kept), NOW)
     standing.note(told.db, "present", (), NOW + HOUR)
     assert links(told.db) == [("present", kept, "recalled", NOW)]

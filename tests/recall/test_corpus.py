@@ -29,7 +29,7 @@ from backstory.recall.corpus import Corpus
 from backstory.recall.embedders.protocol import quantise, unit
 from backstory.recall.index import Index
 from backstory.recall.nearness import Vectors
-from backstory.store import documents, forgetting, life, memories, projects, sessions, vectors
+from backstory.store import documents, life, memories, projects, removal, sessions, vectors
 from backstory.store.file.connection import connect, transaction
 
 NOW = 1_800_000_000_000
@@ -276,7 +276,7 @@ class World:
 
     def change(self, db: sqlite3.Connection, what: str, line: Line, other: Line, number: int) -> None:
         if what == "erase":
-            forgetting.erase_memory(db, line.id, NOW)
+            removal.erase_memory(db, line.id, NOW)
             line.state, line.vector = 3, None
             self.alive.remove(line)
             return

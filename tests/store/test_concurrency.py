@@ -25,7 +25,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from backstory.intake.note import keep
-from backstory.store import forgetting, life
+from backstory.store import life, removal
 from backstory.store.file.connection import connect, transaction
 from tests.helpers.chaos import (
     Json,
@@ -274,7 +274,7 @@ def test_a_server_sees_what_another_process_added_deleted_and_restored(pair: Pai
     for server in (one, other):
         assert server.search(unique, mode="keyword") == [memory]
     with closing(connect(str(data / "backstory.db"))) as db:
-        forgetting.erase_memory(db, memory, now())
+        removal.erase_memory(db, memory, now())
     for server in (one, other):
         assert server.ask("memory_search", query=unique, mode="keyword") == NOTHING
         assert "there is no memory" in server.refusal("memory_timeline", anchor_id=memory)

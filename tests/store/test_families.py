@@ -15,7 +15,7 @@ import pytest
 
 from backstory import paths
 from backstory.safety.redact import redact
-from backstory.store import families, forgetting, moving, projects, redaction, tellings
+from backstory.store import families, forgetting, moving, projects, redaction, removal, tellings
 from backstory.store.exchange import Chosen
 from backstory.store.families import Family, Line
 from backstory.store.file.connection import own_tables, transaction
@@ -192,9 +192,9 @@ def test_the_later_table_is_hidden_with_its_turn_its_session_and_by_its_text(db:
 
 
 def erase(db: sqlite3.Connection, wanted: Conditions) -> None:
-    one, _ = forgetting.begin_erasing(db, wanted, NOW)
-    forgetting.sweep(db, one)
-    forgetting.done_erasing(db, one)
+    one, _ = removal.begin_erasing(db, wanted, NOW)
+    removal.sweep(db, one)
+    removal.done_erasing(db, one)
 
 
 def test_no_byte_is_left_of_what_was_erased(db: sqlite3.Connection, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_whatever_is_erased_leaves_a_sound_store_without_it(db: sqlite3.Connecti
 def test_a_project_is_deleted_with_its_rows_in_the_later_table(db: sqlite3.Connection) -> None:
     (project,) = db.execute("SELECT project_id FROM moods WHERE id = 'mood0'").fetchone()
     with transaction(db):
-        forgetting.erase_project(db, project, NOW)
+        removal.erase_project(db, project, NOW)
     assert_sound(db)
     assert db.execute("SELECT count(*) FROM moods WHERE project_id = ?", (project,)).fetchone()[0] == 0
     assert moods(db)

@@ -9,7 +9,7 @@ import pytest
 
 from backstory import paths
 from backstory.model import Project
-from backstory.store import forgetting, known, moving, projects, turns
+from backstory.store import known, moving, projects, removal, turns
 from backstory.store.file.connection import transaction
 from tests.helpers.brief import HOUR, NOW, Told
 from tests.helpers.chaos import DAY
@@ -57,7 +57,7 @@ def test_what_was_forgotten_edited_nothing_and_what_was_erased_leaves_no_path(to
     turn_id = told.turn("s1", "paint the door", edited=["src/door.py"])
     told.db.execute("UPDATE memories SET deleted_at = ? WHERE id = ?", (NOW, turn_id))
     assert editing(told, "src/door.py") == []
-    forgetting.erase_memory(told.db, turn_id, NOW)
+    removal.erase_memory(told.db, turn_id, NOW)
     assert edited_files(told.db) == []
 
 

@@ -19,7 +19,7 @@ from backstory.model import Memory
 from backstory.paths import place
 from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
-from backstory.store import forgetting, life, memories, projects, sessions, vectors
+from backstory.store import life, memories, projects, removal, sessions, vectors
 from backstory.store.file.connection import transaction
 from tests.helpers.brief import Told
 
@@ -215,7 +215,7 @@ def test_what_is_erased_is_gone_with_all_that_belonged_to_it(db: sqlite3.Connect
     row = known(db, memory_id).row
     vectors.put(db, vectors.ensure_model(db, "m", 2), "memories", [(row, b"\x01\x02")])
     assert found(db, project, "walrus", index) == [memory_id]
-    forgetting.erase_memory(db, memory_id, NOW)
+    removal.erase_memory(db, memory_id, NOW)
     assert found(db, project, "walrus", index) == []
     assert memories.get(db, memory_id, NOW) is None
     counts = {
@@ -239,7 +239,7 @@ def test_what_was_said_in_an_erased_turn_is_not_kept_by_its_session_either(
     told = Told(db, project)
     erased = told.turn("s1", "where does the walrus sleep? " * 300, at=NOW)
     told.turn("s1", "and the heron?", at=NOW + 1)
-    forgetting.erase_memory(db, erased, NOW)
+    removal.erase_memory(db, erased, NOW)
     assert sessions.prompts(db, "s1") == [(NOW + 1, "and the heron?")]
     assert sessions.by_ids(db, ["s1"])["s1"].user_prompt == "and the heron?"
 

@@ -19,7 +19,7 @@ from backstory.intake.item import QUEUED_LIMIT
 from backstory.model import Item
 from backstory.safety import fence
 from backstory.safety.clean import CUT_MARGIN, TEXT_LIMIT
-from backstory.store import forgetting, life, queue, sessions
+from backstory.store import life, queue, removal, sessions
 from backstory.store.file.connection import connect, transaction
 from tests.helpers.chaos import (
     DAY,
@@ -765,7 +765,7 @@ def test_what_is_forgotten_while_a_worker_has_it_stays_skipped(data: Path) -> No
 def test_what_is_erased_is_gone_from_the_queue_as_well(data: Path) -> None:
     memory_id = waiting_memory(data)
     with closing(connect(str(data / "backstory.db"))) as db:
-        forgetting.erase_memory(db, memory_id, NOW)
+        removal.erase_memory(db, memory_id, NOW)
     assert rows(data, QUEUED) == []
 
 

@@ -16,7 +16,7 @@ from backstory.errors import SchemaTooNew, StoreError
 from backstory.intake.note import keep
 from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
-from backstory.store import forgetting, life
+from backstory.store import life, removal
 from backstory.store.file import backup, connection, recovery
 from backstory.store.file.connection import connect, transaction
 from backstory.surfaces.opened import open_drained
@@ -210,7 +210,7 @@ def test_where_sqlite_reads_every_table_nothing_is_lost(data: Path) -> None:
         life.forget(db, ids[1], None, NOW)
         life.reinforce(db, ids[3], 0.5, None, NOW)
     with open_drained(str(data), now=NOW) as db:
-        forgetting.erase_memory(db, ids[2], NOW)
+        removal.erase_memory(db, ids[2], NOW)
     store(data, *AFTER)
     before = everything(path_of(data))
     write_at(database(data), 32, b"\xcc\xc2\xea\x1c\xfa\xe8\x0a\xbe")  # which pages are free

@@ -9,7 +9,7 @@ import pytest
 
 from backstory import paths
 from backstory.intake.note import keep
-from backstory.store import forgetting, life, moving, projects, tellings
+from backstory.store import forgetting, life, moving, projects, removal, tellings
 from backstory.store.file.connection import transaction
 from backstory.store.forgetting import Conditions
 from tests.helpers.chaos import DAY, MINUTE, NOW, bash, drain
@@ -75,7 +75,7 @@ def test_a_memory_that_is_erased_takes_the_texts_that_told_it_along(
     if archived:
         with transaction(db):
             life.archive(db, [known], NOW)
-    forgetting.erase_memory(db, known, NOW)
+    removal.erase_memory(db, known, NOW)
     told = {one.id: (one.text, one.memory_ids, one.tokens) for one in tellings.since(db, 0)}
     assert told == {with_it: ("", (other,), 7), without: ("of herons", (other,), 7)}
     assert WORD not in "\n".join(db.iterdump())
@@ -89,9 +89,9 @@ def test_a_text_that_holds_what_is_looked_for_goes_though_no_memory_of_it_does(
     wanted = Conditions(match=WORD.upper())
     seen = forgetting.preview(db, wanted, hard=True)
     assert (seen.tellings, seen.memories, seen.is_empty) == (1, 0, False)
-    one, _ = forgetting.begin_erasing(db, wanted, NOW)
-    forgetting.sweep(db, one)
-    forgetting.done_erasing(db, one)
+    one, _ = removal.begin_erasing(db, wanted, NOW)
+    removal.sweep(db, one)
+    removal.done_erasing(db, one)
     assert WORD not in "\n".join(db.iterdump())
 
 
@@ -105,7 +105,7 @@ def test_briefs_lose_their_text_with_anything_of_their_project_that_was_there(
     brief = noted(db, project, moment="start")
     before = noted(db, project, moment="start", at=NOW - 2 * DAY)
     elsewhere = noted(db, str(tmp_path / "other"), moment="start")
-    forgetting.erase_memory(db, known, NOW)
+    removal.erase_memory(db, known, NOW)
     assert {one.id: bool(one.text) for one in tellings.since(db, 0)} == {
         brief: False,
         before: True,
@@ -124,10 +124,10 @@ def test_what_was_told_in_a_turn_goes_with_it_and_a_sessions_with_the_session(
     in_second = noted(db, project, at=NOW + 10 * MINUTE + 100)
     in_other = noted(db, project, at=NOW + 20 * MINUTE, session="s2")
     (first,) = db.execute("SELECT id FROM memories WHERE kind = 'turn' AND title = 'first'").fetchone()
-    forgetting.erase_memory(db, first, NOW + DAY)
+    removal.erase_memory(db, first, NOW + DAY)
     assert [one.id for one in tellings.since(db, 0)] == [in_second, in_other], in_first
-    one, _ = forgetting.begin_erasing(db, Conditions(session_id="s2"), NOW + DAY)
-    forgetting.sweep(db, one)
+    one, _ = removal.begin_erasing(db, Conditions(session_id="s2"), NOW + DAY)
+    removal.sweep(db, one)
     assert [one.id for one in tellings.since(db, 0)] == [in_second]
 
 
@@ -160,7 +160,7 @@ def test_a_projects_tellings_move_with_it_and_with_a_session_and_go_with_it(
         moving.merge(db, other.id, here.id)
     assert [one.id for one in tellings.since(db, 0, here.id)] == [number]
     with transaction(db):
-        forgetting.erase_project(db, here.id, NOW)
+        removal.erase_project(db, here.id, NOW)
     assert db.execute("SELECT count(*) FROM tellings").fetchone()[0] == 0
     assert db.execute("SELECT count(*) FROM told_memories").fetchone()[0] == 0
 
@@ -174,5 +174,5 @@ def test_retention_takes_what_was_told_to_sessions_of_which_nothing_else_is_stor
     wanted = Conditions(before=NOW - 50 * DAY, is_retention=True)
     with transaction(db):
         one = forgetting.note(db, wanted, NOW, (0, 0, 0), "retention", "store")
-    forgetting.sweep(db, one)
+    removal.sweep(db, one)
     assert [one.id for one in tellings.since(db, 0)] == [recent]

@@ -11,7 +11,7 @@ from backstory.memory.turn import ANSWER, ASKED, COMPLETE, INTERRUPTED, OPEN
 from backstory.memory.turn import pieces as pieces_of
 from backstory.recall.answer import answer as search
 from backstory.recall.index import Index
-from backstory.store import forgetting, life, memories, queue, sessions, turns, vectors
+from backstory.store import life, memories, queue, removal, sessions, turns, vectors
 from backstory.store.keep import build_on
 from tests.helpers.brief import Told
 
@@ -257,7 +257,7 @@ def test_what_was_made_of_a_turn_is_forgotten_and_restored_with_it(
 
 
 def test_what_was_made_of_a_turn_is_erased_with_it(db: sqlite3.Connection, derived: list[str]) -> None:
-    forgetting.erase_memory(db, derived[0], NOW)
+    removal.erase_memory(db, derived[0], NOW)
     assert "heron" not in "".join(db.iterdump()).lower()
 
 
@@ -265,7 +265,7 @@ def test_an_erased_turn_is_gone_with_all_that_its_session_kept_of_it(
     db: sqlite3.Connection, project: str, queued: str
 ) -> None:
     with_vectors(db)
-    forgetting.erase_memory(db, queued, NOW)
+    removal.erase_memory(db, queued, NOW)
     assert found(db, project, "heron") == []
     assert memories.get(db, queued, NOW) is None
     assert [turn.asked for turn in turns.of_session(db, "s1")] == ["feed the walrus", "feed the otter"]
@@ -282,7 +282,7 @@ def test_an_erased_turn_leaves_nothing_for_a_process_that_held_it(
 ) -> None:
     index = Index(None)
     assert len(search(index, db, project, "heron", now=NOW).hits) == 1
-    forgetting.erase_memory(db, queued, NOW)
+    removal.erase_memory(db, queued, NOW)
     assert search(index, db, project, "heron", now=NOW).hits == ()
 
 

@@ -19,7 +19,7 @@ import pytest
 from backstory import locks
 from backstory.intake.drain import drain
 from backstory.memory.turn import Turn
-from backstory.store import forgetting, turns
+from backstory.store import removal, turns
 from backstory.store.file.connection import connect
 from backstory.surfaces.cli.backfill import offer
 from tests.conftest import Run
@@ -353,7 +353,7 @@ def test_an_answer_whose_turn_was_erased_does_not_come_back(
     drained(data)
     erased = told(data, "s1")[1].id
     with closing(connect(str(data / "backstory.db"))) as db:
-        forgetting.erase_memory(db, erased, int(time.time() * 1000))
+        removal.erase_memory(db, erased, int(time.time() * 1000))
 
     run("backfill")
 

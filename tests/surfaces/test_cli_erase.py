@@ -20,7 +20,7 @@ from backstory.docmem import tree
 from backstory.docmem.tree import Made
 from backstory.intake.note import keep
 from backstory.recall.documents.ingest import ingest
-from backstory.store import forgetting, life, moving, projects
+from backstory.store import forgetting, life, moving, projects, removal
 from backstory.store.file import backup, connection
 from backstory.store.file.connection import connect, transaction
 from backstory.store.keep import build_on, keep_memory, wording
@@ -350,12 +350,12 @@ def test_an_erasing_is_finished_though_its_project_is_gone(
     with closing(opened(planted)) as db:
         ids = {one.root: one.id for one in projects.every(db)}
         erasing.mark(str(planted))
-        forgetting.begin_erasing(db, forgetting.Conditions(project_id=ids[project]), NOW)
+        removal.begin_erasing(db, forgetting.Conditions(project_id=ids[project]), NOW)
         with transaction(db):
             if fate == "merged":
                 moving.merge(db, ids[project], ids[str(tmp_path / "web")], said_by="user")
             else:
-                forgetting.erase_project(db, ids[project], NOW)
+                removal.erase_project(db, ids[project], NOW)
     done = run("erase")
     assert done.code == 0, done.err
     assert not (planted / "erasing").exists() and not is_begun(planted)
@@ -401,7 +401,7 @@ def test_what_was_begun_is_still_marked_after_a_project_was_erased_meanwhile(
     with closing(opened(planted)) as db:
         (web,) = [one.id for one in projects.every(db) if one.root == str(tmp_path / "web")]
         erasing.mark(str(planted))
-        forgetting.begin_erasing(db, forgetting.Conditions(match=WORD), NOW)
+        removal.begin_erasing(db, forgetting.Conditions(match=WORD), NOW)
         assert erasing.erase_project(str(planted), db, web, NOW)
     worker.run(str(planted))
     assert [name for name in holding(planted) if not name.startswith("backups")] == []
@@ -574,7 +574,7 @@ def test_what_retention_forgot_can_be_undone_and_is_forgotten_again_the_next_day
 def test_the_worker_finishes_what_a_kill_left(planted: Path, run: Run) -> None:
     with closing(opened(planted)) as db:
         erasing.mark(str(planted))
-        forgetting.begin_erasing(db, forgetting.Conditions(match=WORD), NOW)
+        removal.begin_erasing(db, forgetting.Conditions(match=WORD), NOW)
     finding = run("doctor").out
     assert "an erasing or redaction was not finished" in finding
     worker.run(str(planted))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from backstory.store import forgetting, sessions
+from backstory.store import removal, sessions
 from tests.helpers.chaos import prompt, put
 from tests.helpers.mcp_client import Server, ids, serving
 from tests.helpers.memory_desk import NOTHING, Desk, store
@@ -143,7 +143,7 @@ def test_a_global_memory_appears_in_every_project(desk: Desk, tmp_path: Path) ->
         assert "new salience" in desk.ask("memory_reinforce", memory_id=wanted)
     finally:
         with store(desk.data) as db:
-            forgetting.erase_memory(db, wanted, int(time.time() * 1000))  # or every later test would find it
+            removal.erase_memory(db, wanted, int(time.time() * 1000))  # or every later test would find it
 
 
 def test_the_folders_of_one_git_repository_share_their_memories(desk: Desk, tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ _OF_SESSIONS = "(moment IN ('start', 'compact') OR reason ->> 'tool' = 'memory_t
 
 
 def erase_chosen(db: Connection) -> None:
-    """Memories are about to be erased (temp.chosen_memories of store/forgetting.py): what was told in an
+    """Memories are about to be erased (temp.chosen_memories of store/removal.py): what was told in an
     erased turn goes; what told one of them elsewhere loses its text."""
     db.execute(
         "DELETE FROM tellings WHERE id IN (SELECT s.id FROM temp.chosen_memories c"

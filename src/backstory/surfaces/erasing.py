@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from backstory import config, log
 from backstory.errors import BackstoryError
-from backstory.store import forgetting, projects, redaction
+from backstory.store import forgetting, projects, redaction, removal
 from backstory.store.file import backup, older
 from backstory.store.file.backup import Backup
 from backstory.store.file.connection import Connection, latest, transaction
@@ -43,7 +43,7 @@ def erase(
 ) -> tuple[Preview, Finished]:
     """Erase all that fits, with whatever was begun before and not finished."""
     mark(home)
-    _, seen = forgetting.begin_erasing(db, wanted, now, everywhere=everywhere)
+    _, seen = removal.begin_erasing(db, wanted, now, everywhere=everywhere)
     return seen, finish(home, db, now)
 
 
@@ -51,7 +51,7 @@ def erase_project(home: str, db: Connection, project_id: str, now: int) -> bool:
     """All that is stored of a project, and that there was one; see `compact` for the answer."""
     mark(home)
     with transaction(db):
-        forgetting.erase_project(db, project_id, now)
+        removal.erase_project(db, project_id, now)
     return compact(home, db)
 
 
@@ -59,7 +59,7 @@ def erase_memory(home: str, db: Connection, memory_id: str, now: int) -> None:
     """One memory, at once. The rest is for the next worker: to write a store anew takes too long for who
     waits for an answer."""
     mark(home)
-    forgetting.erase_memory(db, memory_id, now)
+    removal.erase_memory(db, memory_id, now)
 
 
 def is_unfinished(home: str) -> bool:
@@ -72,7 +72,7 @@ def finish(home: str, db: Connection, now: int) -> Finished:
     of_before = older.files(home)
     for one in forgetting.erasing(db):
         mark(home)
-        ids, session_ids = forgetting.hidden_ids(db, one.at)
+        ids, session_ids = removal.hidden_ids(db, one.at)
         _clear_files(home, db, one.conditions, session_ids, one.at)
         # First the backups: they are known by what is still in the store.
         old = []
@@ -80,9 +80,9 @@ def finish(home: str, db: Connection, now: int) -> Finished:
             with backup.alone(home):
                 old = _clear_backups(home, one, ids, session_ids, done)
             done.left += [(path, f"{older.NOT_TOUCHED}; {older.THEN}") for path in of_before]
-        done.memories += forgetting.sweep(db, one)
+        done.memories += removal.sweep(db, one)
         _replace(home, db, old, now, done)
-        forgetting.done_erasing(db, one)
+        removal.done_erasing(db, one)
         if one.conditions.match:
             done.left += _still_holding(home, one.conditions.match, {held.path for held in done.holding})
     if is_unfinished(home):
@@ -125,7 +125,7 @@ def _clear_backups(
             if one.erasing == "everywhere" and copy.schema == latest():
                 if backup.rewritten(home, copy, lambda db: _erase_in_copy(db, one, ids, session_ids)):
                     done.changed.append(copy.path)
-            elif forgetting.is_held(copy.path, one.conditions, ids, session_ids):
+            elif removal.is_held(copy.path, one.conditions, ids, session_ids):
                 (old if one.erasing == "everywhere" else done.holding).append(copy)
         except (BackstoryError, OSError) as error:
             done.left.append((copy.path, f"could not be read ({error})"))
@@ -133,7 +133,7 @@ def _clear_backups(
 
 
 def _erase_in_copy(db: Connection, one: Forgetting, ids: Sequence[str], session_ids: Sequence[str]) -> bool:
-    found = forgetting.erase_in_copy(db, one, ids, session_ids)
+    found = removal.erase_in_copy(db, one, ids, session_ids)
     if found:
         redaction.compact(db)
     return found
