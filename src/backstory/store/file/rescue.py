@@ -253,17 +253,16 @@ def _drop_orphans(db: sqlite3.Connection) -> None:
     while changed:
         changed = 0
         for table in own_tables(db):
+            required = {row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[3] or row[5]}
             for link in db.execute(f"PRAGMA foreign_key_list({table})").fetchall():
-                parent, name, target, on_delete = link[2], link[3], link[4], link[6]
-                if parent == table:
-                    continue  # nodes of a tree: what hangs below a lost one is not lost
+                parent, name, target = link[2], link[3], link[4]
+                if parent == table == "docmem_nodes":
+                    continue  # what hangs below a lost one is not lost
                 lost = (
                     f"{name} IS NOT NULL AND NOT EXISTS"
                     f" (SELECT 1 FROM {parent} parent WHERE parent.{target} = {table}.{name})"
                 )
-                change = (
-                    f"UPDATE {table} SET {name} = NULL" if on_delete == "SET NULL" else f"DELETE FROM {table}"
-                )
+                change = f"DELETE FROM {table}" if name in required else f"UPDATE {table} SET {name} = NULL"
                 changed += db.execute(f"{change} WHERE {lost}").rowcount
 
 
