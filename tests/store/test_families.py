@@ -188,6 +188,28 @@ def test_the_later_table_is_hidden_with_its_turn_its_session_and_by_its_text(db:
     assert moods(db)["mood0"]
 
 
+def test_a_table_of_projects_alone_is_hidden_and_erased_with_all_of_one(
+    db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db.execute(
+        "CREATE TABLE banners (number INTEGER PRIMARY KEY, forgotten_at INTEGER,"
+        " project_id TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE, said TEXT NOT NULL)"
+    )
+    row = Family("banners", "of this machine", hidden="forgotten_at", looked=("said",))
+    monkeypatch.setattr(families, "FAMILIES", [*families.FAMILIES, row])
+    db.execute("INSERT INTO banners (project_id, said) SELECT id, 'hello' FROM projects")
+    (project,) = db.execute("SELECT project_id FROM sessions WHERE id = 'session-1'").fetchone()
+    hidden = "SELECT project_id FROM banners WHERE forgotten_at IS NOT NULL"
+    before = everything(db)
+    for wanted in (Conditions(project_id=project), Conditions(project_id=project, match="HELLO")):
+        forgetting.forget(db, wanted, NOW)
+        assert [row["project_id"] for row in db.execute(hidden)] == [project]
+        forgetting.undo(db, NOW)
+        assert everything(db) == before
+    erase(db, Conditions(project_id=project))
+    assert not db.execute("SELECT 1 FROM banners WHERE project_id = ?", (project,)).fetchone()
+
+
 # --- erasing ------------------------------------------------------------------------------------------------
 
 

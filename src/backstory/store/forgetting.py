@@ -288,24 +288,29 @@ def _given(
 def _choose_owned(db: Connection, family: Family, wanted: Conditions, alive: str) -> None:
     """What is of a chosen memory or session, and what holds the text itself."""
     insert = f"INSERT OR IGNORE INTO temp.chosen_{family.table} SELECT q.rowid FROM {family.table} q"
-    whose = ["0"]
+    whose = []
     for column, _ in families.owners(db, family.table, "sessions"):
         whose.append(f"q.{column} IN temp.chosen_sessions")
     for column, _ in families.owners(db, family.table, "memories"):
         whose.append(f"q.{column} IN (SELECT m.id FROM {_CHOSEN})")
-    db.execute(f"{insert} WHERE {alive} AND ({' OR '.join(whose)})")
+    if whose:
+        db.execute(f"{insert} WHERE {alive} AND ({' OR '.join(whose)})")
+    elif wanted.is_whole and not wanted.is_retention:  # it is of a project, and of nothing in it
+        db.execute(f"{insert} WHERE {alive} AND {_within(db, family)}", wanted.place)
     if wanted.match and wanted.kind in (None, "turn"):
         db.execute(f"{insert} WHERE {alive} AND {holding(db, family)}", wanted.place)
 
 
 def holding(db: Connection, family: Family) -> str:
     """SQL: which rows q hold the text that is looked for; given project, session and time, or null."""
+    return f"{_within(db, family)} AND {families.has_text(family, 'q')}"
+
+
+def _within(db: Connection, family: Family) -> str:
     project = families.project_of(db, family.table, "q")
     session = next((f"q.{one}" for one, _ in families.owners(db, family.table, "sessions")), "NULL")
-    return (
-        f"(?1 IS NULL OR {project} = ?1) AND (?2 IS NULL OR {session} = ?2)"
-        f" AND (?3 IS NULL OR q.{family.at} < ?3) AND {families.has_text(family, 'q')}"
-    )
+    at = f"q.{family.at}" if family.at else "NULL"
+    return f"(?1 IS NULL OR {project} = ?1) AND (?2 IS NULL OR {session} = ?2) AND (?3 IS NULL OR {at} < ?3)"
 
 
 def archived(wanted: Conditions) -> tuple[str, list[object]]:
