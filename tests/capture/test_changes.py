@@ -289,7 +289,7 @@ PIECES = st.sampled_from(
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.one_of(st.text(), st.lists(PIECES).map(" ".join), st.lists(PIECES).map("".join)), st.text())
 def test_no_command_is_too_odd(command: str, cwd: str) -> None:
     for place in ("/p", "/" + cwd.replace("\0", "")):
@@ -327,7 +327,7 @@ NAMES = st.text(st.characters(exclude_characters="/\0\n", exclude_categories=["C
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(NAMES.filter(lambda name: name not in (".", "..")), min_size=2, max_size=4, unique=True))
 def test_what_a_real_shell_removes_and_moves_is_what_is_found(names: list[str]) -> None:
     """The same command, once read and once run."""

@@ -549,7 +549,7 @@ LEFT_OVER = b"```\n# DOCMEM Dynamic\n\n## x\n```\nRules.\n\n" + section(ONE) + b
 
 
 @pytest.mark.slow
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(ANY, st.lists(st.one_of(*map(st.just, VIEWS), ANY_VIEWS), min_size=10, max_size=10))
 @example(LEFT_OVER, [ONE] * 10)
 def test_any_file_gets_one_section_that_is_last_however_often_it_is_rewritten(
@@ -572,7 +572,7 @@ def test_any_file_gets_one_section_that_is_last_however_often_it_is_rewritten(
 
 
 @pytest.mark.slow
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(ANY, ANY_VIEWS)
 def test_any_file_without_a_section_is_the_same_after_views_have_come_and_gone(
     text: bytes, views: list[tuple[str, str]]
@@ -581,7 +581,7 @@ def test_any_file_without_a_section_is_the_same_after_views_have_come_and_gone(
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(ANY_VIEWS)
 def test_a_section_of_any_node_text_has_one_header_and_one_end(views: list[tuple[str, str]]) -> None:
     made = section(views)
@@ -592,7 +592,7 @@ def test_a_section_of_any_node_text_has_one_header_and_one_end(views: list[tuple
 
 
 @pytest.mark.slow
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(ANY)
 @example(b"foo\r\n" + section(ONE) + section(TWO) + b"bar")
 def test_nothing_outside_of_sections_is_lost_or_made_up(text: bytes) -> None:
@@ -617,7 +617,7 @@ WRITTEN = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(WRITTEN, min_size=2, max_size=5),
     st.lists(st.one_of(*map(st.just, VIEWS), ANY_VIEWS), min_size=4, max_size=4),

@@ -41,7 +41,7 @@ def test_changes_of_other_lines_are_both_taken_and_those_of_the_same_are_not(
     assert merge.merge(base, ours, theirs) == merged
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(LINES, LINES)
 def test_who_changed_nothing_gets_what_the_other_wrote(base: str, other: str) -> None:
     assert merge.merge(base, other, base) == other
@@ -49,7 +49,7 @@ def test_who_changed_nothing_gets_what_the_other_wrote(base: str, other: str) ->
     assert merge.merge(base, other, other) == other
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(LINES, LINES, LINES)
 def test_no_line_that_only_one_of_them_wrote_is_lost(base: str, ours: str, theirs: str) -> None:
     merged = merge.merge(base, ours, theirs)
@@ -59,7 +59,7 @@ def test_no_line_that_only_one_of_them_wrote_is_lost(base: str, ours: str, their
             assert set(text.split("\n")) - known <= set(merged.split("\n"))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(LINES, LINES, LINES)
 def test_what_git_merges_we_merge_alike_or_not_at_all(
     tmp_path_factory: pytest.TempPathFactory, base: str, ours: str, theirs: str

@@ -413,4 +413,4 @@ class Trees(RuleBasedStateMachine):
 
 
 TestTrees = Trees.TestCase
-TestTrees.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestTrees.settings = settings(max_examples=60, stateful_step_count=30)

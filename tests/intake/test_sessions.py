@@ -187,7 +187,7 @@ def _cut(order: Sequence[int], ends: Sequence[bool]) -> list[list[int]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("life", LIVES.values(), ids=LIVES.keys())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(arrival=st.data())
 def test_events_that_arrive_out_of_order_leave_the_same_behind(
     life: list[Json], arrival: st.DataObject

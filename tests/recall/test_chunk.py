@@ -308,7 +308,7 @@ LONG = ["{} " * 500, "{}. " * 400, "{}\n" * 300, "{}\n\n" * 200]
 LINES = st.sampled_from(SHORT + LONG)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(LINES, max_size=25), st.sampled_from(KINDS))
 def test_every_word_of_a_document_is_in_a_chunk(lines: list[str], kind: str) -> None:
     numbers = iter(range(1_000_000))
@@ -322,7 +322,7 @@ def test_every_word_of_a_document_is_in_a_chunk(lines: list[str], kind: str) -> 
     assert all(tokens(chunk.text) <= SIZE for chunk in found)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.text("#=-`~:.*> \t\nab漢\r\x0c", max_size=120), st.sampled_from(KINDS))
 def test_every_line_of_a_document_is_in_a_chunk(text: str, kind: str) -> None:
     found = chunks(text, kind)

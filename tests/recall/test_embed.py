@@ -93,7 +93,7 @@ def test_all_of_a_long_text_counts(words: static.Static, monkeypatch: pytest.Mon
     np.testing.assert_allclose(words.embed(TEXTS), at_once, atol=1e-6)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.text(st.characters(exclude_categories=()))))
 def test_any_text_whatsoever_is_embedded(texts: list[str]) -> None:
     vectors = SHARED.embed(texts)

@@ -523,7 +523,7 @@ def test_what_cannot_be_noted_is_not_announced(root: Path, data: Path) -> None:
         new(root, str(data))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from(["add a", "add b", "add a a", "take a", "take all", "tell", "edit b"])))
 def test_no_change_is_announced_twice_or_forgotten(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]

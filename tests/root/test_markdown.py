@@ -63,14 +63,14 @@ ITEMS = st.sampled_from(["", "", "- ", "1. ", "  ", "- - "])
 LISTED = st.one_of(st.just(""), st.tuples(ITEMS, INDENTS, st.sampled_from(FENCES)).map("".join))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(LINES, max_size=12))
 def test_fences_are_those_of_another_reader(lines: list[str]) -> None:
     text = "\n".join([*lines, "end"])
     assert in_lines(text) == theirs(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(LISTED, max_size=8))
 def test_fences_in_lists_are_those_of_another_reader(lines: list[str]) -> None:
     text = "\n".join([*lines, "end"])

@@ -166,14 +166,14 @@ FRAGMENTS = [
 ]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text())
 def test_any_text_can_be_redacted_and_redacting_twice_changes_nothing(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
 
 
-@settings(deadline=None, max_examples=600)
+@settings(max_examples=600)
 @given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=5)), max_size=12))
 def test_redacting_twice_changes_nothing_whatever_stands_next_to_a_secret(pieces: list[str]) -> None:
     once = redact("".join(pieces))
@@ -189,7 +189,7 @@ SHAPED = [
 ]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text(), st.sampled_from(SHAPED), st.text())
 def test_a_secret_is_found_in_any_surrounding_text(before: str, shaped: tuple[str, str], after: str) -> None:
     secret, context = shaped

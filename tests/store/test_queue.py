@@ -298,7 +298,7 @@ def carriers(text: str) -> list[Json]:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     name=st.sampled_from(sorted(SECRETS)),
     cut=st.sampled_from(CUTS),

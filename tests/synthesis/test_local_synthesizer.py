@@ -43,7 +43,7 @@ STEPS = [
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(steps=st.lists(st.sampled_from(range(len(STEPS))), max_size=30), data=st.data())
 def test_wherever_a_session_is_cut_the_same_is_found_and_once(steps: list[int], data: st.DataObject) -> None:
     script = Script()
