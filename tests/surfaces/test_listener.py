@@ -42,6 +42,7 @@ from tests.helpers.asked import (
 )
 from tests.helpers.chaos import Json, eventually, log_text, rows
 from tests.helpers.mcp_client import Wire, serving
+from tests.helpers.processes import is_running
 
 
 @pytest.fixture
@@ -63,6 +64,8 @@ def told(data: Path, place: Path) -> Iterator[Path]:
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine may have other things to do."""
     monkeypatch.setattr(asking, "SECONDS", 5.0)
+    monkeypatch.setattr(listener, "SECONDS_READING", 5.0)
+    monkeypatch.setattr(listener, "SECONDS_HEARING", 5.0)
 
 
 def ask(data: Path, project: Path, moment: str, text: str, session: str = "s2") -> str:
@@ -139,7 +142,7 @@ def test_while_others_write_it_is_told_and_not_noted(data: Path, told: Path) -> 
     with closing(connect(str(data / "backstory.db"))) as other:
         other.execute("BEGIN IMMEDIATE")
         assert SPOKEN in ask(data, told, "prompt", AGAIN)
-        time.sleep(0.4)
+        assert ask(data, told, "prompt", "go on") == "", "it is one after the other: the first is done with"
         other.execute("ROLLBACK")
     assert rows(data, "SELECT 1 FROM tellings") == []
     assert "listener" not in log_text(data)
@@ -148,19 +151,18 @@ def test_while_others_write_it_is_told_and_not_noted(data: Path, told: Path) -> 
 def test_what_a_hook_did_not_wait_for_is_not_noted(
     data: Path, told: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = listener.answer
+    real, is_given_up = listener.answer, threading.Event()
 
     def late(*args: object) -> object:
-        time.sleep(0.3)
+        assert is_given_up.wait(30)
         return real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(asking, "SECONDS", 0.15)
-    monkeypatch.setattr(listener, "answer", late)
-    started = time.monotonic()
-    assert ask(data, told, "prompt", AGAIN) == "no answer"
-    assert time.monotonic() - started < 0.3
-    monkeypatch.setattr(listener, "answer", real)
-    assert eventually(lambda: ask(data, told, "prompt", "go on") == ""), "the next one is answered"
+    with monkeypatch.context() as patch:
+        patch.setattr(asking, "SECONDS", 0.15)
+        patch.setattr(listener, "answer", late)
+        assert ask(data, told, "prompt", AGAIN) == "no answer"
+        is_given_up.set()
+    assert ask(data, told, "prompt", "go on") == "", "the next one is answered"
     assert rows(data, "SELECT 1 FROM tellings") == []
 
 
@@ -183,20 +185,26 @@ ODD = {
 
 @pytest.mark.parametrize("request_bytes", ODD.values(), ids=ODD.keys())
 def test_who_sends_something_odd_is_cut_off_and_the_next_one_is_served(
-    request_bytes: bytes, data: Path, told: Path
+    request_bytes: bytes, data: Path, told: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert said_to(where(data, told), request_bytes) == b""
+    with monkeypatch.context() as patch:
+        patch.setattr(listener, "SECONDS_READING", 0.2)
+        assert said_to(where(data, told), request_bytes) == b""
     assert SPOKEN in ask(data, told, "prompt", AGAIN)
 
 
-def test_who_sends_byte_by_byte_keeps_nobody_waiting_for_long(data: Path, told: Path) -> None:
+def test_who_sends_byte_by_byte_keeps_nobody_waiting_for_long(
+    data: Path, told: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "SECONDS_READING", 0.2)
+    bytes_for_a_minute = [b"x"] * 3_000
     slow = threading.Thread(
-        target=said_to, args=(where(data, told), *[b"x"] * 50), kwargs={"pause": 0.02}, daemon=True
+        target=said_to, args=(where(data, told), *bytes_for_a_minute), kwargs={"pause": 0.02}
     )
     slow.start()
-    time.sleep(0.05)
-    assert eventually(lambda: SPOKEN in ask(data, told, "prompt", AGAIN), 2)
-    slow.join()
+    assert eventually(lambda: SPOKEN in ask(data, told, "prompt", AGAIN), 30)
+    slow.join(5)
+    assert not slow.is_alive(), "it is cut off"
 
 
 @pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="this system does not tell who connects")
@@ -400,7 +408,7 @@ def test_ten_servers_at_once_leave_no_socket(data: Path, place: Path) -> None:
         assert eventually(lambda: len(sockets(data)) == 9)
         assert SPOKEN in ask(data, place, "prompt", AGAIN)
         os.kill(servers[1].pid, signal.SIGKILL)
-        time.sleep(0.2)
+        assert eventually(lambda: not is_running(servers[1].pid))
         assert SPOKEN in ask(data, place, "prompt", AGAIN, "s3")
         stack.enter_context(serving(data, place, "the-next")).tools()
         killed = f"-{servers[1].pid}.sock"
