@@ -709,12 +709,12 @@ def test_nobody_listens_or_nobody_is_logged_in(home: Path) -> None:
 @both_ways
 def test_a_model_that_never_answers_is_waited_for_only_so_long(way: str, home: Path) -> None:
     started = time.monotonic()
-    with world(home, *[say("NOTHING").after(30)] * 3) as w:
+    with world(home, *[say("NOTHING").after(60)] * 3) as w:
         with pytest.raises(Away, match="within 3 s") as raised:
             w.ask(batch(), timeout=3)
         took = time.monotonic() - started
         assert children() == []
-    assert raised.value.reason == "network" and took < 12
+    assert raised.value.reason == "network" and took < 45
 
 
 @pytest.mark.client
@@ -769,11 +769,13 @@ def test_a_claude_that_cannot_start_is_missing(way: str, home: Path, tmp_path: P
 
 @pytest.mark.client
 def test_no_claude_outlives_a_killed_process_by_long(home: Path, tmp_path: Path) -> None:
+    """The client gives a request six seconds; that it has to start first does not count among them."""
     script = (
         "import asyncio, os, pickle, sys\n"
-        "from backstory.synthesis.claude import Claude\n"
-        "batch = pickle.load(sys.stdin.buffer)\n"
-        "asyncio.run(Claude(dict(os.environ), 'haiku', 6).observe(batch))\n"
+        "from backstory.synthesis import claude\n"
+        "batch, real = pickle.load(sys.stdin.buffer), claude.environment\n"
+        "claude.environment = lambda env, _: real(env, 6)\n"
+        "asyncio.run(claude.Claude(dict(os.environ), 'haiku', 60).observe(batch))\n"
     )
     (tmp_path / "batch").write_bytes(pickle.dumps(batch()))
     with world(home, *[say("NOTHING").after(60)] * 3) as w, (tmp_path / "batch").open("rb") as given:
@@ -784,7 +786,7 @@ def test_no_claude_outlives_a_killed_process_by_long(home: Path, tmp_path: Path)
             worker.kill()
             worker.wait()
         folder = str(home / ".local" / "share" / "backstory" / "quiet")
-        assert eventually(lambda: not in_folder(folder), 20)
+        assert eventually(lambda: not in_folder(folder), 45)
 
 
 def in_folder(folder: str) -> list[str]:
