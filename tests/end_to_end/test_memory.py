@@ -458,16 +458,11 @@ def _result(reply: object) -> tuple[bool, str]:
     return bool(reply.is_error), block.text
 
 
-def test_the_server_is_quick_to_offer_its_tools(home: Path, project: Path) -> None:
+def test_the_server_offers_its_tools(home: Path, project: Path) -> None:
     async def talk() -> None:
-        started = time.monotonic()
         async with server(home, project) as client:
-            tools = (await client.list_tools()).tools
-            seconds = time.monotonic() - started
-            assert len(tools) == 9
+            assert len((await client.list_tools()).tools) == 9
             assert client.instructions == memory.INSTRUCTIONS
-            assert seconds < 3, f"tools/list after {seconds:.2f} s"
-            print(f"tools/list after {seconds:.2f} s")  # noqa: T201
 
     anyio.run(talk)
 

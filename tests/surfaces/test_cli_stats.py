@@ -12,7 +12,7 @@ from backstory import paths
 from backstory.model import Spent
 from backstory.safety import fence
 from backstory.store import projects, spend, tellings
-from backstory.store.file.connection import connect, transaction
+from backstory.store.file.connection import BUSY_SECONDS, connect, transaction
 from backstory.surfaces.mcp import memory
 from tests.conftest import Run
 from tests.helpers.chaos import bash, drain, prompt, put, tool_use
@@ -192,7 +192,7 @@ def test_replies_of_searches_are_noted_and_a_busy_store_withholds_none(
         db.execute("BEGIN IMMEDIATE")
         started = time.monotonic()
         assert memory.docs_search("storks")
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < BUSY_SECONDS
     happened(data, project, "go on", session="session-2", at=int(time.time() * 1000) + 1_000)
     told = run("why", "session-2", "--json").json
     assert [(one["moment"], one["reason"]["tool"]) for one in told] == [

@@ -15,7 +15,7 @@ from backstory.surfaces.mcp.docmem import INSTRUCTIONS
 from tests.conftest import REPOSITORY
 from tests.helpers.chaos import Json
 from tests.helpers.docmem_desk import Desk, named, node
-from tests.helpers.mcp_client import MCP, Server, environment, serving
+from tests.helpers.mcp_client import MCP, Server, environment, processor_time, serving
 
 pytestmark = pytest.mark.slow
 
@@ -105,17 +105,13 @@ def desk(docmem_server: tuple[Server, Path, Path], tmp_path: Path) -> Desk:
 def test_the_server_starts_over_stdio_and_lists_its_tools_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One second is the aim, three the bound: the machines that run this are slow at times."""
-    taken: list[float] = []
-    while len(taken) < 3 and min(taken, default=3) > 1:
-        started = time.monotonic()
-        data = tmp_path / f"data{len(taken)}"
-        with serving(data, tmp_path, server="docmem", cwd=tmp_path, cold=True) as server:
-            assert len(server.tools()) == 19
-            taken.append(time.monotonic() - started)
+    """In three seconds of its own: other processes share the machine. bench/mcp_start.py has the clock."""
+    with serving(tmp_path / "data", tmp_path, server="docmem", cwd=tmp_path, cold=True) as server:
+        assert len(server.tools()) == 19
+        seconds = processor_time(server.pid)
     with capsys.disabled():
-        print(f"\ntools/list {min(taken):.2f} s after a cold start, the best of {len(taken)}")  # noqa: T201
-    assert min(taken) < 3
+        print(f"\ntools/list after {seconds:.2f} s of computing")  # noqa: T201
+    assert seconds < 3
 
 
 def test_a_start_opens_no_store_and_makes_no_index(tmp_path: Path) -> None:

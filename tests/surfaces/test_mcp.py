@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,16 @@ from backstory.store.file import backup, recovery
 from backstory.surfaces.mcp import tool_context
 from backstory.surfaces.mcp.memory import INSTRUCTIONS
 from tests.helpers.chaos import Json
-from tests.helpers.mcp_client import COMMAND, Reply, Server, Wire, assert_a_sentence, environment, serving
+from tests.helpers.mcp_client import (
+    COMMAND,
+    Reply,
+    Server,
+    Wire,
+    assert_a_sentence,
+    environment,
+    processor_time,
+    serving,
+)
 from tests.helpers.memory_desk import NOTHING, SECTORS, Desk
 
 pytestmark = pytest.mark.slow
@@ -45,16 +53,13 @@ def desk(memory_server: tuple[Server, Path, Path], tmp_path: Path) -> Desk:
 def test_the_server_starts_over_stdio_and_lists_its_tools_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One second is the aim, three the bound: the machines that run this are slow at times."""
-    taken: list[float] = []
-    while len(taken) < 3 and min(taken, default=3) > 1:
-        started = time.monotonic()
-        with serving(tmp_path / f"data{len(taken)}", tmp_path, cold=True) as server:
-            assert len(server.tools()) == 9
-            taken.append(time.monotonic() - started)
+    """In three seconds of its own: other processes share the machine. bench/mcp_start.py has the clock."""
+    with serving(tmp_path / "data", tmp_path, cold=True) as server:
+        assert len(server.tools()) == 9
+        seconds = processor_time(server.pid)
     with capsys.disabled():
-        print(f"\ntools/list {min(taken):.2f} s after a cold start, the best of {len(taken)}")  # noqa: T201
-    assert min(taken) < 3
+        print(f"\ntools/list after {seconds:.2f} s of computing")  # noqa: T201
+    assert seconds < 3
 
 
 def test_there_are_exactly_nine_tools_in_order(desk: Desk) -> None:

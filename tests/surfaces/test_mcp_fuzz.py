@@ -6,7 +6,6 @@ import json
 import os
 import random
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -439,9 +438,9 @@ def test_calls_that_nobody_would_make_are_answered(server: str, tmp_path: Path) 
         for number in range(CALLS // 2):
             tool, given = SENSIBLE[server][number // 2 % 2] if number % 40 < 4 else caller.call()
             shown = f"call {number} of seed {SEED}: {tool} {given!r:.300}"
-            began = time.monotonic()
+            began = processor_time(line.pid)
             reply = line.call(tool, json.dumps(given), seconds=60)
-            seconds = time.monotonic() - began
+            seconds = processor_time(line.pid) - began
             assert reply is not None, f"no answer to {shown}"
             assert seconds < 5, f"{seconds:.1f} s for {shown}"
             taken.setdefault(tool, []).append((seconds, shown))
