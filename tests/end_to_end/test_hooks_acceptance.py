@@ -19,6 +19,7 @@ from backstory.store.file.connection import connect, transaction
 from backstory.synthesis.prompt import OBSERVATION, SUMMARY, SYSTEM
 from tests.conftest import HOOK, REPOSITORY
 from tests.helpers.chaos import (
+    SECONDS,
     Json,
     bash,
     contents,
@@ -32,7 +33,6 @@ from tests.helpers.chaos import (
 )
 from tests.helpers.claude import environment, run
 from tests.helpers.processes import (
-    SECONDS,
     Household,
     awaited_pid,
     descendants,
@@ -123,7 +123,7 @@ def test_stop_hook_generates_session_summary_using_claude_agent_sdk(
     run_hook(prompt("why do invoices lose a cent?"), "drain", env=env)
     run_hook(bash("pytest -q", stdout="2 passed"), env=env)
     in_the_background(STOP, "drain", env)
-    assert eventually(lambda: settled(data), SECONDS), log_text(data)
+    assert eventually(lambda: settled(data)), log_text(data)
     (summary,) = rows(data, "SELECT * FROM session_summaries")
     assert (summary["request"], summary["learned"], summary["completed"]) == (
         "Find the cent",
@@ -149,7 +149,7 @@ def test_stop_hook_respects_abort_for_cleanup_sigterm_during_a_summary(
     env = model_env(home, model, idle_seconds="60")
     run_hook(bash("pytest -q"), env=env)
     in_the_background(STOP, "drain", env)
-    assert eventually(lambda: bool(model.requests), SECONDS), log_text(data)
+    assert eventually(lambda: bool(model.requests)), log_text(data)
     worker = awaited_pid(data)
     family = descendants(worker)
     assert family, "a Claude Code thinks about the summary"
@@ -161,7 +161,7 @@ def test_stop_hook_respects_abort_for_cleanup_sigterm_during_a_summary(
         (0, 0, None)
     }
     run_hook(END, "end", env=model_env(home, model))
-    assert eventually(lambda: settled(data), SECONDS), "the next hook starts another"
+    assert eventually(lambda: settled(data)), "the next hook starts another"
     assert [row["completed"] for row in rows(data, "SELECT * FROM session_summaries")] == ["Mended"]
     assert house.is_empty()
 
@@ -203,7 +203,7 @@ def test_no_zombie_processes_after_session_end(
     project.mkdir()
     result = run("paint the zebra", cwd=project, env=env, plugin_dir=REPOSITORY)
     assert result.code == 0 and result.text == "painted", result.stderr
-    assert eventually(lambda: settled(data), SECONDS), log_text(data)
+    assert eventually(lambda: settled(data)), log_text(data)
     worker = worker_pid(data)
     assert worker is not None, "it is idle now"
     assert [pid for pid in descendants(worker) if (stat(pid) or (0, ""))[1] == "Z"] == []

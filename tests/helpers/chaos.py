@@ -39,6 +39,7 @@ DAY = 24 * 3600 * 1000
 CWD = "/somewhere/project"
 PYTHON = os.path.realpath(sys.executable)  # not a version manager's shim
 SOURCE = str(REPOSITORY / "src")
+SECONDS = 60.0  # for whatever a test waits for; nothing should take as long, however busy the machine is
 
 
 # --- payloads, as Claude Code 2.1 sends them ----------------------------------------------------------------
@@ -225,9 +226,9 @@ def run_hook(
             os.close(held)
             held = -1
             raw = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-            stdout, stderr = hook.communicate(raw, timeout=30)
+            stdout, stderr = hook.communicate(raw, timeout=SECONDS)
             seconds = time.monotonic() - started
-        assert select.select([witness], [], [], 30)[0], "the hook's background process does not end"
+        assert select.select([witness], [], [], SECONDS)[0], "the hook's background process does not end"
         assert os.read(witness, 1) == b""
     finally:
         os.close(witness)
@@ -362,7 +363,7 @@ def at_once(program: str, count: int, *args: str) -> list[int]:
     return [int(code) for code in codes.split()]
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = SECONDS) -> bool:
     """Looks less often as time goes by: looking takes processor time from what is waited for."""
     started = time.monotonic()
     while not condition():

@@ -31,6 +31,8 @@ from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent, Tool
 
+from tests.helpers.chaos import SECONDS
+
 MCP = [sys.executable, "-P", "-m", "backstory", "mcp"]
 COMMAND = [*MCP, "memory"]
 SAYS_ITS_PID = 'echo $$ >"$0" && exec "$@"'
@@ -247,7 +249,7 @@ class Wire:
         assert self.request("initialize", json.dumps(hello)) is not None
         self.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}')
 
-    def call(self, tool: str, arguments: str, seconds: float = 10) -> Reply | None:
+    def call(self, tool: str, arguments: str, seconds: float = SECONDS) -> Reply | None:
         """Call a tool with arguments in JSON, or what somebody might take for it; None: no answer."""
         answer = self.request("tools/call", f'{{"name": "{tool}", "arguments": {arguments}}}', seconds)
         if answer is None:
@@ -257,7 +259,7 @@ class Wire:
         (block,) = answer["result"]["content"]
         return Reply(block["text"], answer["result"]["isError"])
 
-    def request(self, method: str, params: str, seconds: float = 10) -> dict[str, Any] | None:
+    def request(self, method: str, params: str, seconds: float = SECONDS) -> dict[str, Any] | None:
         self._number += 1
         self.write(f'{{"jsonrpc": "2.0", "id": {self._number}, "method": "{method}", "params": {params}}}')
         deadline = time.monotonic() + seconds
@@ -281,12 +283,12 @@ class Wire:
         line, _, self._heard = self._heard.partition(b"\n")
         return line
 
-    def answer(self, line: bytes, seconds: float = 10) -> dict[str, Any] | None:
+    def answer(self, line: bytes, seconds: float = SECONDS) -> dict[str, Any] | None:
         """What is said next after a line, whichever request it answers."""
         self.write(line)
         return self.heard(seconds)
 
-    def heard(self, seconds: float = 10) -> dict[str, Any] | None:
+    def heard(self, seconds: float = SECONDS) -> dict[str, Any] | None:
         said = self._line(time.monotonic() + seconds)
         answer: dict[str, Any] | None = json.loads(said) if said else None
         return answer

@@ -18,10 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.helpers.chaos import SOURCE, Json, eventually, rows
+from tests.helpers.chaos import SECONDS, SOURCE, Json, eventually, rows
 
 PR_SET_CHILD_SUBREAPER = 36
-SECONDS = 30.0  # for whatever a test waits for; nothing should take as long
 
 
 def stat(pid: int) -> tuple[int, str] | None:

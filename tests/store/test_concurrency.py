@@ -469,7 +469,7 @@ def test_a_server_killed_in_the_middle_loses_nothing_that_it_acknowledged(tmp_pa
         callers = [threading.Thread(target=add_until_it_dies, args=(server,)) for _ in range(4)]
         for caller in callers:
             caller.start()
-        assert eventually(lambda: len(acknowledged) >= after, 30)
+        assert eventually(lambda: len(acknowledged) >= after)
         os.kill(server.pid, signal.SIGKILL)
         for caller in callers:
             caller.join(30)

@@ -24,6 +24,7 @@ from tests.conftest import HOOK
 from tests.helpers.backups import with_backup
 from tests.helpers.chaos import (
     DAY,
+    SECONDS,
     Json,
     assert_sound,
     at_once,
@@ -41,7 +42,6 @@ from tests.helpers.claude import environment
 from tests.helpers.processes import (
     EACH,
     GO,
-    SECONDS,
     Household,
     WorkerForks,
     awaited_pid,
@@ -134,10 +134,10 @@ def test_a_hook_starts_a_worker_when_a_turn_has_ended(
     assert house.workers() == [pid]
     assert os.getsid(pid) == pid and os.getcwd() != os.readlink(f"/proc/{pid}/cwd") == str(data)
     assert {os.readlink(f"/proc/{pid}/fd/{n}") for n in range(3)} == {os.devnull}
-    assert eventually(lambda: settled(data), SECONDS)
+    assert eventually(lambda: settled(data))
     assert listening(pid) == []
     hook("drain", {**STOP, "session_id": "another"})
-    assert eventually(lambda: spooled(data) == [] and house.orphans() == [pid], 7), "there is one already"
+    assert eventually(lambda: spooled(data) == [] and house.orphans() == [pid]), "there is one already"
     os.kill(pid, signal.SIGTERM)
     assert house.is_empty()
     assert (data / "worker.lock").read_bytes() == b"", "it ended well"
@@ -195,7 +195,7 @@ def test_the_start_of_a_session_picks_up_what_an_interrupted_one_left(data: Path
     happened(data, "killed", prompt("mend the parser please"), bash("make"))
     (data / "config.toml").write_text('synthesizer = "local"\n')
     assert run_hook(event("SessionStart", session_id="next", source="startup"), "start").code == 0
-    assert eventually(lambda: settled(data), SECONDS)
+    assert eventually(lambda: settled(data))
     assert {row["session_id"] for row in queue_of(data)} == {"killed"}
     summaries = rows(data, "SELECT session_id FROM session_summaries")
     assert [row["session_id"] for row in summaries] == ["killed"]
@@ -213,7 +213,7 @@ def test_what_is_chosen_for_one_session_holds_for_no_other(
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "mine")
     happened(data, "mine", prompt("we never push on fridays"), {**STOP, "session_id": "mine"})
     run_hook(event("SessionStart", session_id="mine", source="resume"), mode)
-    assert eventually(lambda: any(row["processed_by"] for row in queue_of(data)), SECONDS)
+    assert eventually(lambda: any(row["processed_by"] for row in queue_of(data)))
     assert house.is_empty()
     assert {(row["session_id"], row["processed_by"]) for row in queue_of(data)} == {
         ("theirs", None),
@@ -266,11 +266,11 @@ def test_a_worker_leaves_after_its_idle_time(
     monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "1")
     happened(data, "s", bash("make"), STOP)
     with forks.started(EACH + GO) as worker:
-        assert eventually(lambda: settled(data), SECONDS)
+        assert eventually(lambda: settled(data))
         since = time.monotonic()
         assert listening(worker.pid) == [] and descendants(worker.pid) == []
         happened(data, "s", bash("make more"), STOP)  # while it is idle
-        assert eventually(lambda: len(queue_of(data)) == 4 and settled(data), SECONDS)
+        assert eventually(lambda: len(queue_of(data)) == 4 and settled(data))
         assert worker.wait(SECONDS) == 0
         assert time.monotonic() - since >= 1
     assert_each_seen_once(data)
@@ -332,7 +332,7 @@ def test_a_worker_that_is_told_to_end_does_so_though_there_is_work(
     monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
     happened(data, "s", bash("make"), STOP)
     with forks.started(EACH + "Each.seconds = 60\n" + GO) as worker:
-        assert eventually(lambda: any(row["leased_until"] for row in queue_of(data)), SECONDS)
+        assert eventually(lambda: any(row["leased_until"] for row in queue_of(data)))
         worker.terminate()
         assert worker.wait(10) == 0
     assert [(row["attempts"], row["leased_until"]) for row in queue_of(data)] == [(0, 0)] * 2
@@ -566,7 +566,7 @@ def test_a_signal_during_a_model_call_ends_the_model_session_and_gives_the_lease
     with Sick(parsers=(say("too late").after(60), 1)) as model:
         env = model_env(home, model, BACKSTORY_WORKER_IDLE_SECONDS="60")
         with forks.started(START_WORKER, env=env) as worker:
-            assert eventually(lambda: model.met["parsers"] == 1, SECONDS)
+            assert eventually(lambda: model.met["parsers"] == 1)
             family = descendants(worker.pid)
             assert family, "Claude Code is a child of the worker"
             assert [pid for pid in family if stat(pid) == (worker.pid, "Z")] == []
@@ -590,7 +590,7 @@ def test_a_worker_that_is_killed_during_a_model_call_leaves_no_claude_behind(
     talk(data, "parsers")
     with Sick(parsers=(say("too late").after(60), 2)) as model:
         with forks.started(HURRIED, env=model_env(home, model)) as worker:
-            assert eventually(lambda: model.met["parsers"] == 1, SECONDS)
+            assert eventually(lambda: model.met["parsers"] == 1)
             family = descendants(worker.pid)
             worker.kill()
             worker.wait()
@@ -613,7 +613,7 @@ def test_a_claude_that_is_killed_under_a_worker_costs_an_attempt_and_nothing_els
         Sick(parsers=(say("too late").after(60), 1)) as model,
         forks.started(START_WORKER, env=model_env(home, model)) as worker,
     ):
-        assert eventually(lambda: model.met["parsers"] == 1, SECONDS)
+        assert eventually(lambda: model.met["parsers"] == 1)
         os.kill(children(worker.pid)[0], signal.SIGKILL)
         assert worker.wait(SECONDS) == 0
     assert [(row["processed_by"], row["attempts"]) for row in queue_of(data)] == [("claude", 2)] * 3

@@ -414,7 +414,7 @@ def test_a_server_that_is_killed_loses_nothing_and_its_views_go_with_the_next_ed
 
         with ThreadPoolExecutor(3) as pool:
             callers = [pool.submit(add_until_it_dies, f"caller {number}") for number in range(3)]
-            assert eventually(lambda: len(made) >= 10, 30)
+            assert eventually(lambda: len(made) >= 10)
             os.kill(one.pid, signal.SIGKILL)
             for caller in callers:
                 caller.result(30)

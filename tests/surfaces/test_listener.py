@@ -202,7 +202,7 @@ def test_who_sends_byte_by_byte_keeps_nobody_waiting_for_long(
         target=said_to, args=(where(data, told), *bytes_for_a_minute), kwargs={"pause": 0.02}
     )
     slow.start()
-    assert eventually(lambda: SPOKEN in ask(data, told, "prompt", AGAIN), 30)
+    assert eventually(lambda: SPOKEN in ask(data, told, "prompt", AGAIN))
     slow.join(5)
     assert not slow.is_alive(), "it is cut off"
 
@@ -403,7 +403,7 @@ def test_ten_servers_at_once_leave_no_socket(data: Path, place: Path) -> None:
         servers = [stack.enter_context(serving(data, place, f"session-{number}")) for number in range(10)]
         for server in servers:
             server.tools()  # as clients do: the handshake is over then
-        assert eventually(lambda: len(asking.servers(str(data), str(place), "1")) == 10, 30)
+        assert eventually(lambda: len(asking.servers(str(data), str(place), "1")) == 10)
         os.kill(servers[0].pid, signal.SIGTERM)
         assert eventually(lambda: len(sockets(data)) == 9)
         assert SPOKEN in ask(data, place, "prompt", AGAIN)
@@ -412,7 +412,7 @@ def test_ten_servers_at_once_leave_no_socket(data: Path, place: Path) -> None:
         assert SPOKEN in ask(data, place, "prompt", AGAIN, "s3")
         stack.enter_context(serving(data, place, "the-next")).tools()
         killed = f"-{servers[1].pid}.sock"
-        assert eventually(lambda: not any(name.endswith(killed) for name in sockets(data)), 30)
+        assert eventually(lambda: not any(name.endswith(killed) for name in sockets(data)))
     assert eventually(lambda: not sockets(data))
     assert not os.path.exists(asking.short_folder(str(data)))
 

@@ -143,7 +143,7 @@ def test_a_line_that_is_no_request_is_answered_with_an_error_within_a_second(lin
 @pytest.mark.slow
 def test_an_odd_request_is_answered_as_any_other(line: Wire) -> None:
     for name, sent in REQUESTS.items():
-        answer = line.answer(sent, seconds=2)
+        answer = line.answer(sent)
         assert answer is not None and answer["id"] == 7, f"no answer to {name}"
     assert line.answer(request("{}", method='"ping"')) == {"jsonrpc": "2.0", "id": 7, "result": {}}
 
@@ -439,7 +439,7 @@ def test_calls_that_nobody_would_make_are_answered(server: str, tmp_path: Path) 
             tool, given = SENSIBLE[server][number // 2 % 2] if number % 40 < 4 else caller.call()
             shown = f"call {number} of seed {SEED}: {tool} {given!r:.300}"
             began = processor_time(line.pid)
-            reply = line.call(tool, json.dumps(given), seconds=60)
+            reply = line.call(tool, json.dumps(given))
             seconds = processor_time(line.pid) - began
             assert reply is not None, f"no answer to {shown}"
             assert seconds < 5, f"{seconds:.1f} s for {shown}"

@@ -781,7 +781,7 @@ def test_no_claude_outlives_a_killed_process_by_long(home: Path, tmp_path: Path)
     with world(home, *[say("NOTHING").after(60)] * 3) as w, (tmp_path / "batch").open("rb") as given:
         worker = subprocess.Popen([sys.executable, "-c", script], env=w.env, stdin=given)
         try:
-            assert eventually(lambda: bool(w.model.requests), 30)
+            assert eventually(lambda: bool(w.model.requests))
         finally:
             worker.kill()
             worker.wait()
