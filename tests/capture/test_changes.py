@@ -318,9 +318,9 @@ def test_no_command_is_too_odd(command: str, cwd: str) -> None:
     ids=lambda command: command[:8],
 )
 def test_a_long_command_takes_no_time(command: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     by_command(command, "/p")
-    assert time.perf_counter() - started < 5  # a tenth of a second, where nothing else runs
+    assert time.process_time() - started < 5  # a tenth of a second, where nothing else runs
 
 
 NAMES = st.text(st.characters(exclude_characters="/\0\n", exclude_categories=["Cs"]), min_size=1, max_size=20)

@@ -704,14 +704,12 @@ def grown(repository: Path, commits: int, files: int) -> None:
 
 @pytest.mark.slow
 def test_a_thousand_commits_take_less_than_a_second(repository: Path) -> None:
+    """Of processor time, that of git included: other processes share the machine."""
     grown(repository, 1_200, 300)
-    best = 10.0
-    for _ in range(3):
-        start = time.perf_counter()
-        found = insights(str(repository))
-        best = min(best, time.perf_counter() - start)
+    started = sum(os.times()[:4])
+    found = insights(str(repository))
+    assert sum(os.times()[:4]) - started < 1
     assert isinstance(found, Insights) and len(found.hot) == 10
-    assert best < 1
 
 
 def test_an_endless_answer_is_cut(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -783,15 +783,10 @@ def test_ten_thousand_files_are_a_matter_of_a_second(lay: Lay) -> None:
     }
     endings = [*text]
     tree = lay({f"d{n % 100}/item_{n}{endings[n % 3]}": text[endings[n % 3]] for n in range(10_000)})
-    best = 60.0
-    for _ in range(2):
-        began = time.perf_counter()
-        evidence = read(tree, ["Python", "JavaScript", "Go"])
-        found = judge(evidence)
-        best = min(best, time.perf_counter() - began)
-        if best < 4:
-            break
+    began = time.process_time()
+    evidence = read(tree, ["Python", "JavaScript", "Go"])
+    found = judge(evidence)
+    assert time.process_time() - began < 4  # half a second here
     assert isinstance(evidence, Evidence)
     assert sum(len(files) for files in evidence.found.values()) == 300
     assert {one.subject for one in found} >= {"python functions", "javascript functions", "go functions"}
-    assert best < 4  # 0.6 s on two quiet cores; a busy machine is no failure

@@ -509,8 +509,8 @@ def test_a_view_of_a_large_flat_tree_is_refreshed_at_the_cost_of_what_it_shows(d
     tree.build(desk.db, desk.project, [tree.Made("book", None, "", ("root", "", "")), *pages], now=1)
     desk.server("book")
     last = next(nodes.children(desk.db, desk.project.number, "book", last_first=True))
-    started = time.perf_counter()
+    started = time.process_time()
     desk.change(last.id, "changed")
-    assert time.perf_counter() - started < 2.0, "a budget for a busy machine; it takes some 30 ms"
+    assert time.process_time() - started < 2.0, "it takes some 30 ms"
     assert desk.shown()["book"].startswith("[partial: ")
     assert "changed" in desk.text()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from backstory.errors import NotFound
 from backstory.intake.memory_md import entries, take_in
 from tests.helpers.chaos import NOW
+from tests.helpers.growth import assert_linear
 from tests.helpers.rich_store import dump
 
 INDEX = """# Memory
@@ -135,11 +135,7 @@ def test_a_folder_without_notes_is_named(db: sqlite3.Connection, project: str, t
 
 
 def test_time_grows_with_the_fences_of_a_file_and_not_faster() -> None:
-    def seconds(many: int) -> float:
-        text = "# A\n\n" + "```\nx\n```\n" * many
-        started = time.process_time()
-        list(entries("topic.md", text, set()))
-        return time.process_time() - started
+    def text(many: int) -> str:
+        return "# A\n\n" + "```\nx\n```\n" * many
 
-    seconds(100)
-    assert seconds(8_000) < 12 * max(seconds(2_000), 0.01)
+    assert_linear(lambda text: list(entries("topic.md", text, set())), text(2_000), text(8_000))

@@ -17,6 +17,7 @@ from backstory.model import Batch
 from backstory.synthesis.local import Local
 from backstory.synthesis.rules.words import line, sentences, shorten
 from tests.helpers.chaos import Json, event, tool_use
+from tests.helpers.growth import processor_time
 from tests.helpers.scripted_session import GREEN, PROJECT, RED, Script, Store, Told, found, lived, session
 
 # --- once only ----------------------------------------------------------------------------------------------
@@ -155,9 +156,8 @@ def test_hostile_text_is_read_in_linear_time(name: str) -> None:
         told.take(script.payloads, 1)
         told.turns[-1].commits.append(["1a2b3c4", text, [text]])
         turns, items = tuple(told.turns), tuple(told.items)
-        start = time.process_time()
-        asyncio.run(Local().observe(Batch(session(), PROJECT, items, (), None, (), True, turns)))
-        return time.process_time() - start
+        batch = Batch(session(), PROJECT, items, (), None, (), True, turns)
+        return processor_time(lambda _: asyncio.run(Local().observe(batch)), text)
 
     text = HOSTILE[name]
     cost(text[:1_000])  # warm
