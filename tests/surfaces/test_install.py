@@ -29,6 +29,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import REPOSITORY
+from tests.helpers.chaos import eventually
 from tests.helpers.claude import NO_SERVERS, SERVERS, Result, binary, cli, environment, run
 from tests.helpers.scripted_model import ScriptedModel, Step, say, together, use
 
@@ -284,7 +285,7 @@ def test_where_the_sdk_is_missing_the_users_own_claude_makes_the_memories(
         model.when(together(found, told), offers=observe, repeat=True)
         asking = {**env, "ANTHROPIC_BASE_URL": model.url, "BACKSTORY_SYNTHESIZER": "claude"}
         assert run("count the walruses", cwd=project, env=asking, servers=NO_SERVERS).code == 0
-        _wait_until(lambda: "Counted: seven." in _stored(data_of(env)), 60)
+        assert eventually(lambda: "Counted: seven." in _stored(data_of(env)))
     spent = json.loads(backstory(installed, "status", "--json", env=env, cwd=project).stdout)["synthesis"]
     assert spent["troubles"] == []
     worker = [body for body in model.requests if observe in json.dumps(body.get("tools", []))]
@@ -493,7 +494,6 @@ def test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile(
     counted = [use("Bash", command="echo seven walruses"), say("seven")]
     result, _ = session("count", *counted, cwd=project, env=env)
     assert result.text == "seven"
-    assert result.seconds < 10
     assert SEARCH not in result.init["tools"]
 
     launched = _launch(root, {**env, "CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(own)})
@@ -504,9 +504,9 @@ def test_a_plugin_from_the_marketplace_sets_itself_up_and_captures_meanwhile(
         "asked: count\n\nanswered: seven",
         "Tool: Bash\nCommand: echo seven walruses\nOutput: seven walruses",
     }
-    _wait_until(lambda: _stored(data_of(env)) == captured, 10)  # a drain may outlive the session
+    assert eventually(lambda: _stored(data_of(env)) == captured)  # a drain may outlive the session
 
-    _wait_until((own / "venv" / "bin" / "backstory").exists, 300)
+    assert eventually((own / "venv" / "bin" / "backstory").exists, 300)
     # As our skills have the model run it, in a shell that is not told where the plugin's data lies.
     ours = use("Bash", command=f'sh "{root}/src/backstory/plugin/bin/backstory.sh" --version')
     asked = [use(SEARCH, query="walruses"), ours, say("7")]
@@ -543,30 +543,26 @@ def _pip_from(wheels: Path) -> dict[str, str]:
 
 
 def _launch(root: Path, env: Env) -> subprocess.CompletedProcess[str]:
-    """The MCP server as Claude Code starts it; it has a second to say why it cannot."""
+    """The MCP server as Claude Code starts it; it has a second, of processor time, to say why it cannot."""
     script = root / "src" / "backstory" / "plugin" / "bin" / "backstory.sh"
     command = ["sh", str(script), "mcp", "memory"]
-    return subprocess.run(
+    before = sum(os.times()[2:4])
+    ran = subprocess.run(
         command,
         env=dict(env),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=1,
+        timeout=30,
         check=False,
     )
+    assert sum(os.times()[2:4]) - before < 1
+    return ran
 
 
 def _stored(data: Path) -> set[str]:
     with closing(sqlite3.connect(data / "backstory.db")) as db:
         return {content for (content,) in db.execute("SELECT content FROM memories")}
-
-
-def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.1)
 
 
 @pytest.mark.client
@@ -611,7 +607,7 @@ def test_without_a_python_that_fits_events_wait_in_the_spool_and_the_server_says
     assert (printed(), printed("end")) == (b"", b"")
     assert [path.read_text() for path in (data / "spool" / "new").iterdir()] == ["{}"] * 3
 
-    _wait_until((own / "setup.status").exists, seconds=10)
+    assert eventually((own / "setup.status").exists)
     assert "needs Python 3.11 or newer" in json.loads(printed("start"))["systemMessage"]
     launched = _launch(checkout, env)
     assert launched.stdout == ""
@@ -799,7 +795,7 @@ def test_after_a_set_up_a_person_can_type_backstory(checkout: Path, complete: Pa
     shutil.copytree(script.parent, link.parent / "bare" / "src" / "backstory" / "plugin" / "bin")
     bare = link.parent / "bare" / "src" / "backstory" / "plugin" / "bin" / "backstory.sh"
     subprocess.run(["sh", str(bare), "--setup"], env=upgraded, check=True, timeout=60)
-    _wait_until((complete / "setup.status").exists, 20)  # our own link keeps nobody from an upgrade
+    assert eventually((complete / "setup.status").exists)  # our own link keeps nobody from an upgrade
 
 
 def test_another_backstory_on_the_path_is_left_alone(checkout: Path, complete: Path, home: Path) -> None:
