@@ -37,7 +37,6 @@ class Result:
     code: int
     stdout: str
     stderr: str
-    seconds: float
     timed_out: bool
 
     @property
@@ -180,8 +179,6 @@ class _Claude:
         assert process.stdin is not None and process.stdout is not None
         self.process, self.stdin, self.stdout, self.stderr = process, process.stdin, process.stdout, stderr
         self.lines: list[str] = []
-        self.started = time.monotonic()
-        self.seconds = 0.0
         self.errors = ""
         self.timed_out = False
 
@@ -205,7 +202,7 @@ class _Claude:
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def result(self) -> Result:
-        return Result(self.process.returncode, "".join(self.lines), self.errors, self.seconds, self.timed_out)
+        return Result(self.process.returncode, "".join(self.lines), self.errors, self.timed_out)
 
 
 @contextmanager
@@ -237,6 +234,5 @@ def _started(args: list[str], cwd: Path, env: Mapping[str, str], timeout: float)
                 process.wait()
             claude.close_stdin()
             claude.stdout.close()
-            claude.seconds = time.monotonic() - claude.started
             stderr.seek(0)
             claude.errors = stderr.read()
