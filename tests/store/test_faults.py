@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from backstory.intake import checkouts
 from backstory.store.file import backup
 from backstory.surfaces.hook import START_WORKER
 from backstory.surfaces.opened import open_drained
@@ -77,6 +78,13 @@ def happened(data: Path, session: str, *payloads: Json) -> None:
 def drained(data: Path) -> None:
     with open_drained(str(data), now=milliseconds()):
         pass
+
+
+def with_known_checkout(data: Path) -> None:
+    """One whose history was looked at: a worker has nothing to learn there."""
+    put(data, event("SessionStart", source="startup"))
+    with open_drained(str(data), now=milliseconds()) as db:
+        checkouts.learn(db, milliseconds())
 
 
 def hook(mode: str, payload: Json) -> None:
@@ -151,6 +159,7 @@ def test_a_hook_starts_no_worker_when_there_is_nothing_to_do(
 ) -> None:
     monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
     with_backup(data)
+    with_known_checkout(data)
     run_hook(payload, "drain")
     assert len(queue_of(data)) == 1
     assert house.is_empty(20) and not (data / "worker.lock").exists()
@@ -162,6 +171,7 @@ def test_a_hook_starts_no_worker_where_nobody_is_to_observe(
     monkeypatch.setenv("BACKSTORY_SYNTHESIZER", "off")
     monkeypatch.setenv("BACKSTORY_WORKER_IDLE_SECONDS", "60")
     with_backup(data)
+    with_known_checkout(data)
     run_hook(STOP, "drain")
     assert house.is_empty(20) and not (data / "worker.lock").exists()
 
