@@ -39,7 +39,7 @@ DAY = 24 * 3600 * 1000
 CWD = "/somewhere/project"
 PYTHON = os.path.realpath(sys.executable)  # not a version manager's shim
 SOURCE = str(REPOSITORY / "src")
-SECONDS = 60.0  # for whatever a test waits for; nothing should take as long, however busy the machine is
+SECONDS = 45.0  # for whatever a test waits for; nothing should take as long, however busy the machine is
 
 
 # --- payloads, as Claude Code 2.1 sends them ----------------------------------------------------------------
