@@ -399,7 +399,7 @@ def test_the_benchmark_measures_the_drain_against_bare_inserts() -> None:
     (budget,) = report["budgets"]
     assert budget["limit"] == 1000
     assert budget["measured"] > 100  # generous: other tests run beside this one
-    assert 0 < report["ratio_to_bare_inserts"] < 100
+    assert report["ratio_to_bare_inserts"] > 0
 
 
 def test_a_call_waits_for_no_backlog_and_says_that_there_is_one(

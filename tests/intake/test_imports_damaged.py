@@ -86,7 +86,8 @@ def bytewise(valid: bytes, chance: random.Random) -> Iterator[Damaged]:
     raw = valid.splitlines(keepends=True)
     for _ in range(30):
         at = chance.randrange(len(valid) - 1)
-        yield f"cut at {at}", valid[:at], valid[:at].count(b"\n") + 1
+        is_whole = valid[at : at + 1] == b"\n"  # only the end of a line is gone, so the next one is missing
+        yield f"cut at {at}", valid[:at], valid[:at].count(b"\n") + 1 + is_whole
     for _ in range(12):
         at = chance.randrange(1, len(raw) - 1)
         yield f"line {at} dropped", b"".join(raw[:at] + raw[at + 1 :]), None
