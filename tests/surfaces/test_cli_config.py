@@ -31,6 +31,14 @@ def test_one_line_goes_and_the_others_stay(text: str, name: str, expected: str |
     assert without_setting(text, name) == expected
 
 
+def test_the_values_of_all_settings_begin_in_one_column(run: Run) -> None:
+    names = [one["name"] for one in run("config", "--json").json]
+    rows = run("config").out.splitlines()
+    wide = max(map(len, names)) + 2
+    assert [row[:wide] for row in rows] == [f"{name:<{wide}}" for name in names]
+    assert all(row[wide - 2 : wide] == "  " for row in rows)
+
+
 def test_a_setting_is_unset_and_its_default_told(
     run: Run, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,10 +106,11 @@ def _every() -> Reply:
 def _shown(every: list[Setting]) -> Iterator[Shown]:
     is_narrow = 0 < output.columns() < NARROW
     wide = min(LONGEST_VALUE, max(len(str(one.value)) for one in every))
+    longest = max(len(one.name) for one in every)
     for one in every:
         value = one_line(str(one.value), LONGEST_VALUE)
         source = (f"  {one.source:<11}", "dim" if one.source == "default" else "green")
-        head = ((f"{one.name:<19}", "cyan"), (f"  {value:<{wide}}", "bold"), source)
+        head = ((f"{one.name:<{longest}}", "cyan"), (f"  {value:<{wide}}", "bold"), source)
         about = (one.problem or one.about, "red" if one.problem else "")
         if is_narrow:
             yield Line(head)
