@@ -77,6 +77,8 @@ def test_a_narrow_terminal_shortens_what_was_asked_and_never_the_id(columns: int
     assert [line for line in plain if len(line) > columns] == []
     assert len(plain[1][plain[0].index("about") :]) >= 20
     assert "make it so make" in plain[1]
+    (session,) = [" ".join(lines) for lines in [plain_lines("sessions 01234567", project, columns)]]
+    assert " ".join(session.split()).startswith("0123456789 active, 1 turn, 0 memories, 0 traces")
 
 
 @pytest.mark.parametrize("columns", [50, 60, 80])

@@ -14,6 +14,7 @@ from backstory.store import sessions as stored
 from backstory.surfaces.cli import common
 from backstory.surfaces.cli.common import prints, project_option, store
 from backstory.surfaces.shapes import (
+    WRAP,
     Column,
     Facts,
     Line,
@@ -105,7 +106,7 @@ def _lines(
         number_of(len(made) - len(traces), "memory", "memories"),
         number_of(len(traces), "trace", "traces"),
     )
-    yield Line(((session.id, "bold cyan"), f"  {', '.join(filter(None, counts))}"))
+    yield Line(((session.id, "bold cyan"), f"  {', '.join(filter(None, counts))}"), WRAP, 6)
     if summary:
         yield from _summary(summary, made_by)
     entries = [(turn.started_at, _turn(turn, root)) for turn in of_session]
