@@ -322,6 +322,7 @@ def test_reindex_makes_the_vectors_that_are_missing_and_only_those(run: Run, pro
 def test_memories_are_listed_newest_first_and_forgotten_ones_on_request(run: Run) -> None:
     first = run("add", "the walrus sleeps", "--tag", "sea").id
     second = run("add", "the heron stands").id
+    assert run("list", "--forgotten").err.startswith("backstory: Nothing of the kind is forgotten here")
     assert [one["id"] for one in run("list", "--json").json] == [second, first]
     assert run("list", "--tag", "sea").out.split()[0] == first
     run("forget", first)

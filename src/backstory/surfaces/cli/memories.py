@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from backstory.recall.timeline import Timeline
 
 MOST_LISTED = 1_000
+NO_MEMORIES = (
+    "No memories. `backstory add` keeps a note; sessions bring the rest. --kind tool lists tool uses."
+)
+NOTHING_FORGOTTEN = "Nothing of the kind is forgotten here; without --forgotten it lists what is remembered."
 SHORTEST = 20  # characters of a turn in a line
 ROOM = (700, 400)  # characters of a turn: of the best hit, of the others
 ROWS_OF_BEST_TURN, ROWS_OF_TURN = 10, 4  # of its pieces, in a terminal
@@ -203,10 +207,7 @@ def list_memories(forgotten: bool, limit: int, project: str, **filters: Any) -> 
         every = memories.newest(db, ranges, chosen, **of_tools, limit=MOST_LISTED + 1, now=now)
         newest = every[:limit]
         turns = stored_turns.by_ids(db, [memory.id for memory in newest if memory.kind == "turn"])
-        sentence = (
-            "No memories. `backstory add` keeps a note; sessions bring the rest. --kind tool lists tool uses."
-        )
-        none = "" if newest else common.nothing(db, sentence, project)
+        none = "" if newest else common.nothing(db, NOTHING_FORGOTTEN if forgotten else NO_MEMORIES, project)
     total = f"{len(every)}" if len(every) <= MOST_LISTED else f"more than {MOST_LISTED:,}"
     notes = [f"{limit} of {total}; --limit shows more"] if len(every) > limit else []
     return Reply(newest, _lines(newest, turns, paths.place(project).root), notes, none)
