@@ -50,6 +50,18 @@ def test_projects_are_listed_with_what_there_is_of_them(
     assert f"gone: {other}" in run("projects").out
 
 
+def test_a_folder_that_is_no_project_yet_is_named_and_not_called_a_missing_project(
+    run: Run, project: str
+) -> None:
+    for command in (("resume",), ("projects", "rename", ".", "new")):
+        ran = run(*command)
+        assert (ran.code, ran.err) == (
+            1,
+            f"backstory: {project} is no project yet; `backstory projects` lists them.\n",
+        )
+    assert "There is no project heron;" in run("projects", "rename", "heron", "new").err
+
+
 def test_a_merge_says_what_goes_and_asks(run: Run, project: str, other: Path) -> None:
     run("add", "the heron stands in the pond")
     run("add", "the walrus sleeps", "--project", str(other))

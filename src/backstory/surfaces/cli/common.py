@@ -179,7 +179,10 @@ def named(db: Connection, given: str) -> Project:
         ids = ", ".join(f"{one.id} ({output.visible(one.root)})" for one in found[:5])
         raise errors.BadInput(f"more than one project is called {output.visible(name)}: {ids}; give the id")
     if not found:
-        raise errors.NotFound(f"There is no project {output.visible(name)}; `backstory projects` lists them.")
+        missing = (
+            f"{paths.text(path)} is no project yet" if os.path.isdir(given) else f"There is no project {name}"
+        )
+        raise errors.NotFound(f"{output.visible(missing)}; `backstory projects` lists them.")
     return found[0]
 
 
