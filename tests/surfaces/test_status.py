@@ -303,6 +303,11 @@ def test_status_tells_of_every_part(data: Path, project: str, worked: None, run:
     found = run("status", "--json").json
     assert found["memory"]["sessions"] == 1 and found["told_today"] == {"texts": 1, "tokens": 455}
     assert found["capture"]["last_event"] > 0 and found["claude_md"] is None and found["to_do"] == []
+    assert "in all projects" not in out
+    elsewhere = data.parent / "elsewhere"
+    elsewhere.mkdir()
+    run("add", "the heron stands", "--project", str(elsewhere))
+    assert "1 text, 455 tokens, in all projects" in run("status").out
 
 
 def test_status_says_what_to_do_on_the_first_day(run: Run, home: Path) -> None:

@@ -190,6 +190,7 @@ def _lines(status: Status, now: int) -> Iterator[Shown]:
     from backstory.surfaces.cli.claude_md_output import summary
 
     trees, (texts, tokens) = status.project.trees if status.project else 0, status.told
+    told = counted((texts, "text", "texts"), (tokens, "token", "tokens"))
     yield Facts(
         [
             ("memory", _memory(status, now)),
@@ -200,7 +201,7 @@ def _lines(status: Status, now: int) -> Iterator[Shown]:
                 "retention",
                 worker_status.retention_told(status.retention, now),
             ),
-            ("told today", counted((texts, "text", "texts"), (tokens, "token", "tokens")) or "nothing"),
+            ("told today", told + ", in all projects" * (status.all_projects > 1) if told else "nothing"),
             ("CLAUDE.md", summary(status.claude_md, now)),
             ("trees", number_of(trees, "tree", "trees") if trees else "none"),
         ]
