@@ -583,8 +583,8 @@ CREATE INDEX spend_by_time ON spend (created_at);
 CREATE INDEX spend_by_session ON spend (session_id) WHERE session_id IS NOT NULL;
 
 
--- Tellings: what a model was told: the brief, what came with a prompt, a file, a failure or a subagent's task,
--- and what it asked for.
+-- Tellings: what a model was told: the brief, what came with a prompt, a file or a failure, and what it
+-- asked for.
 
 CREATE TABLE tellings (
     id         INTEGER PRIMARY KEY AUTOINCREMENT, -- what people name it by
@@ -592,7 +592,7 @@ CREATE TABLE tellings (
     project_id TEXT NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
     at         INTEGER NOT NULL,
     moment     TEXT NOT NULL
-               CHECK (moment IN ('start', 'compact', 'prompt', 'file', 'failure', 'subagent', 'search')),
+               CHECK (moment IN ('start', 'compact', 'prompt', 'file', 'failure', 'search')),
     about      TEXT NOT NULL,              -- first words of a prompt, a file, a test, a query; '' for a brief
     reason     TEXT NOT NULL CHECK (json_valid(reason)), -- why it was told: the figures that decided it
     tokens     INTEGER NOT NULL,           -- about, as gist.tokens counts
