@@ -360,6 +360,26 @@ def test_an_answer_whose_turn_was_erased_does_not_come_back(
     assert [(turn.asked, turn.answer) for turn in told(data, "s1")] == [("first", "one")]
 
 
+def test_what_no_hook_brought_of_a_forgotten_turn_is_forgotten_with_it(
+    run: Run, folder: Path, data: Path, project: str
+) -> None:
+    log = Log("s1", project).prompt("first").bash("ls a", "1").bash("ls walrus", "2").say("one")
+    log.write(folder)
+    log.spool(data)
+    (lost,) = [path for path in (data / "spool" / "new").iterdir() if "ls walrus" in path.read_text()]
+    lost.unlink()
+    drained(data)
+    turn = told(data, "s1")[0].id
+    run("forget", turn)
+    run("backfill")
+    shown = "SELECT count(*), count(deleted_at) FROM memories WHERE kind = 'tool'"
+    assert rows(data, shown) == [(2, 2)]
+    waiting = "SELECT tool_input FROM observation_queue WHERE processed_at_epoch IS NULL AND action = 'shell'"
+    assert rows(data, waiting) == []
+    assert run("restore", turn).code == 0
+    assert rows(data, shown) == [(2, 0)]
+
+
 def test_a_session_that_goes_on_is_not_ended(run: Run, folder: Path, data: Path, project: str) -> None:
     now = int(time.time() * 1000)
     log = Log("s1", project, now - 60 * SECOND).prompt("go").edit(f"{project}/a.py").say("half way")

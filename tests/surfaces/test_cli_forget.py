@@ -304,6 +304,20 @@ def test_a_store_that_imports_it_forgets_and_brings_back_as_well(
     assert "clams" in run("list").out
 
 
+def test_what_comes_late_does_not_make_a_forgotten_turn_look_older(
+    data: Path, project: str, run: Run
+) -> None:
+    """Or a store that has it from before would bring it back."""
+    happened(data, project, "feed the walrus", answer=None, session="s", at=NOW - HOUR)
+    drain(data, NOW)
+    run("forget", "--session", "s", "--yes")
+    late = bash("ls", "tusks") | {"session_id": "s", "cwd": project}
+    put(data, late, at=NOW - HOUR)
+    drain(data, NOW)
+    (turn,) = rows(data, "SELECT updated_at, deleted_at FROM memories WHERE kind = 'turn'")
+    assert turn["updated_at"] >= turn["deleted_at"]
+
+
 def test_one_of_them_can_be_restored_alone(stored: Path, run: Run) -> None:
     run("forget", "--session", "new", "--yes")
     (asleep,) = [

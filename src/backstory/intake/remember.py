@@ -133,6 +133,8 @@ def _remember(db: Connection, prepared: Prepared, going_on: _Turns) -> bool:
         life.promote(db, event.session_id, event.at)
     if turn is not None and not has_it:
         going_on.add(turn, prepared)
+    elif turn is not None:
+        turns.forget_late(db, turn.id)
     return True
 
 

@@ -76,11 +76,11 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
         )
         turn.row = memories.row_of(db, turn.id)
         db.execute("UPDATE memories SET updated_at = ? WHERE row = ?", (turn.ended_at, turn.row))
-        forgotten_at = _forgotten_with_its_session(db, turn)
+        _forget_with_its_session(db, turn)
     else:
-        row = db.execute(
-            "UPDATE memories SET title = ?, content = ?, files = ?, updated_at = ?, words = ? WHERE row = ?"
-            " RETURNING deleted_at",
+        db.execute(
+            "UPDATE memories SET title = ?, content = ?, files = ?, updated_at = max(updated_at, ?),"
+            " words = ? WHERE row = ?",
             (
                 title,
                 content,
@@ -89,8 +89,7 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
                 terms.count_words(content),
                 turn.row,
             ),
-        ).fetchone()
-        forgotten_at = row["deleted_at"]
+        )
     db.execute(
         "INSERT INTO turns (row, session_id, state, started_at, ended_at, record) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (row) DO UPDATE SET state = excluded.state, started_at = excluded.started_at,"
@@ -98,14 +97,20 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
         (turn.row, turn.session_id, turn.state, turn.started_at, turn.ended_at, turn.record()),
     )
     put_pieces(db, turn, project_id)
-    if forgotten_at is not None:
+    forget_late(db, turn.id)
+
+
+def forget_late(db: Connection, turn_id: str) -> None:
+    """What came to a turn that was forgotten is forgotten with it."""
+    row = db.execute("SELECT deleted_at FROM memories WHERE id = ?", (turn_id,)).fetchone()
+    if row is not None and row["deleted_at"] is not None:
         from backstory.store import forgetting  # mostly nothing is, and a hook that drains loads little
 
-        forgetting.forget_late(db, turn.id, forgotten_at)
+        forgetting.forget_late(db, turn_id, row["deleted_at"])
 
 
-def _forgotten_with_its_session(db: Connection, turn: Turn) -> int | None:
-    """When that was, where the turn began before it."""
+def _forget_with_its_session(db: Connection, turn: Turn) -> None:
+    """Where the turn began before that."""
     found = db.execute(
         "SELECT min(at) FROM forgotten_sessions WHERE session_id = ? AND at >= ?",
         (turn.session_id, turn.started_at),
@@ -113,7 +118,6 @@ def _forgotten_with_its_session(db: Connection, turn: Turn) -> int | None:
     at: int | None = found.fetchone()[0]
     if at is not None:
         db.execute("UPDATE memories SET deleted_at = ? WHERE row = ?", (at, turn.row))
-    return at
 
 
 def mend_pieces(db: Connection) -> None:
