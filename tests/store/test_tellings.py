@@ -176,3 +176,25 @@ def test_retention_takes_what_was_told_to_sessions_of_which_nothing_else_is_stor
         one = forgetting.note(db, wanted, NOW, (0, 0, 0), "retention", "store")
     removal.sweep(db, one)
     assert [one.id for one in tellings.since(db, 0)] == [recent]
+
+
+def test_what_told_a_trace_of_an_erased_turn_is_blank_wherever_the_trace_lay(
+    data: Path, db: sqlite3.Connection, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where turn and trace are not removed in the same chunk."""
+    monkeypatch.setattr(removal._remove_memories, "__defaults__", (1,))
+    happened(data, project, "feed the walrus", answer=None)
+    drain(data, NOW)  # the turn is older than its traces
+    happened(data, project, (), bash("ls a", "1"), bash("ls b", "2"), answer=None, at=NOW - MINUTE + 5_000)
+    drain(data, NOW)
+    (turn,) = [row["id"] for row in db.execute("SELECT id FROM memories WHERE kind = 'turn'")]
+    traces = [row["id"] for row in db.execute("SELECT id FROM memories WHERE turn = ?", (turn,))]
+    for trace in traces:
+        noted(db, project, trace, session="other")
+    with transaction(db):
+        life.archive(db, traces[:1], NOW)
+    _, seen = one = removal.begin_erasing(db, Conditions(ids=(turn,)), NOW)
+    removal.sweep(db, one[0])
+    assert len(traces) == 2 and (seen.archived, seen.memories) == (1, 1)
+    assert [told.text for told in tellings.since(db, 0, session_id="other")] == ["", ""]
+    assert db.execute("SELECT count(*) FROM archived_memories").fetchone()[0] == 0

@@ -526,6 +526,18 @@ def test_the_worker_forgets_old_sessions_once_a_day_and_erases_them_a_month_late
     assert_sound(aging)
 
 
+def test_a_trace_that_was_brought_back_alone_outlives_its_turn(aging: Path, project: str) -> None:
+    happened(aging, project, "brush it", bash("brush walrus", "ok"), session="old", at=NOW - 364 * DAY)
+    assert erasing.retain(str(aging), NOW)
+    (trace,) = rows(aging, "SELECT id FROM memories WHERE content LIKE '%brush walrus%'")
+    with closing(opened(aging)) as db, transaction(db):
+        life.restore(db, trace["id"], None, NOW + HOUR)
+    later = erasing.retain(str(aging), NOW + 31 * DAY)
+    assert later is not None and later.erased >= 2
+    assert rows(aging, "SELECT id FROM memories WHERE kind = 'tool' AND session_id = 'old'") == [trace]
+    assert_sound(aging)
+
+
 def test_what_was_said_again_since_is_not_old(aging: Path, project: str, run: Run) -> None:
     with closing(opened(aging)) as db:
         turns = {

@@ -314,14 +314,15 @@ def _within(db: Connection, family: Family) -> str:
 
 
 def archived(wanted: Conditions) -> tuple[str, list[object]]:
-    """Traces in the archive that fit, for `FROM archived_memories a`."""
+    """Traces in the archive that fit, or are of a chosen turn, for `FROM archived_memories a`."""
     fields = (f"a.memory ->> '{name}'" for name in ("kind", "created_at"))
     clauses, values = _given(wanted, "a.id", "a.project_id", "a.session_id", *fields)
     if wanted.match:
         clauses.append("has_text(a.memory ->> 'title', a.memory ->> 'content')")
     if wanted.is_retention:
         clauses.append("a.session_id IN temp.chosen_sessions AND a.memory ->> 'kind' = 'tool'")
-    return " AND ".join(clauses or ["1"]), values
+    of_turns = f"a.turn IN (SELECT m.id FROM {_CHOSEN})"
+    return f"({' AND '.join(clauses or ['1'])} OR {of_turns})", values
 
 
 def _count(db: Connection, of: str, values: Sequence[object] = ()) -> int:

@@ -52,6 +52,13 @@ def _hide_for_good(db: Connection, wanted: Conditions, at: int) -> None:
 def sweep(db: Connection, one: Forgetting) -> int:
     """Remove what was hidden at that moment, some memories at a time. How many they were."""
     unhurried(db)
+    if one.conditions.is_retention:  # what was brought back by its id since, or forgotten apart, stays
+        with transaction(db):
+            db.execute(
+                "UPDATE memories SET turn = NULL WHERE deleted_at IS NOT ?1"
+                " AND turn IN (SELECT id FROM memories WHERE deleted_at = ?1)",
+                (one.at,),
+            )
     done = 0
     while True:
         with transaction(db):
@@ -73,8 +80,12 @@ def _remove_memories(db: Connection, at: int, most: int = CHUNK) -> int:
     """Memories that were hidden at that moment. What is of them goes by the references of the schema, their
     words and vectors by its triggers. Of turns the times are kept, so that nothing brings them back."""
     forgetting.empty_tables(db)
-    added = db.execute(
+    db.execute(
         "INSERT INTO temp.chosen_memories SELECT row FROM memories WHERE deleted_at = ? LIMIT ?", (at, most)
+    )
+    db.execute(  # they go with their turn
+        "INSERT OR IGNORE INTO temp.chosen_memories SELECT m.row FROM temp.chosen_memories c"
+        " JOIN memories t ON t.row = c.key JOIN memories m ON m.turn = t.id"
     )
     db.execute(
         "INSERT INTO erased_spans (session_id, first_at, last_at, at) SELECT t.session_id, t.started_at,"
@@ -87,8 +98,7 @@ def _remove_memories(db: Connection, at: int, most: int = CHUNK) -> int:
         (at,),
     )
     tellings.erase_chosen(db)
-    db.execute("DELETE FROM memories WHERE row IN temp.chosen_memories")
-    return added.rowcount
+    return db.execute("DELETE FROM memories WHERE row IN temp.chosen_memories").rowcount
 
 
 def _remove_others(db: Connection, at: int) -> None:

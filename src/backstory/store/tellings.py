@@ -163,7 +163,10 @@ def erase_chosen(db: Connection) -> None:
         " GROUP BY m.project_id) erased"
         f" WHERE erased.project_id = tellings.project_id AND erased.at <= tellings.at AND {_OF_SESSIONS}"
     )
-    rows = tuples(db).execute("SELECT m.id FROM temp.chosen_memories c JOIN memories m ON m.row = c.key")
+    of_chosen = "FROM temp.chosen_memories c JOIN memories m ON m.row = c.key"
+    rows = tuples(db).execute(
+        f"SELECT m.id {of_chosen} UNION ALL SELECT a.id {of_chosen} JOIN archived_memories a ON a.turn = m.id"
+    )
     blank(db, [memory_id for (memory_id,) in rows])
 
 
