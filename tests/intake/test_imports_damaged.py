@@ -152,6 +152,8 @@ def meanings(lines: list[Json]) -> Iterator[Damaged]:
     node = next(at for at, line in enumerate(lines) if line["type"] == "node" and line["parent_id"])
     root, relation = of_type(lines, "node", parent_id=None), of_type(lines, "relation")
     document, archived = of_type(lines, "document"), of_type(lines, "archived")
+    trace = of_type(lines, "memory", kind="tool")
+    no_traces: tuple[Any, ...] = (lines[note]["id"], "mem_000000000000", 7, "", "x" * 201)
     no_turns: tuple[Any, ...] = (None, {}, [], lines[turn]["turn_fields"] | {"state": "odd"})
     no_records: tuple[Any, ...] = (None, [], "{}", {"mood": "x"})
     for place, values in (
@@ -205,6 +207,9 @@ def meanings(lines: list[Json]) -> Iterator[Damaged]:
         (document, {"chunks": [{"heading": "x"}]}),
         (archived, {"kind": "prompt"}),
         (archived, {"archived_at": None}),
+        *((archived, {"turn": value}) for value in (*no_traces, lines[archived]["id"])),
+        *((trace, {"turn": value}) for value in (*no_traces, lines[trace]["id"])),
+        (note, {"turn": lines[turn]["id"]}),
     ):
         yield changed(lines, place, lambda line, values=values: line.update(values))  # type: ignore[misc]
     for name in ("project", "session", "memory", "archived", "document", "node", "relation", "checkout"):

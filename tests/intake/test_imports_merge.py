@@ -20,9 +20,10 @@ from backstory.docmem import tree
 from backstory.errors import BadInput
 from backstory.intake.note import keep
 from backstory.recall.brief import brief
-from backstory.store import exchange, life, memories, projects
+from backstory.store import exchange, forgetting, life, memories, projects
 from backstory.store.exchange import Chosen
 from backstory.store.file.connection import connect, transaction
+from backstory.store.forgetting import Conditions
 from tests.helpers.chaos import DAY, NOW
 from tests.helpers.rich_store import (
     Json,
@@ -81,6 +82,38 @@ def test_what_is_only_here_stays(full: sqlite3.Connection, used: sqlite3.Connect
     assert before.items() <= after.items()
     assert len(after) == len(before) + 13
     assert_sound(used)
+
+
+def test_what_is_of_a_turn_is_forgotten_and_brought_back_with_it_by_an_import(
+    full: sqlite3.Connection, tmp_path: Path
+) -> None:
+    """Of a session that did not change as well; a trace that was brought back alone stays."""
+    turn = full.execute("SELECT turn FROM memories WHERE kind = 'tool' AND turn IS NOT NULL").fetchone()[0]
+    shown = (
+        "SELECT count(*) FILTER (WHERE m.kind = 'tool' AND m.deleted_at IS NULL),"
+        " (SELECT count(*) FROM prompts p WHERE p.turn = ?1 AND p.forgotten_at IS NULL)"
+        " FROM memories m WHERE m.turn = ?1"
+    )
+    before = tuple(full.execute(shown, (turn,)).fetchone())
+    raw, other, late = exported(full), new_store(tmp_path, "other"), new_store(tmp_path, "late")
+    taken_in(other, raw)
+    taken_in(late, written(line for line in lines_of(raw) if line.get("kind") != "tool"))
+    for db in (full, late):
+        forgetting.forget(db, Conditions(ids=(turn,)), NOW + DAY)
+    taken_in(other, exported(full))
+    taken_in(late, raw)  # from before, with traces that are new there
+    assert [tuple(db.execute(shown, (turn,)).fetchone()) for db in (other, late)] == [(0, 0), (0, 0)]
+    trace = full.execute("SELECT id FROM memories WHERE turn = ?", (turn,)).fetchone()[0]
+    with transaction(full):
+        life.restore(full, trace, None, NOW + DAY + 1)
+    taken_in(other, exported(full))
+    assert tuple(other.execute(shown, (turn,)).fetchone()) == (1, 0)
+    forgetting.undo(full, NOW + DAY + 2)
+    taken_in(other, exported(full))
+    forgetting.undo(late, NOW + DAY + 2)
+    assert [tuple(db.execute(shown, (turn,)).fetchone()) for db in (other, late)] == [before, before]
+    assert before[0] > 0 and before[1] > 0
+    assert exported(full) == exported(other)
 
 
 def test_a_session_that_went_on_elsewhere_gets_its_new_prompts(full: sqlite3.Connection) -> None:
@@ -279,6 +312,22 @@ def test_what_another_process_stores_while_it_is_imported_refuses_the_file(
     with pytest.raises(BadInput, match=r"the store does not take it .*; nothing was imported, try again"):
         taken_in(db, written(lines))
     assert db.execute("SELECT count(*) FROM memories").fetchone()[0] == 1
+
+
+def test_a_turn_that_is_erased_while_its_traces_are_imported_refuses_the_file(
+    full: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw, other = exported(full), new_store(tmp_path, "other")
+    taken_in(other, written(line for line in lines_of(raw) if line.get("kind") != "tool"))
+    begin = exchange.begin
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            exchange, "begin", lambda db: (begin(db), db.execute("DELETE FROM memories WHERE kind = 'turn'"))
+        )
+        with pytest.raises(BadInput, match=r"the store does not take it .*; nothing was imported, try again"):
+            taken_in(other, raw)
+    taken_in(other, raw)
+    assert_sound(other)
 
 
 # --- parts of a store ---------------------------------------------------------------------------------------

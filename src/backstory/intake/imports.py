@@ -22,9 +22,9 @@ from typing import IO, Any, NamedTuple
 from backstory.errors import BadInput
 from backstory.memory.turn import Turn, told
 from backstory.safety.clean import clean_whole, storable
-from backstory.store import exchange, families
+from backstory.store import exchange, families, forgetting
 from backstory.store.exchange import VERSION, Column, Merge, Part, Scratch, Tree, Values, types
-from backstory.store.file.connection import Connection, transaction
+from backstory.store.file.connection import Connection
 
 Lines = Iterable[tuple[str, Values]]  # where it stands, for people, and what it says
 
@@ -90,7 +90,8 @@ class _Seen:
     """What the lines so far have said, to compare others with."""
 
     ids: dict[str, dict[Any, str]] = field(default_factory=lambda: {name: {} for name in types()})
-    awaited: list[tuple[str, str]] = field(default_factory=list)  # (where, memory) of summaries
+    kinds: dict[str, str] = field(default_factory=dict)  # by memory
+    awaited: list[tuple[str, str, bool]] = field(default_factory=list)  # (where, memory, must it be a turn?)
     nodes: dict[tuple[str, str], _Node] = field(default_factory=dict)  # by project and id
     superseding: dict[tuple[str, str], str] = field(default_factory=dict)  # (new, old) -> where
 
@@ -138,12 +139,13 @@ def import_lines(
         if dry_run:
             return done
         ready.seek(0)
-        with transaction(db):
+        with exchange.taking_in(db):
             exchange.begin(db)
             for laid in map(json.loads, ready):
                 exchange.put(db, merge, **laid)
             if version == 1:
                 exchange.turns_by_time(db, list(seen.ids["session"]))
+            forgetting.forget_with_turns(db, list(seen.kinds))
     return done
 
 
@@ -402,7 +404,7 @@ def _check_references(db: Connection, seen: _Seen, where: str, part: Part, row: 
             continue
         name = {"sessions": "session", "memories": "memory"}.get(column.refers, "project")
         if name == "memory":
-            seen.awaited.append((where, known))
+            seen.awaited.append((where, known, column.name == "turn"))
         elif known not in seen.ids[name] and not exchange.is_there(db, f"{name}s", known):
             raise Damage(f"the {name} {_shown(known)} is neither in a line before nor in the store")
 
@@ -423,6 +425,8 @@ def _check_ids(seen: _Seen, where: str, part: Part, line: Values) -> None:
             raise Damage(f"{_shown(line.get('id', key))} is in {seen.ids[known][key]} already")
     if name == "memory" and not all(one is None or _BLOB.fullmatch(one) for one in line["hashes"]):
         raise Damage("hashes has what is no hash of a file")
+    if name == "memory":
+        seen.kinds[line["id"]] = line["kind"]
     if name == "relation" and line["source_id"] == line["target_id"]:
         raise Damage(f"{_shown(line['source_id'])} is related to itself")
     if name == "relation" and line["relationship_type"] == "SUPERSEDES":
@@ -444,11 +448,14 @@ def _shown(value: object) -> str:
 
 def _left_open(db: Connection, merge: Merge, seen: _Seen) -> list[str]:
     problems = []
-    for where, memory_id in seen.awaited:
-        if memory_id not in seen.ids["memory"] and not exchange.is_there(db, "memories", memory_id):
+    for where, memory_id, must_be_turn in seen.awaited:
+        kinds = {seen.kinds.get(memory_id), exchange.kind_of(db, memory_id)} - {None}
+        if not kinds:
             problems.append(
                 f"{where}: the memory {_shown(memory_id)} is neither in the file nor in the store"
             )
+        elif must_be_turn and kinds != {"turn"}:
+            problems.append(f"{where}: the memory {_shown(memory_id)} is no turn")
     return problems + _trees(merge, seen) + _circles(db, seen)
 
 

@@ -14,15 +14,16 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from backstory.errors import BadInput
 from backstory.memory.kinds import OBSERVATIONS
 from backstory.memory.turn import COMPLETE
-from backstory.store import documents, families, projects, redaction, turns
+from backstory.store import documents, families, forgetting, projects, redaction, turns
 from backstory.store.families import Family, Line
-from backstory.store.file.connection import Connection, marks
+from backstory.store.file.connection import Connection, marks, transaction
 from backstory.store.life import APART
 
 Values = dict[str, Any]
@@ -317,6 +318,16 @@ def is_there(db: Connection, table: str, known: str) -> bool:
     return db.execute(f"SELECT 1 FROM {table} WHERE id = ?", (known,)).fetchone() is not None
 
 
+def kind_of(db: Connection, memory_id: str) -> str | None:
+    """What kind of memory is here under this id, be it archived?"""
+    row = db.execute(
+        "SELECT kind FROM memories WHERE id = ?1"
+        " UNION ALL SELECT memory ->> 'kind' FROM archived_memories WHERE id = ?1",
+        (memory_id,),
+    ).fetchone()
+    return str(row["kind"]) if row else None
+
+
 def superseding(db: Connection) -> Iterator[tuple[str, str]]:
     """(new, old) of all memories here that supersede others."""
     rows = db.execute(
@@ -450,6 +461,20 @@ def prepare(line: Values) -> Values:
     return line | {"computed": computed}
 
 
+@contextmanager
+def taking_in(db: Connection) -> Iterator[None]:
+    """A transaction for all lines. At its end everything that one refers to must be there."""
+    try:
+        with transaction(db):
+            yield
+    except sqlite3.IntegrityError as error:
+        raise _refused("the file", error) from error
+
+
+def _refused(where: str, error: Exception) -> BadInput:
+    return BadInput(f"{where}: the store does not take it ({error}); nothing was imported, try again")
+
+
 def begin(db: Connection) -> None:
     """Nodes may come before those they stand below; all are there at the end."""
     db.execute("PRAGMA defer_foreign_keys = ON")
@@ -466,9 +491,7 @@ def put(db: Connection, merge: Merge, line: Values, where: str, standing: str) -
     try:
         _put(db, merge, line, standing)
     except sqlite3.IntegrityError as error:
-        raise BadInput(
-            f"{where}: the store does not take it ({error}); nothing was imported, try again"
-        ) from error
+        raise _refused(where, error) from error
 
 
 def _put(db: Connection, merge: Merge, line: Values, standing: str) -> None:
@@ -481,7 +504,10 @@ def _put(db: Connection, merge: Merge, line: Values, standing: str) -> None:
         _insert(db, part.table, row)
     elif line["type"] != "session" or _is_newer(part, line, _stored(db, part, line)):
         unknown = {one.name for one in part.columns if one.refers and line[one.name] is None}
+        before = _stored(db, part, line)
         _update(db, part.table, {name: row[name] for name in row if name not in unknown})  # of a part
+        if before and row.get("deleted_at", 0) is None and before["deleted_at"] is not None:
+            forgetting.show_of(db, line["id"], before["deleted_at"])
     if part.inside and (stored := _stored(db, part, own)):
         for one in part.inside:
             owner = {one.owner[0]: stored[one.owner[1]], "project_id": own.get("project_id")}

@@ -361,6 +361,31 @@ def forget_late(db: Connection, turn_id: str, at: int) -> None:
             )
 
 
+def forget_with_turns(db: Connection, ids: Sequence[str]) -> None:
+    """What came in with turns that are forgotten here is forgotten with them, unless it came back since."""
+    for family in families.hiding():
+        unless = f" AND {family.table}.{family.changed} < o.deleted_at" if family.changed else ""
+        for column, _ in families.owners(db, family.table, "memories"):
+            db.execute(
+                f"UPDATE {family.table} SET {family.hidden} = o.deleted_at FROM memories o"
+                f" WHERE o.id = {family.table}.{column} AND {family.table}.{family.hidden} IS NULL{unless}"
+                " AND o.kind = 'turn' AND o.deleted_at IS NOT NULL"
+                " AND o.id IN (SELECT value FROM json_each(?))",
+                (json.dumps(list(ids)),),
+            )
+
+
+def show_of(db: Connection, turn_id: str, hidden_at: int) -> None:
+    """What was forgotten with a turn that another store brought back, and is in no line of its own."""
+    for family in families.hiding()[1:]:
+        for column, _ in families.owners(db, family.table, "memories"):
+            db.execute(
+                f"UPDATE {family.table} SET {family.hidden} = NULL"
+                f" WHERE {column} = ? AND {family.hidden} = ?",
+                (turn_id, hidden_at),
+            )
+
+
 def moment(db: Connection, now: int) -> int:
     """A time that no forgetting has had, and no memory was forgotten at."""
     row = db.execute(
