@@ -116,6 +116,37 @@ def test_what_is_of_a_turn_is_forgotten_and_brought_back_with_it_by_an_import(
     assert exported(full) == exported(other)
 
 
+def test_traces_that_came_without_their_turns_get_them_with_a_file_that_has_them(
+    full: sqlite3.Connection, tmp_path: Path
+) -> None:
+    other = new_store(tmp_path, "other")
+    taken_in(other, exported(full, Chosen(with_turns=False)))
+    (used,) = other.execute("SELECT id FROM memories WHERE kind = 'tool' AND content LIKE '%a%'").fetchone()
+    with transaction(other):
+        life.reinforce(other, used, 0.5, None, NOW + DAY)
+    strong = memories.get(other, used, NOW + DAY)
+    taken_in(other, exported(full))
+    told = "SELECT id, turn FROM memories ORDER BY id"
+    assert [tuple(row) for row in other.execute(told)] == [tuple(row) for row in full.execute(told)]
+    assert strong and memories.get(other, used, NOW + DAY) == strong
+    assert_sound(other)
+
+
+def test_a_relation_of_what_is_archived_here_does_not_refuse_the_file(
+    full: sqlite3.Connection, tmp_path: Path
+) -> None:
+    other = new_store(tmp_path, "other")
+    taken_in(other, exported(full))
+    new, old = (row["id"] for row in full.execute("SELECT id FROM memories WHERE kind = 'tool' LIMIT 2"))
+    with transaction(other):
+        life.archive(other, [old], NOW)
+    with transaction(full):
+        life.supersede(full, old, new, None, NOW + DAY, "user")
+    assert taken_in(other, exported(full)).counts["relation"]["left"] == 1
+    assert life.archived(other, old) is not None
+    assert_sound(other)
+
+
 def test_a_session_that_went_on_elsewhere_gets_its_new_prompts(full: sqlite3.Connection) -> None:
     lines = lines_of(exported(full))
     session = next(line for line in lines if line.get("id") == "session-2")

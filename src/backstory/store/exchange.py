@@ -352,7 +352,20 @@ def _meet_row(db: Connection, merge: Merge, line: Values) -> str:
         return KNOWN if other and is_there(db, other, line["id"]) else NEW
     if "project_id" in line and row["project_id"] != merge.here(line):
         return KNOWN  # it was moved here, and stays where it is
-    return CHANGED if _is_newer(part, line, row) else KNOWN
+    return CHANGED if _is_newer(part, line, row) or _tells_turn(part, line, row) else KNOWN
+
+
+def _tells_turn(part: Part, line: Values, row: sqlite3.Row) -> bool:
+    """Does it say of which turn a row is that came with a file without turns?"""
+    return part.table == "memories" and row["turn"] is None and line["turn"] is not None
+
+
+def _meet_relation(db: Connection, merge: Merge, line: Values) -> str:
+    """What is archived here has no relations."""
+    ends = (line["source_id"], line["target_id"])
+    if any(is_there(db, "archived_memories", one) for one in ends):
+        return LEFT
+    return _meet_row(db, merge, line)
 
 
 def _is_newer(part: Part, line: Values, row: Mapping[str, Any] | sqlite3.Row | None) -> bool:
@@ -439,6 +452,7 @@ _MEET = {
     "checkout": _meet_checkout,
     "session": _meet_session,
     "node": _meet_node,
+    "relation": _meet_relation,
 }
 
 
@@ -502,12 +516,13 @@ def _put(db: Connection, merge: Merge, line: Values, standing: str) -> None:
     row = own | _SPECIAL[line["type"]](db, merge, line, standing) if line["type"] in _SPECIAL else own
     if standing == NEW or line["type"] == "node":
         _insert(db, part.table, row)
-    elif line["type"] != "session" or _is_newer(part, line, _stored(db, part, line)):
+    elif _is_newer(part, line, before := _stored(db, part, line)):
         unknown = {one.name for one in part.columns if one.refers and line[one.name] is None}
-        before = _stored(db, part, line)
         _update(db, part.table, {name: row[name] for name in row if name not in unknown})  # of a part
         if before and row.get("deleted_at", 0) is None and before["deleted_at"] is not None:
             forgetting.show_of(db, line["id"], before["deleted_at"])
+    elif before and _tells_turn(part, line, before):
+        _update(db, part.table, {"id": row["id"], "turn": row["turn"]})
     if part.inside and (stored := _stored(db, part, own)):
         for one in part.inside:
             owner = {one.owner[0]: stored[one.owner[1]], "project_id": own.get("project_id")}
