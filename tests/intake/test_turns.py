@@ -208,6 +208,16 @@ def test_traces_prompts_and_items_say_of_which_turn_they_are(data: Path, root: s
     assert said == of_turns | {"/backstory:recall x": None}
 
 
+def test_a_trace_that_is_stored_before_its_prompt_is_of_its_turn(data: Path) -> None:
+    happened(data, bash("ls", "one"), at=NOW + 1)
+    put(data, prompt("first"), at=NOW)
+    (turn,) = happened(data, stop("1"), at=NOW + 5)
+    assert turn.started_at == NOW
+    happened(data, bash("ls -l", "two"), at=NOW + 6)
+    turned = "SELECT turn FROM memories WHERE kind = 'tool' UNION ALL SELECT turn FROM observation_queue"
+    assert {row["turn"] for row in rows(data, turned)} == {turn.id}
+
+
 def test_a_prompt_is_not_joined_to_a_turn_that_was_forgotten(data: Path) -> None:
     turn = the_turn(data, prompt("forget the walrus"))
     db = connect(str(data / "backstory.db"))

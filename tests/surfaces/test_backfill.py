@@ -380,6 +380,28 @@ def test_what_no_hook_brought_of_a_forgotten_turn_is_forgotten_with_it(
     assert rows(data, shown) == [(2, 0)]
 
 
+def test_what_lost_its_turn_in_a_recovery_is_of_it_again(
+    run: Run, folder: Path, data: Path, project: str
+) -> None:
+    log = Log("s1", project).prompt("first").bash("ls a", "1").bash("ls b", "2").say("one")
+    log.write(folder)
+    log.spool(data)
+    drained(data)
+    turned = (
+        "SELECT id, turn FROM memories WHERE kind = 'tool' UNION ALL SELECT id, turn FROM prompts"
+        " UNION ALL SELECT id, turn FROM observation_queue WHERE action IS NOT NULL"
+    )
+    before = rows(data, turned)
+    with closing(connect(str(data / "backstory.db"))) as db:
+        for table in ("memories", "prompts", "observation_queue"):
+            db.execute(f"UPDATE {table} SET turn = NULL")  # noqa: S608
+        for lost in ("memories WHERE kind = 'turn'", "events", "transcripts"):
+            db.execute(f"DELETE FROM {lost}")  # noqa: S608
+    run("backfill")
+    assert rows(data, turned) == before
+    assert all(turn for _, turn in before)
+
+
 def test_a_session_that_goes_on_is_not_ended(run: Run, folder: Path, data: Path, project: str) -> None:
     now = int(time.time() * 1000)
     log = Log("s1", project, now - 60 * SECOND).prompt("go").edit(f"{project}/a.py").say("half way")

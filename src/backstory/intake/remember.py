@@ -176,7 +176,8 @@ def _memory(
     elif event.use and prepared.trace and not is_housekeeping:
         memory_id = derived("tool", event.session_id, event.key)
         if prepared.past and memories.row_of(db, memory_id) is not None:
-            return memory_id  # a recovery found it
+            turns.give(db, memory_id, turn_id)  # a recovery found it, and may have lost its turn
+            return memory_id
         return memories.add_trace(
             db,
             memory_id=memory_id,

@@ -77,6 +77,7 @@ def save(db: Connection, turn: Turn, project_id: str) -> None:
         turn.row = memories.row_of(db, turn.id)
         db.execute("UPDATE memories SET updated_at = ? WHERE row = ?", (turn.ended_at, turn.row))
         _forget_with_its_session(db, turn)
+        _take(db, turn)
     else:
         db.execute(
             "UPDATE memories SET title = ?, content = ?, files = ?, updated_at = max(updated_at, ?),"
@@ -118,6 +119,24 @@ def _forget_with_its_session(db: Connection, turn: Turn) -> None:
     at: int | None = found.fetchone()[0]
     if at is not None:
         db.execute("UPDATE memories SET deleted_at = ? WHERE row = ?", (at, turn.row))
+
+
+def _take(db: Connection, turn: Turn) -> None:
+    """What was stored before its turn, or lost it in a recovery, is of the turn of its time."""
+    for table, of_time in (
+        ("memories", "kind = 'tool' AND created_at"),
+        ("prompts", "created_at"),
+        ("observation_queue", "created_at_epoch"),
+    ):
+        db.execute(
+            f"UPDATE {table} SET turn = ? WHERE session_id = ? AND turn IS NULL"
+            f" AND {of_time} BETWEEN ? AND ?",
+            (turn.id, turn.session_id, turn.started_at, turn.ended_at),
+        )
+
+
+def give(db: Connection, memory_id: str, turn_id: str | None) -> None:
+    db.execute("UPDATE memories SET turn = ? WHERE id = ? AND turn IS NULL", (turn_id, memory_id))
 
 
 def mend_pieces(db: Connection) -> None:
