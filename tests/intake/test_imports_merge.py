@@ -116,6 +116,26 @@ def test_what_is_of_a_turn_is_forgotten_and_brought_back_with_it_by_an_import(
     assert exported(full) == exported(other)
 
 
+@pytest.mark.parametrize(("kind", "to"), [("turn", "note"), ("tool", "note"), ("note", "tool")])
+def test_a_file_makes_no_other_kind_of_a_turn_or_of_a_trace(
+    kind: str, to: str, full: sqlite3.Connection, tmp_path: Path
+) -> None:
+    """Of a turn the keyword index has its pieces, of others their words."""
+    lines, other = lines_of(exported(full)), new_store(tmp_path, "other")
+    taken_in(other, exported(full))
+    before = dump(other)
+    line = next(one for one in lines if one.get("kind") == kind and one["type"] == "memory")
+    line |= {"kind": to, "turn": None, "updated_at": NOW + DAY}
+    line.pop("turn_fields", None)
+    lines = [one for one in lines if one is line or one["type"] in ("project", "session")]
+    for session in lines:
+        if session["type"] == "session":
+            session |= {"prompts": [], "summary_fields": None}
+    with pytest.raises(BadInput, match=f"is no {to} in the store"):
+        taken_in(other, written(lines))
+    assert dump(other) == before
+
+
 def test_traces_that_came_without_their_turns_get_them_with_a_file_that_has_them(
     full: sqlite3.Connection, tmp_path: Path
 ) -> None:
@@ -126,8 +146,12 @@ def test_traces_that_came_without_their_turns_get_them_with_a_file_that_has_them
         life.reinforce(other, used, 0.5, None, NOW + DAY)
     strong = memories.get(other, used, NOW + DAY)
     taken_in(other, exported(full))
-    told = "SELECT id, turn FROM memories ORDER BY id"
-    assert [tuple(row) for row in other.execute(told)] == [tuple(row) for row in full.execute(told)]
+    for told in (
+        "SELECT id, turn FROM memories ORDER BY id",
+        "SELECT session_id, prompt, turn FROM prompts ORDER BY 1, 2",
+        "SELECT id, user_prompt FROM sessions ORDER BY id",
+    ):
+        assert [tuple(row) for row in other.execute(told)] == [tuple(row) for row in full.execute(told)]
     assert strong and memories.get(other, used, NOW + DAY) == strong
     assert_sound(other)
 

@@ -317,6 +317,15 @@ def _check(db: Connection, scratch: Scratch, merge: Merge, seen: _Seen, where: s
         _check_row(scratch, merge, one, row, place)
         _check_references(db, seen, where, one, row)
     _check_ids(seen, where, part, line)
+    if name == "memory":
+        _check_kind(db, line)
+
+
+def _check_kind(db: Connection, line: Values) -> None:
+    """What is kept of a turn, or says that it is of one, cannot become something else."""
+    kinds = {line["kind"], exchange.kind_of(db, line["id"]) or line["kind"]}
+    if len(kinds) > 1 and kinds & {"turn", "tool"}:
+        raise Damage(f"{_shown(line['id'])} is no {line['kind']} in the store")
 
 
 def _rows(part: Part, value: object) -> list[Values]:

@@ -375,9 +375,10 @@ def _is_newer(part: Part, line: Values, row: Mapping[str, Any] | sqlite3.Row | N
 
 
 def _meet_session(db: Connection, merge: Merge, line: Values) -> str:
-    """It has changed also where only its summary is a newer one."""
+    """It has changed also where only its summary is a newer one, or it came without what was asked."""
     standing = _meet_row(db, merge, line)
-    if standing == KNOWN and _newer_summary(db, merge, line):
+    asked = db.execute("SELECT 1 FROM prompts WHERE session_id = ?", (line["id"],)).fetchone()
+    if standing == KNOWN and (_newer_summary(db, merge, line) or (line["prompts"] and not asked)):
         (project_id,) = db.execute("SELECT project_id FROM sessions WHERE id = ?", (line["id"],)).fetchone()
         return CHANGED if project_id == merge.here(line) else KNOWN
     return standing
