@@ -27,7 +27,6 @@ from tests.helpers.chaos import settle
 from tests.helpers.stored import contents, differing
 from tests.helpers.transcripts import SECOND, THEN, Log, age, worked
 
-KILLS = int(os.environ.get("BACKSTORY_BACKFILL_KILLS", "3"))
 HOUR = 3_600_000
 SECRET = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 OF_HOOKS_ALONE = {"SessionStart", "SessionEnd", "PreCompact"}
@@ -530,16 +529,10 @@ def test_a_run_that_was_killed_leaves_the_same_as_one_that_was_not(
     whole = tmp_path / "whole"
     monkeypatch.setenv("BACKSTORY_HOME", str(whole))
     assert _small_batches(project).wait(60) == 0
-    seconds = _seconds(project, tmp_path / "timed", monkeypatch)
 
     monkeypatch.delenv("BACKSTORY_HOME")
-    killed = 0
-    for number in range(KILLS):
-        process = _small_batches(project)
-        time.sleep(seconds * (0.3 + 0.7 * (number + 1) / (KILLS + 1)))
-        process.kill()
-        killed += process.wait() == -signal.SIGKILL
-    assert killed
+    for stored in (4, 13, 22):
+        assert _small_batches(project, killed_after=stored).wait(60) == -signal.SIGKILL
     assert _small_batches(project).wait(60) == 0
 
     assert differing(contents(whole), contents(data)) == {}
@@ -562,19 +555,22 @@ def _exported(home: Path, project: str) -> list[str]:
     return text.splitlines()[:-1]
 
 
-def _small_batches(project: str) -> subprocess.Popen[str]:
+def _small_batches(project: str, killed_after: int | None = None) -> subprocess.Popen[str]:
+    """Killed once it has stored so many, amid the next: before its transaction ends."""
     code = "import backstory.intake.backfill as b; b.BATCH_EVENTS = 5"
+    if killed_after is not None:
+        code += f"""
+import os, signal
+left, remember = [{killed_after}], b.remember
+def remembered(db, batch):
+    answer = remember(db, batch)
+    left[0] -= 1
+    return answer if left[0] >= 0 else os.kill(os.getpid(), signal.SIGKILL)
+b.remember = remembered"""
     code += "\nfrom backstory.surfaces.cli.main import main; main()"
     return subprocess.Popen(
         [sys.executable, "-c", code, "backfill"], cwd=project, stdout=subprocess.DEVNULL, text=True
     )
-
-
-def _seconds(project: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> float:
-    monkeypatch.setenv("BACKSTORY_HOME", str(home))
-    started = time.monotonic()
-    assert _small_batches(project).wait(60) == 0
-    return time.monotonic() - started
 
 
 CLIENT = """#!/bin/sh

@@ -102,6 +102,8 @@ def _remember(db: Connection, prepared: Prepared, going_on: _Turns) -> bool:
     if not events.first_time(db, event.key, event.name, event.session_id, event.at) and not (
         event.kind == PROMPT and not past and _is_joined(db, event)
     ):
+        if event.kind == PROMPT and past and past.has_hooks_id:
+            _was_said(db, event, past)  # its row stands for it, and not for the next one with its words
         return False
     begins = event.kind in BEGINNING
     within = SAME_MS if begins and past and not past.has_hooks_id else 0
