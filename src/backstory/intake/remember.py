@@ -97,13 +97,7 @@ def remember(
 
 def _remember(db: Connection, prepared: Prepared, going_on: _Turns) -> bool:
     event, place, past = prepared.event, prepared.place, prepared.past
-    if past and event.kind in BEGINNING and not past.has_hooks_id and _was_said(db, event, past):
-        return False
-    if not events.first_time(db, event.key, event.name, event.session_id, event.at) and not (
-        event.kind == PROMPT and not past and _is_joined(db, event)
-    ):
-        if event.kind == PROMPT and past and past.has_hooks_id:
-            _was_said(db, event, past)  # its row stands for it, and not for the next one with its words
+    if _is_stored(db, event, past):
         return False
     begins = event.kind in BEGINNING
     within = SAME_MS if begins and past and not past.has_hooks_id else 0
@@ -146,6 +140,17 @@ def _is_joined(db: Connection, event: Event) -> bool:
         return False
     event.key = event.words_key
     return events.first_time(db, event.key, event.name, event.session_id, event.at)
+
+
+def _is_stored(db: Connection, event: Event, past: Past | None) -> bool:
+    """Whether it came before: under its own key, or of a transcript under that of its hook."""
+    if past and event.kind in BEGINNING and not past.has_hooks_id and _was_said(db, event, past):
+        return True
+    if events.first_time(db, event.key, event.name, event.session_id, event.at):
+        return False
+    if past and past.has_hooks_id and event.kind == PROMPT:
+        _was_said(db, event, past)  # its row stands for it, and not for the next one with its words
+    return past is not None or event.kind != PROMPT or not _is_joined(db, event)
 
 
 def _was_said(db: Connection, event: Event, past: Past) -> bool:
